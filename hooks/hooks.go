@@ -1,0 +1,144 @@
+// Package hooks says where in GORM's life cycle of a statement gormlock attaches. All places stand in one table,
+// [Points], and every place is anchored on both sides: a callback that GORM can anchor on one side only ends up after
+// the commit.
+//
+// The life of a create, update or delete, with the places of this package in capitals:
+//
+//	scopes, schema ─► BEFORE BEGIN ─► begin ─► IN TRANSACTION ─► before hooks, belongs-to associations
+//	  ─► BEFORE WRITE ─► the statement ─► AFTER WRITE ─► has-one, has-many associations, after hooks
+//	  ─► commit or rollback ─► AFTER END
+//
+// A query, row or raw statement has no transaction of its own: BEFORE READ ─► the statement ─► AFTER READ.
+package hooks
+
+import (
+	"fmt"
+
+	"gorm.io/gorm"
+)
+
+// Handlers are the functions to attach, one for each place. A nil handler attaches nothing.
+type Handlers struct {
+	Create, Update, Delete Write
+	Query, Row, Raw        Read
+}
+
+// Write holds the handlers of a statement that GORM wraps in a transaction.
+type Write struct {
+	BeforeBegin   func(*gorm.DB) // the statement is parsed, no transaction of GORM's is open yet
+	InTransaction func(*gorm.DB) // the transaction is open, nothing has been executed in it by this statement
+	BeforeWrite   func(*gorm.DB) // before hooks ran, associations it belongs to are saved
+	AfterWrite    func(*gorm.DB) // the statement was executed, later associations and hooks have not run
+	AfterEnd      func(*gorm.DB) // the transaction of this statement, if it had one, has ended
+}
+
+// Read holds the handlers of a statement that GORM runs without a transaction of its own.
+type Read struct {
+	BeforeRead func(*gorm.DB) // nothing has been executed by this statement
+	AfterRead  func(*gorm.DB) // the statement was executed, its rows are scanned (query) or open (row)
+}
+
+// Point is one place of attachment: the callback Name of the processor Op stands after After and before Before.
+type Point struct {
+	Op, Name, After, Before string
+
+	handler func(*Handlers) func(*gorm.DB)
+	// instead is the anchor where GORM was opened with SkipDefaultTransaction and knows no begin.
+	instead string
+}
+
+const (
+	begin = "gorm:begin_transaction"
+	end   = "gorm:commit_or_rollback_transaction"
+)
+
+// Points is the table of all places, in the order in which they are attached.
+var Points = []Point{
+	{Op: "create", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeBegin }},
+	{Op: "create", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.InTransaction }},
+	{Op: "create", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeWrite }},
+	{Op: "create", Name: "gormlock:after_write", After: "gorm:create", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterWrite }},
+	{Op: "create", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterEnd }},
+
+	{Op: "update", Name: "gormlock:before_begin", Before: begin, instead: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeBegin }},
+	{Op: "update", Name: "gormlock:in_transaction", After: begin, Before: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.InTransaction }},
+	{Op: "update", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:update", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeWrite }},
+	{Op: "update", Name: "gormlock:after_write", After: "gorm:update", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterWrite }},
+	{Op: "update", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterEnd }},
+
+	{Op: "delete", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeBegin }},
+	{Op: "delete", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.InTransaction }},
+	{Op: "delete", Name: "gormlock:before_write", After: "gorm:delete_before_associations", Before: "gorm:delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeWrite }},
+	{Op: "delete", Name: "gormlock:after_write", After: "gorm:delete", Before: "gorm:after_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterWrite }},
+	{Op: "delete", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterEnd }},
+
+	{Op: "query", Name: "gormlock:before_read", Before: "gorm:query", handler: func(h *Handlers) func(*gorm.DB) { return h.Query.BeforeRead }},
+	{Op: "query", Name: "gormlock:after_read", After: "gorm:query", Before: "gorm:preload", handler: func(h *Handlers) func(*gorm.DB) { return h.Query.AfterRead }},
+	{Op: "row", Name: "gormlock:before_read", Before: "gorm:row", handler: func(h *Handlers) func(*gorm.DB) { return h.Row.BeforeRead }},
+	{Op: "row", Name: "gormlock:after_read", After: "gorm:row", handler: func(h *Handlers) func(*gorm.DB) { return h.Row.AfterRead }},
+	{Op: "raw", Name: "gormlock:before_read", Before: "gorm:raw", handler: func(h *Handlers) func(*gorm.DB) { return h.Raw.BeforeRead }},
+	{Op: "raw", Name: "gormlock:after_read", After: "gorm:raw", handler: func(h *Handlers) func(*gorm.DB) { return h.Raw.AfterRead }},
+}
+
+// Install attaches the handlers to the callbacks of db. Callbacks are shared by all sessions of a database, and GORM's
+// dbresolver initialises plugins again: what is attached already stays as it is.
+func Install(db *gorm.DB, handlers Handlers) error {
+	for _, p := range Points {
+		handler := p.handler(&handlers)
+		if handler == nil {
+			continue
+		}
+		if err := p.attach(db, handler); err != nil {
+			return fmt.Errorf("gormlock: attach %s to %s: %w", p.Name, p.Op, err)
+		}
+	}
+	return nil
+}
+
+// anchor is what GORM's callback processors answer to: their type is unexported.
+type anchor[C any] interface {
+	Get(string) func(*gorm.DB)
+	Before(string) C
+	After(string) C
+}
+
+// placed is what an anchor gives.
+type placed[C any] interface {
+	Before(string) C
+	Register(string, func(*gorm.DB)) error
+}
+
+func (p Point) attach(db *gorm.DB, handler func(*gorm.DB)) error {
+	callbacks := db.Callback()
+	switch p.Op {
+	case "create":
+		return attach(callbacks.Create(), p, handler)
+	case "update":
+		return attach(callbacks.Update(), p, handler)
+	case "delete":
+		return attach(callbacks.Delete(), p, handler)
+	case "query":
+		return attach(callbacks.Query(), p, handler)
+	case "row":
+		return attach(callbacks.Row(), p, handler)
+	default:
+		return attach(callbacks.Raw(), p, handler)
+	}
+}
+
+func attach[C placed[C]](processor anchor[C], p Point, handler func(*gorm.DB)) error {
+	if processor.Get(p.Name) != nil {
+		return nil
+	}
+	before := p.Before
+	if before == begin && processor.Get(begin) == nil {
+		before = p.instead
+	}
+	place := processor.After(p.After)
+	if p.After == "" {
+		place = processor.Before(before)
+	} else if before != "" {
+		place = place.Before(before)
+	}
+	return place.Register(p.Name, handler)
+}
