@@ -1,0 +1,72 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// watchdog is a process that waits for the end of a pipe whose other end is held by
+// this process alone, and then ends the server and removes its directory. The end
+// of the pipe comes with release or with the end of this process, however it ends.
+type watchdog struct {
+	cmd  *exec.Cmd
+	pipe *os.File
+}
+
+// watchdogScript takes the pid from postmaster.pid when the time has come, as the
+// server may have been restarted, and believes it only when that process was started
+// on this data directory, as the file may be older than the process of that number.
+const watchdogScript = `
+trap '' HUP INT TERM
+dir=$1
+read -r _
+ours() {
+	if [ -r /proc/self/cmdline ]; then tr '\0' ' ' <"/proc/$1/cmdline"; else ps -o args= -p "$1"; fi 2>/dev/null |
+	grep -qF -e "-D $dir/data"
+}
+i=0
+while [ -e "$dir" ] && [ $i -lt 150 ]; do
+	pid=$(head -n 1 "$dir/data/postmaster.pid" 2>/dev/null)
+	case $pid in ''|*[!0-9]*) pid=0 ;; esac
+	if [ "$pid" -gt 1 ] && ours "$pid"; then
+		if [ $i -lt 100 ]; then kill -QUIT "$pid"; kill -CONT "$pid"; else kill -KILL "$pid"; fi
+	else
+		rm -rf "$dir" && [ ! -e "$dir" ] && break
+	fi
+	i=$((i+1))
+	sleep 0.1
+done
+[ ! -e "$dir" ] || { echo "$dir is still there"; exit 1; }
+`
+
+func watch(a account, dir string) (*watchdog, error) {
+	// Both ends are closed on exec, so no other child of ours keeps the pipe open.
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("pgserver: watchdog: %w", err)
+	}
+	defer read.Close()
+	cmd := exec.Command("/bin/sh", "-c", watchdogScript, "sh", dir)
+	cmd.Dir = "/"
+	cmd.Env = environment()
+	cmd.SysProcAttr = a.attributes()
+	cmd.Stdin = read
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("pgserver: watchdog: %w", err), write.Close())
+	}
+	return &watchdog{cmd: cmd, pipe: write}, nil
+}
+
+// release lets the watchdog do its work and waits for it.
+func (w *watchdog) release() error {
+	_ = w.pipe.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = w.cmd.Process.Kill() })
+	defer stop()
+	return w.cmd.Wait()
+}
