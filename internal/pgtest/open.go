@@ -1,0 +1,92 @@
+package pgtest
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Open returns GORM on the test's database, closed at the end of the test.
+func Open(t testing.TB, opts ...Option) *gorm.DB {
+	t.Helper()
+	o := newOptions(t, opts)
+	config := &gorm.Config{Logger: logger.Discard}
+	for _, change := range o.configs {
+		change(config)
+	}
+	db, err := gorm.Open(postgres.New(postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple}), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.pool(t, pool)
+	for _, plugin := range o.plugins {
+		if err := db.Use(plugin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// SQLDB returns a database/sql pool of pgx connections, closed at the end of the test.
+func SQLDB(t testing.TB, opts ...Option) *sql.DB {
+	t.Helper()
+	o := newOptions(t, opts)
+	refuse(t, "SQLDB", o.gormOnly)
+	db := stdlib.OpenDB(*o.connConfig(t))
+	o.pool(t, db)
+	return db
+}
+
+// Conn returns a connection of its own: an observer or a rival. It is closed at the
+// end of the test.
+func Conn(t testing.TB, opts ...Option) *pgx.Conn {
+	t.Helper()
+	o := newOptions(t, opts)
+	refuse(t, "Conn", append(o.gormOnly, o.poolOnly...))
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, o.connConfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		_ = conn.Close(ctx) // the test may have broken it
+	})
+	return conn
+}
+
+func (o *options) connConfig(t testing.TB) *pgx.ConnConfig {
+	t.Helper()
+	config, err := pgx.ParseConfig(o.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.simple {
+		config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	}
+	return config
+}
+
+func (o *options) pool(t testing.TB, db *sql.DB) {
+	if o.maxConns > 0 {
+		db.SetMaxOpenConns(o.maxConns)
+		db.SetMaxIdleConns(o.maxConns)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the pool: %v", err)
+		}
+	})
+}

@@ -1,0 +1,33 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// bound is how long a wait for something that will happen may take on a slow machine.
+const bound = 30 * time.Second
+
+var errTooLong = errors.New("waited too long")
+
+// poll asks until the answer is yes, asking fails, ctx ends, or the time is over.
+func poll(ctx context.Context, within time.Duration, ask func() (bool, error)) error {
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := ask()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return errTooLong
+		case <-tick.C:
+		}
+	}
+}
