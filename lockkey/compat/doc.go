@@ -1,0 +1,21 @@
+// Package compat speaks the advisory lock keys of other programs, so that both
+// sides exclude each other while they share a database.
+//
+// Each function is one program's scheme, byte for byte, quirks included: a
+// quirk repaired here would no longer exclude the program it was made for. The
+// vectors in testdata were computed by the programs themselves.
+//
+// What all schemes have in common:
+//
+//   - A program locks in one of PostgreSQL's two key spaces, and a bigint whose
+//     halves equal a pair is a different lock. The doc comments say which.
+//   - None normalises Unicode: é in one code point and in two are two keys.
+//   - Input the program itself could not have (invalid UTF-8 where its strings
+//     are Unicode, a NUL where PostgreSQL computes the key, an impossible
+//     database name) gives a Key whose Err wraps lockkey.ErrInvalid, because any
+//     lock taken for it would exclude nobody.
+//   - Most hash to 32 bits, where even odds of a collision come near 77,000
+//     names. Use lockkey.Of for locks that no other program takes.
+//
+// The keys are named after their scheme, as in rails-migrator/app_test.
+package compat
