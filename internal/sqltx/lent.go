@@ -1,0 +1,215 @@
+package sqltx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// rollbackTime bounds a rollback: past it the connection is closed, which rolls back as well.
+const rollbackTime = 5 * time.Second
+
+// lent is a driver's connection, lent to one transaction or one statement.
+type lent struct {
+	pool   *Pool
+	conn   *sql.Conn
+	driver driver.Conn
+	plan   *plan // nil outside of a transaction begun by the pool
+
+	mu       sync.Mutex // one call to the driver at a time: the end of ctx comes from its own goroutine
+	tx       *lentTx    // the open transaction
+	rows     int        // open results: while there are any the driver's connection is theirs
+	expired  error      // ctx has ended; nothing is executed any more
+	clean    bool       // the server confirmed that no transaction is open
+	returned bool       // conn is back in the application's pool, or closed
+}
+
+func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if c.plan == nil {
+		return c.beginDriver(ctx, opts)
+	}
+	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
+	running, interrupt := context.WithCancel(ctx)
+	ctx = c.plan.ctx
+	stop := context.AfterFunc(ctx, interrupt)
+	c.clean = false
+	tx, err := c.begin(running, opts)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+			err = fmt.Errorf("%w: %w", ended, err)
+		}
+		interrupt()
+		return nil, err
+	}
+	c.tx = &lentTx{conn: c, tx: tx, interrupt: interrupt}
+	c.tx.forget = context.AfterFunc(ctx, c.expire)
+	return c.tx, nil
+}
+
+func (c *lent) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if c.plan.After == "" {
+		return c.beginDriver(ctx, opts)
+	}
+	begin, err := beginText(opts)
+	if err != nil {
+		c.clean = true
+		return nil, err
+	}
+	tx := &textTx{ctx: ctx, conn: c}
+	result, err := c.exec(ctx, c.plan.Before+begin+"; "+c.plan.After, nil)
+	if errors.Is(err, driver.ErrBadConn) {
+		return nil, err
+	}
+	if err := c.plan.Opened(c.plan.ctx, result, err); err != nil {
+		c.clean = ctx.Err() == nil && tx.Rollback() == nil
+		return nil, err
+	}
+	return tx, nil
+}
+
+func (c *lent) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if beginner, ok := c.driver.(driver.ConnBeginTx); ok {
+		return beginner.BeginTx(ctx, opts)
+	}
+	if opts.Isolation != 0 || opts.ReadOnly {
+		return nil, errors.New("gormlock: the driver begins no transaction with an isolation level or read only")
+	}
+	return c.driver.Begin() //nolint:staticcheck // the only way to begin that such a driver has
+}
+
+// expire rolls back and gives the connection back when ctx has ended. The Watcher hears of it later, see lentTx.
+func (c *lent) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tx == nil {
+		return
+	}
+	c.expired = c.plan.ctx.Err()
+	if c.rows == 0 {
+		c.tx.abandon()
+	}
+}
+
+// enter begins a call to the driver's connection, unless ctx has ended.
+func (c *lent) enter() error {
+	c.mu.Lock()
+	if c.expired != nil {
+		c.mu.Unlock()
+		return c.expired
+	}
+	return nil
+}
+
+func (c *lent) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.mu.Unlock()
+	result, err := c.exec(ctx, query, args)
+	if err == nil && c.plan != nil && c.plan.Watcher != nil && len(args) == 0 {
+		watchSavepoints(c.plan.Watcher, query)
+	}
+	return result, err
+}
+
+func (c *lent) exec(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	execer, ok := c.driver.(driver.ExecerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	result, err := execer.ExecContext(ctx, query, args)
+	c.doubt(err)
+	return result, err
+}
+
+func (c *lent) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.mu.Unlock()
+	queryer, ok := c.driver.(driver.QueryerContext)
+	if !ok {
+		return nil, driver.ErrSkip
+	}
+	rows, err := queryer.QueryContext(ctx, query, args)
+	return c.opened(rows, err)
+}
+
+// opened counts a result as open until it is closed.
+func (c *lent) opened(rows driver.Rows, err error) (driver.Rows, error) {
+	c.doubt(err)
+	if err != nil {
+		return nil, err
+	}
+	c.rows++
+	return &lentRows{Rows: rows, conn: c}, nil
+}
+
+// doubt remembers that the driver has given its connection up.
+func (c *lent) doubt(err error) {
+	if errors.Is(err, driver.ErrBadConn) {
+		c.clean = false
+	}
+}
+
+// PrepareContext does not speak to the server: the statement is executed through the connection when it is used, where
+// drivers have a cache of their own.
+func (c *lent) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
+	c.pool.keepLender()
+	return &stmt{conn: c, query: query}, nil
+}
+
+func (c *lent) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+func (c *lent) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
+
+func (c *lent) CheckNamedValue(value *driver.NamedValue) error {
+	if checker, ok := c.driver.(driver.NamedValueChecker); ok {
+		return checker.CheckNamedValue(value)
+	}
+	return driver.ErrSkip
+}
+
+func (c *lent) Ping(ctx context.Context) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.mu.Unlock()
+	if pinger, ok := c.driver.(driver.Pinger); ok {
+		return pinger.Ping(ctx)
+	}
+	return nil
+}
+
+// Close gives the connection back. database/sql calls it once, when the transaction or the statement is done with it.
+func (c *lent) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.giveBack()
+	if c.tx != nil {
+		c.pool.giveBack()
+	}
+	return nil
+}
+
+func (c *lent) giveBack() {
+	if c.returned {
+		return
+	}
+	c.returned = true
+	if !c.clean {
+		_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it
+	}
+	_ = c.conn.Close()
+}

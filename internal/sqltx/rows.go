@@ -1,0 +1,75 @@
+package sqltx
+
+import (
+	"database/sql/driver"
+	"io"
+	"reflect"
+)
+
+// lentRows is an open result. While it is open the end of the transaction's ctx leaves the connection to it.
+type lentRows struct {
+	driver.Rows
+	conn *lent
+}
+
+func (r *lentRows) Close() error {
+	err := r.Rows.Close()
+	c := r.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubt(err)
+	c.rows--
+	if c.rows == 0 && c.expired != nil && c.tx != nil {
+		c.tx.abandon()
+	}
+	return err
+}
+
+// The rest of what a result can answer is asked of the driver's, which need not know.
+
+func (r *lentRows) HasNextResultSet() bool {
+	more, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && more.HasNextResultSet()
+}
+
+func (r *lentRows) NextResultSet() error {
+	if more, ok := r.Rows.(driver.RowsNextResultSet); ok {
+		return more.NextResultSet()
+	}
+	return io.EOF
+}
+
+func (r *lentRows) ColumnTypeScanType(index int) reflect.Type {
+	if typed, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
+		return typed.ColumnTypeScanType(index)
+	}
+	return reflect.TypeFor[any]()
+}
+
+func (r *lentRows) ColumnTypeDatabaseTypeName(index int) string {
+	if typed, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+		return typed.ColumnTypeDatabaseTypeName(index)
+	}
+	return ""
+}
+
+func (r *lentRows) ColumnTypeLength(index int) (int64, bool) {
+	if typed, ok := r.Rows.(driver.RowsColumnTypeLength); ok {
+		return typed.ColumnTypeLength(index)
+	}
+	return 0, false
+}
+
+func (r *lentRows) ColumnTypeNullable(index int) (nullable, ok bool) {
+	if typed, ok := r.Rows.(driver.RowsColumnTypeNullable); ok {
+		return typed.ColumnTypeNullable(index)
+	}
+	return false, false
+}
+
+func (r *lentRows) ColumnTypePrecisionScale(index int) (precision, scale int64, ok bool) {
+	if typed, ok := r.Rows.(driver.RowsColumnTypePrecisionScale); ok {
+		return typed.ColumnTypePrecisionScale(index)
+	}
+	return 0, 0, false
+}

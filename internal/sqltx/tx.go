@@ -1,0 +1,148 @@
+package sqltx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lentTx is the transaction that database/sql commits or rolls back, once.
+type lentTx struct {
+	conn      *lent
+	tx        driver.Tx          // the driver's, or a textTx
+	interrupt context.CancelFunc // ends the ctx that tx runs under
+	forget    func() bool        // stops waiting for the end of the plan's ctx
+	over      bool               // no longer open on the server, or the connection is given up
+}
+
+func (t *lentTx) Commit() error {
+	t.forget()
+	t.conn.mu.Lock()
+	err := t.commit()
+	t.conn.mu.Unlock()
+	t.ended(err == nil)
+	return err
+}
+
+func (t *lentTx) Rollback() error {
+	t.forget()
+	t.conn.mu.Lock()
+	var err error
+	if !t.over {
+		err = t.rollback()
+	}
+	t.conn.mu.Unlock()
+	t.ended(false)
+	return err
+}
+
+func (t *lentTx) commit() error {
+	c := t.conn
+	if t.over {
+		return c.expired
+	}
+	if err := c.plan.ctx.Err(); err != nil {
+		_ = t.rollback()
+		return err
+	}
+	if c.plan.Watcher != nil {
+		if refusal := c.plan.Watcher.Commit(); refusal != nil {
+			_ = t.rollback() // what fails to roll back is closed, which rolls back
+			return refusal
+		}
+	}
+	stop := context.AfterFunc(c.plan.ctx, t.interrupt)
+	defer stop()
+	err := t.tx.Commit()
+	t.over = true
+	c.clean = err == nil || c.reusable(err)
+	if ended := c.plan.ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return err
+}
+
+func (t *lentTx) rollback() error {
+	bound := time.AfterFunc(rollbackTime, t.interrupt)
+	defer bound.Stop()
+	err := t.tx.Rollback()
+	t.over = true
+	t.conn.clean = err == nil
+	return err
+}
+
+// abandon ends the transaction on the server and gives the connection back before database/sql knows.
+func (t *lentTx) abandon() {
+	if t.over {
+		return
+	}
+	_ = t.rollback()
+	t.conn.giveBack()
+}
+
+func (t *lentTx) ended(committed bool) {
+	t.interrupt()
+	if t.conn.plan.Watcher != nil {
+		t.conn.plan.Watcher.Ended(committed)
+	}
+}
+
+// reusable reports whether the connection is outside of any transaction after a commit that failed with err.
+func (c *lent) reusable(err error) bool {
+	var answer interface{ SQLState() string }
+	if errors.As(err, &answer) {
+		return true
+	}
+	resetter, ok := c.driver.(driver.SessionResetter)
+	return ok && resetter.ResetSession(context.Background()) == nil
+}
+
+// textTx is a transaction begun by text, so that statements could travel with its BEGIN.
+type textTx struct {
+	ctx  context.Context // set once, as drivers do: Commit and Rollback take none
+	conn *lent
+}
+
+// Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
+// database/sql has no place for that answer.
+func (t *textTx) Commit() error {
+	_, err := t.conn.exec(t.ctx, "SELECT 1; COMMIT", nil)
+	var answer interface{ SQLState() string }
+	if errors.As(err, &answer) && answer.SQLState() == "25P02" {
+		if rollback := t.Rollback(); rollback != nil {
+			return errors.Join(err, driver.ErrBadConn)
+		}
+		return fmt.Errorf("gormlock: an earlier statement failed, the transaction was rolled back: %w", err)
+	}
+	return err
+}
+
+func (t *textTx) Rollback() error {
+	_, err := t.conn.exec(t.ctx, "ROLLBACK", nil)
+	return err
+}
+
+// beginText is the statement that begins a transaction, in SQL that PostgreSQL and its relatives speak.
+func beginText(opts driver.TxOptions) (string, error) {
+	text := "BEGIN"
+	switch sql.IsolationLevel(opts.Isolation) {
+	case sql.LevelDefault:
+	case sql.LevelReadUncommitted:
+		text += " ISOLATION LEVEL READ UNCOMMITTED"
+	case sql.LevelReadCommitted:
+		text += " ISOLATION LEVEL READ COMMITTED"
+	case sql.LevelRepeatableRead, sql.LevelSnapshot:
+		text += " ISOLATION LEVEL REPEATABLE READ"
+	case sql.LevelSerializable:
+		text += " ISOLATION LEVEL SERIALIZABLE"
+	default:
+		return "", fmt.Errorf("gormlock: unsupported isolation level %s", sql.IsolationLevel(opts.Isolation))
+	}
+	if opts.ReadOnly {
+		text += " READ ONLY"
+	}
+	return text, nil
+}
