@@ -20,7 +20,12 @@
 //
 // A part that no PostgreSQL text can hold (a NUL byte, invalid UTF-8) is
 // written as bytes: decode('333a610062', 'hex') in place of the convert_to is
-// Of("a\x00b"). [SQL] prints the line for given parts. In Python:
+// Of("a\x00b"). [SQL] prints the line for given parts. A query that locks what
+// its columns name writes each part p as
+//
+//	octet_length(convert_to(p::text, 'UTF8')) || ':' || p
+//
+// In Python:
 //
 //	parts = [str(p).encode() for p in ("invoice", 42)]
 //	digest = hashlib.sha256(b"".join(b"%d:%s" % (len(p), p) for p in parts)).digest()

@@ -1,0 +1,24 @@
+package lockkey_test
+
+import (
+	"fmt"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+func ExampleOf() {
+	k := lockkey.Of("invoice", 42)
+	id, _ := k.Int64()
+	fmt.Println(k, id)
+	fmt.Println(lockkey.Of("invoice", 4.2).Err())
+	// Output:
+	// invoice/42 1840925882773462882
+	// gormlock: invalid lock key: part 2 is a float64, not a string, integer, []byte or fmt.Stringer
+}
+
+func ExampleSQL() {
+	sql, _ := lockkey.SQL("invoice", 42)
+	fmt.Println("SELECT pg_advisory_xact_lock(" + sql + ")")
+	// Output:
+	// SELECT pg_advisory_xact_lock(('x' || encode(substr(sha256(convert_to('7:invoice2:42', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint)
+}
