@@ -1,0 +1,59 @@
+package fence
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Batch issues the next token of many keys in one statement, for code that talks
+// to the server without database/sql. Its parameters are those of [BatchArgs], its
+// rows (space smallint, id bigint, token bigint).
+//
+// A key whose row somebody has locked gets no row, so that one slow transaction
+// does not hold up all others: ask again for the missing. The session needs
+// synchronous_commit on. A commit that ends with a warning (a wait for a
+// synchronous standby that was cancelled) issued nothing that may be used.
+const Batch = `WITH want AS MATERIALIZED (
+	SELECT w.space, w.id, w.name, t.first
+	FROM unnest($1::text::smallint[], $2::text::bigint[], $3::text::text[]) w(space, id, name), (SELECT ` + first + `) t(first)
+), free AS MATERIALIZED (
+	SELECT f.space, f.id FROM gormlock_fence f JOIN want USING (space, id) FOR NO KEY UPDATE OF f SKIP LOCKED
+), again AS (
+	UPDATE gormlock_fence f SET token = greatest(f.token + 1, want.first), name = want.name
+	FROM free JOIN want USING (space, id) WHERE f.space = free.space AND f.id = free.id
+	RETURNING f.space, f.id, f.token
+), anew AS (
+	INSERT INTO gormlock_fence (space, id, name, token)
+	SELECT space, id, name, first FROM want
+	WHERE NOT EXISTS (SELECT 1 FROM gormlock_fence f WHERE f.space = want.space AND f.id = want.id)
+	ON CONFLICT DO NOTHING
+	RETURNING space, id, token
+)
+SELECT space, id, token FROM again UNION ALL SELECT space, id, token FROM anew`
+
+// BatchArgs are the parameters of [Batch] for the keys of the given tokens, as
+// text. No key may be there twice.
+func BatchArgs(tokens []Token) [3]string {
+	var spaces, ids, names strings.Builder
+	for i, t := range tokens {
+		separator := byte(',')
+		if i == 0 {
+			separator = '{'
+		}
+		spaces.WriteByte(separator)
+		spaces.WriteString(strconv.Itoa(int(t.Space)))
+		ids.WriteByte(separator)
+		ids.WriteString(strconv.FormatInt(t.ID, 10))
+		names.WriteByte(separator)
+		names.WriteString(quote(t.Name))
+	}
+	if len(tokens) == 0 {
+		return [3]string{"{}", "{}", "{}"}
+	}
+	return [3]string{spaces.String() + "}", ids.String() + "}", names.String() + "}"}
+}
+
+// quote is text as an element of an array literal.
+func quote(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}

@@ -1,0 +1,53 @@
+// Package fence gives the holders of a lock numbers that grow, and lets the
+// database refuse the writes of a holder that was superseded.
+//
+// # Why
+//
+// No lock service can stop a process that is paused: it wakes up, believes it
+// still holds the lock, and writes. A fencing token can. Every acquisition gets a
+// [Token], each later one of a key a greater number, and the database, which
+// knows the latest number issued, refuses a write that carries a smaller one.
+//
+// # The table
+//
+// A token is one row per key in the table gormlock_fence ([Schema]), incremented
+// after the lock is held and committed before the holder sees it. It is not a
+// sequence, which can hand out one value twice after a crash, and not a
+// transaction id, which is assigned before the lock is held. The number carries
+// the server's timeline in its upper bits, so that a standby promoted without the
+// last commits of its primary repeats none of its numbers. Tokens of different
+// keys do not compare.
+//
+// A row is never deleted, for a number issued again would let an old holder in:
+// the table grows to one row of about 80 bytes for every key that was ever fenced.
+//
+// The table is found by the search_path. Whoever issues tokens and whoever writes
+// with them must find the same one.
+//
+// # Guarding a write
+//
+// Comparing a token with the one stored in the written row is not enough: the
+// later holder may not have written yet, and an insert has nothing to compare
+// with. So a guarded write asks the token table, in the same statement:
+//
+//	tag, err := db.ExecContext(ctx,
+//		"UPDATE reports SET body = $1 WHERE id = $2 AND "+token.Guard(3),
+//		append([]any{body, id}, token.Args()...)...)
+//
+// No row changed: a later token has been issued. An insert takes its token from
+// the table, which fails on a NOT NULL column once a later one has been issued:
+//
+//	"INSERT INTO reports (body, fence) VALUES ($1, "+token.Value(2)+")"
+//
+// # What holds
+//
+//   - A guarded statement that starts after a later token was issued changes
+//     nothing, at READ COMMITTED. At REPEATABLE READ and above the transaction
+//     must have started then: its snapshot answers for all of its statements.
+//   - A guarded statement that was already running when the later token was
+//     issued, or whose transaction commits afterwards, is not undone. Where that
+//     matters [Latest] comes first in the transaction: it locks the token's row, and
+//     a later token waits until the transaction has ended. [Token.Value] does the
+//     same for the inserts it is used in.
+//   - A write without a guard is not seen by anybody here.
+package fence
