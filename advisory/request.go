@@ -1,0 +1,107 @@
+package advisory
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Request is a checked call: the locks in the order in which they are taken, and how to wait for them. It is
+// immutable, and safe for use by any number of goroutines.
+type Request struct {
+	locks         []lock
+	try           bool
+	timeout       time.Duration // 0: as the session waits
+	allowSnapshot bool
+}
+
+type lock struct {
+	key    lockkey.Key
+	shared bool
+}
+
+// NewRequest checks keys and options. No key, an invalid key and options that exclude each other are errors.
+func NewRequest(keys []lockkey.Key, opts ...Option) (*Request, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid)
+	}
+	r := &Request{locks: make([]lock, len(keys))}
+	for i, key := range keys {
+		if err := key.Err(); err != nil {
+			return nil, err
+		}
+		r.locks[i].key = key
+	}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: nil", ErrOption)
+		}
+		if err := o.apply(r); err != nil {
+			return nil, err
+		}
+	}
+	if r.try && r.timeout > 0 {
+		return nil, fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", ErrOption, r.timeout)
+	}
+	r.order()
+	return r, nil
+}
+
+// And is one request for the locks of both. It is as strict as the stricter of the two: it does not wait if either does
+// not, waits no longer than the shorter timeout, and allows an older snapshot only if both do.
+func (r *Request) And(other *Request) *Request {
+	both := &Request{
+		locks:         slices.Concat(r.locks, other.locks),
+		try:           r.try || other.try,
+		timeout:       r.timeout,
+		allowSnapshot: r.allowSnapshot && other.allowSnapshot,
+	}
+	if both.timeout == 0 || other.timeout > 0 && other.timeout < both.timeout {
+		both.timeout = other.timeout
+	}
+	if both.try {
+		both.timeout = 0
+	}
+	both.order()
+	return both
+}
+
+// Within is the request bounded by d if it names no bound of its own, Try or Timeout.
+func (r *Request) Within(d time.Duration) *Request {
+	if d <= 0 || r.try || r.timeout > 0 {
+		return r
+	}
+	bounded := *r
+	bounded.timeout = d
+	return &bounded
+}
+
+// Keys are the keys in the order in which they are taken.
+func (r *Request) Keys() []lockkey.Key {
+	keys := make([]lockkey.Key, len(r.locks))
+	for i, l := range r.locks {
+		keys[i] = l.key
+	}
+	return keys
+}
+
+// order sorts the locks into the one order that every call of this package uses and drops repetitions, keeping the
+// exclusive one: taken shared first and exclusive later, two calls would wait for each other.
+func (r *Request) order() {
+	slices.SortStableFunc(r.locks, func(a, b lock) int {
+		if c := lockkey.Compare(a.key, b.key); c != 0 {
+			return c
+		}
+		switch {
+		case a.shared == b.shared:
+			return 0
+		case b.shared:
+			return -1
+		default:
+			return 1
+		}
+	})
+	r.locks = slices.CompactFunc(r.locks, func(a, b lock) bool { return lockkey.Compare(a.key, b.key) == 0 })
+}

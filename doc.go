@@ -1,0 +1,40 @@
+// Package gormlock keeps concurrent writers of GORM applications on PostgreSQL from hurting each other, inside the
+// transactions they already have.
+//
+//	db.Use(gormlock.New())
+//
+//	key := gormlock.Key("invoice", 42)
+//	db.Scopes(gormlock.WithXactLock(key)).Create(&invoice)                  // GORM's own transaction is enough
+//	tx.Scopes(gormlock.WithXactLock(key, gormlock.Try())).First(&invoice)   // ErrNotAcquired instead of waiting
+//	err := gormlock.Transaction(db, func(tx *gorm.DB) error { … },
+//		gormlock.Locking(key, gormlock.Timeout(time.Second)), gormlock.Attempts(20))
+//
+// # The promise
+//
+// No silent no-op and no silent overwrite: what a caller asks for is done, or the caller gets an error that says which
+// thing was not done.
+//
+// # Which tool
+//
+// A transaction-level advisory lock ([WithXactLock], [XactLock], [AcquireXactLock], [Locking]) names anything, also what
+// is no row yet, and is held until its transaction ends. It excludes only those who take it too.
+//
+// [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of what a retry
+// can cure ([IsRetryable]).
+//
+// # What is guaranteed
+//
+// A lock is taken inside the transaction that runs the statement, in a statement of its own before it, or nothing is
+// executed and the error says why. After an error the transaction is as usable as it was and holds none of the locks
+// that were asked for, unless the connection is gone.
+//
+// # What is not
+//
+// An advisory lock does not stop a writer that does not ask for it. Locks on a db that is handed to db.Transaction are
+// taken by the statements in it, not before. Where the application brings a *sql.Tx or a single connection of its own
+// (db.Connection), gormlock does not see that transaction's end unless it runs in [Transaction].
+//
+// Inside a transaction tx.DB() is not the *sql.DB the application opened but one that lends its connections; and
+// statements that were prepared by a tool outside of GORM on the *sql.DB do not run in it. [PlainTransactions] gives
+// both back and costs a round trip for each lock on a statement's own transaction.
+package gormlock

@@ -1,0 +1,135 @@
+package gormlock
+
+import (
+	"database/sql"
+	"slices"
+	"sync"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/advisory"
+)
+
+// journal is the memory side of one transaction: what must become again in the application's structs when the
+// transaction, or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
+type journal struct {
+	tx        *sql.Tx
+	begunWith *advisory.Request // the locks that travelled with its BEGIN
+
+	mu         sync.Mutex
+	undo       []func()
+	dooms      []error
+	savepoints []savepoint
+}
+
+// savepoint is how long undo and dooms were when it was set.
+type savepoint struct {
+	name        string
+	undo, dooms int
+}
+
+// journals holds the journals of open transactions, by *sql.Tx.
+var journals sync.Map
+
+// journalOf is the journal of the transaction that the statement runs in. It is nil outside of one, and in one that
+// gormlock did not see begin.
+func journalOf(stmt *gorm.Statement) *journal {
+	pool := stmt.ConnPool
+	if prepared, ok := pool.(*gorm.PreparedStmtTX); ok {
+		pool = prepared.Tx
+	}
+	if tx, ok := pool.(*sql.Tx); ok {
+		if j, ok := journals.Load(tx); ok {
+			return j.(*journal)
+		}
+	}
+	return nil
+}
+
+// of makes j the journal of tx until tx has ended.
+func (j *journal) of(tx *sql.Tx) {
+	j.tx = tx
+	journals.Store(tx, j)
+}
+
+// record keeps undo for the case that the transaction, or the savepoint it is in now, is rolled back. The newest undo
+// runs first.
+func (j *journal) record(undo func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.undo = append(j.undo, undo)
+}
+
+// doom makes the commit a rollback that returns err. A rollback to a savepoint set before lifts it.
+func (j *journal) doom(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.dooms = append(j.dooms, err)
+}
+
+// Savepoint implements sqltx.Watcher, as do the methods below.
+func (j *journal) Savepoint(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.savepoints = append(j.savepoints, savepoint{name, len(j.undo), len(j.dooms)})
+}
+
+func (j *journal) RollbackTo(name string) {
+	j.mu.Lock()
+	i := j.last(name)
+	if i < 0 {
+		j.mu.Unlock()
+		return
+	}
+	set := j.savepoints[i]
+	j.savepoints = j.savepoints[:i+1]
+	j.dooms = j.dooms[:set.dooms]
+	undo := slices.Clone(j.undo[set.undo:])
+	clear(j.undo[set.undo:])
+	j.undo = j.undo[:set.undo]
+	j.mu.Unlock()
+	putBack(undo)
+}
+
+func (j *journal) Release(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i := j.last(name); i >= 0 {
+		j.savepoints = j.savepoints[:i]
+	}
+}
+
+func (j *journal) Commit() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.dooms) > 0 {
+		return j.dooms[0]
+	}
+	return nil
+}
+
+func (j *journal) Ended(committed bool) {
+	journals.Delete(j.tx)
+	j.mu.Lock()
+	undo := j.undo
+	j.undo = nil
+	j.mu.Unlock()
+	if !committed {
+		putBack(undo)
+	}
+}
+
+func (j *journal) last(name string) int {
+	for i := len(j.savepoints) - 1; i >= 0; i-- {
+		if j.savepoints[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func putBack(undo []func()) {
+	for _, step := range slices.Backward(undo) {
+		step()
+	}
+}

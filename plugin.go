@@ -1,0 +1,108 @@
+package gormlock
+
+import (
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/hooks"
+)
+
+// Plugin is what db.Use installs. One value can be installed on any number of databases.
+type Plugin struct {
+	defaultTimeout    time.Duration
+	plainTransactions bool
+	err               error
+}
+
+// Option configures a [Plugin].
+type Option interface{ apply(*Plugin) }
+
+type pluginOption func(*Plugin)
+
+func (o pluginOption) apply(p *Plugin) { o(p) }
+
+// DefaultTimeout bounds the wait for every lock that names no [Timeout] of its own and is no [Try]. Default: the
+// session's lock_timeout, which by default waits for ever.
+func DefaultTimeout(d time.Duration) Option {
+	return pluginOption(func(p *Plugin) {
+		if d <= 0 {
+			p.err = fmt.Errorf("%w: DefaultTimeout(%s) leaves no time to wait", ErrOption, d)
+		}
+		p.defaultTimeout = d
+	})
+}
+
+// PlainTransactions leaves GORM's connection pool as it is. A lock on a statement's own transaction then costs a round
+// trip, and what a rollback of db.Transaction or db.Begin should put right in memory is put right only by [Transaction].
+// Default: transactions are begun on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's
+// connection source, not the *sql.DB the application opened.
+func PlainTransactions() Option {
+	return pluginOption(func(p *Plugin) { p.plainTransactions = true })
+}
+
+// New is a plugin to install with db.Use. Without options everything works; what an option changes stands in its doc.
+func New(opts ...Option) *Plugin {
+	p := &Plugin{}
+	for _, o := range opts {
+		o.apply(p)
+	}
+	return p
+}
+
+// Name is the name under which GORM knows the plugin.
+func (p *Plugin) Name() string { return "gormlock" }
+
+// Initialize attaches the plugin to db. GORM calls it, also again for databases that its dbresolver opens.
+func (p *Plugin) Initialize(db *gorm.DB) error {
+	if p.err != nil {
+		return p.err
+	}
+	if err := hooks.Install(db, handlers); err != nil {
+		return err
+	}
+	if !p.plainTransactions {
+		replacePool(db)
+	}
+	return nil
+}
+
+// pluginOf is the plugin installed on db, nil when there is none.
+func pluginOf(db *gorm.DB) *Plugin {
+	p, _ := db.Plugins["gormlock"].(*Plugin)
+	return p
+}
+
+// isPostgres reports whether db speaks to PostgreSQL, or to a server that speaks like it.
+func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
+
+// handlers is all that gormlock does in the life of a statement.
+var handlers = hooks.Handlers{
+	Create: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
+	Update: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
+	Delete: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
+	Query:  hooks.Read{BeforeRead: beforeRead},
+	Row:    hooks.Read{BeforeRead: beforeRow},
+	Raw:    hooks.Read{BeforeRead: beforeRead},
+}
+
+func beforeBegin(db *gorm.DB) {
+	if !lockAtBegin(db) {
+		skipJournal(db)
+	}
+}
+
+func inTransaction(db *gorm.DB) {
+	resumePool(db)
+	takeXactLocks(db)
+}
+
+func beforeRead(db *gorm.DB) {
+	takeXactLocks(db)
+}
+
+func beforeRow(db *gorm.DB) {
+	takeXactLocks(db)
+	refuseRow(db)
+}

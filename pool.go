@@ -1,0 +1,139 @@
+package gormlock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// connPool stands in GORM for the application's *sql.DB. Its transactions can begin with locks and have a journal.
+type connPool struct {
+	*sql.DB
+	transactions *sqltx.Pool
+}
+
+// replacePool puts a connPool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
+// one. Any other pool, such as a single connection, stays.
+func replacePool(db *gorm.DB) {
+	wrap := func(pool gorm.ConnPool) gorm.ConnPool {
+		if plain, ok := pool.(*sql.DB); ok && plain != nil {
+			return &connPool{DB: plain, transactions: sqltx.New(plain)}
+		}
+		return pool
+	}
+	if prepared, ok := db.ConnPool.(*gorm.PreparedStmtDB); ok {
+		prepared.Close() // what was prepared on the *sql.DB itself does not run in the transactions of the connPool
+		prepared.ConnPool = wrap(prepared.ConnPool)
+		return
+	}
+	db.ConnPool = wrap(db.ConnPool)
+	if db.Statement != nil {
+		db.Statement.ConnPool = db.ConnPool
+	}
+}
+
+// BeginTx begins a transaction that has a journal, with the locks that a statement (in ctx) or Transaction (by opts)
+// asks for.
+func (p *connPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
+	request := requestIn(ctx)
+	if opts == nil {
+		opts = &sql.TxOptions{}
+	} else if asked, ok := openings.Load(opts); ok {
+		request = asked.(*advisory.Request)
+	}
+	tx, err := p.begin(ctx, *opts, request, keepsSnapshot(opts.Isolation))
+	if opts.Isolation == sql.LevelDefault && errors.Is(err, ErrSnapshotTaken) {
+		// The default of this database is an isolation level that keeps one snapshot.
+		return p.begin(ctx, *opts, request, true)
+	}
+	return tx, err
+}
+
+func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, request *advisory.Request, snapshot bool) (*sql.Tx, error) {
+	j := &journal{begunWith: request}
+	opening := sqltx.Opening{Options: opts, Watcher: j}
+	if request != nil {
+		locks := request.Opening(snapshot)
+		opening.Before, opening.After, opening.Opened = locks.Before, locks.After, locks.Opened
+	}
+	tx, err := p.transactions.Begin(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	j.of(tx)
+	return tx, nil
+}
+
+func keepsSnapshot(level sql.IsolationLevel) bool {
+	return level >= sql.LevelRepeatableRead
+}
+
+// PrepareContext prepares a statement for use inside and outside of the pool's transactions.
+func (p *connPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return p.transactions.PrepareContext(ctx, query)
+}
+
+// GetDBConn is the *sql.DB the application opened: db.DB().
+func (p *connPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
+
+// skipJournal lets GORM's own transaction of a statement begin on the plain *sql.DB where nothing in it can need a
+// journal: no round trip, no allocation more than without the plugin.
+func skipJournal(db *gorm.DB) {
+	pool, ok := db.Statement.ConnPool.(*connPool)
+	if ok && !db.SkipDefaultTransaction && db.Error == nil && !needsJournal(db.Statement.Schema) {
+		db.Statement.ConnPool = pool.DB
+	}
+}
+
+// resumePool takes skipJournal back where no transaction was begun.
+func resumePool(db *gorm.DB) {
+	plain, ok := db.Statement.ConnPool.(*sql.DB)
+	if pool, replaced := db.ConnPool.(*connPool); ok && replaced && pool.DB == plain {
+		db.Statement.ConnPool = pool
+	}
+}
+
+// needsJournal reports whether a statement on the model, its associations and their hooks included, can change memory
+// that a rollback must put right: a gormlock tag, or a hook, which may do anything.
+func needsJournal(model *schema.Schema) bool {
+	if model == nil {
+		return false
+	}
+	if known, ok := journalNeeds.Load(model); ok {
+		return known.(bool)
+	}
+	needs := reachesJournal(model, map[*schema.Schema]bool{})
+	journalNeeds.Store(model, needs)
+	return needs
+}
+
+var journalNeeds sync.Map // *schema.Schema → bool
+
+func reachesJournal(model *schema.Schema, seen map[*schema.Schema]bool) bool {
+	if model == nil || seen[model] {
+		return false
+	}
+	seen[model] = true
+	if model.BeforeCreate || model.AfterCreate || model.BeforeUpdate || model.AfterUpdate ||
+		model.BeforeDelete || model.AfterDelete || model.BeforeSave || model.AfterSave {
+		return true
+	}
+	for _, field := range model.Fields {
+		if field.Tag.Get("gormlock") != "" {
+			return true
+		}
+	}
+	for _, relation := range model.Relationships.Relations {
+		if reachesJournal(relation.FieldSchema, seen) || reachesJournal(relation.JoinTable, seen) {
+			return true
+		}
+	}
+	return false
+}

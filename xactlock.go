@@ -1,0 +1,269 @@
+package gormlock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// LockOption changes how an advisory lock is taken: [Try], [Timeout], [Shared], [AllowSnapshot].
+type LockOption = advisory.Option
+
+// WaitOption says how long a lock is waited for. It serves advisory locks and row locks alike.
+type WaitOption struct {
+	advisory.Option
+	try     bool
+	timeout time.Duration
+}
+
+// Try does not wait: a lock that somebody else holds is [ErrNotAcquired] at once. Default: wait.
+func Try() WaitOption {
+	return WaitOption{Option: advisory.Try(), try: true}
+}
+
+// Timeout is the budget of the whole call: past it the call answers [ErrLockTimeout], and the transaction is as usable
+// as it was. Zero and negative are an error. Default: [DefaultTimeout], else the session's lock_timeout.
+func Timeout(d time.Duration) WaitOption {
+	return WaitOption{Option: advisory.Timeout(d), timeout: d}
+}
+
+// Shared takes an advisory lock that any number of transactions can hold together, and none exclusively meanwhile.
+// Default: exclusive.
+func Shared() LockOption { return advisory.Shared() }
+
+// AllowSnapshot takes an advisory lock at REPEATABLE READ and SERIALIZABLE although what the transaction reads may be
+// older than the lock. Default: [ErrSnapshotTaken].
+func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
+
+// WithXactLock is a scope: the statement it is put on first takes the advisory lock, in the transaction that runs it.
+// The lock is held until that transaction ends, or is rolled back to a savepoint set before.
+//
+//	tx.Scopes(gormlock.WithXactLock(key)).First(&invoice, 42)
+//	db.Scopes(gormlock.WithXactLock(key)).Create(&invoice) // GORM's own transaction is enough
+//
+// A statement that runs in no transaction (a query outside of one, SkipDefaultTransaction) is [ErrNoTransaction] and
+// executes nothing. Several locks on one statement are taken together, under the strictest of their waiting rules.
+// Associations saved with the statement take no second lock. On a db that a transaction is then begun from, the lock
+// belongs to the statements of the transaction, and nothing is held before the first of them.
+func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
+	lock := XactLock(key, opts...)
+	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
+}
+
+// XactLock is [WithXactLock] as a clause, for db.Clauses and gorm.G. Its method ModifyStatement fits the Scopes of
+// gorm.G.
+//
+//	gorm.G[Invoice](tx, gormlock.XactLock(key)).Find(ctx)
+func XactLock(key lockkey.Key, opts ...LockOption) XactLockClause {
+	request, err := advisory.NewRequest([]lockkey.Key{key}, opts...)
+	return XactLockClause{request, err}
+}
+
+// XactLockClause is the lock that a statement takes before it runs. It writes no SQL into the statement.
+type XactLockClause struct {
+	request *advisory.Request
+	err     error
+}
+
+const xactLockName = "gormlock:xact"
+
+// ModifyStatement implements [gorm.StatementModifier].
+func (l XactLockClause) ModifyStatement(stmt *gorm.Statement) {
+	switch {
+	case l.err != nil:
+		fail(stmt.DB, l.err)
+	case l.request == nil:
+		fail(stmt.DB, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
+	case pluginOf(stmt.DB) == nil:
+		fail(stmt.DB, ErrNotInstalled)
+	default:
+		request := l.request
+		if earlier := xactLockOn(stmt); earlier != nil {
+			request = earlier.And(request)
+		}
+		stmt.Clauses[xactLockName] = clause.Clause{Name: xactLockName, Expression: XactLockClause{request: request}}
+	}
+}
+
+// Build implements [clause.Expression]. There is nothing to build.
+func (XactLockClause) Build(clause.Builder) {}
+
+// xactLockOn is the request that the statement carries, nil when it carries none.
+func xactLockOn(stmt *gorm.Statement) *advisory.Request {
+	if lock, ok := stmt.Clauses[xactLockName].Expression.(XactLockClause); ok {
+		return lock.request
+	}
+	return nil
+}
+
+// AcquireXactLock takes the locks now, in the transaction tx: all or none, in one round trip. See [advisory.Acquire].
+func AcquireXactLock(tx *gorm.DB, keys []lockkey.Key, opts ...LockOption) error {
+	if err := usable(tx); err != nil {
+		return err
+	}
+	request, err := advisory.NewRequest(keys, opts...)
+	if err != nil {
+		return err
+	}
+	if tx.DryRun {
+		return nil
+	}
+	return acquire(tx, request)
+}
+
+// usable says why a db can run nothing.
+func usable(db *gorm.DB) error {
+	if db == nil || db.Config == nil || db.Statement == nil {
+		return fmt.Errorf("gormlock: %w: a nil *gorm.DB", gorm.ErrInvalidDB)
+	}
+	if db.Error != nil {
+		return db.Error
+	}
+	if pluginOf(db) == nil {
+		return ErrNotInstalled
+	}
+	return nil
+}
+
+// acquire takes the locks in the transaction that db runs in.
+func acquire(db *gorm.DB, request *advisory.Request) error {
+	if !isPostgres(db) {
+		return fmt.Errorf("%w, not %s: lock %s", ErrNotPostgres, db.Name(), request)
+	}
+	tx := transactionOf(db.Statement)
+	if tx == nil {
+		return fmt.Errorf("%w: lock %s", ErrNoTransaction, request)
+	}
+	return request.Within(pluginOf(db).defaultTimeout).Acquire(db.Statement.Context, tx)
+}
+
+// transactionOf is the transaction the statement runs in, nil when there is none. A cache of prepared statements is
+// passed by: it would prepare a text that is several statements.
+func transactionOf(stmt *gorm.Statement) advisory.Tx {
+	if prepared, ok := stmt.ConnPool.(*gorm.PreparedStmtTX); ok {
+		return prepared.Tx
+	}
+	if tx, ok := stmt.ConnPool.(advisory.Tx); ok {
+		return tx
+	}
+	return nil
+}
+
+// lockAtBegin hands the statement's locks to the transaction that GORM is about to begin for it, so that they travel
+// with its BEGIN. It reports whether the statement has locks.
+func lockAtBegin(db *gorm.DB) bool {
+	stmt := db.Statement
+	request := xactLockOn(stmt)
+	if request == nil {
+		return false
+	}
+	if db.Error == nil && !db.DryRun && !db.SkipDefaultTransaction && isPostgres(db) && transactionOf(stmt) == nil {
+		stmt.Context = carry(stmt.Context, request.Within(pluginOf(db).defaultTimeout))
+	}
+	return true
+}
+
+// takeXactLocks takes the statement's locks, unless they came with the BEGIN of its transaction.
+func takeXactLocks(db *gorm.DB) {
+	stmt := db.Statement
+	request := xactLockOn(stmt)
+	if request == nil {
+		return
+	}
+	carried := requestIn(stmt.Context)
+	stmt.Context = carriedBy(stmt.Context)
+	if db.Error != nil {
+		return
+	}
+	if db.DryRun {
+		refuseSubQuery(db)
+		return
+	}
+	if j := journalOf(stmt); carried != nil && j != nil && j.begunWith == carried {
+		return
+	}
+	if err := acquire(db, request); err != nil {
+		fail(db, err)
+	}
+}
+
+// refuseRow gives a failed Row a row that says why: GORM would give nil, which panics in Scan.
+func refuseRow(db *gorm.DB) {
+	if rows, ok := db.Get("rows"); db.Error != nil && ok && rows == false {
+		if _, failed := db.Statement.Settings.Load(failure{}); failed {
+			db.Statement.Dest = sqltx.FailedRow(db.Error)
+		}
+	}
+}
+
+// refuseSubQuery makes the statement around a sub-query that carries a lock fail. GORM builds the sub-query in a dry
+// run of its own and drops its error, but not its arguments.
+func refuseSubQuery(db *gorm.DB) {
+	if isSubQuery() {
+		db.Statement.AddClause(clause.Where{Exprs: []clause.Expression{
+			clause.Expr{SQL: "CAST(? AS boolean)", Vars: []any{sqltx.FailedValue{Err: ErrSubQuery}}},
+		}})
+	}
+}
+
+// isSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
+// than who asked for it.
+func isSubQuery() bool {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "gorm.(*Statement).AddVar") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// lockingContext carries a request from a statement, or from Transaction, to the BEGIN of its transaction.
+type lockingContext struct {
+	context.Context
+	request *advisory.Request
+}
+
+type requestKey struct{}
+
+func (c *lockingContext) Value(key any) any {
+	if key == (requestKey{}) {
+		return c.request
+	}
+	return c.Context.Value(key)
+}
+
+func carry(ctx context.Context, request *advisory.Request) context.Context {
+	return &lockingContext{ctx, request}
+}
+
+// carriedBy is the ctx without the request that carry put on it.
+func carriedBy(ctx context.Context) context.Context {
+	if carrying, ok := ctx.(*lockingContext); ok {
+		return carrying.Context
+	}
+	return ctx
+}
+
+func requestIn(ctx context.Context) *advisory.Request {
+	request, _ := ctx.Value(requestKey{}).(*advisory.Request)
+	return request
+}
+
+var _ gorm.TxBeginner = (*connPool)(nil)
+var _ gorm.GetDBConnector = (*connPool)(nil)
+var _ advisory.Tx = (*sql.Tx)(nil)
