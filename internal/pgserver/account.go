@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // account is the user the server's processes run as.
@@ -48,6 +49,9 @@ func findAccount() (account, error) {
 // terminal's interrupt does not reach it, and in no environment that steers libpq.
 func (a account) command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
+	// Its children hold its output too and would be waited for.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir = dir
 	cmd.Env = environment()
 	cmd.SysProcAttr = a.attributes()
@@ -57,6 +61,8 @@ func (a account) command(ctx context.Context, dir, name string, args ...string) 
 func (a account) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: a.credential}
 }
+
+const dirPrefix = "gormlock-pg-"
 
 // makeDir makes a directory that belongs to the account, in the first place where
 // the account may go and write: the temporary directory of the program is often
@@ -81,14 +87,11 @@ func (a account) makeDirIn(parent string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(parent, "gormlock-pg-")
+	dir, err := os.MkdirTemp(parent, dirPrefix)
 	if err != nil {
 		return "", err
 	}
-	if a.credential != nil {
-		err = os.Chown(dir, int(a.credential.Uid), int(a.credential.Gid))
-	}
-	if err == nil {
+	if err = a.own(dir); err == nil {
 		var out []byte
 		out, err = a.command(context.Background(), "/", "/bin/sh", "-c", `cd "$1" && : >probe && rm probe`, "sh", dir).CombinedOutput()
 		if err != nil {

@@ -45,9 +45,9 @@ func (i installation) program(name string) string { return filepath.Join(i.bin, 
 // findInstallation is the directory given by the caller or by GORMLOCK_PG_BIN, else
 // that of the postgres in PATH, else the newest in the known places, else one that
 // is downloaded.
-func findInstallation(ctx context.Context, a account, given string) (installation, error) {
-	if given != "" {
-		return inspect(ctx, a, given)
+func findInstallation(ctx context.Context, a account, c *config) (installation, error) {
+	if c.binDir != "" {
+		return inspect(ctx, a, c.binDir)
 	}
 	if dir := os.Getenv("GORMLOCK_PG_BIN"); dir != "" {
 		i, err := inspect(ctx, a, dir)
@@ -64,7 +64,7 @@ func findInstallation(ctx context.Context, a account, given string) (installatio
 		}
 		refused = append(refused, err)
 	}
-	i, err := newest(ctx, a, places)
+	i, err := newest(ctx, a, c.places)
 	if err == nil {
 		return i, nil
 	}
@@ -72,7 +72,7 @@ func findInstallation(ctx context.Context, a account, given string) (installatio
 		return installation{}, fmt.Errorf("pgserver: looking for PostgreSQL: %w", err)
 	}
 	refused = append(refused, err)
-	i, err = download(ctx, a)
+	i, err = download(ctx, a, c.repository)
 	if err == nil {
 		return i, nil
 	}

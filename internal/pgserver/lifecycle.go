@@ -19,11 +19,9 @@ func (s *Server) Stop() error {
 	}
 	s.stopped = true
 	err := s.end(syscall.SIGQUIT)
-	err = errors.Join(err, s.watchdog.release())
-	if _, statErr := os.Lstat(s.dir); statErr == nil {
-		return errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return err
+	s.watchdog.release()
+	// Gone by now, unless somebody has killed the watchdog.
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // Shutdown ends the server in good order (mode fast: transactions are rolled back,
@@ -56,11 +54,14 @@ func (s *Server) end(how syscall.Signal) error {
 		return nil
 	}
 	p := s.process
-	_ = s.resume()
-	s.process = nil
 	if err := p.signal(how); err != nil {
 		return fmt.Errorf("pgserver: signal %s to %d: %w", how, p.pid, err)
 	}
+	// What is paused gets the signal before it does anything else.
+	if err := s.resume(how); err != nil {
+		return err
+	}
+	s.process = nil
 	if p.gone(endWithin) {
 		return nil
 	}

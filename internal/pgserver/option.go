@@ -41,12 +41,14 @@ var defaults = []setting{
 }
 
 type config struct {
-	binDir   string
-	settings []setting
+	binDir     string
+	places     []string // where to look for installations
+	repository string   // where to download from, embedded-postgres knows one
+	settings   []setting
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{}
+	c := &config{places: places}
 	for _, opt := range opts {
 		if err := opt.apply(c); err != nil {
 			return nil, err

@@ -55,7 +55,7 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	install, err := findInstallation(ctx, a, c.binDir)
+	install, err := findInstallation(ctx, a, c)
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +173,17 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, s.DSN("postgres"))
 }
 
+// session is connect for those who cannot know that the server is stopped.
+func (s *Server) session(ctx context.Context) (*pgx.Conn, error) {
+	s.mu.Lock()
+	stopped := s.stopped
+	s.mu.Unlock()
+	if stopped {
+		return nil, ErrStopped
+	}
+	return s.connect(ctx)
+}
+
 // DSN returns the connection string of a database, which need not exist.
 func (s *Server) DSN(database string) string {
 	u := url.URL{
@@ -187,7 +198,7 @@ func (s *Server) DSN(database string) string {
 
 // CreateDatabase creates an empty database and returns its connection string.
 func (s *Server) CreateDatabase(ctx context.Context, name string) (string, error) {
-	conn, err := s.connect(ctx)
+	conn, err := s.session(ctx)
 	if err != nil {
 		return "", fmt.Errorf("pgserver: create database %s: %w", name, err)
 	}

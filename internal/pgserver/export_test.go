@@ -1,0 +1,61 @@
+package pgserver
+
+import "testing"
+
+// Places makes Start look for installations in other places.
+func Places(patterns ...string) Option { return placesOption(patterns) }
+
+// Repository makes Start download binaries from another place.
+func Repository(url string) Option { return repository(url) }
+
+// Dir is the directory of a server.
+func (s *Server) Dir() string { return s.dir }
+
+// Fetch unpacks downloaded binaries into dir.
+func Fetch(cache, dir, repository string) error { return fetchOnce(cache, dir, repository) }
+
+// Newer compares two versions.
+func Newer(a, b string) bool { return newer(a, b) }
+
+// MakeDir makes a directory as Start would.
+func MakeDir() (string, error) {
+	a, err := findAccount()
+	if err != nil {
+		return "", err
+	}
+	return a.makeDir()
+}
+
+type placesOption []string
+
+func (o placesOption) apply(c *config) error {
+	c.places = o
+	return nil
+}
+
+type repository string
+
+func (o repository) apply(c *config) error {
+	c.repository = string(o)
+	return nil
+}
+
+// WatchdogPID is the process id of the watchdog.
+func (s *Server) WatchdogPID() int { return s.watchdog.cmd.Process.Pid }
+
+// States are the states of a server's processes.
+func States(t testing.TB, pid int) map[int]string {
+	family, err := familyOf(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps, err := familyByPS(pid)
+	if err != nil || len(ps) != len(family) {
+		t.Errorf("ps shows %v (%v), /proc %v", ps, err, family)
+	}
+	states := map[int]string{}
+	for _, p := range family {
+		states[p.pid] = string(p.state)
+	}
+	return states
+}
