@@ -42,7 +42,8 @@ func newObserver(dsn string) (*Observer, error) {
 		return nil, err
 	}
 	config.RuntimeParams["application_name"] = "pgtest observer"
-	db := stdlib.OpenDB(*config)
+	// The server may have been restarted since a connection was used last.
+	db := stdlib.OpenDB(*config, stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return true }))
 	db.SetMaxOpenConns(8)
 	return &Observer{db}, nil
 }

@@ -12,6 +12,10 @@ import (
 	"gorm.io/gorm/logger"
 )
 
+// neverPing keeps pgx from looking whether a connection lives that was idle for a
+// second: a slow machine would count more round trips than a fast one.
+var neverPing = stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false })
+
 // Open returns GORM on the test's database, closed at the end of the test.
 func Open(t testing.TB, opts ...Option) *gorm.DB {
 	t.Helper()
@@ -20,7 +24,8 @@ func Open(t testing.TB, opts ...Option) *gorm.DB {
 	for _, change := range o.configs {
 		change(config)
 	}
-	db, err := gorm.Open(postgres.New(postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple}), config)
+	dialector := postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple, OptionOpenDB: []stdlib.OptionOpenDB{neverPing}}
+	db, err := gorm.Open(postgres.New(dialector), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +47,7 @@ func SQLDB(t testing.TB, opts ...Option) *sql.DB {
 	t.Helper()
 	o := newOptions(t, opts)
 	refuse(t, "SQLDB", o.gormOnly)
-	db := stdlib.OpenDB(*o.connConfig(t))
+	db := stdlib.OpenDB(*o.connConfig(t), neverPing)
 	o.pool(t, db)
 	return db
 }

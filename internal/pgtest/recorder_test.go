@@ -1,0 +1,39 @@
+package pgtest_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder is a test that fails without failing the one it runs in.
+type recorder struct {
+	testing.TB
+	said     []string
+	cleanups []func()
+}
+
+func (r *recorder) Cleanup(f func())          { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Error(args ...any)         { r.said = append(r.said, fmt.Sprint(args...)) }
+func (r *recorder) Errorf(f string, a ...any) { r.said = append(r.said, fmt.Sprintf(f, a...)) }
+func (r *recorder) Fatal(args ...any)         { r.Error(args...); runtime.Goexit() }
+func (r *recorder) Fatalf(f string, a ...any) { r.Errorf(f, a...); runtime.Goexit() }
+
+// failing runs a test and returns what it said when it failed, "" when it did not.
+func failing(t testing.TB, test func(testing.TB)) string {
+	r := &recorder{TB: t}
+	run := func(f func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f()
+		}()
+		<-done
+	}
+	run(func() { test(r) })
+	for i := len(r.cleanups) - 1; i >= 0; i-- {
+		run(r.cleanups[i])
+	}
+	return strings.Join(r.said, "\n")
+}
