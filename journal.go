@@ -34,11 +34,7 @@ var journals sync.Map
 // journalOf is the journal of the transaction that the statement runs in. It is nil outside of one, and in one that
 // gormlock did not see begin.
 func journalOf(stmt *gorm.Statement) *journal {
-	pool := stmt.ConnPool
-	if prepared, ok := pool.(*gorm.PreparedStmtTX); ok {
-		pool = prepared.Tx
-	}
-	if tx, ok := pool.(*sql.Tx); ok {
+	if tx, ok := unprepared(stmt.ConnPool).(*sql.Tx); ok {
 		if j, ok := journals.Load(tx); ok {
 			return j.(*journal)
 		}

@@ -1,7 +1,9 @@
 package gormlock
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"gorm.io/gorm"
@@ -14,6 +16,8 @@ type Plugin struct {
 	defaultTimeout    time.Duration
 	plainTransactions bool
 	err               error
+
+	pools sync.Map // *sql.DB → *connPool
 }
 
 // Option configures a [Plugin].
@@ -63,9 +67,21 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return err
 	}
 	if !p.plainTransactions {
-		replacePool(db)
+		p.replacePool(db)
 	}
 	return nil
+}
+
+// Close ends the goroutine that the plugin keeps for each database on which statements were prepared: GORM's
+// PrepareStmt, or Prepare on a transaction. Call it after the last statement, before a test looks for goroutines; a
+// program that ends need not.
+func (p *Plugin) Close() error {
+	var err error
+	p.pools.Range(func(_, pool any) bool {
+		err = errors.Join(err, pool.(*connPool).transactions.Close())
+		return true
+	})
+	return err
 }
 
 // pluginOf is the plugin installed on db, nil when there is none.
@@ -88,9 +104,7 @@ var handlers = hooks.Handlers{
 }
 
 func beforeBegin(db *gorm.DB) {
-	if !lockAtBegin(db) {
-		skipJournal(db)
-	}
+	choosePool(db, lockAtBegin(db))
 }
 
 func inTransaction(db *gorm.DB) {

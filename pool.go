@@ -21,10 +21,10 @@ type connPool struct {
 
 // replacePool puts a connPool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
 // one. Any other pool, such as a single connection, stays.
-func replacePool(db *gorm.DB) {
+func (p *Plugin) replacePool(db *gorm.DB) {
 	wrap := func(pool gorm.ConnPool) gorm.ConnPool {
 		if plain, ok := pool.(*sql.DB); ok && plain != nil {
-			return &connPool{DB: plain, transactions: sqltx.New(plain)}
+			return p.poolOver(plain)
 		}
 		return pool
 	}
@@ -83,16 +83,36 @@ func (p *connPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 // GetDBConn is the *sql.DB the application opened: db.DB().
 func (p *connPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
-// skipJournal lets GORM's own transaction of a statement begin on the plain *sql.DB where nothing in it can need a
-// journal: no round trip, no allocation more than without the plugin.
-func skipJournal(db *gorm.DB) {
-	pool, ok := db.Statement.ConnPool.(*connPool)
-	if ok && !db.SkipDefaultTransaction && db.Error == nil && !needsJournal(db.Statement.Schema) {
-		db.Statement.ConnPool = pool.DB
+// choosePool picks the pool on which GORM begins its own transaction for a statement. Where nothing in it can need a
+// journal that is the plain *sql.DB: no round trip, no allocation more than without the plugin. Where something can, a
+// plain *sql.DB, which GORM's dbresolver or an older session may bring, gets a connPool in front.
+func choosePool(db *gorm.DB, locked bool) {
+	if db.SkipDefaultTransaction || db.Error != nil {
+		return
+	}
+	needed := locked || needsJournal(db.Statement.Schema)
+	switch pool := db.Statement.ConnPool.(type) {
+	case *connPool:
+		if !needed {
+			db.Statement.ConnPool = pool.DB
+		}
+	case *sql.DB:
+		if p := pluginOf(db); needed && p != nil && !p.plainTransactions && pool != nil {
+			db.Statement.ConnPool = p.poolOver(pool)
+		}
 	}
 }
 
-// resumePool takes skipJournal back where no transaction was begun.
+// poolOver is the one connPool over plain that the plugin keeps.
+func (p *Plugin) poolOver(plain *sql.DB) *connPool {
+	pool, ok := p.pools.Load(plain)
+	if !ok {
+		pool, _ = p.pools.LoadOrStore(plain, &connPool{DB: plain, transactions: sqltx.New(plain)})
+	}
+	return pool.(*connPool)
+}
+
+// resumePool takes choosePool back where no transaction was begun.
 func resumePool(db *gorm.DB) {
 	plain, ok := db.Statement.ConnPool.(*sql.DB)
 	if pool, replaced := db.ConnPool.(*connPool); ok && replaced && pool.DB == plain {

@@ -147,16 +147,24 @@ func acquire(db *gorm.DB, request *advisory.Request) error {
 	return request.Within(pluginOf(db).defaultTimeout).Acquire(db.Statement.Context, tx)
 }
 
-// transactionOf is the transaction the statement runs in, nil when there is none. A cache of prepared statements is
-// passed by: it would prepare a text that is several statements.
+// transactionOf is the transaction the statement runs in, nil when there is none.
 func transactionOf(stmt *gorm.Statement) advisory.Tx {
-	if prepared, ok := stmt.ConnPool.(*gorm.PreparedStmtTX); ok {
-		return prepared.Tx
-	}
-	if tx, ok := stmt.ConnPool.(advisory.Tx); ok {
+	if tx, ok := unprepared(stmt.ConnPool).(advisory.Tx); ok {
 		return tx
 	}
 	return nil
+}
+
+// unprepared is what lies under GORM's caches of prepared statements, which would prepare a text that is several
+// statements. A session with PrepareStmt on a database with PrepareStmt is two of them.
+func unprepared(pool gorm.ConnPool) gorm.ConnPool {
+	for {
+		prepared, ok := pool.(*gorm.PreparedStmtTX)
+		if !ok {
+			return pool
+		}
+		pool = prepared.Tx
+	}
 }
 
 // lockAtBegin hands the statement's locks to the transaction that GORM is about to begin for it, so that they travel

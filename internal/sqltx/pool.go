@@ -69,6 +69,23 @@ func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 	return p.keepLender().PrepareContext(ctx, query)
 }
 
+// Close ends what the pool keeps for prepared statements, which cannot be used any more. Transactions go on, and new ones
+// can begin.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	kept := p.prepared && p.users == 0
+	p.prepared = false
+	var lender *sql.DB
+	if kept {
+		lender, p.lender = p.lender, nil
+	}
+	p.mu.Unlock()
+	if lender == nil {
+		return nil
+	}
+	return lender.Close()
+}
+
 // plan is one call of Begin on its way through database/sql to the driver.
 type plan struct {
 	Opening
