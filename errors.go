@@ -32,9 +32,9 @@ var (
 )
 
 // IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a
-// deadlock (40P01), a lock that timed out or was not acquired.
+// deadlock (40P01), a stale version, a lock that timed out or was not acquired.
 func IsRetryable(err error) bool {
-	if errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrLockTimeout) {
+	if errors.Is(err, ErrStale) || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrLockTimeout) {
 		return true
 	}
 	switch sqlState(err) {

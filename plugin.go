@@ -15,6 +15,7 @@ import (
 type Plugin struct {
 	defaultTimeout    time.Duration
 	plainTransactions bool
+	versions          versionCache
 	err               error
 
 	pools sync.Map // *sql.DB → *connPool
@@ -66,6 +67,7 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := hooks.Install(db, handlers); err != nil {
 		return err
 	}
+	buildVersions(db)
 	if !p.plainTransactions {
 		p.replacePool(db)
 	}
@@ -95,12 +97,51 @@ func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
 // handlers is all that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
-	Create: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
-	Update: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
-	Delete: hooks.Write{BeforeBegin: beforeBegin, InTransaction: inTransaction, AfterEnd: mendError},
-	Query:  hooks.Read{BeforeRead: beforeRead},
-	Row:    hooks.Read{BeforeRead: beforeRow},
-	Raw:    hooks.Read{BeforeRead: beforeRead},
+	Create: hooks.Write{
+		BeforeBegin: beforeCreate, InTransaction: inTransaction,
+		BeforeWrite: checkVersionsBeforeCreate, AfterWrite: afterCreate, AfterEnd: afterEnd,
+	},
+	Update: hooks.Write{
+		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
+		BeforeWrite: checkVersionsBeforeUpdate, AfterWrite: afterUpdate, AfterEnd: afterEnd,
+	},
+	Delete: hooks.Write{
+		BeforeBegin: beforeDelete, InTransaction: inTransaction,
+		BeforeWrite: checkVersionsBeforeDelete, AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
+	},
+	Query: hooks.Read{BeforeRead: beforeRead},
+	Row:   hooks.Read{BeforeRead: beforeRow},
+	Raw:   hooks.Read{BeforeRead: beforeRead},
+}
+
+func beforeCreate(db *gorm.DB) {
+	rememberBeforeCreate(db)
+	beforeBegin(db)
+}
+
+func beforeUpdate(db *gorm.DB) {
+	rememberBeforeUpdate(db)
+	beforeBegin(db)
+}
+
+func beforeDelete(db *gorm.DB) {
+	rememberBeforeDelete(db)
+	beforeBegin(db)
+}
+
+func afterCreate(db *gorm.DB) {
+	checkVersionsAfterCreate(db)
+	noticeMoved(db)
+}
+
+func afterUpdate(db *gorm.DB) {
+	checkVersionsAfterUpdate(db)
+	noticeMoved(db)
+}
+
+func afterEnd(db *gorm.DB) {
+	closeVersions(db)
+	mendError(db)
 }
 
 func beforeBegin(db *gorm.DB) {
@@ -109,10 +150,12 @@ func beforeBegin(db *gorm.DB) {
 
 func inTransaction(db *gorm.DB) {
 	resumePool(db)
+	openForVersions(db)
 	takeXactLocks(db)
 }
 
 func beforeRead(db *gorm.DB) {
+	readVersionTags(db)
 	takeXactLocks(db)
 }
 

@@ -1,0 +1,261 @@
+package gormlock
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+	"gorm.io/gorm/utils"
+)
+
+// versionWrite is one statement that writes a model with a version, or one that IfUnchanged guards. It lives in the
+// statement's clauses from before the transaction begins until after it has ended.
+type versionWrite struct {
+	model  *versionedModel
+	intent *versionIntent
+	op     string
+
+	rows   []versionRow // the structs that are written; none: a bulk statement
+	single [1]versionRow
+	batch  bool // rows come from a slice
+
+	// What the statement does to versions.
+	armed      bool    // the builders of versionSQL take part
+	checked    bool    // a row is written only at the version expected
+	save       bool    // Save, which must write its row or fail
+	forced     bool    // the version moves also where nothing else is SET
+	exact      bool    // no expected version is 0 or NULL
+	addKey     bool    // GORM leaves the key out of the conditions
+	partialKey bool    // a part of the key is zero
+	inserted   bool    // Save found no row and made one
+	expected   version // of the one row, or of ExpectVersion
+	next       version
+	later      version // what a temporal version becomes
+	upsert     *versionUpsert
+
+	// What building it showed.
+	built, set, bumps, nothing, timesOnly bool
+
+	returning versionReturning
+	opened    bool // the transaction is ours: openForVersions
+	done      bool // the rows were written as asked
+	undone    bool
+}
+
+// versionRow is one struct of a versioned write.
+type versionRow struct {
+	row      reflect.Value // the struct; addressable where memory can follow
+	key      []any         // nil where the struct has none
+	name     string        // the key as a string, to compare
+	expected version
+	next     version
+	assigned bool // a create gives the struct its first version
+	twin     bool // another row of the batch has the same key
+	memory   structMemory
+}
+
+const versionClause = "gormlock:version_write"
+
+// Name, Build and MergeClause make a versionWrite fit into a statement's clauses, where it is found again.
+func (w *versionWrite) Name() string               { return versionClause }
+func (w *versionWrite) Build(clause.Builder)       {}
+func (w *versionWrite) MergeClause(*clause.Clause) {}
+
+func versionWriteOf(stmt *gorm.Statement) *versionWrite {
+	c, ok := stmt.Clauses[versionClause]
+	if !ok {
+		return nil
+	}
+	w, _ := c.Expression.(*versionWrite)
+	return w
+}
+
+// rememberBeforeUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
+func rememberBeforeUpdate(db *gorm.DB) {
+	if w := beginVersionWrite(db, "update"); w != nil {
+		w.remember(db.Statement.Model)
+	}
+}
+
+// rememberBeforeCreate does so for a create, which also may be handed maps.
+func rememberBeforeCreate(db *gorm.DB) {
+	if w := beginVersionWrite(db, "create"); w != nil {
+		w.remember(db.Statement.Dest)
+		w.notice(db.Statement)
+	}
+}
+
+// rememberBeforeDelete does so for a delete, whose key may come from Model where the destination has none.
+func rememberBeforeDelete(db *gorm.DB) {
+	w := beginVersionWrite(db, "delete")
+	if w == nil {
+		return
+	}
+	w.remember(db.Statement.Dest)
+	if w.batch || len(w.rows) == 0 || samePointer(db.Statement.Dest, db.Statement.Model) {
+		return
+	}
+	if key, _ := keyOf(db.Statement, w.model.schema, w.rows[0].row); key == nil {
+		w.rows = nil
+		w.remember(db.Statement.Model)
+	}
+}
+
+// beginVersionWrite puts a versionWrite into the statement, if the model or a clause asks for one.
+func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
+	stmt := db.Statement
+	if stmt.Schema == nil || db.Error != nil {
+		return nil
+	}
+	m := versionedModelOf(db)
+	if m == nil {
+		return nil
+	}
+	if m.err != nil {
+		fail(db, m.err)
+		return nil
+	}
+	intent := versionIntentOf(stmt)
+	if m.column == nil && intent == nil {
+		return nil
+	}
+	intent, err := intent.on(m)
+	if err != nil {
+		fail(db, err)
+		return nil
+	}
+	if m.column != nil && m.column.kind == systemVersion && !isPostgres(db) {
+		fail(db, ErrNotPostgres)
+		return nil
+	}
+	w := &versionWrite{model: m, intent: intent, op: op}
+	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
+	return w
+}
+
+// remember takes the structs that the statement stands for: none where value holds none.
+func (w *versionWrite) remember(value any) {
+	target := reflect.ValueOf(value)
+	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
+		target = target.Elem()
+	}
+	switch target.Kind() {
+	case reflect.Struct:
+		if target.Type() == w.model.schema.ModelType {
+			w.rows = w.single[:1]
+			w.take(&w.rows[0], target)
+		}
+	case reflect.Slice, reflect.Array:
+		w.rememberAll(target)
+	}
+}
+
+func (w *versionWrite) rememberAll(target reflect.Value) {
+	rows := make([]versionRow, target.Len())
+	copies := reflect.MakeSlice(reflect.SliceOf(w.model.schema.ModelType), target.Len(), target.Len())
+	for i := range rows {
+		row := target.Index(i)
+		for row.Kind() == reflect.Pointer || row.Kind() == reflect.Interface {
+			row = row.Elem()
+		}
+		if !row.IsValid() || row.Type() != w.model.schema.ModelType {
+			return // GORM says what is wrong with it
+		}
+		rows[i].row = row
+		if row.CanAddr() {
+			rows[i].memory.keep(w.model, row, copies.Index(i))
+		}
+	}
+	w.rows, w.batch = rows, true
+}
+
+func (w *versionWrite) take(r *versionRow, row reflect.Value) {
+	r.row = row
+	if row.CanAddr() {
+		r.memory.keep(w.model, row, reflect.New(row.Type()).Elem())
+	}
+}
+
+func samePointer(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Type() == y.Type() && x.Pointer() == y.Pointer()
+}
+
+// keyOf is the primary key of row, and nil where the struct has none. complete is false where a part of it is zero.
+func keyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any, complete bool) {
+	key, complete = make([]any, len(s.PrimaryFields)), true
+	some := false
+	for i, field := range s.PrimaryFields {
+		value, zero := field.ValueOf(stmt.Context, row)
+		key[i] = value
+		some = some || !zero
+		complete = complete && !zero
+	}
+	if !some {
+		return nil, false
+	}
+	return key, complete
+}
+
+func keyName(key []any) string { return utils.ToStringKey(key...) }
+
+// closeVersions puts memory right when the statement and its own transaction have ended, and forgets it.
+func closeVersions(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil {
+		return
+	}
+	delete(db.Statement.Clauses, versionClause)
+	w.returning.restore(db.Statement)
+	if w.opened {
+		w.end(db)
+	}
+	if db.Error == nil || db.DryRun {
+		return
+	}
+	_, own := db.InstanceGet("gorm:started_transaction")
+	switch {
+	case !w.done:
+		w.restore(db.Statement)
+	case own, w.opened:
+		w.undo(db.Statement)
+	}
+}
+
+// openForVersions begins a transaction where GORM begins none and a write that goes wrong halfway could not be taken
+// back: a batch, or an upsert.
+func openForVersions(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil || db.Error != nil || db.DryRun || transactionOf(db.Statement) != nil {
+		return
+	}
+	if !w.batch && !hasUpsert(db.Statement) {
+		return
+	}
+	tx := db.Begin()
+	if tx.Error != nil {
+		fail(db, tx.Error)
+		return
+	}
+	db.Statement.ConnPool = tx.Statement.ConnPool
+	w.opened = true
+}
+
+func (w *versionWrite) end(db *gorm.DB) {
+	if db.Error != nil {
+		db.Rollback()
+	} else {
+		db.Commit()
+	}
+	db.Statement.ConnPool = db.ConnPool
+}
+
+func hasUpsert(stmt *gorm.Statement) bool {
+	c, ok := stmt.Clauses["ON CONFLICT"]
+	if !ok {
+		return false
+	}
+	conflict, ok := c.Expression.(clause.OnConflict)
+	return ok && !conflict.DoNothing
+}

@@ -1,0 +1,129 @@
+package gormlock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+)
+
+type accountForm struct {
+	Balance int64
+	Version int64
+}
+
+// V13, H17: the version in a form, in a struct of another kind, in ExpectVersion.
+func TestV13_ExpectedVersions(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	ctx := context.Background()
+	a := account{Balance: 1}
+	must(t, db.Create(&a).Error)
+	must(t, db.Model(&a).Updates(accountForm{Balance: 2, Version: 1}).Error)
+	equal(t, "form", a, row[account](t, db, a.ID))
+	equal(t, "form", a.Version, 2)
+	mustStale(t, db.Model(&a).Updates(accountForm{Balance: 3, Version: 1}).Error)
+	equal(t, "form", a, row[account](t, db, a.ID))
+	mustStale(t, db.Model(&a).Updates(&account{Balance: 3, Version: 1}).Error)
+	must(t, db.Model(&a).Updates(account{Balance: 3, Version: 2}).Error)
+	equal(t, "struct", a, row[account](t, db, a.ID))
+	if err := db.Model(&a).Updates(map[string]any{"balance": 9, "version": 3}).Error; err == nil || errors.Is(err, gormlock.ErrStale) {
+		t.Error("a map that names the version", err)
+	}
+
+	n, err := gorm.G[account](db, gormlock.ExpectVersion(3)).Where("id = ?", a.ID).Update(ctx, "balance", 4)
+	must(t, err)
+	equal(t, "rows", n, 1)
+	_, err = gorm.G[account](db, gormlock.ExpectVersion(3)).Where("id = ?", a.ID).Update(ctx, "balance", 5)
+	stale := mustBeStale(t, err)
+	equal[any](t, "key", stale.PrimaryKey["id"], a.ID)
+	equal[any](t, "actual", stale.Actual, int64(4))
+	_, err = gorm.G[account](db, gormlock.ExpectVersion(3)).Where("id = ?", a.ID).Set(clause.Assignment{Column: clause.Column{Name: "balance"}, Value: 6}).Update(ctx)
+	mustStale(t, err)
+	_, err = gorm.G[account](db).Scopes(gormlock.ExpectVersion(3).ModifyStatement).Where("id = ?", a.ID).Delete(ctx)
+	mustStale(t, err)
+	_, err = gorm.G[account](db).Where("id = ?", a.ID).Set(clause.Assignment{Column: clause.Column{Name: "balance"}, Value: 6}).Update(ctx)
+	must(t, err)
+	equal(t, "Set().Update bumps", row[account](t, db, a.ID).Version, 5)
+	_, err = gorm.G[account](db).Updates(ctx, account{ID: a.ID, Balance: 7, Version: 4})
+	mustStale(t, err)
+	_, err = gorm.G[account](db).Updates(ctx, account{ID: a.ID, Balance: 7, Version: 5})
+	must(t, err)
+	equal(t, "by value", row[account](t, db, a.ID), account{ID: a.ID, Balance: 7, Version: 6})
+
+	// The caller's own condition: nothing written, no error, the struct as it was.
+	must(t, db.First(&a, a.ID).Error)
+	res := db.Model(&a).Where("balance > 1000").Update("balance", 8)
+	must(t, res.Error)
+	equal(t, "rows", res.RowsAffected, 0)
+	equal(t, "struct", a, row[account](t, db, a.ID))
+	a.Balance = 9
+	if err := db.Where("balance > 1000").Save(&a).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Error("save", err)
+	}
+	// G13: no predicate of ours makes up for a missing condition.
+	if err := db.Model(&account{}).Clauses(gormlock.ExpectVersion(6)).Update("balance", 0).Error; !errors.Is(err, gorm.ErrMissingWhereClause) {
+		t.Error("guard", err)
+	}
+	if err := db.Model(&account{Version: 6}).Update("balance", 0).Error; !errors.Is(err, gorm.ErrMissingWhereClause) {
+		t.Error("guard", err)
+	}
+	// R9, H5: nothing is SET.
+	old := row[account](t, db, a.ID)
+	old.Version = 1
+	must(t, db.Model(&old).Updates(&account{}).Error)
+	must(t, db.Model(&old).Updates(map[string]any{}).Error)
+	must(t, db.Updates(&account{ID: a.ID, Version: 1}).Error)
+	equal(t, "nothing", row[account](t, db, a.ID).Version, 6)
+	// OR in the caller's conditions.
+	mustStale(t, db.Model(&old).Where("balance = 7").Or("balance = 8").Update("balance", 10).Error)
+
+	b := row[account](t, db, a.ID)
+	b.Version = 3
+	must(t, db.Model(&b).Clauses(gormlock.IgnoreVersion()).Update("balance", 11).Error)
+	equal(t, "ignored", row[account](t, db, a.ID), account{ID: a.ID, Balance: 11, Version: 7})
+	equal(t, "counts on", b.Version, 4)
+	must(t, db.Clauses(gormlock.IgnoreVersion()).Delete(&account{ID: a.ID}).Error)
+}
+
+type plainRow struct {
+	ID   int64
+	Name *string
+	At   time.Time
+	Doc  json.RawMessage `gorm:"type:json"`
+	Blob []byte
+	N    int
+}
+
+func TestIfUnchanged(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&plainRow{}})
+	must(t, db.Create(&plainRow{At: time.Now(), Doc: json.RawMessage(`{"a": 1, "b": 2}`), Blob: []byte{1, 0, 2}}).Error)
+	before := row[plainRow](t, db, 1)
+	must(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before)).Update("n", 1).Error)
+	e := mustBeStale(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before)).Update("n", 2).Error)
+	if e.Deleted {
+		t.Error(e)
+	}
+	equal(t, "n", row[plainRow](t, db, 1).N, 1)
+	for _, column := range []string{"name", "at", "Doc", "Blob"} {
+		must(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before, column)).Update("n", 3).Error)
+	}
+	name := "x"
+	must(t, db.Model(&plainRow{ID: 1}).Updates(plainRow{Name: &name, At: time.Now().Add(time.Hour), Doc: json.RawMessage(`{}`), Blob: []byte{3}}).Error)
+	for _, column := range []string{"name", "at", "doc", "blob"} {
+		mustStale(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before, column)).Update("n", 4).Error)
+		mustStale(t, db.Clauses(gormlock.IfUnchanged(&before, column)).Delete(&plainRow{ID: 1}).Error)
+	}
+	must(t, db.Delete(&plainRow{}, 1).Error)
+	equal(t, "gone", mustBeStale(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before, "n")).Update("n", 4).Error).Deleted, true)
+	if err := db.Model(&plainRow{ID: 1}).Clauses(gormlock.ExpectVersion(1)).Update("n", 4).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+		t.Error(err)
+	}
+}

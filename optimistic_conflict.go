@@ -1,0 +1,195 @@
+package gormlock
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// refuse makes err the statement's error. Where it has written something by then, the transaction it runs in must not
+// be committed (V5).
+func (w *versionWrite) refuse(db *gorm.DB, err error) {
+	if err == nil {
+		if !w.inserted {
+			w.restore(db.Statement)
+		}
+		w.done = true
+		return
+	}
+	if errors.Is(err, ErrStale) {
+		if j := journalOf(db.Statement); j != nil && (db.RowsAffected > 0 || w.wroteBefore(db.Statement)) {
+			j.doom(err)
+		}
+	}
+	fail(db, err)
+}
+
+// wroteBefore tells whether something was stored before the statement itself: what it belongs to, or, of a delete, the
+// children.
+func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
+	if w.op == "delete" {
+		return len(stmt.Selects) > 0
+	}
+	return len(w.model.schema.Relationships.BelongsTo) > 0
+}
+
+// serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction (R12).
+func (w *versionWrite) serializationFailure(db *gorm.DB) {
+	if !w.built || !w.decides() || sqlState(db.Error) != "40001" {
+		return
+	}
+	stale := w.staleError(db.Statement, nil)
+	if len(w.rows) == 1 && !w.batch {
+		stale = w.staleError(db.Statement, &w.rows[0])
+	}
+	stale.cause = db.Error
+	db.Error = nil
+	fail(db, stale)
+}
+
+func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleError {
+	e := &StaleError{Table: stmt.Table, Op: w.op, PrimaryKey: map[string]any{}}
+	expected := w.expected
+	if row != nil {
+		expected = row.expected
+		for i, field := range w.model.schema.PrimaryFields {
+			e.PrimaryKey[field.DBName] = row.key[i]
+			e.keys = append(e.keys, field.DBName)
+		}
+	}
+	if w.model.column != nil && w.checked {
+		e.Expected = w.model.column.any(expected)
+	}
+	return e
+}
+
+func (w *versionWrite) stale(stmt *gorm.Statement, row *versionRow, actual any, deleted bool) *StaleError {
+	e := w.staleError(stmt, row)
+	e.Actual, e.Deleted = actual, deleted
+	return e
+}
+
+func (w *versionWrite) rowName(stmt *gorm.Statement, key []any) string {
+	values, columns := map[string]any{}, []string{}
+	for i, field := range w.model.schema.PrimaryFields {
+		values[field.DBName] = key[i]
+		columns = append(columns, field.DBName)
+	}
+	return rowName(stmt.Table, columns, values)
+}
+
+// missing is the error of a struct that was not read from its row.
+func (w *versionWrite) missing(stmt *gorm.Statement, key []any, actual any) error {
+	at := ""
+	if actual != nil {
+		at = fmt.Sprintf(", the row is at %s", showVersion(actual))
+	}
+	return fmt.Errorf("%w: %s: %s was not read from its row%s: read it first, or use ExpectVersion or IgnoreVersion",
+		ErrVersionMissing, w.rowName(stmt, key), w.model.column.field.Name, at)
+}
+
+// whyNone says why a statement about one row wrote none: nil where only the caller's own conditions did not hold (V13).
+func (w *versionWrite) whyNone(db *gorm.DB) error {
+	stmt := db.Statement
+	if len(w.rows) == 0 {
+		return w.whyNoRows(db)
+	}
+	found, err := w.look(db, [][]any{w.rows[0].key})
+	if err != nil {
+		return errors.Join(w.stale(stmt, &w.rows[0], nil, false), err)
+	}
+	return w.why(db, &w.rows[0], found)
+}
+
+// whyFewer says why a batch wrote fewer rows than it has.
+func (w *versionWrite) whyFewer(db *gorm.DB, returned map[string]reflect.Value) error {
+	stmt := db.Statement
+	if returned == nil && db.RowsAffected > 0 {
+		// Nothing says which rows were written, and those are at new versions by now (V11).
+		return w.staleError(stmt, nil)
+	}
+	var absent []*versionRow
+	var keys [][]any
+	for i := range w.rows {
+		row := &w.rows[i]
+		if _, wrote := returned[row.name]; !wrote && !row.twin {
+			absent = append(absent, row)
+			keys = append(keys, row.key)
+		}
+	}
+	found, err := w.look(db, keys)
+	if err != nil {
+		return errors.Join(w.staleError(stmt, absent[0]), err)
+	}
+	var all []error
+	for _, row := range absent {
+		if err := w.why(db, row, found); err != nil {
+			all = append(all, err)
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
+
+// why says why row was not written, by what was found of it.
+func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflect.Value) error {
+	stmt, column := db.Statement, w.model.column
+	current, live := found[row.name]
+	switch {
+	case !live && w.save && !w.batch && w.isNew(row):
+		return w.insertInstead(db)
+	case !live:
+		return w.stale(stmt, row, nil, true)
+	case w.checked && !row.expected.equal(column.read(current)) && !column.loaded(row.expected):
+		if actual := column.read(current); !actual.null && (column.kind != integerVersion || actual.n != 0) {
+			return w.missing(stmt, row.key, column.any(actual))
+		}
+	case w.checked && !row.expected.equal(column.read(current)):
+		return w.stale(stmt, row, column.any(column.read(current)), false)
+	}
+	if unchanged := w.intent.columns(); unchanged != nil {
+		e := w.stale(stmt, row, nil, false)
+		if w.checked {
+			e.Actual = e.Expected
+		}
+		e.columns = unchanged.names
+		return e
+	}
+	if w.save {
+		return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", w.rowName(stmt, row.key), gorm.ErrRecordNotFound)
+	}
+	return nil
+}
+
+// whyNoRows says why a statement without a key, which named its version itself, wrote nothing.
+func (w *versionWrite) whyNoRows(db *gorm.DB) error {
+	stmt := db.Statement
+	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
+	found, err := w.lookWhere(db, func(q *gorm.DB) *gorm.DB {
+		return q.Clauses(where).Limit(2)
+	})
+	e := w.staleError(stmt, nil)
+	if err != nil {
+		return errors.Join(e, err)
+	}
+	if len(found) == 1 {
+		for _, row := range found {
+			one := versionRow{expected: w.expected}
+			one.key, _ = keyOf(stmt, w.model.schema, row)
+			e = w.staleError(stmt, &one)
+			if w.model.column != nil {
+				e.Actual = w.model.column.any(w.model.column.read(row))
+			}
+		}
+	}
+	e.Deleted = len(found) == 0
+	if unchanged := w.intent.columns(); unchanged != nil {
+		e.columns = unchanged.names
+	}
+	return e
+}

@@ -1,0 +1,188 @@
+package gormlock
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// notice keeps what a create is made by: Save of a slice and associations that are saved whole mean their structs as
+// loaded rows, other upserts do not (V4).
+func (w *versionWrite) notice(stmt *gorm.Statement) {
+	_, tracked := stmt.Settings.Load("gorm:update_track_time")
+	_, child := stmt.Settings.Load("gorm:saved_association_map")
+	w.upsert = &versionUpsert{strict: tracked, child: child}
+}
+
+// checkVersionsBeforeCreate settles what a create does to versions that are there already, if it has a conflict clause.
+func checkVersionsBeforeCreate(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	if err := w.prepareCreate(db.Statement); err != nil {
+		fail(db, err)
+		return
+	}
+	w.arm(db.Statement)
+}
+
+func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
+	column := w.model.column
+	if w.intent != nil && (w.intent.expects || w.intent.unchanged != nil) {
+		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion and IfUnchanged are for updates and deletes", w.model.schema.Name)
+	}
+	if column == nil {
+		return nil
+	}
+	now := stmt.NowFunc()
+	for i := range w.rows {
+		row := &w.rows[i]
+		if row.expected = column.read(row.row); row.expected.n < 0 && !column.unset(row.expected) {
+			return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, row.expected.n)
+		}
+		row.next = row.expected
+		if row.assigned = column.unset(row.expected); row.assigned {
+			row.next = column.first(now)
+		}
+	}
+	if !hasUpsert(stmt) {
+		w.upsert = nil
+		w.wantGiven(stmt)
+		return nil
+	}
+	w.op = "upsert"
+	return w.prepareUpsert(stmt)
+}
+
+// wantGiven asks a plain INSERT for the version as the server stored it: a time at the column's precision, or xmin.
+func (w *versionWrite) wantGiven(stmt *gorm.Statement) {
+	column := w.model.column
+	if column.kind == integerVersion || len(w.rows) == 0 || doesNothing(stmt) || w.intent.ignores() ||
+		!slices.Contains(stmt.BuildClauses, "RETURNING") {
+		return
+	}
+	asked, byUser := stmt.Clauses["RETURNING"]
+	returning, _ := asked.Expression.(clause.Returning)
+	columns := slices.Clone(returning.Columns)
+	fields := stmt.Schema.FieldsWithDefaultDBValue
+	if byUser && len(columns) == 0 {
+		fields = stmt.Schema.Fields
+	}
+	for _, field := range fields {
+		if len(returning.Columns) == 0 && field.DBName != "" && field.Readable && field != column.field {
+			columns = append(columns, clause.Column{Name: field.DBName})
+		}
+	}
+	columns = append(columns, clause.Column{Name: column.field.DBName})
+	r := &w.returning
+	r.had, r.hadAny, r.installed, r.byPosition = asked, byUser, true, true
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
+}
+
+func doesNothing(stmt *gorm.Statement) bool {
+	conflict, ok := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	return ok && conflict.DoNothing
+}
+
+// buildValues gives every new row its first version: also where the column was left out by Select or Omit, or by a
+// map (R1, R3).
+func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
+	values, ok := c.Expression.(clause.Values)
+	if !ok || w.model.column == nil || w.model.column.kind == systemVersion {
+		return false
+	}
+	w.built = true
+	column := w.model.column
+	name := column.field.DBName
+	first := column.any(column.first(stmt.NowFunc()))
+	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
+	if at < 0 {
+		at = len(values.Columns)
+		values.Columns = append(values.Columns, clause.Column{Name: name})
+		for i := range values.Values {
+			values.Values[i] = append(values.Values[i], nil)
+		}
+		if len(values.Values) == 0 {
+			values.Values = [][]any{{nil}}
+		}
+	}
+	for i := range values.Values {
+		switch cell := &values.Values[i][at]; {
+		case i < len(w.rows) && w.rows[i].assigned:
+			*cell = first
+			w.rows[i].next, _ = column.of(first)
+		case i < len(w.rows):
+			*cell = column.any(w.rows[i].next)
+		case w.unsetValue(*cell):
+			*cell = first
+		}
+	}
+	c.Expression = values
+	c.Build(stmt)
+	return true
+}
+
+// unsetValue tells whether a map gives no version.
+func (w *versionWrite) unsetValue(value any) bool {
+	if value == nil || reflect.ValueOf(value).IsZero() {
+		return true
+	}
+	if _, ok := value.(clause.Expression); ok {
+		return false
+	}
+	v, err := w.model.column.of(value)
+	return err == nil && w.model.column.unset(v)
+}
+
+// checkVersionsAfterCreate brings first versions into memory, and settles an upsert.
+func checkVersionsAfterCreate(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil {
+		return
+	}
+	w.returning.collect(db.Statement)
+	switch {
+	case db.Error != nil:
+		if w.upsert != nil {
+			w.serializationFailure(db)
+		}
+	case db.DryRun || w.model.column == nil:
+		w.done = true
+	case w.upsert != nil:
+		w.settleUpsert(db)
+	default:
+		w.settleCreate(db)
+	}
+}
+
+// settleCreate gives the structs that were stored their version. Of rows that ON CONFLICT DO NOTHING may have skipped,
+// those were stored that have a key now and had none.
+func (w *versionWrite) settleCreate(db *gorm.DB) {
+	column, stmt := w.model.column, db.Statement
+	all := !doesNothing(stmt) || int(db.RowsAffected) == len(w.rows) && (!w.batch || len(stmt.Schema.FieldsWithDefaultDBValue) == 0)
+	for i := range w.rows {
+		row := &w.rows[i]
+		switch {
+		case !row.row.CanAddr() || column.kind == systemVersion || w.returning.byPosition:
+		case all || w.gotKey(stmt, row):
+			column.write(row.row, row.next)
+		case row.assigned:
+			column.write(row.row, row.expected)
+		}
+	}
+	w.keepWritten(stmt)
+}
+
+// gotKey tells whether the statement gave the struct its key.
+func (w *versionWrite) gotKey(stmt *gorm.Statement, row *versionRow) bool {
+	if !row.memory.before.IsValid() {
+		return false
+	}
+	_, had := keyOf(stmt, w.model.schema, row.memory.before)
+	_, has := keyOf(stmt, w.model.schema, row.row)
+	return has && !had
+}

@@ -1,0 +1,29 @@
+package gormlock
+
+import "gorm.io/gorm"
+
+// checkVersionsBeforeDelete settles which version each row must have. A soft delete is an update inside (G12, R24): its
+// version moves.
+func checkVersionsBeforeDelete(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	if err := w.prepare(db.Statement); err != nil {
+		fail(db, err)
+		return
+	}
+	w.addKey = w.partialKey && len(w.rows) == 1
+	w.wantAssigned(db.Statement)
+	w.arm(db.Statement)
+}
+
+// checkVersionsAfterDelete compares what was deleted with what was to be.
+func checkVersionsAfterDelete(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil {
+		return
+	}
+	w.returning.collect(db.Statement)
+	w.settle(db)
+}

@@ -1,0 +1,109 @@
+package gormlock
+
+import (
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// versionIntent is what the clauses of one statement ask about versions. It is replaced, never changed: statements that
+// were cloned from one another share it.
+type versionIntent struct {
+	ignore    bool
+	expects   bool
+	expected  any
+	touch     bool
+	unchanged *unchangedColumns
+}
+
+const versionIntentClause = "gormlock:versions"
+
+func versionIntentOf(stmt *gorm.Statement) *versionIntent {
+	c, ok := stmt.Clauses[versionIntentClause]
+	if !ok {
+		return nil
+	}
+	intent, _ := c.Expression.(*versionIntent)
+	return intent
+}
+
+func (*versionIntent) Build(clause.Builder) {}
+
+func (i *versionIntent) ignores() bool { return i != nil && i.ignore }
+
+func (i *versionIntent) touches() bool { return i != nil && i.touch }
+
+func (i *versionIntent) columns() *unchangedColumns {
+	if i == nil {
+		return nil
+	}
+	return i.unchanged
+}
+
+// on finds in the model what the clauses speak of.
+func (i *versionIntent) on(m *versionedModel) (*versionIntent, error) {
+	if i == nil {
+		return nil, nil
+	}
+	if m.column == nil && (i.ignore || i.expects || i.touch) {
+		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore or touch: %w", m.schema.Name, ErrVersionMissing)
+	}
+	if i.ignore && i.expects {
+		return nil, fmt.Errorf("gormlock: %s: a statement cannot both ignore the version and expect one", m.schema.Name)
+	}
+	if i.unchanged == nil {
+		return i, nil
+	}
+	found := *i
+	var err error
+	found.unchanged, err = i.unchanged.of(m)
+	return &found, err
+}
+
+// VersionClause changes what one statement does about versions: see [IgnoreVersion], [ExpectVersion] and [IfUnchanged].
+// It goes into db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
+type VersionClause struct {
+	change func(*versionIntent)
+	err    error
+}
+
+// Name is empty: the clause itself writes nothing.
+func (VersionClause) Name() string { return "" }
+
+// Build writes nothing.
+func (VersionClause) Build(clause.Builder) {}
+
+// MergeClause merges nothing: ModifyStatement does it.
+func (VersionClause) MergeClause(*clause.Clause) {}
+
+// ModifyStatement adds what the clause asks to the statement.
+func (c VersionClause) ModifyStatement(stmt *gorm.Statement) {
+	if c.err != nil {
+		fail(stmt.DB, c.err)
+		return
+	}
+	if pluginOf(stmt.DB) == nil {
+		fail(stmt.DB, ErrNotInstalled)
+		return
+	}
+	var intent versionIntent
+	if old := versionIntentOf(stmt); old != nil {
+		intent = *old
+	}
+	c.change(&intent)
+	stmt.Clauses[versionIntentClause] = clause.Clause{Expression: &intent}
+}
+
+// IgnoreVersion lets one statement write without a check. The version still moves, so that other holders of the row see
+// that it changed; a loaded struct counts its own version on, and is stale afterwards if others wrote in between.
+func IgnoreVersion() VersionClause {
+	return VersionClause{change: func(i *versionIntent) { i.ignore = true }}
+}
+
+// ExpectVersion lets one statement write only rows at this version, whatever the struct holds: for a version that came
+// in a form, and for the generics API, whose updates know no struct. Where it matches no row the statement fails with
+// [ErrStale]. The version is an integer, or a time.Time for a temporal version column.
+func ExpectVersion(version any) VersionClause {
+	return VersionClause{change: func(i *versionIntent) { i.expects, i.expected = true, version }}
+}

@@ -1,0 +1,71 @@
+package gormlock
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+)
+
+// look reads rows as they are now, on the connection that wrote: a replica may be behind.
+func (w *versionWrite) look(db *gorm.DB, keys [][]any) (map[string]reflect.Value, error) {
+	return w.lookWhere(db, func(q *gorm.DB) *gorm.DB { return q.Where(w.keyIn(keys)) })
+}
+
+func (w *versionWrite) keyIn(keys [][]any) clause.Expression {
+	columns := make([]clause.Column, len(w.model.schema.PrimaryFields))
+	for i, field := range w.model.schema.PrimaryFields {
+		columns[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName}
+	}
+	values := make([]any, len(keys))
+	for i, key := range keys {
+		values[i] = key
+		if len(columns) == 1 {
+			values[i] = key[0]
+		}
+	}
+	if len(columns) == 1 {
+		return clause.IN{Column: columns[0], Values: values}
+	}
+	return clause.IN{Column: columns, Values: values}
+}
+
+func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (map[string]reflect.Value, error) {
+	stmt := db.Statement
+	q := db.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard})
+	if stmt.Unscoped {
+		q = q.Unscoped()
+	}
+	if stmt.Table != w.model.table {
+		q = q.Table(stmt.Table)
+	}
+	fields := make([]string, 0, len(w.model.schema.PrimaryFields)+1)
+	for _, field := range w.model.schema.PrimaryFields {
+		fields = append(fields, field.DBName)
+	}
+	if w.model.column != nil {
+		fields = append(fields, w.model.column.field.DBName)
+	}
+	list := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
+	q = where(q.Model(list.Interface()).Select(fields)).Find(list.Interface())
+	if q.Error != nil {
+		return nil, q.Error
+	}
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, q.Statement.SQL.String(), q.Statement.Vars...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	found := map[string]reflect.Value{}
+	for rows.Next() {
+		row := reflect.New(w.model.schema.ModelType)
+		if err := db.Session(&gorm.Session{NewDB: true}).ScanRows(rows, row.Interface()); err != nil {
+			return nil, err
+		}
+		if key, _ := keyOf(stmt, w.model.schema, row.Elem()); key != nil {
+			found[keyName(key)] = row.Elem()
+		}
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,292 @@
+package gormlock
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// checkVersionsBeforeUpdate settles which version each row must have, when hooks and the associations it belongs to are
+// through.
+func checkVersionsBeforeUpdate(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	w.save = isSave(db.Statement) && !w.batch
+	switch {
+	case w.intent.touches():
+		w.op, w.forced = "touch", true
+	case w.save:
+		w.op = "save"
+	}
+	if err := w.prepare(db.Statement); err != nil {
+		fail(db, err)
+		return
+	}
+	_, w.addKey = db.Statement.Clauses["SET"]
+	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && w.rows[0].key != nil && !w.batch
+	w.wantAssigned(db.Statement)
+	w.arm(db.Statement)
+}
+
+// isSave tells an update of all columns, which must write its row: Save would insert it otherwise (G5).
+func isSave(stmt *gorm.Statement) bool {
+	return len(stmt.Selects) == 1 && stmt.Selects[0] == "*" && samePointer(stmt.Model, stmt.Dest)
+}
+
+// prepare reads keys and expected versions.
+func (w *versionWrite) prepare(stmt *gorm.Statement) error {
+	if err := w.readKeys(stmt); err != nil {
+		return err
+	}
+	column := w.model.column
+	if w.batch && w.intent.columns() != nil {
+		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", w.model.schema.Name)
+	}
+	if column == nil {
+		return nil
+	}
+	given, err := w.given(stmt)
+	if err != nil {
+		return err
+	}
+	now := stmt.NowFunc()
+	w.exact = true
+	for i := range w.rows {
+		row := &w.rows[i]
+		if row.expected = column.read(row.row); given != nil {
+			row.expected = *given
+		}
+		row.next = column.next(row.expected, now)
+		w.exact = w.exact && column.plainly(row.expected)
+		if row.next.t.After(w.later.t) {
+			w.later = row.next
+		}
+		if w.intent.ignores() {
+			continue
+		}
+		if column.kind == integerVersion && row.expected.n >= column.largest && row.key != nil {
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, row.key), row.expected.n)
+		}
+	}
+	if column.kind == temporalVersion {
+		for i := range w.rows {
+			w.rows[i].next = w.later
+		}
+	}
+	switch {
+	case w.batch:
+		w.checked = !w.intent.ignores()
+		w.exact = w.exact && w.checked
+		return w.pairTwins(stmt)
+	case len(w.rows) == 1:
+		w.expected, w.next = w.rows[0].expected, w.rows[0].next
+		w.checked = !w.intent.ignores()
+	default:
+		w.rows, w.exact, w.later = nil, false, column.first(now)
+		if given != nil {
+			w.expected, w.next = *given, column.next(*given, now)
+			w.checked, w.exact = true, column.plainly(*given)
+		}
+	}
+	w.exact = w.exact && w.checked
+	return nil
+}
+
+// readKeys reads the primary keys. A bulk statement has none: its rows are forgotten.
+func (w *versionWrite) readKeys(stmt *gorm.Statement) error {
+	keyed := 0
+	for i := range w.rows {
+		row := &w.rows[i]
+		key, complete := keyOf(stmt, w.model.schema, row.row)
+		if key != nil && !complete && !w.batch {
+			// GORM leaves a zero part of the key out of the conditions: of a loaded struct it belongs there.
+			if w.model.column == nil || !w.model.column.loaded(w.model.column.read(row.row)) {
+				key = nil
+			}
+			w.partialKey = key != nil
+		}
+		if row.key = key; key != nil {
+			row.name = keyName(key)
+			keyed++
+		}
+	}
+	if w.batch && keyed > 0 && keyed < len(w.rows) {
+		i := slices.IndexFunc(w.rows, func(r versionRow) bool { return r.key == nil })
+		return fmt.Errorf("gormlock: %s: element %d of %d has no primary key: %w", stmt.Table, i, len(w.rows), gorm.ErrPrimaryKeyRequired)
+	}
+	if keyed == 0 {
+		w.rows, w.batch = nil, false
+	}
+	return nil
+}
+
+// pairTwins marks the copies of one row in a batch. Copies at different versions cannot both be fresh.
+func (w *versionWrite) pairTwins(stmt *gorm.Statement) error {
+	first := make(map[string]*versionRow, len(w.rows))
+	for i := range w.rows {
+		row := &w.rows[i]
+		twin := first[row.name]
+		if twin == nil {
+			first[row.name] = row
+			continue
+		}
+		row.twin = true
+		if !row.expected.equal(twin.expected) {
+			older, newer := row, twin
+			if older.expected.n > newer.expected.n || older.expected.t.After(newer.expected.t) {
+				older, newer = newer, older
+			}
+			return w.stale(stmt, older, w.model.column.any(newer.expected), false)
+		}
+	}
+	return nil
+}
+
+// given is the version that the caller named, in ExpectVersion or in what is written: a struct or form that carries one
+// (V13), or in Rails mode a map (R8).
+func (w *versionWrite) given(stmt *gorm.Statement) (*version, error) {
+	column := w.model.column
+	inDest, err := w.inDestination(stmt)
+	if err != nil {
+		return nil, err
+	}
+	if w.intent == nil || !w.intent.expects {
+		return inDest, nil
+	}
+	v, err := column.of(w.intent.expected)
+	return &v, err
+}
+
+func (w *versionWrite) inDestination(stmt *gorm.Statement) (*version, error) {
+	column := w.model.column
+	switch dest := stmt.Dest.(type) {
+	case map[string]any:
+		return w.inMap(dest)
+	case *map[string]any:
+		return w.inMap(*dest)
+	}
+	if samePointer(stmt.Model, stmt.Dest) {
+		return nil, nil
+	}
+	dest := reflect.ValueOf(stmt.Dest)
+	for dest.Kind() == reflect.Pointer {
+		dest = dest.Elem()
+	}
+	if dest.Kind() != reflect.Struct {
+		return nil, nil
+	}
+	if dest.Type() == w.model.schema.ModelType {
+		if v := column.read(dest); !column.unset(v) || v.n < 0 {
+			return &v, nil
+		}
+		return nil, nil
+	}
+	form := &gorm.Statement{DB: stmt.DB}
+	if err := form.Parse(stmt.Dest); err != nil {
+		return nil, err
+	}
+	field := form.Schema.LookUpField(column.field.DBName)
+	if field == nil {
+		return nil, nil
+	}
+	value, zero := field.ValueOf(stmt.Context, dest)
+	if zero {
+		return nil, nil
+	}
+	v, err := column.of(value)
+	return &v, err
+}
+
+func (w *versionWrite) inMap(dest map[string]any) (*version, error) {
+	field := w.model.column.field
+	value, named := dest[field.DBName]
+	if !named {
+		value, named = dest[field.Name]
+	}
+	switch {
+	case !named:
+		return nil, nil
+	case w.model.column.mode != railsMode:
+		return nil, fmt.Errorf("gormlock: %s.%s: an update cannot assign the version: to name the expected one use ExpectVersion", w.model.schema.Name, field.Name)
+	case value == nil: // R10
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL", w.model.schema.Name, field.Name)
+	}
+	if _, ok := value.(clause.Expression); ok {
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be an expression", w.model.schema.Name, field.Name)
+	}
+	v, err := w.model.column.of(value)
+	return &v, err
+}
+
+// arm lets the builders take part.
+func (w *versionWrite) arm(stmt *gorm.Statement) {
+	w.armed = true
+	if w.returning.wanted() {
+		w.returning.install(w, stmt)
+	}
+}
+
+// wantAssigned asks for what only the server knows: the versions of a batch, and the columns that an expression was
+// assigned to (V2).
+func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
+	if len(w.rows) == 0 || !slices.Contains(stmt.BuildClauses, "RETURNING") {
+		return
+	}
+	column := w.model.column
+	if !w.batch && !w.rows[0].row.CanAddr() {
+		return
+	}
+	if w.batch && w.checked {
+		w.returning.want(w.model.schema.PrimaryFields...)
+	}
+	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != "delete")
+	if ours || w.batch && w.checked && w.returning.byUser(stmt) {
+		w.returning.want(column.field)
+	}
+	if w.intent.touches() {
+		for _, field := range stmt.Schema.Fields {
+			if field.AutoUpdateTime > 0 && field.DBName != "" {
+				w.returning.want(field)
+			}
+		}
+	}
+	dest, _ := stmt.Dest.(map[string]any)
+	if m, ok := stmt.Dest.(*map[string]any); ok {
+		dest = *m
+	}
+	for name, value := range dest {
+		if !computed(value) {
+			continue
+		}
+		if field := w.model.schema.LookUpField(name); field != nil && field.DBName != "" && field.Readable {
+			w.returning.want(field)
+		}
+	}
+	if w.batch && w.returning.wanted() {
+		w.returning.want(w.model.schema.PrimaryFields...)
+	}
+}
+
+// computed tells whether the server works a value out.
+func computed(value any) bool {
+	switch value.(type) {
+	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
+		return true
+	}
+	return false
+}
+
+// checkVersionsAfterUpdate compares what was written with what was to be, before associations are saved.
+func checkVersionsAfterUpdate(db *gorm.DB) {
+	w := versionWriteOf(db.Statement)
+	if w == nil {
+		return
+	}
+	w.returning.collect(db.Statement)
+	w.settle(db)
+}

@@ -1,0 +1,190 @@
+package gormlock
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// versionUpsert is a create that updates the rows it finds.
+type versionUpsert struct {
+	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
+	child  bool // made by GORM to save an association
+
+	links    bool // only the foreign keys of children are set (V3)
+	moves    []bool
+	all      bool // every column is updated: the struct is the row
+	guarded  []bool
+	unloaded []bool
+}
+
+// prepareUpsert sorts the structs: those that stand for a row they were read from are checked, the others bump (V4).
+func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
+	column, u := w.model.column, w.upsert
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	u.all = conflict.UpdateAll && len(stmt.Selects) == 0 && len(stmt.Omits) == 0
+	u.links = u.child && !conflict.UpdateAll
+	u.guarded, u.unloaded, u.moves = make([]bool, len(w.rows)), make([]bool, len(w.rows)), make([]bool, len(w.rows))
+	if w.intent.ignores() {
+		u.strict = false
+	}
+	names := map[string]int{}
+	for i := range w.rows {
+		row := &w.rows[i]
+		key, complete := keyOf(stmt, w.model.schema, row.row)
+		if !complete {
+			continue
+		}
+		row.key, row.name = key, keyName(key)
+		if twin, ok := names[row.name]; ok && w.rows[twin].row.CanAddr() {
+			return fmt.Errorf("gormlock: %s: two elements of one upsert stand for it", w.rowName(stmt, key))
+		}
+		names[row.name] = i
+		isLoaded := !column.unset(row.expected) || column.zeroIsLoaded() && (u.strict || u.links)
+		u.guarded[i] = isLoaded && !w.intent.ignores()
+		u.unloaded[i] = !isLoaded && u.strict
+		u.moves[i] = u.links && movedHere(stmt, row.row)
+		if u.guarded[i] {
+			row.assigned, row.next = false, row.expected
+			if row.expected.null {
+				row.next = version{}
+			}
+			if column.kind == integerVersion && row.expected.n >= column.largest {
+				return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, key), row.expected.n)
+			}
+		}
+	}
+	w.checked = slices.Contains(u.guarded, true) || slices.Contains(u.unloaded, true)
+	if column.kind == systemVersion && w.checked {
+		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or say IgnoreVersion", stmt.Table)
+	}
+	now := stmt.NowFunc()
+	w.later = column.first(now)
+	for i := range w.rows {
+		if next := column.next(w.rows[i].expected, now); next.t.After(w.later.t) {
+			w.later = next
+		}
+	}
+	if len(w.rows) == 0 || !slices.Contains(stmt.BuildClauses, "RETURNING") {
+		return nil
+	}
+	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
+		if field.Readable && !w.returning.byUser(stmt) {
+			w.returning.want(field)
+		}
+	}
+	w.returning.want(w.model.schema.PrimaryFields...)
+	w.returning.want(column.field)
+	return nil
+}
+
+// settleUpsert compares the rows that came back with the structs: by key, and those without one in their order.
+func (w *versionWrite) settleUpsert(db *gorm.DB) {
+	stmt := db.Statement
+	if len(w.rows) == 0 {
+		w.done = true
+		return
+	}
+	if !w.returning.rows.IsValid() {
+		if w.checked && int(db.RowsAffected) < len(w.rows) {
+			w.refuse(db, w.staleError(stmt, nil))
+			return
+		}
+		w.keepWritten(stmt)
+		return
+	}
+	returned := w.returning.byKey(stmt)
+	if err := w.whyRefused(db, returned); err != nil {
+		w.refuse(db, err)
+		return
+	}
+	var fresh []reflect.Value
+	keyless := 0
+	for i := range w.returning.len() {
+		row := w.returning.rows.Index(i)
+		key, _ := keyOf(stmt, w.model.schema, row)
+		if !slices.ContainsFunc(w.rows, func(r versionRow) bool { return r.name != "" && r.name == keyName(key) }) {
+			fresh = append(fresh, row)
+		}
+	}
+	for i := range w.rows {
+		if w.rows[i].name == "" {
+			keyless++
+		}
+	}
+	for i := range w.rows {
+		row := &w.rows[i]
+		from, ok := returned[row.name]
+		if row.name == "" && len(fresh) == keyless {
+			from, fresh, keyless, ok = fresh[0], fresh[1:], keyless-1, true
+		}
+		if ok && row.row.CanAddr() {
+			w.followUpsert(i, from)
+		}
+	}
+	w.keepWritten(stmt)
+}
+
+// followUpsert brings the struct to its row. A version is taken only where the struct is what the row is: it was
+// inserted, it was written at the version it held, or all of it was written (V4). Of a child whose foreign key was right
+// already it is not: others may have moved the row on (V3).
+func (w *versionWrite) followUpsert(i int, from reflect.Value) {
+	column, u, row := w.model.column, w.upsert, &w.rows[i]
+	returned := column.read(from)
+	w.returning.give(from, row.row, column.field)
+	inserted := !u.guarded[i] && returned.equal(w.inTick(row.next))
+	switch {
+	case column.kind == systemVersion && !u.all && !inserted:
+		column.write(row.row, version{})
+	case u.guarded[i] && u.links && !u.moves[i]:
+		column.write(row.row, row.expected)
+	case u.guarded[i], inserted, u.all && !u.links:
+		column.write(row.row, returned)
+	default:
+		column.write(row.row, row.expected)
+	}
+}
+
+// inTick is v at the precision of its column.
+func (w *versionWrite) inTick(v version) version {
+	v.t = v.t.Truncate(w.model.column.tick)
+	return v
+}
+
+// whyRefused says which structs of an upsert were not written, or had to be inserted because their row was gone.
+func (w *versionWrite) whyRefused(db *gorm.DB, returned map[string]reflect.Value) error {
+	column, u, stmt := w.model.column, w.upsert, db.Statement
+	var all []error
+	var absent []*versionRow
+	var keys [][]any
+	for i := range w.rows {
+		row := &w.rows[i]
+		from, wrote := returned[row.name]
+		switch {
+		case !u.guarded[i] && !u.unloaded[i]:
+		case !wrote:
+			absent, keys = append(absent, row), append(keys, row.key)
+		case u.guarded[i] && (!u.links || u.moves[i]) && column.read(from).equal(w.inTick(row.next)):
+			all = append(all, w.stale(stmt, row, nil, true))
+		}
+	}
+	if len(absent) > 0 {
+		found, err := w.look(db, keys)
+		if err != nil {
+			return errors.Join(w.staleError(stmt, absent[0]), err)
+		}
+		for _, row := range absent {
+			if err := w.why(db, row, found); err != nil {
+				all = append(all, err)
+			}
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return errors.Join(all...)
+}
