@@ -1,0 +1,348 @@
+package gormlock_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+type railsRow struct {
+	ID          int64
+	Name        string
+	LockVersion int64 `gorm:"type:integer" gormlock:"version,rails"`
+}
+
+type railsNull struct {
+	ID          int64
+	Name        string
+	LockVersion sql.NullInt32 `gorm:"type:integer" gormlock:"version,rails"`
+}
+
+func (railsNull) TableName() string { return "rails_rows" }
+
+func TestRails(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&railsRow{}})
+	a := railsRow{Name: "a"}
+	must(t, db.Create(&a).Error)
+	equal(t, "R1", row[railsNull](t, db, a.ID).LockVersion, sql.NullInt32{Int32: 0, Valid: true})
+	b := railsRow{LockVersion: 42}
+	must(t, db.Create(&b).Error)
+	equal(t, "R2", row[railsRow](t, db, b.ID).LockVersion, 42)
+	many := []railsRow{{}, {}}
+	must(t, db.Omit("lock_version").Create(&many).Error)
+	must(t, db.Model(&railsRow{}).Create(map[string]any{"name": "map"}).Error)
+	var nulls int64
+	must(t, db.Model(&railsRow{}).Where("lock_version IS NULL").Count(&nulls).Error)
+	equal(t, "R3", nulls, 0)
+
+	must(t, db.Model(&a).Update("name", "b").Error)
+	equal(t, "R5", a, row[railsRow](t, db, a.ID))
+	equal(t, "R5", a.LockVersion, 1)
+	zero := railsRow{ID: a.ID, Name: "zero"}
+	e := mustBeStale(t, db.Save(&zero).Error)
+	equal[any](t, "R6", e.Expected, int64(0))
+	equal(t, "never inserts", mustBeStale(t, db.Save(&railsRow{ID: 999}).Error).Deleted, true)
+	equal(t, "R26", (&railsRow{}).LockVersion, 0)
+
+	must(t, db.Exec("UPDATE rails_rows SET lock_version = NULL WHERE id = ?", b.ID).Error)
+	var c railsNull
+	must(t, db.First(&c, b.ID).Error)
+	equal(t, "R4", c.LockVersion.Valid, false)
+	d, e4 := c, railsRow{}
+	must(t, db.First(&e4, b.ID).Error)
+	must(t, db.Model(&c).Update("name", "c").Error)
+	equal(t, "R7", c.LockVersion, sql.NullInt32{Int32: 1, Valid: true})
+	equal(t, "R7", row[railsNull](t, db, b.ID), c)
+	mustStale(t, db.Model(&d).Update("name", "d").Error)
+	mustStale(t, db.Model(&e4).Update("name", "d").Error)
+
+	must(t, db.Model(&a).Updates(map[string]any{"name": "r8", "lock_version": 1}).Error)
+	equal(t, "R8", a, row[railsRow](t, db, a.ID))
+	equal(t, "R8", a.LockVersion, 2)
+	mustStale(t, db.Model(&a).Updates(map[string]any{"name": "r8", "LockVersion": int32(1)}).Error)
+	equal(t, "R8", a, row[railsRow](t, db, a.ID))
+	if err := db.Model(&a).Updates(map[string]any{"name": "x", "lock_version": nil}).Error; err == nil || errors.Is(err, gormlock.ErrStale) {
+		t.Error("R10", err)
+	}
+	must(t, gormlock.Touch(db, &a))
+	equal(t, "R14a", row[railsRow](t, db, a.ID).LockVersion, 3)
+	must(t, db.Model(&railsRow{}).Where("id = ?", a.ID).UpdateColumn("name", gorm.Expr("name || 'x'")).Error)
+	equal(t, "R16", row[railsRow](t, db, a.ID).LockVersion, 4)
+	must(t, db.Exec("UPDATE rails_rows SET lock_version = NULL WHERE id = ?", b.ID).Error)
+	must(t, db.Model(&railsRow{}).Where("id = ?", b.ID).Update("name", "x").Error)
+	equal(t, "R18", row[railsRow](t, db, b.ID).LockVersion, 1)
+	mustStale(t, db.Delete(&a).Error)
+	equal(t, "R22", db.Delete(&railsRow{ID: b.ID, LockVersion: 1}).Error, nil)
+	equal(t, "R22", mustBeStale(t, db.Delete(&railsRow{ID: b.ID, LockVersion: 1}).Error).Deleted, true)
+
+	must(t, db.Exec("UPDATE rails_rows SET lock_version = 2147483647 WHERE id = ?", a.ID).Error)
+	must(t, db.First(&a, a.ID).Error)
+	must(t, db.Transaction(func(tx *gorm.DB) error {
+		if err := tx.Model(&a).Update("name", "x").Error; err == nil || !strings.Contains(err.Error(), "2147483647") {
+			t.Error("R27", err)
+		}
+		return tx.Model(&many[0]).Update("name", "usable").Error
+	}))
+}
+
+type javaRow struct {
+	ID      int64
+	Name    string
+	Views   int    `gormlock:"unversioned"`
+	Version *int16 `gormlock:"version,hibernate"`
+}
+
+func TestHibernate(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&javaRow{}, &javaTime{}, &javaMillis{}})
+	a := javaRow{}
+	must(t, db.Create(&a).Error)
+	equal(t, "H1", *a.Version, 0)
+	negative := int16(-1)
+	b := javaRow{Version: &negative}
+	must(t, db.Create(&b).Error)
+	equal(t, "H2", *row[javaRow](t, db, b.ID).Version, 0)
+	equal(t, "H2", *b.Version, 0)
+	must(t, db.Model(&a).Update("name", "x").Error)
+	equal(t, "H4", *a.Version, 1)
+	must(t, db.Model(&a).Update("views", 1).Error)
+	equal(t, "H7", *row[javaRow](t, db, a.ID).Version, 1)
+	stale := a
+	zero := int16(0)
+	stale.Version = &zero
+	mustStale(t, db.Model(&stale).Update("views", 2).Error)
+	must(t, gormlock.Touch(db, &a))
+	equal(t, "H12", *row[javaRow](t, db, a.ID).Version, 2)
+	must(t, db.Model(&javaRow{}).Where("id = ?", a.ID).Update("name", "y").Error)
+	equal(t, "H11", *row[javaRow](t, db, a.ID).Version, 3)
+	mustStale(t, db.Delete(&a).Error)
+	largest := int16(32767)
+	c := javaRow{Version: &largest}
+	must(t, db.Create(&c).Error)
+	if err := db.Model(&c).Update("name", "x").Error; err == nil || !strings.Contains(err.Error(), "32767 is the largest") {
+		t.Error("H16", err)
+	}
+
+	at := javaTime{}
+	must(t, db.Create(&at).Error)
+	for range 3 {
+		must(t, db.Model(&at).Update("name", "x").Error)
+		equal(t, "H15", row[javaTime](t, db, at.ID).Version.Equal(at.Version), true)
+	}
+	old := at
+	must(t, db.Save(&at).Error)
+	mustStale(t, db.Save(&old).Error)
+	must(t, db.Model(&javaTime{}).Where("id = ?", at.ID).Update("name", "bulk").Error)
+	mustStale(t, db.Delete(&at).Error)
+
+	ms := []javaMillis{{}, {}}
+	must(t, db.Create(&ms).Error)
+	must(t, db.Model(&ms[0]).Update("name", "x").Error)
+	must(t, db.Model(&ms[0]).Update("name", "x").Error)
+	must(t, db.Model(&ms).Update("name", "y").Error)
+	for _, m := range ms {
+		equal(t, "H15", row[javaMillis](t, db, m.ID).Version.Equal(*m.Version), true)
+	}
+	must(t, db.Save(&ms).Error)
+	for i := range ms {
+		must(t, db.Save(&ms[i]).Error)
+	}
+}
+
+type javaTime struct {
+	ID      int64
+	Name    string
+	Version time.Time `gormlock:"version,hibernate"`
+}
+
+type javaMillis struct {
+	ID      int64
+	Name    string
+	Version *time.Time `gorm:"type:timestamp(3)" gormlock:"version"`
+}
+
+type systemRow struct {
+	ID   int64
+	Name string
+	Xmin uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+
+// V15, P22: the system column as a version.
+func TestV15_Xmin(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&systemRow{}})
+	a := systemRow{Name: "a"}
+	must(t, db.Create(&a).Error)
+	if a.Xmin == 0 {
+		t.Error("created", a)
+	}
+	var b systemRow
+	must(t, db.First(&b, a.ID).Error)
+	equal(t, "read", b, a)
+	must(t, db.Model(&a).Update("name", "b").Error)
+	equal(t, "updated", a, row[systemRow](t, db, a.ID))
+	e := mustBeStale(t, db.Model(&b).Update("name", "c").Error)
+	equal[any](t, "expected", e.Expected, b.Xmin)
+	equal[any](t, "actual", e.Actual, a.Xmin)
+	mustStale(t, db.Delete(&b).Error)
+	a.Name = "save"
+	must(t, db.Save(&a).Error)
+	equal(t, "saved", a, row[systemRow](t, db, a.ID))
+	if err := db.Model(&systemRow{ID: a.ID}).Update("name", "x").Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+		t.Error(err)
+	}
+	many := []systemRow{{}, {}, {}, {}, {}, {}}
+	must(t, db.Create(&many).Error)
+	must(t, db.Model(&many[1]).Update("name", "x").Error)
+	must(t, db.Model(&many[2]).Update("name", "x").Error)
+	must(t, db.Model(&many).Update("name", "y").Error)
+	for _, m := range many {
+		equal(t, "batch", m, row[systemRow](t, db, m.ID))
+	}
+	must(t, db.Delete(&many).Error)
+	var all []systemRow
+	must(t, db.Find(&all).Error)
+	equal(t, "found", all[0], a)
+	var n int64
+	must(t, db.Model(&systemRow{}).Count(&n).Error)
+	equal(t, "count", n, 1)
+}
+
+type twoVersions struct {
+	ID   int64
+	A, B int64 `gormlock:"version"`
+}
+type textVersion struct {
+	ID      int64
+	Version string `gormlock:"version"`
+}
+type bigXmin struct {
+	ID   int64
+	Xmin int64 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+type bareXmin struct {
+	ID      int64
+	Version uint32 `gormlock:"version,xmin"`
+}
+type initialXmin struct {
+	ID   int64
+	Xmin uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin,initial=3"`
+}
+type twoModes struct {
+	ID      int64
+	Version int64 `gormlock:"version,rails,hibernate"`
+}
+type unknownMode struct {
+	ID      int64
+	Version int64 `gormlock:"version,django"`
+}
+type negativeInitial struct {
+	ID      int64
+	Version int64 `gormlock:"version,initial=-1"`
+}
+type keyVersion struct {
+	ID int64 `gormlock:"version"`
+}
+type unversionedOnly struct {
+	ID   int64
+	Note string `gormlock:"unversioned"`
+}
+type wrongWord struct {
+	ID      int64
+	Version int64 `gormlock:"edition"`
+}
+type wrongDefault struct {
+	ID          int64
+	LockVersion int64 `gorm:"default:1" gormlock:"version,rails"`
+}
+type columnless struct {
+	ID      int64
+	Version int64 `gorm:"-" gormlock:"version"`
+}
+
+func TestWrongTags(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, nil)
+	for want, model := range map[string]any{
+		"twoVersions.B: a second version field":           &twoVersions{},
+		"textVersion.Version: a version field is an":      &textVersion{},
+		"bigXmin.Xmin: the tag `version,xmin` stands on":  &bigXmin{},
+		"bareXmin.Version: the system column is tagged":   &bareXmin{},
+		"initialXmin.Xmin: initial=3: the server":         &initialXmin{},
+		"twoModes.Version: \"hibernate\" after rails":     &twoModes{},
+		"unknownMode.Version: unknown mode \"django\"":    &unknownMode{},
+		"negativeInitial.Version: initial=-1":             &negativeInitial{},
+		"keyVersion.ID: a version field cannot be":        &keyVersion{},
+		"unversionedOnly has unversioned fields and no":   &unversionedOnly{},
+		"wrongWord.Version: unknown word \"edition\"":     &wrongWord{},
+		"wrongDefault.LockVersion: default:1 disagrees":   &wrongDefault{},
+		"columnless.Version: a version field must be a c": &columnless{},
+	} {
+		for use, err := range map[string]error{
+			"create": db.Create(model).Error,
+			"read":   db.Find(model).Error,
+			"update": db.Model(model).Where("1=1").Update("id", 1).Error,
+			"delete": db.Where("1=1").Delete(model).Error,
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s %T: %v, want %s", use, model, err, want)
+			}
+		}
+	}
+}
+
+type base struct {
+	Version sql.Null[int64] `gormlock:"version,initial=100"`
+}
+type Mixin struct {
+	Rev uint8 `gormlock:"version"`
+}
+type byPointer struct {
+	Part, Line int `gorm:"primaryKey;autoIncrement:false"`
+	*Mixin
+	Name string
+}
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&embeddedOne{}, &byPointer{}})
+	e := embeddedOne{}
+	must(t, db.Create(&e).Error)
+	equal(t, "initial", e.Base.Version.V, 100)
+	old := e
+	must(t, db.Model(&e).Update("name", "x").Error)
+	equal(t, "row", row[embeddedOne](t, db, e.ID), e)
+	equal(t, "row", e.Base.Version.V, 101)
+	mustStale(t, db.Save(&old).Error)
+
+	p := byPointer{Part: 1, Line: 0, Mixin: &Mixin{}}
+	must(t, db.Create(&p).Error)
+	must(t, db.Create(&byPointer{Part: 1, Line: 1, Mixin: &Mixin{}}).Error)
+	equal(t, "created", p.Rev, 1)
+	// A zero part of the key is a part of the key.
+	must(t, db.Model(&p).Update("name", "x").Error)
+	var others int64
+	must(t, db.Model(&byPointer{}).Where("name = 'x'").Count(&others).Error)
+	equal(t, "one row", others, 1)
+	equal(t, "bumped", p.Rev, 2)
+	q := byPointer{Part: 1, Line: 0, Mixin: &Mixin{Rev: 1}}
+	stale := mustBeStale(t, db.Model(&q).Update("name", "y").Error)
+	equal(t, "message", stale.Error(), "gormlock: by_pointers part=1 line=0: version 1 is stale, the row is at 2")
+	equal(t, "through the pointer", q.Rev, 1)
+	both := []byPointer{p, {Part: 1, Line: 1, Mixin: &Mixin{Rev: 1}}}
+	must(t, db.Model(&both).Update("name", "z").Error)
+	equal(t, "both", both[0].Rev+both[1].Rev, 5)
+}
+
+type embeddedOne struct {
+	ID   int64
+	Base base `gorm:"embedded;embeddedPrefix:base_"`
+	Name string
+}
