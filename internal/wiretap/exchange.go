@@ -37,6 +37,7 @@ const (
 type exchange struct {
 	waiting  []byte // types of the client's messages not answered yet, oldest first
 	open     bool   // a round trip is going on
+	last     byte   // type of the last message that the server does not ignore
 	skipping bool   // after an error the server discards everything up to a Sync
 	copying  bool   // a COPY begun by Execute, during which Sync and Flush count for nothing
 	ahead    int64  // offset up to which the client had sent when the last round trip ended
@@ -55,12 +56,12 @@ func (x *exchange) sent(kind byte, offset int64) (begins bool) {
 		}
 		return false
 	case msgSync, msgFlush:
-		if x.copying || kind == msgFlush && len(x.waiting) == 0 {
+		if x.copying || kind == msgFlush && !x.open {
 			return false
 		}
 	}
 	begins = !x.open && offset >= x.ahead
-	x.open = true
+	x.open, x.last = true, kind
 	if kind == msgSync {
 		x.skipping = false
 	}
@@ -95,11 +96,21 @@ func (x *exchange) answered(kind byte) (ends bool) {
 	for len(x.waiting) > 0 && (x.waiting[0] == msgFlush || x.waiting[0] == msgCopyDone) {
 		x.waiting = x.waiting[1:]
 	}
-	if !x.open || len(x.waiting) > 0 || x.skipping {
+	if !x.open || len(x.waiting) > 0 || x.skipping || !asks(x.last) {
 		return false
 	}
 	x.open = false
 	return true
+}
+
+// asks tells whether the server must answer after a message of this type. Behind
+// others it may answer, but the client that waits for it would wait in vain.
+func asks(kind byte) bool {
+	switch kind {
+	case msgQuery, msgFunctionCall, msgSync, msgFlush:
+		return true
+	}
+	return false
 }
 
 func (x *exchange) done(kind byte) {
@@ -114,14 +125,14 @@ func (x *exchange) copyIn() {
 	if len(x.waiting) == 0 || x.waiting[0] != msgExecute {
 		return
 	}
-	for i, kind := range x.waiting {
-		if kind == msgCopyDone {
-			x.waiting = append(ignored(x.waiting[:i]), x.waiting[i+1:]...)
-			return
-		}
+	end := slices.Index(x.waiting, msgCopyDone)
+	x.copying = end < 0
+	if x.copying {
+		x.waiting = ignored(x.waiting)
+	} else {
+		x.waiting = append(ignored(x.waiting[:end]), x.waiting[end+1:]...)
 	}
-	x.waiting = ignored(x.waiting)
-	x.copying = true
+	x.last = x.waiting[len(x.waiting)-1]
 }
 
 func ignored(kinds []byte) []byte {
