@@ -304,6 +304,7 @@ func TestV1_GenuineTx(t *testing.T) {
 				if err != nil {
 					return err
 				}
+				defer func() { _ = stmt.Close() }()
 				rows, err := stmt.Query(3)
 				if err != nil {
 					return err

@@ -125,13 +125,16 @@ func TestTransactionWhenCtxEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows.Next()
-				cancel()
-				n := 1
-				for rows.Next() {
-					n++
-				}
-				if err := errors.Join(rows.Err(), rows.Close()); err != nil || n != 100000 {
+				n := 0
+				func() {
+					defer func() { _ = rows.Close() }()
+					for rows.Next() {
+						if n++; n == 1 {
+							cancel()
+						}
+					}
+				}()
+				if err := rows.Err(); err != nil || n != 100000 {
 					t.Errorf("rows opened under another ctx: %d rows, %v", n, err)
 				}
 				pgtest.AssertFree(t, b.key)

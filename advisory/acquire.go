@@ -53,7 +53,7 @@ func (r *Request) undo(ctx context.Context, tx Tx, cause error) error {
 		return verdict
 	}
 	if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"); err != nil {
-		return fmt.Errorf("%w (the transaction is lost: %v)", verdict, err)
+		return fmt.Errorf("%w (the transaction is lost: %w)", verdict, err)
 	}
 	return verdict
 }
