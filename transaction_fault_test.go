@@ -106,17 +106,19 @@ func TestTransactionWhenCtxEnds(t *testing.T) {
 		}, true},
 		{"during a statement", func(t *testing.T, b *faultBench, begin func(context.Context, func(*gorm.DB) error) error) {
 			ctx, cancel := context.WithCancel(context.Background())
+			elsewhere := pgtest.Key(t)
+			release := rival(t, elsewhere)
+			id, _ := elsewhere.Int64()
 			wantCanceled(t, begin(ctx, func(tx *gorm.DB) error {
-				b.proxy.OnQuery(func(query string) wiretap.Action {
-					if strings.Contains(query, "pg_sleep") {
-						cancel()
-					}
-					return wiretap.Pass
-				})
-				err := tx.Exec("SELECT pg_sleep(60)").Error
+				go func() {
+					pgtest.WaitBlocked(t, elsewhere, 1)
+					cancel()
+				}()
+				err := tx.Exec("SELECT pg_advisory_xact_lock(?)", id).Error
 				wantCanceled(t, err)
 				return err
 			}))
+			release()
 		}, true},
 		{"with open rows", func(t *testing.T, b *faultBench, begin func(context.Context, func(*gorm.DB) error) error) {
 			ctx, cancel := context.WithCancel(context.Background())
