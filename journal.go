@@ -19,6 +19,7 @@ type journal struct {
 	mu         sync.Mutex
 	undo       []func()
 	dooms      []error
+	strict     int // how many calls of Transaction are open in it
 	savepoints []savepoint
 }
 
@@ -61,6 +62,34 @@ func (j *journal) doom(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.dooms = append(j.dooms, err)
+}
+
+// enter begins a part of the transaction in which every stale write dooms it, however its error is taken (H19). leave
+// ends it, and returns what doomed it.
+func (j *journal) enter() (leave func() error) {
+	if j == nil {
+		return func() error { return nil }
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.strict++
+	before := len(j.dooms)
+	return func() error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.strict--
+		if len(j.dooms) > before {
+			return j.dooms[before]
+		}
+		return nil
+	}
+}
+
+// isStrict reports whether every stale write dooms the transaction.
+func (j *journal) isStrict() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.strict > 0
 }
 
 // Savepoint implements sqltx.Watcher, as do the methods below.

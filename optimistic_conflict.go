@@ -20,20 +20,27 @@ func (w *versionWrite) refuse(db *gorm.DB, err error) {
 		return
 	}
 	if errors.Is(err, ErrStale) {
-		if j := journalOf(db.Statement); j != nil && (db.RowsAffected > 0 || w.wroteBefore(db.Statement)) {
+		if j := journalOf(db.Statement); j != nil && (db.RowsAffected > 0 || j.isStrict() || w.wroteBefore(db.Statement)) {
 			j.doom(err)
 		}
 	}
 	fail(db, err)
 }
 
-// wroteBefore tells whether something was stored before the statement itself: what it belongs to, or, of a delete, the
-// children.
+// wroteBefore tells whether something was stored before the statement itself: what its structs belong to, or, of a
+// delete, their children.
 func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
 	if w.op == "delete" {
 		return len(stmt.Selects) > 0
 	}
-	return len(w.model.schema.Relationships.BelongsTo) > 0
+	for _, relation := range w.model.schema.Relationships.BelongsTo {
+		for i := range w.rows {
+			if _, zero := relation.Field.ValueOf(stmt.Context, w.rows[i].row); !zero {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction (R12).
@@ -42,7 +49,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 		return
 	}
 	stale := w.staleError(db.Statement, nil)
-	if len(w.rows) == 1 && !w.batch {
+	if len(w.rows) == 1 && w.rows[0].key != nil {
 		stale = w.staleError(db.Statement, &w.rows[0])
 	}
 	stale.cause = db.Error
@@ -60,7 +67,7 @@ func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleE
 			e.keys = append(e.keys, field.DBName)
 		}
 	}
-	if w.model.column != nil && w.checked {
+	if w.model.column != nil && w.checked && (row != nil || !w.batch) {
 		e.Expected = w.model.column.any(expected)
 	}
 	return e

@@ -10,7 +10,7 @@ func checkVersionsBeforeDelete(db *gorm.DB) {
 		return
 	}
 	if err := w.prepare(db.Statement); err != nil {
-		fail(db, err)
+		w.refuse(db, err)
 		return
 	}
 	w.addKey = w.partialKey && len(w.rows) == 1

@@ -24,7 +24,7 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 		w.op = "save"
 	}
 	if err := w.prepare(db.Statement); err != nil {
-		fail(db, err)
+		w.refuse(db, err)
 		return
 	}
 	_, w.addKey = db.Statement.Clauses["SET"]

@@ -137,8 +137,19 @@ func (t *transaction) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 				return err
 			}
 		}
-		return fn(tx)
+		return within(tx, fn)
 	})
+}
+
+// within runs fn, and fails where a write in it was stale: the caller of fn may not know (H19).
+func within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
+	leave := journalOf(tx.Statement).enter()
+	defer func() {
+		if stale := leave(); err == nil {
+			err = stale
+		}
+	}()
+	return fn(tx)
 }
 
 func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
@@ -193,11 +204,8 @@ func (t *transaction) once(db *gorm.DB, fn func(tx *gorm.DB) error) (err error) 
 			return err
 		}
 	}
-	if err := fn(tx); err != nil {
+	if err := within(tx, fn); err != nil {
 		return err
-	}
-	if doomed := own.doomed(); doomed != nil {
-		return doomed
 	}
 	open = false
 	err = tx.Commit().Error
@@ -241,11 +249,4 @@ func (o ownJournal) end(committed bool) {
 	if o.journal != nil {
 		o.Ended(committed)
 	}
-}
-
-func (o ownJournal) doomed() error {
-	if o.journal == nil {
-		return nil
-	}
-	return o.Commit()
 }
