@@ -25,6 +25,7 @@ type link struct {
 	ends  [2]*net.TCPConn // client, server
 
 	// Guarded by proxy.mu.
+	session bool // not a request to cancel
 	ended   bool
 	held    [2]bool
 	cutting bool // answers are withheld, and the connection is cut when they are complete

@@ -115,15 +115,21 @@ func (p *Proxy) Prepared() []string {
 	return slices.Clone(p.parsed)
 }
 
-// Connections returns how many connections are open on the server's side.
+// Connections returns how many sessions are open on the server's side. A request to
+// cancel comes on a connection of its own, which is no session.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.links)
+	open := 0
+	for l := range p.links {
+		if l.session {
+			open++
+		}
+	}
+	return open
 }
 
-// Opened returns how many sessions began since Reset. A request to cancel comes on a
-// connection of its own and is none.
+// Opened returns how many sessions began since Reset.
 func (p *Proxy) Opened() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

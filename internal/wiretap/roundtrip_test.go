@@ -240,11 +240,7 @@ func TestOnlyRequestsCount(t *testing.T) {
 		done <- err
 	}()
 	observer := pgtest.Conn(t)
-	for active := false; !active; {
-		if err := observer.QueryRow(bg, "select state = 'active' from pg_stat_activity where pid = $1", c.PgConn().PID()).Scan(&active); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "statement at work", func() bool { return active(t, observer, c.PgConn().PID()) })
 	if err := c.PgConn().CancelRequest(bg); err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,10 @@ func (l *link) startup(r *bufio.Reader, w *bufio.Writer) (session bool, err erro
 			_, err := w.Write(raw)
 			return false, err
 		}
-		l.proxy.mu.Lock()
-		l.proxy.opened++
-		l.proxy.mu.Unlock()
+		l.proxy.set(func() {
+			l.session = true
+			l.proxy.opened++
+		})
 		_, err = w.Write(raw)
 		return true, err
 	}
