@@ -54,7 +54,7 @@ func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
 // A statement that runs in no transaction (a query outside of one, SkipDefaultTransaction) is [ErrNoTransaction] and
 // executes nothing. Several locks on one statement are taken together, under the strictest of their waiting rules.
 // Associations saved with the statement take no second lock. On a db that a transaction is then begun from, the lock
-// belongs to the statements of the transaction, and nothing is held before the first of them.
+// belongs to the statements of the transaction, and nothing is held before the first of them; a savepoint takes none.
 func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
 	lock := XactLock(key, opts...)
 	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
@@ -185,7 +185,7 @@ func lockAtBegin(db *gorm.DB) bool {
 func takeXactLocks(db *gorm.DB) {
 	stmt := db.Statement
 	request := xactLockOn(stmt)
-	if request == nil {
+	if request == nil || isSavepoint(stmt) {
 		return
 	}
 	carried := requestIn(stmt.Context)
@@ -203,6 +203,16 @@ func takeXactLocks(db *gorm.DB) {
 	if err := acquire(db, request); err != nil {
 		fail(db, err)
 	}
+}
+
+// isSavepoint reports whether the statement is one of those that GORM nests transactions with. They carry the clauses of
+// the db the transaction began from; a lock asked for before ROLLBACK TO would fail in the transaction it is to save.
+func isSavepoint(stmt *gorm.Statement) bool {
+	if stmt.SQL.Len() == 0 {
+		return false
+	}
+	text := stmt.SQL.String()
+	return strings.HasPrefix(text, "SAVEPOINT ") || strings.HasPrefix(text, "ROLLBACK TO ")
 }
 
 // refuseRow gives a failed Row a row that says why: GORM would give nil, which panics in Scan.
