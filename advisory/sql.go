@@ -48,11 +48,12 @@ func (r *Request) taking() string {
 	if !r.try {
 		return r.call("pg_advisory_xact_lock") + "::text"
 	}
-	place := "'1'"
+	place := "1"
 	if len(r.locks) > 1 {
 		place = "u.place"
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN '' ELSE ('%s' || %s)::int::text END", r.call("pg_try_advisory_xact_lock"), refusedKey, place)
+	// Not by ||: of constants the planner would compute it, and fail, before it is known whether the lock is held.
+	return fmt.Sprintf("CASE WHEN %s THEN '' ELSE format('%s%%s', %s)::int::text END", r.call("pg_try_advisory_xact_lock"), refusedKey, place)
 }
 
 // guarded is the expression, behind a check that fails before the lock is asked for where it would not protect.
