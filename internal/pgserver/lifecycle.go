@@ -62,11 +62,11 @@ func (s *Server) end(how syscall.Signal) error {
 		return err
 	}
 	s.process = nil
-	if p.gone(endWithin) {
+	if p.gone() {
 		return nil
 	}
 	_ = p.signal(syscall.SIGKILL)
-	p.gone(endWithin)
+	p.gone()
 	return fmt.Errorf("pgserver: %d did not end within %s of %s and was killed", p.pid, endWithin, how)
 }
 

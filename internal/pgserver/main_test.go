@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
 )
 
 // The test binary started again with this variable is a program that uses a server
@@ -60,8 +61,7 @@ func child(mode string) error {
 		}
 	}
 	fmt.Println(s.Port())
-	time.Sleep(time.Hour)
-	return nil
+	select {}
 }
 
 func start(t testing.TB, opts ...pgserver.Option) *pgserver.Server {

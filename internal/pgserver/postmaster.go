@@ -63,9 +63,9 @@ func (p *postmaster) signal(sig syscall.Signal) error {
 	return syscall.Kill(p.pid, sig)
 }
 
-// gone waits for the end of the process.
-func (p *postmaster) gone(within time.Duration) bool {
-	return poll(context.Background(), within, func() bool { return !p.alive() }) == nil
+// gone waits for the end of the process and tells whether it came.
+func (p *postmaster) gone() bool {
+	return poll(context.Background(), endWithin, func() bool { return !p.alive() }) == nil
 }
 
 // ready waits until the server says in its pid file that it takes connections.

@@ -150,9 +150,9 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 	s.process = nil
 	_ = p.signal(syscall.SIGQUIT)
-	if !p.gone(endWithin) {
+	if !p.gone() {
 		_ = p.signal(syscall.SIGKILL)
-		p.gone(endWithin)
+		p.gone()
 	}
 	log := s.logSince(logged)
 	if strings.Contains(log, "could not bind") || strings.Contains(log, "still in use") {

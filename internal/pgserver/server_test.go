@@ -189,7 +189,7 @@ func TestTMPDIR(t *testing.T) {
 	})
 }
 
-func TestEnvironmentDoesNotSteerTheServer(t *testing.T) {
+func TestEnvironmentDoesNotSteerTheServer(t *testing.T) { //nolint:paralleltest // it sets the environment
 	for name, value := range map[string]string{
 		"PGDATA": "/nonexistent", "PGPORT": "1", "PGHOST": "/nonexistent", "PGUSER": "nobody", "PGDATABASE": "none",
 		"PGSSLMODE": "verify-full", "LC_ALL": "xx_XX.UTF-8", "LC_MESSAGES": "zz_ZZ", "LANG": "yy_YY",

@@ -3,6 +3,7 @@ package pgserver_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -17,7 +19,7 @@ import (
 // A program that is killed leaves no server, no directory and no process behind.
 func TestKilledProgram(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"running", "restarted", "paused", "with a child of its own", "with a standby", "down"} {
+	for _, mode := range []string{"running", "in a process group", "restarted", "paused", "with a child of its own", "with a standby", "down"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			dir, program, lines := runChild(t, mode)
@@ -27,6 +29,12 @@ func TestKilledProgram(t *testing.T) {
 			}
 			if _, err := strconv.Atoi(port); err != nil {
 				t.Fatalf("the program says %q", port)
+			}
+			if mode == "in a process group" {
+				// As a terminal or a harness ends a program and all it has started.
+				if err := syscall.Kill(-program.Process.Pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
 			}
 			kill(t, program)
 			eventually(t, "removed directory", func() bool { return empty(t, dir) })
@@ -87,6 +95,7 @@ func runChild(t *testing.T, mode string) (dir string, program *exec.Cmd, lines *
 	t.Helper()
 	dir = openDir(t, 0o777)
 	program = exec.Command(os.Args[0])
+	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	program.Env = append(os.Environ(), childMode+"="+mode, "TMPDIR="+dir)
 	// The pipe is ours, so that nothing waits for a child's child that holds it too.
 	read, write, err := os.Pipe()
@@ -114,7 +123,7 @@ func next(t *testing.T, lines *bufio.Reader) string {
 
 func kill(t *testing.T, program *exec.Cmd) {
 	t.Helper()
-	if err := program.Process.Kill(); err != nil {
+	if err := program.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 	_ = program.Wait()

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -19,6 +20,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 const childMode = "PGTEST_TEST_CHILD"
 
 func TestChild(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	switch os.Getenv(childMode) {
 	case "clean":

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gormlock/gormlock/lockkey"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 // Lock is an advisory lock as pg_locks shows it.

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
-	"github.com/jackc/pgx/v5"
 )
 
 // lock takes a session lock, exclusive or shared.

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/lockkey"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 type thing struct {

@@ -12,8 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
 )
 
 // home is where the tests of this binary run.

@@ -5,8 +5,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/wiretap"
 )
 
 // Tap puts a proxy in front of the server that dsn leads to and returns it with the

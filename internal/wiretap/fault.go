@@ -114,6 +114,7 @@ var errCut = errors.New("wiretap: the connection is cut")
 // act does to a statement what was decided, before it is passed on.
 func (l *link) act(a Action, w *bufio.Writer) error {
 	switch a {
+	case Pass:
 	case HoldRequest:
 		// What came before goes its way.
 		if err := w.Flush(); err != nil {

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/wiretap"
-	"github.com/jackc/pgx/v5"
 )
 
 // table creates a table of the test's own, and returns a connection past the proxy

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
-	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 func TestPreparedStatements(t *testing.T) {
@@ -260,7 +261,7 @@ func TestOnlyRequestsCount(t *testing.T) {
 func TestPasswordsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	hba := filepath.Join(hbaDir(t), "hba.conf")
-	rules := "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+	rules := "host all postgres 127.0.0.1/32 trust\nhost postgres guest 127.0.0.1/32 scram-sha-256\n"
 	if err := os.WriteFile(hba, []byte(rules), 0o644); err != nil {
 		t.Fatal(err)
 	}
