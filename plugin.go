@@ -109,22 +109,25 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: checkVersionsBeforeDelete, AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeRead},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: endRowLock},
 	Row:   hooks.Read{BeforeRead: beforeRow},
-	Raw:   hooks.Read{BeforeRead: beforeRead},
+	Raw:   hooks.Read{BeforeRead: beforeRaw},
 }
 
 func beforeCreate(db *gorm.DB) {
+	refuseRowLockInCreate(db)
 	rememberBeforeCreate(db)
 	beforeBegin(db)
 }
 
 func beforeUpdate(db *gorm.DB) {
+	refuseRowLock(db)
 	rememberBeforeUpdate(db)
 	beforeBegin(db)
 }
 
 func beforeDelete(db *gorm.DB) {
+	refuseRowLock(db)
 	rememberBeforeDelete(db)
 	beforeBegin(db)
 }
@@ -154,12 +157,20 @@ func inTransaction(db *gorm.DB) {
 	takeXactLocks(db)
 }
 
-func beforeRead(db *gorm.DB) {
+func beforeQuery(db *gorm.DB) {
+	readVersionTags(db)
+	takeXactLocks(db)
+	beginRowLock(db)
+}
+
+func beforeRaw(db *gorm.DB) {
+	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
 }
 
 func beforeRow(db *gorm.DB) {
 	takeXactLocks(db)
+	beginRowLockInRow(db)
 	refuseRow(db)
 }

@@ -228,10 +228,15 @@ func refuseRow(db *gorm.DB) {
 // run of its own and drops its error, but not its arguments.
 func refuseSubQuery(db *gorm.DB) {
 	if isSubQuery() {
-		db.Statement.AddClause(clause.Where{Exprs: []clause.Expression{
-			clause.Expr{SQL: "CAST(? AS boolean)", Vars: []any{sqltx.FailedValue{Err: ErrSubQuery}}},
-		}})
+		failSubQuery(db.Statement, ErrSubQuery)
 	}
+}
+
+// failSubQuery makes the statement around the sub-query stmt fail with err.
+func failSubQuery(stmt *gorm.Statement, err error) {
+	stmt.AddClause(clause.Where{Exprs: []clause.Expression{
+		clause.Expr{SQL: "CAST(? AS boolean)", Vars: []any{sqltx.FailedValue{Err: err}}},
+	}})
 }
 
 // isSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else

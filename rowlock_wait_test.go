@@ -1,0 +1,209 @@
+package gormlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+const (
+	shortWait = 30 * time.Millisecond
+	longWait  = 20 * time.Second
+)
+
+// TestRowLockCost counts what a row lock sends: nothing more than the query, two texts more where it may fail.
+func TestRowLockCost(t *testing.T) {
+	t.Parallel()
+	db := seats(t)
+	for _, c := range []struct {
+		name string
+		opts []gormlock.RowLockOption
+		want int
+	}{
+		{"waiting", nil, 1},
+		{"Skip", []gormlock.RowLockOption{gormlock.Skip()}, 1},
+		{"Try", []gormlock.RowLockOption{gormlock.Try()}, 3},
+		{"Timeout", []gormlock.RowLockOption{gormlock.Timeout(time.Second)}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inTx(t, db, func(tx *gorm.DB) {
+				tx, recorder := recorded(tx)
+				mustDo(t, tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, c.opts...)).Find(&[]seat{}))
+				if seen := recorder.seen(); len(seen) != c.want {
+					t.Fatalf("sent %q, want %d texts", seen, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestRowLockWait(t *testing.T) {
+	t.Parallel()
+	db := seats(t)
+	other := newRowRival(t)
+	t.Run("a record that is not there leaves the transaction as it was", func(t *testing.T) {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Exec("set local lock_timeout = '54321ms'"))
+			err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(time.Second))).First(&seat{}, 77).Error
+			if !errors.Is(err, gorm.ErrRecordNotFound) {
+				t.Fatal(err)
+			}
+			assertLockTimeout(t, tx, "54321ms")
+			if err := tx.Exec("release savepoint gormlock").Error; err == nil {
+				t.Fatal("the savepoint was left open")
+			}
+		})
+	})
+	t.Run("another error of the server aborts the transaction as it would anyway", func(t *testing.T) {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.SavePoint("mine"))
+			err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())).Where("1/(id-1) > 0").Find(&[]seat{}).Error
+			if !fromServer(err) || errors.Is(err, gormlock.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+			mustDo(t, tx.RollbackTo("mine"))
+			mustDo(t, tx.Find(&[]seat{}))
+		})
+	})
+	t.Run("in a transaction that is aborted already the server's error comes through", func(t *testing.T) {
+		inTx(t, db, func(tx *gorm.DB) {
+			_ = tx.Exec("select 1/0").Error
+			err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(time.Second))).Find(&[]seat{}).Error
+			if !fromServer(err) {
+				t.Fatal(err)
+			}
+		})
+	})
+	t.Run("the session's own lock_timeout is ErrLockTimeout too", func(t *testing.T) {
+		release := other.hold("select from seats where id = 2 for update")
+		defer release()
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Exec("set local lock_timeout = '20ms'"))
+			err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Find(&[]seat{}).Error
+			if !errors.Is(err, gormlock.ErrLockTimeout) || !strings.Contains(err.Error(), "seats") {
+				t.Fatal(err)
+			}
+		})
+	})
+	t.Run("the error names table and time", func(t *testing.T) {
+		release := other.hold("select from seats where id = 2 for update")
+		defer release()
+		inTx(t, db, func(tx *gorm.DB) {
+			err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(shortWait))).Find(&[]seat{}).Error
+			if err == nil || err.Error() != "gormlock: lock rows of seats: lock wait timed out, after 30ms" {
+				t.Fatal(err)
+			}
+			err = tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())).Find(&[]seat{}).Error
+			if err == nil || err.Error() != "gormlock: lock rows of seats: held by another session" {
+				t.Fatal(err)
+			}
+		})
+	})
+	t.Run("beside an advisory lock each has its own error", func(t *testing.T) {
+		key := pgtest.Key(t)
+		if _, err := other.conn.Exec(t.Context(), "select pg_advisory_lock($1)", keyID(t, key)); err != nil {
+			t.Fatal(err)
+		}
+		inTx(t, db, func(tx *gorm.DB) {
+			query := tx.Scopes(gormlock.WithXactLock(key, gormlock.Timeout(shortWait)), gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(shortWait)))
+			query = query.Session(&gorm.Session{})
+			if err := query.Find(&[]seat{}).Error; !errors.Is(err, gormlock.ErrLockTimeout) || !strings.Contains(err.Error(), key.String()) {
+				t.Fatal(err)
+			}
+			if _, err := other.conn.Exec(t.Context(), "select pg_advisory_unlock_all()"); err != nil {
+				t.Fatal(err)
+			}
+			release := other.hold("select from seats where id = 2 for update")
+			defer release()
+			if err := query.Find(&[]seat{}).Error; !errors.Is(err, gormlock.ErrLockTimeout) || !strings.Contains(err.Error(), "rows of seats") {
+				t.Fatal(err)
+			}
+		})
+	})
+	t.Run("a ctx that ends during the wait is the ctx's error", func(t *testing.T) {
+		release := other.hold("select from seats where id = 2 for update")
+		defer release()
+		inTx(t, db, func(tx *gorm.DB) {
+			ctx, cancel := context.WithCancel(t.Context())
+			pid := backendPID(t, tx)
+			found := make(chan error, 1)
+			go func() {
+				found <- tx.WithContext(ctx).Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(longWait))).Find(&[]seat{}).Error
+			}()
+			pgtest.WaitBackendBlocked(t, pid)
+			cancel()
+			if err := <-found; !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func keyID(t testing.TB, key lockkey.Key) int64 {
+	t.Helper()
+	id, ok := key.Int64()
+	if !ok {
+		t.Fatalf("%s is no bigint", key)
+	}
+	return id
+}
+
+func backendPID(t testing.TB, tx *gorm.DB) (pid int) {
+	t.Helper()
+	if err := tx.Raw("select pg_backend_pid()").Row().Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// TestRowLockDefaultTimeout: the plugin's bound holds for row locks that name none.
+func TestRowLockDefaultTimeout(t *testing.T) {
+	t.Parallel()
+	seats(t)
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New(gormlock.DefaultTimeout(shortWait))), pgtest.Schema())
+	other := newRowRival(t)
+	other.hold("select from seats where id = 2 for update")
+	inTx(t, db, func(tx *gorm.DB) {
+		err := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Find(&[]seat{}).Error
+		if !errors.Is(err, gormlock.ErrLockTimeout) {
+			t.Fatal(err)
+		}
+		mustDo(t, tx.Scopes(gormlock.WithSkipLocked()).Find(&[]seat{}))
+	})
+}
+
+// TestRowLockRows: while rows are open nothing can be executed behind them (G21).
+func TestRowLockRows(t *testing.T) {
+	t.Parallel()
+	db := seats(t)
+	other := newRowRival(t)
+	inTx(t, db, func(tx *gorm.DB) {
+		_, err := tx.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(time.Second))).Rows() //nolint:sqlclosecheck,rowserrcheck // there are none
+		if err == nil || fromServer(err) {
+			t.Fatalf("Rows within a timeout: %v", err)
+		}
+		var names []string
+		if err := tx.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())).Select("name").Scan(&names).Error; err == nil {
+			t.Fatal("Scan that tries")
+		}
+		mustDo(t, tx.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Where("id < 3").Select("name").Scan(&names))
+		if locked := other.locked("seats"); len(names) != 2 || len(locked) != 2 {
+			t.Fatalf("scanned %d, locked %v", len(names), locked)
+		}
+		mustDo(t, tx.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(time.Second))).Where("id = 3").Pluck("name", &names))
+		if locked := other.locked("seats"); len(locked) != 3 {
+			t.Fatalf("locked %v", locked)
+		}
+	})
+	if err := db.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Scan(&[]seat{}).Error; !errors.Is(err, gormlock.ErrNoTransaction) {
+		t.Fatal(err)
+	}
+}
