@@ -158,6 +158,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
+	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
 	beginRowLock(db)

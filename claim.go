@@ -1,0 +1,72 @@
+package gormlock
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+)
+
+// Claim changes up to limit rows that nobody else has locked, and returns them as they are now, in the order the scopes
+// ask for. Two calls of it never get the same row, and none waits for another.
+//
+//	jobs, err := gormlock.Claim[Job](db, 10, map[string]any{"state": "running", "attempts": gorm.Expr("attempts + 1")},
+//		func(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Order("priority DESC, id") })
+//
+// It is one statement: the rows are found and locked with SKIP LOCKED, changed and read. In a transaction it is part of
+// that, and what it claimed is free again after a rollback; outside of one it needs none. When nothing is free the
+// slice is empty. Fewer rows than limit may come back although more are free, when a scope's join repeats rows or a
+// rival changed one at that moment: call again until nothing comes.
+//
+// The keys of assign are fields or columns of T, its values are values or gorm.Expr. What the scopes look for should be
+// changed by it, or the next call claims the same rows again. UpdatedAt is set and the version column grows; rows that
+// are deleted softly are left. Conditions, joins and order stand in the scopes or on db; so does Preload, which reads
+// afterwards, as it does for associations that Joins names. What has no place in a claim is an error: Select, Omit,
+// Limit, Distinct, Group, raw SQL, an alias of the table, another row lock.
+//
+// AfterFind runs for each row, as for a query. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave
+// and AfterSave belong to rows that are known beforehand.
+//
+// It locks FOR NO KEY UPDATE, as an UPDATE does: a row whose child is just being inserted is not skipped. At REPEATABLE
+// READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows.
+func Claim[T any](db *gorm.DB, limit int, assign map[string]any, scopes ...func(*gorm.DB) *gorm.DB) ([]T, error) {
+	rows := []T{}
+	if err := claimInto(db, &rows, claim{limit: limit, assign: assign, scopes: scopes}); err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// claim is one call of Claim.
+type claim struct {
+	limit  int
+	assign map[string]any
+	scopes []func(*gorm.DB) *gorm.DB
+}
+
+// claimInto claims rows into the slice that rows points to.
+func claimInto(db *gorm.DB, rows any, c claim) error {
+	if err := usable(db); err != nil {
+		return err
+	}
+	if !isPostgres(db) {
+		return fmt.Errorf("%w, not %s: claim rows", ErrNotPostgres, db.Name())
+	}
+	if c.limit <= 0 {
+		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
+	}
+	free, err := c.freeRows(db, rows)
+	if err != nil {
+		return err
+	}
+	set, err := c.assignments(free)
+	if err != nil {
+		return err
+	}
+	query, write := claimQuery(db, free.Statement, set)
+	if err := query.Find(rows).Error; err != nil {
+		return rowLockOfClaim(free.Statement).verdict(free.Statement, err)
+	}
+	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
+	return nil
+}

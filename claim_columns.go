@@ -1,0 +1,71 @@
+package gormlock
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// The columns that gormlock keeps: what a claim does to those of T stands here.
+
+// refuseOwnColumns says which of the assigned columns a claim sets itself.
+func refuseOwnColumns(m *versionedModel, assigned map[string]string) error {
+	if m.column == nil {
+		return nil
+	}
+	if name, ok := assigned[m.column.field.DBName]; ok {
+		return fmt.Errorf("%q is the version, which a claim moves itself", name)
+	}
+	return nil
+}
+
+// writeClaimSet writes the SET clause, the version with it, as that of an update of rows that are not loaded.
+func writeClaimSet(stmt *gorm.Statement, m *versionedModel, set clause.Set) *versionWrite {
+	w := &versionWrite{model: m, op: "claim", armed: true}
+	if m.column != nil {
+		w.later = m.column.first(stmt.NowFunc())
+		stmt.Clauses[versionClause] = clause.Clause{Expression: w}
+		defer delete(stmt.Clauses, versionClause)
+	}
+	stmt.AddClause(set)
+	stmt.Build("SET")
+	return w
+}
+
+// writeOwnReturning adds what a table's * leaves out (V15).
+func writeOwnReturning(stmt *gorm.Statement, m *versionedModel) {
+	if m.column != nil && m.column.kind == systemVersion {
+		_, _ = stmt.WriteString(", " + m.in(stmt).column)
+	}
+}
+
+// rememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an
+// earlier version, and a struct that holds the later one would overwrite what another writer makes of them. Which
+// version a time or xmin had before is not known; with none the struct cannot be saved (V1).
+func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
+	m, j := w.model, journalOf(stmt)
+	if m.column == nil || j == nil || rows.Len() == 0 || !w.bumps {
+		return
+	}
+	w.rows = make([]versionRow, rows.Len())
+	for i := range w.rows {
+		r := &w.rows[i]
+		r.row = reflect.Indirect(rows.Index(i))
+		before := reflect.New(m.schema.ModelType).Elem()
+		before.Set(r.row)
+		m.column.write(before, m.column.beforeBump(m.column.read(r.row)))
+		r.memory.keep(m, before, reflect.New(m.schema.ModelType).Elem())
+		r.memory.leave(m, r.row)
+	}
+	j.record(func() { w.undo(nil) })
+}
+
+// beforeBump is the version that a bump made v of, and none where that is not known.
+func (c *versionColumn) beforeBump(v version) version {
+	if c.kind != integerVersion {
+		return version{null: c.shape != bareVersion}
+	}
+	return version{n: v.n - 1}
+}
