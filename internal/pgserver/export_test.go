@@ -1,6 +1,10 @@
 package pgserver
 
-import "testing"
+import (
+	"context"
+	"os/exec"
+	"testing"
+)
 
 // Places makes Start look for installations in other places.
 func Places(patterns ...string) Option { return placesOption(patterns) }
@@ -38,6 +42,11 @@ type repository string
 func (o repository) apply(c *config) error {
 	c.repository = string(o)
 	return nil
+}
+
+// Command is a command that runs as the server's user.
+func (s *Server) Command(name string, args ...string) *exec.Cmd {
+	return s.account.command(context.Background(), "/", name, args...)
 }
 
 // WatchdogPID is the process id of the watchdog.

@@ -72,7 +72,7 @@ func TestWatchdogKnowsTheServer(t *testing.T) {
 	if err := s.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	innocent := exec.Command("sleep", "60")
+	innocent := s.Command("sleep", "60")
 	if err := innocent.Start(); err != nil {
 		t.Fatal(err)
 	}
