@@ -61,7 +61,8 @@ func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, request *advis
 	opening := sqltx.Opening{Options: opts, Watcher: j}
 	if request != nil {
 		locks := request.Opening(snapshot)
-		opening.Before, opening.After, opening.Opened = locks.Before, locks.After, locks.Opened
+		opening.Before, opening.After = locks.Before, locks.After
+		opening.Opened, opening.Clean = locks.Opened, locks.Clean
 	}
 	tx, err := p.transactions.Begin(ctx, opening)
 	if err != nil {

@@ -3,6 +3,7 @@ package advisory
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 )
 
@@ -11,8 +12,8 @@ import (
 //
 //	Before BEGIN … ; After
 //
-// A failure leaves the connection inside an aborted transaction, or outside of one: a ROLLBACK puts it right. No lock
-// is left behind by a failure that the server reported as a timeout or a refusal.
+// A failure leaves the connection inside an aborted transaction, or outside of one. A ROLLBACK puts it right if
+// [Opening.Clean] says so; otherwise the session may still hold a lock, and only closing it is safe.
 type Opening struct {
 	Before string // "", or statements that end in a semicolon and a space
 	After  string
@@ -77,4 +78,17 @@ func (o Opening) Opened(ctx context.Context, result sql.Result, err error) error
 		return nil
 	}
 	return o.request.answered(result)
+}
+
+// Clean reports whether a ROLLBACK is all that the connection needs after Opened answered err.
+func (o Opening) Clean(err error) bool {
+	if o.Before == "" {
+		return true
+	}
+	for _, answer := range []error{ErrLockTimeout, ErrNotAcquired, ErrStandby} {
+		if errors.Is(err, answer) {
+			return true // the failure was in the first statement, which takes no session lock
+		}
+	}
+	return false
 }

@@ -68,7 +68,7 @@ func (c *lent) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, err
 		return nil, err
 	}
 	if err := c.plan.Opened(c.plan.ctx, result, err); err != nil {
-		c.clean = ctx.Err() == nil && tx.Rollback() == nil
+		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.plan.Clean(err)
 		return nil, err
 	}
 	return tx, nil

@@ -29,7 +29,9 @@ type Opening struct {
 	// Before and After are sent around the BEGIN, all as one message without arguments. Both empty: the driver begins.
 	Before, After string
 	// Opened says what the answer to that message means; an error ends the transaction. Only called if there is text.
-	Opened  func(ctx context.Context, result sql.Result, err error) error
+	Opened func(ctx context.Context, result sql.Result, err error) error
+	// Clean says whether a rollback makes the connection fit for others after an error of Opened.
+	Clean   func(err error) bool
 	Watcher Watcher
 }
 

@@ -1,34 +1,37 @@
 package sqltx
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
+
+// savepointCommand matches a savepoint command: the verb, and the name as it is written.
+var savepointCommand = regexp.MustCompile(
+	`(?is)^\s*(?:(savepoint)|(release)(?:\s+savepoint)?|rollback(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+("(?:[^"]|"")+"|[^\s";]+)\s*$`)
 
 // watchSavepoints tells the watcher of the savepoint commands in a text that was executed.
 func watchSavepoints(watcher Watcher, query string) {
-	if query == "" || !strings.ContainsRune("SsRr \t\n", rune(query[0])) {
+	if query == "" || !strings.ContainsRune("SsRr \t\r\n", rune(query[0])) {
 		return
 	}
 	for command := range strings.SplitSeq(query, ";") {
-		words := strings.Fields(command)
-		for i, word := range words {
-			words[i] = strings.ToUpper(word)
-		}
+		words := savepointCommand.FindStringSubmatch(command)
 		switch {
-		case len(words) == 2 && words[0] == "SAVEPOINT":
-			watcher.Savepoint(name(command))
-		case len(words) >= 3 && words[0] == "ROLLBACK" && (words[1] == "TO" || len(words) >= 4 && words[2] == "TO"):
-			watcher.RollbackTo(name(command))
-		case len(words) >= 2 && words[0] == "RELEASE":
-			watcher.Release(name(command))
+		case words == nil:
+		case words[1] != "":
+			watcher.Savepoint(folded(words[3]))
+		case words[2] != "":
+			watcher.Release(folded(words[3]))
+		default:
+			watcher.RollbackTo(folded(words[3]))
 		}
 	}
 }
 
-// name is the last word of a savepoint command, as the server folds it.
-func name(command string) string {
-	words := strings.Fields(command)
-	last := words[len(words)-1]
-	if strings.HasPrefix(last, `"`) {
-		return strings.Trim(last, `"`)
+// folded is the name as the server understands it.
+func folded(name string) string {
+	if quoted, ok := strings.CutPrefix(name, `"`); ok {
+		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
 	}
-	return strings.ToLower(last)
+	return strings.ToLower(name)
 }

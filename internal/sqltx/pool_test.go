@@ -1,0 +1,209 @@
+package sqltx_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// ending is a Watcher that remembers what it heard.
+type ending struct {
+	heard   []string
+	refusal error
+}
+
+func (e *ending) Savepoint(name string)  { e.heard = append(e.heard, "savepoint "+name) }
+func (e *ending) RollbackTo(name string) { e.heard = append(e.heard, "rollback to "+name) }
+func (e *ending) Release(name string)    { e.heard = append(e.heard, "release "+name) }
+func (e *ending) Commit() error          { return e.refusal }
+func (e *ending) Ended(committed bool) {
+	e.heard = append(e.heard, fmt.Sprintf("ended, committed %v", committed))
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+}
+
+func exec(t *testing.T, tx *sql.Tx, queries ...string) {
+	t.Helper()
+	for _, query := range queries {
+		if _, err := tx.ExecContext(context.Background(), query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+}
+
+func TestWatcherHears(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	pool := sqltx.New(pgtest.SQLDB(t))
+	t.Run("savepoints in every spelling", func(t *testing.T) {
+		w := &ending{}
+		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx,
+			"SAVEPOINT A", `savepoint "B ""b"`, " SAVEPOINT c; SELECT 1; RELEASE SAVEPOINT c", "select 'SAVEPOINT d'",
+			"rollback transaction to savepoint a", "ROLLBACK WORK TO a", `RELEASE "a"`)
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		want(t, w.heard, "savepoint a", `savepoint B "b`, "savepoint c", "release c",
+			"rollback to a", "rollback to a", "release a", "ended, committed false")
+	})
+	t.Run("a commit", func(t *testing.T) {
+		w := &ending{}
+		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx, "SELECT 1")
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		want(t, w.heard, "ended, committed true")
+	})
+	t.Run("a commit it refuses", func(t *testing.T) {
+		w := &ending{refusal: errors.New("no")}
+		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(); !errors.Is(err, w.refusal) {
+			t.Error(err)
+		}
+		want(t, w.heard, "ended, committed false")
+	})
+}
+
+// TestBeginFailsClean: a connection on which the session may still hold something is closed, any other goes back.
+func TestBeginFailsClean(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, clean := range []bool{true, false} {
+		t.Run(fmt.Sprint(clean), func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.SQLDB(t, pgtest.MaxConns(1))
+			key := pgtest.Key(t)
+			id, _ := key.Int64()
+			var before, after int
+			if err := db.QueryRow("SELECT pg_backend_pid()").Scan(&before); err != nil {
+				t.Fatal(err)
+			}
+			w := &ending{}
+			_, err := sqltx.New(db).Begin(ctx, sqltx.Opening{
+				Before:  fmt.Sprintf("BEGIN; SELECT pg_advisory_lock(%d); COMMIT; ", id),
+				After:   "SELECT 1/0",
+				Opened:  func(_ context.Context, _ sql.Result, err error) error { return err },
+				Clean:   func(error) bool { return clean },
+				Watcher: w,
+			})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			want(t, w.heard)
+			if err := db.QueryRow("SELECT pg_backend_pid()").Scan(&after); err != nil {
+				t.Fatal(err)
+			}
+			if clean != (before == after) {
+				t.Errorf("clean %v: backend %d, then %d", clean, before, after)
+			}
+			if clean {
+				if _, err := db.Exec("SELECT pg_advisory_unlock($1)", id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pgtest.AssertFree(t, key)
+		})
+	}
+}
+
+func TestBeginOnAPoolThatIsClosed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t)
+	_ = db.Close()
+	if _, err := sqltx.New(db).Begin(context.Background(), sqltx.Opening{Watcher: &ending{}}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// TestBeginWaitsForAConnection as long as its ctx, like any user of the pool.
+func TestBeginWaitsForAConnection(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
+	pool := sqltx.New(db)
+	first, err := pool.Begin(context.Background(), sqltx.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := pool.Begin(ctx, sqltx.Opening{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	_ = first.Rollback()
+	second, err := pool.Begin(context.Background(), sqltx.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Rollback()
+}
+
+// TestManyAtOnce: transactions, prepared statements and ends of ctx from many goroutines share a few connections.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.MaxConns(4))
+	pool := sqltx.New(db)
+	t.Cleanup(func() { _ = pool.Close() })
+	stmt, err := pool.PrepareContext(context.Background(), "SELECT $1::int + 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stmt.Close() })
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 40 {
+				ctx, cancel := context.WithCancel(context.Background())
+				tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: &ending{}})
+				if err != nil {
+					t.Error(err)
+					cancel()
+					continue
+				}
+				if (g+i)%4 == 0 {
+					go cancel()
+				}
+				var n int
+				err = tx.StmtContext(ctx, stmt).QueryRowContext(ctx, i).Scan(&n)
+				if err == nil && n != i+1 {
+					t.Errorf("%d + 1 = %d", i, n)
+				}
+				if err := tx.Commit(); err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("commit: %v", err)
+				}
+				cancel()
+				if err := stmt.QueryRow(i).Scan(&n); err != nil || n != i+1 {
+					t.Errorf("outside: %d, %v", n, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections in use", n)
+	}
+}
