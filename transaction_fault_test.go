@@ -123,20 +123,8 @@ func TestTransactionWhenCtxEnds(t *testing.T) {
 		{"with open rows", func(t *testing.T, b *faultBench, begin func(context.Context, func(*gorm.DB) error) error) {
 			ctx, cancel := context.WithCancel(context.Background())
 			wantCanceled(t, begin(ctx, func(tx *gorm.DB) error {
-				rows, err := tx.WithContext(context.Background()).Raw("SELECT generate_series(1, 100000)").Rows()
-				if err != nil {
-					t.Fatal(err)
-				}
-				n := 0
-				func() {
-					defer func() { _ = rows.Close() }()
-					for rows.Next() {
-						if n++; n == 1 {
-							cancel()
-						}
-					}
-				}()
-				if err := rows.Err(); err != nil || n != 100000 {
+				n, err := readAll(tx.WithContext(context.Background()), cancel)
+				if err != nil || n != 100000 {
 					t.Errorf("rows opened under another ctx: %d rows, %v", n, err)
 				}
 				pgtest.AssertFree(t, b.key)
@@ -349,6 +337,21 @@ func wantCanceled(t *testing.T, err error) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
+}
+
+// readAll reads 100,000 rows and calls onFirst after the first.
+func readAll(tx *gorm.DB, onFirst func()) (n int, err error) {
+	rows, err := tx.Raw("SELECT generate_series(1, 100000)").Rows()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if n++; n == 1 {
+			onFirst()
+		}
+	}
+	return n, rows.Err()
 }
 
 // rival holds the key in another session until the returned function is called.

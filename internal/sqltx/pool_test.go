@@ -172,7 +172,7 @@ func TestManyAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = stmt.Close() })
+	defer func() { _ = stmt.Close() }()
 	var wg sync.WaitGroup
 	for g := range 16 {
 		wg.Go(func() {
