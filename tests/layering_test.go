@@ -18,53 +18,53 @@ import (
 )
 
 const (
-	ours = "github.com/gormlock/gormlock"
-	gorm = "gorm.io/gorm"
-	pgx  = "github.com/jackc/pgx/v5"
-	otel = "go.opentelemetry.io/otel"
+	ours       = "github.com/gormlock/gormlock"
+	gormModule = "gorm.io/gorm"
+	pgxModule  = "github.com/jackc/pgx/v5"
+	otelModule = "go.opentelemetry.io/otel"
 )
 
 // mayImport holds what each package may import besides the standard library: of this module by
 // the path in it ("." is the root), of others by module. A package that is not here is an error.
 var mayImport = map[string][]string{
-	".":                   {"hooks", "advisory", "lockkey", "fence", "observe", "internal/sqltx", gorm},
-	"hooks":               {gorm},
+	".":                   {"hooks", "advisory", "lockkey", "fence", "observe", "internal/sqltx", gormModule},
+	"hooks":               {gormModule},
 	"lockkey":             {},
 	"lockkey/compat":      {"lockkey"},
 	"fence":               {},
 	"observe":             {},
-	"observe/otelobserve": {"observe", otel, otel + "/metric", otel + "/trace"},
+	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
 	"advisory":            {"lockkey", "observe"},
 	"lease":               {"advisory", "lockkey", "fence", "observe"},
-	"sessionlock":         {"advisory", "lockkey", "fence", "observe", pgx},
+	"sessionlock":         {"advisory", "lockkey", "fence", "observe", pgxModule},
 	"inspect":             {"lockkey"},
 	"cmd/gormlock": {
-		".", "advisory", "lockkey", "lockkey/compat", "fence", "observe", "lease", "sessionlock", "inspect", pgx,
+		".", "advisory", "lockkey", "lockkey/compat", "fence", "observe", "lease", "sessionlock", "inspect", pgxModule,
 	},
 	"internal/sqltx":    {},
-	"internal/pgserver": {pgx, "github.com/fergusstrange/embedded-postgres"},
+	"internal/pgserver": {pgxModule, "github.com/fergusstrange/embedded-postgres"},
 	"internal/wiretap":  {},
 }
 
 // mayReach holds the modules that come into a user's binary, those that gorm, pgx and otel bring
 // themselves included. What tests, benchmarks and examples need is not among them.
 var mayReach = []string{
-	gorm, "github.com/jinzhu/inflection", "github.com/jinzhu/now",
-	pgx, "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2",
+	gormModule, "github.com/jinzhu/inflection", "github.com/jinzhu/now",
+	pgxModule, "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2",
 	"golang.org/x/sync", "golang.org/x/text",
-	otel, otel + "/metric", otel + "/trace", "github.com/cespare/xxhash/v2", "github.com/go-logr/logr",
+	otelModule, otelModule + "/metric", otelModule + "/trace", "github.com/cespare/xxhash/v2", "github.com/go-logr/logr",
 	"github.com/go-logr/stdr", "go.opentelemetry.io/auto/sdk",
 }
 
 // neverReaches holds what stays out of a package however far down, so that a user compiles only
 // what they use.
 var neverReaches = map[string][]string{
-	".":           {pgx},
-	"hooks":       {pgx},
-	"advisory":    {gorm, pgx},
-	"lease":       {gorm, pgx},
-	"inspect":     {gorm, pgx},
-	"sessionlock": {gorm},
+	".":           {pgxModule},
+	"hooks":       {pgxModule},
+	"advisory":    {gormModule, pgxModule},
+	"lease":       {gormModule, pgxModule},
+	"inspect":     {gormModule, pgxModule},
+	"sessionlock": {gormModule},
 }
 
 // forPrograms holds what examples may import of what users cannot: a server to run on, and a counter of round trips.
@@ -85,16 +85,16 @@ func TestLayering(t *testing.T) {
 func TestLayering_seesEachBadImport(t *testing.T) {
 	t.Parallel()
 	sound := graph{
-		ours:                        {Imports: []string{ours + "/advisory", gorm, "fmt"}},
+		ours:                        {Imports: []string{ours + "/advisory", gormModule, "fmt"}},
 		ours + "/advisory":          {Imports: []string{ours + "/lockkey", "database/sql"}},
 		ours + "/lockkey":           {Imports: []string{"fmt"}},
-		ours + "/sessionlock":       {Imports: []string{ours + "/advisory", pgx}},
-		ours + "/internal/pgserver": {Imports: []string{pgx}},
+		ours + "/sessionlock":       {Imports: []string{ours + "/advisory", pgxModule}},
+		ours + "/internal/pgserver": {Imports: []string{pgxModule}},
 		ours + "/internal/pgtest":   {Imports: []string{ours + "/internal/pgserver", "testing"}},
 		ours + "/internal/wiretap":  {Imports: []string{"fmt"}},
 		ours + "/examples/tour":     {Imports: []string{ours, ours + "/internal/pgserver", ours + "/internal/wiretap"}},
-		gorm:                        {Module: &mod{gorm}, Imports: []string{"database/sql"}},
-		pgx:                         {Module: &mod{pgx}},
+		gormModule:                  {Module: &mod{gormModule}, Imports: []string{"database/sql"}},
+		pgxModule:                   {Module: &mod{pgxModule}},
 		"go.uber.org/goleak":        {Module: &mod{"go.uber.org/goleak"}},
 		"fmt":                       {Standard: true},
 		"database/sql":              {Standard: true},
@@ -104,13 +104,13 @@ func TestLayering_seesEachBadImport(t *testing.T) {
 		t.Fatalf("the sound graph has violations: %q", v)
 	}
 	for _, bad := range []struct{ from, to, want string }{
-		{ours, pgx, ". may not import " + pgx},
+		{ours, pgxModule, ". may not import " + pgxModule},
 		{ours + "/lockkey", ours + "/advisory", "lockkey may not import advisory"},
-		{ours + "/lockkey", gorm, "lockkey may not import " + gorm},
-		{ours + "/sessionlock", gorm, "sessionlock may not reach " + gorm},
+		{ours + "/lockkey", gormModule, "lockkey may not import " + gormModule},
+		{ours + "/sessionlock", gormModule, "sessionlock may not reach " + gormModule},
 		{ours + "/advisory", "go.uber.org/goleak", "advisory may not reach go.uber.org/goleak"},
-		{gorm, pgx, ". may not reach " + pgx + ": . > " + gorm + " > " + pgx},
-		{pgx, "testing", "sessionlock may not reach testing: sessionlock > " + pgx + " > testing"},
+		{gormModule, pgxModule, ". may not reach " + pgxModule + ": . > " + gormModule + " > " + pgxModule},
+		{pgxModule, "testing", "sessionlock may not reach testing: sessionlock > " + pgxModule + " > testing"},
 		{ours + "/advisory", ours + "/internal/pgserver", "advisory may not import internal/pgserver"},
 		{ours + "/examples/tour", ours + "/internal/pgtest", "examples/tour may not import internal/pgtest"},
 		{ours + "/internal/pgserver", "testing", "internal/pgserver may not import testing"},
