@@ -22,6 +22,6 @@ func withParam(dsn, name, value string) (string, error) {
 	}
 	query := u.Query()
 	query.Set(name, value)
-	u.RawQuery = query.Encode()
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq and pgx read a plus as itself
 	return u.String(), nil
 }

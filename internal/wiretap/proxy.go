@@ -73,7 +73,7 @@ func (p *Proxy) DSN(dsn string) (string, error) {
 	query.Del("host")
 	query.Del("port")
 	query.Set("sslmode", "disable")
-	u.RawQuery = query.Encode()
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq and pgx read a plus as itself
 	return u.String(), nil
 }
 
