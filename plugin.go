@@ -8,7 +8,9 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
@@ -32,8 +34,8 @@ func (o pluginOption) apply(p *Plugin) { o(p) }
 // session's lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
 	return pluginOption(func(p *Plugin) {
-		if d <= 0 {
-			p.err = fmt.Errorf("%w: DefaultTimeout(%s) leaves no time to wait", ErrOption, d)
+		if _, err := advisory.NewRequest([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
+			p.err = fmt.Errorf("DefaultTimeout: %w", err)
 		}
 		p.defaultTimeout = d
 	})

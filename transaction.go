@@ -27,14 +27,11 @@ func (o txOption) apply(t *transaction) error { return o(t) }
 // REPEATABLE READ and above the lock is held before the snapshot is taken. Default: no lock.
 func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 	return txOption(func(t *transaction) error {
-		request, err := advisory.NewRequest([]lockkey.Key{key}, opts...)
+		request, err := newRequest([]lockkey.Key{key}, opts)
 		if err != nil {
 			return err
 		}
-		if t.request != nil {
-			request = t.request.And(request)
-		}
-		t.request = request
+		t.locks = append(t.locks, request)
 		return nil
 	})
 }
@@ -107,7 +104,8 @@ func Transaction(db *gorm.DB, fn func(tx *gorm.DB) error, opts ...TxOption) erro
 			return err
 		}
 	}
-	if t.request != nil {
+	if len(t.locks) > 0 {
+		t.request = t.locks[0].And(t.locks[1:]...)
 		t.request = t.request.Within(pluginOf(db).defaultTimeout)
 		if !isPostgres(db) {
 			return fmt.Errorf("%w, not %s: lock %s", ErrNotPostgres, db.Name(), t.request)
@@ -120,7 +118,8 @@ func Transaction(db *gorm.DB, fn func(tx *gorm.DB) error, opts ...TxOption) erro
 }
 
 type transaction struct {
-	request  *advisory.Request // nil: no locks
+	locks    []*advisory.Request // what each Locking asks for
+	request  *advisory.Request   // all of them, nil: no locks
 	options  sql.TxOptions
 	attempts int
 	onRetry  func(attempt int, err error)

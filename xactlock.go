@@ -65,8 +65,17 @@ func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
 //
 //	gorm.G[Invoice](tx, gormlock.XactLock(key)).Find(ctx)
 func XactLock(key lockkey.Key, opts ...LockOption) XactLockClause {
-	request, err := advisory.NewRequest([]lockkey.Key{key}, opts...)
+	request, err := newRequest([]lockkey.Key{key}, opts)
 	return XactLockClause{request, err}
+}
+
+func newRequest(keys []lockkey.Key, opts []LockOption) (*advisory.Request, error) {
+	for _, o := range opts {
+		if wait, ok := o.(WaitOption); ok && wait.Option == nil {
+			return nil, fmt.Errorf("%w: a zero WaitOption, use Try or Timeout", ErrOption)
+		}
+	}
+	return advisory.NewRequest(keys, opts...)
 }
 
 // XactLockClause is the lock that a statement takes before it runs. It writes no SQL into the statement.
@@ -111,7 +120,7 @@ func AcquireXactLock(tx *gorm.DB, keys []lockkey.Key, opts ...LockOption) error 
 	if err := usable(tx); err != nil {
 		return err
 	}
-	request, err := advisory.NewRequest(keys, opts...)
+	request, err := newRequest(keys, opts)
 	if err != nil {
 		return err
 	}

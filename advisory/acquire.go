@@ -33,9 +33,9 @@ func (r *Request) Acquire(ctx context.Context, tx Tx) error {
 		return &lockError{state: err, what: r.String(), detail: "not asked for"}
 	}
 	if r.try && len(r.locks) == 1 {
-		result, err := tx.ExecContext(ctx, r.answerSQL())
+		result, err := tx.ExecContext(ctx, r.savedAnswerSQL())
 		if err != nil {
-			return r.verdict(ctx, err)
+			return r.undo(ctx, tx, err)
 		}
 		return r.answered(result)
 	}

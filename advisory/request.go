@@ -49,23 +49,24 @@ func NewRequest(keys []lockkey.Key, opts ...Option) (*Request, error) {
 	return r, nil
 }
 
-// And is one request for the locks of both. It is as strict as the stricter of the two: it does not wait if either does
-// not, waits no longer than the shorter timeout, and allows an older snapshot only if both do.
-func (r *Request) And(other *Request) *Request {
-	both := &Request{
-		locks:         slices.Concat(r.locks, other.locks),
-		try:           r.try || other.try,
-		timeout:       r.timeout,
-		allowSnapshot: r.allowSnapshot && other.allowSnapshot,
+// And is one request for the locks of all. It is as strict as the strictest of them: it does not wait if one does not,
+// waits no longer than the shortest timeout, and allows an older snapshot only if all do.
+func (r *Request) And(others ...*Request) *Request {
+	all := *r
+	all.locks = slices.Clone(r.locks)
+	for _, other := range others {
+		all.locks = append(all.locks, other.locks...)
+		all.try = all.try || other.try
+		all.allowSnapshot = all.allowSnapshot && other.allowSnapshot
+		if all.timeout == 0 || other.timeout > 0 && other.timeout < all.timeout {
+			all.timeout = other.timeout
+		}
 	}
-	if both.timeout == 0 || other.timeout > 0 && other.timeout < both.timeout {
-		both.timeout = other.timeout
+	if all.try {
+		all.timeout = 0
 	}
-	if both.try {
-		both.timeout = 0
-	}
-	both.order()
-	return both
+	all.order()
+	return &all
 }
 
 // Within is the request bounded by d if it names no bound of its own, Try or Timeout.

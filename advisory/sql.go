@@ -21,8 +21,19 @@ const (
 
 // answerSQL tries the locks and answers without failing: no server log fills with the refusals of a busy Try.
 func (r *Request) answerSQL() string {
+	return "SELECT FROM generate_series(1, " + r.answer() + ")"
+}
+
+// savedAnswerSQL is answerSQL under a savepoint, for what may fail all the same, such as a full lock table. A setting
+// of the transaction carries the answer to the last statement, the one that is heard.
+func (r *Request) savedAnswerSQL() string {
+	return "SAVEPOINT gormlock; SELECT set_config('gormlock.answer', (" + r.answer() + ")::text, true); RELEASE SAVEPOINT gormlock; " +
+		"SELECT FROM generate_series(1, current_setting('gormlock.answer')::int)"
+}
+
+func (r *Request) answer() string {
 	var b strings.Builder
-	b.WriteString("SELECT FROM generate_series(1, CASE WHEN pg_is_in_recovery() THEN ")
+	b.WriteString("CASE WHEN pg_is_in_recovery() THEN ")
 	b.WriteString(strconv.Itoa(answerStandby))
 	if !r.allowSnapshot {
 		b.WriteString(" WHEN current_setting('transaction_isolation') NOT LIKE 'read %' THEN ")
@@ -34,7 +45,7 @@ func (r *Request) answerSQL() string {
 	} else {
 		fmt.Fprintf(&b, "(SELECT bool_and(%s)%s)", r.call("pg_try_advisory_xact_lock"), r.from())
 	}
-	fmt.Fprintf(&b, " THEN %d ELSE %d END)", answerHeld, answerNotAcquired)
+	fmt.Fprintf(&b, " THEN %d ELSE %d END", answerHeld, answerNotAcquired)
 	return b.String()
 }
 
