@@ -61,10 +61,8 @@ func (u *unchangedColumns) write(_ *versionWrite, stmt *gorm.Statement) {
 	}
 	for _, field := range u.columns {
 		value, _ := field.ValueOf(stmt.Context, u.before)
-		if t, ok := value.(time.Time); ok {
-			value = t.Truncate(tickOf(field))
-		} else if t, ok := value.(*time.Time); ok && t != nil {
-			value = t.Truncate(tickOf(field))
+		if isPostgres(stmt.DB) {
+			value = inTick(value, tickOf(field))
 		}
 		cast := ""
 		if isPostgres(stmt.DB) && strings.EqualFold(strings.TrimSpace(stmt.DataTypeOf(field)), "json") {
@@ -77,4 +75,17 @@ func (u *unchangedColumns) write(_ *versionWrite, stmt *gorm.Statement) {
 		stmt.AddVar(&stmt.SQL, value)
 		_, _ = stmt.WriteString(cast)
 	}
+}
+
+// inTick is a time at the precision of its column, and any other value as it is.
+func inTick(value any, tick time.Duration) any {
+	switch t := value.(type) {
+	case time.Time:
+		return t.Truncate(tick)
+	case *time.Time:
+		if t != nil {
+			return t.Truncate(tick)
+		}
+	}
+	return value
 }

@@ -20,8 +20,10 @@ type accountForm struct {
 
 // V13, H17: the version in a form, in a struct of another kind, in ExpectVersion.
 func TestV13_ExpectedVersions(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&account{}})
+	onBoth(t, []any{&account{}}, expectedVersions)
+}
+
+func expectedVersions(t *testing.T, db *gorm.DB) {
 	ctx := context.Background()
 	a := account{Balance: 1}
 	must(t, db.Create(&a).Error)
@@ -102,8 +104,10 @@ type plainRow struct {
 }
 
 func TestIfUnchanged(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&plainRow{}})
+	onBoth(t, []any{&plainRow{}}, ifUnchanged)
+}
+
+func ifUnchanged(t *testing.T, db *gorm.DB) {
 	must(t, db.Create(&plainRow{At: time.Now(), Doc: json.RawMessage(`{"a": 1, "b": 2}`), Blob: []byte{1, 0, 2}}).Error)
 	before := row[plainRow](t, db, 1)
 	must(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before)).Update("n", 1).Error)

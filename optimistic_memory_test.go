@@ -129,8 +129,10 @@ func TestV1_RollbackGivesVersionsBack(t *testing.T) {
 
 // V1: a struct that was new is new again.
 func TestV1_RollbackGivesKeysBack(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&account{}})
+	onBoth(t, []any{&account{}}, rollbackGivesKeysBack)
+}
+
+func rollbackGivesKeysBack(t *testing.T, db *gorm.DB) {
 	one, many := account{Balance: 1}, []*account{{Balance: 2}, {Balance: 3}}
 	_ = db.Transaction(func(tx *gorm.DB) error {
 		must(t, tx.Create(&one).Error)
@@ -154,8 +156,10 @@ type soft struct {
 
 // G12, R24: a soft delete is a checked update; a soft-deleted row is gone; a restore is a checked update.
 func TestG12_SoftDelete(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&soft{}})
+	onBoth(t, []any{&soft{}}, softDelete)
+}
+
+func softDelete(t *testing.T, db *gorm.DB) {
 	s := soft{Name: "a"}
 	must(t, db.Create(&s).Error)
 	equal(t, "version", *s.Version, 1)

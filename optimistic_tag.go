@@ -240,10 +240,11 @@ func largestIn(db *gorm.DB, field *schema.Field, mode string) int64 {
 		largest = 1<<(bits-1) - 1
 	}
 	column := strings.ToLower(db.DataTypeOf(field))
-	switch _, declared := field.TagSettings["TYPE"]; {
+	_, declared := field.TagSettings["TYPE"]
+	switch four := column == "integer" || column == "int" || column == "int4"; {
 	case strings.HasPrefix(column, "smallint"), column == "int2":
 		largest = min(largest, math.MaxInt16)
-	case isPostgres(db) && (column == "integer" || column == "int" || column == "int4"), mode == railsMode && !declared:
+	case four && (isPostgres(db) || mode == railsMode), mode == railsMode && !declared:
 		largest = min(largest, math.MaxInt32)
 	}
 	return largest

@@ -3,10 +3,13 @@ package gormlock_test
 import (
 	"errors"
 	"io"
+	"path/filepath"
 	"testing"
 
+	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -33,6 +36,33 @@ func versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	if err := db.AutoMigrate(models...); err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+// onBoth runs a test on PostgreSQL and on SQLite.
+func onBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, versioned(t, models))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, onSQLite(t, models))
+	})
+}
+
+func onSQLite(t testing.TB, models []any) *gorm.DB {
+	t.Helper()
+	dsn := "file:" + filepath.Join(t.TempDir(), "db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
+	db, err := gorm.Open(sqlite.Open(dsn), &gorm.Config{Logger: logger.Discard})
+	must(t, err)
+	pool, err := db.DB()
+	must(t, err)
+	t.Cleanup(func() { _ = pool.Close() })
+	must(t, db.Use(gormlock.New()))
+	must(t, db.AutoMigrate(models...))
 	return db
 }
 
@@ -73,8 +103,10 @@ func row[T any](t testing.TB, db *gorm.DB, id any) T {
 }
 
 func TestVersionBasics(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&account{}})
+	onBoth(t, []any{&account{}}, versionBasics)
+}
+
+func versionBasics(t *testing.T, db *gorm.DB) {
 	a := account{Balance: 100}
 	must(t, db.Create(&a).Error)
 	equal(t, "created", a.Version, 1)
@@ -122,8 +154,10 @@ func TestVersionBasics(t *testing.T) {
 }
 
 func TestVersionBatch(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&account{}})
+	onBoth(t, []any{&account{}}, versionBatch)
+}
+
+func versionBatch(t *testing.T, db *gorm.DB) {
 	all := make([]account, 10)
 	must(t, db.Create(&all).Error)
 	for i := range all {

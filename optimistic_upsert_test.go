@@ -47,9 +47,7 @@ type tag struct {
 	Version int64 `gormlock:"version"`
 }
 
-func shop(t testing.TB) *gorm.DB {
-	return versioned(t, []any{&customer{}, &tag{}, &orderRow{}, &line{}, &invoice{}})
-}
+var shop = []any{&customer{}, &tag{}, &orderRow{}, &line{}, &invoice{}}
 
 func newOrder(t testing.TB, db *gorm.DB) *orderRow {
 	t.Helper()
@@ -70,8 +68,10 @@ func load(t testing.TB, db *gorm.DB, id int64) *orderRow {
 
 // V3: saving a parent touches children only where their foreign key changes.
 func TestV3_Associations(t *testing.T) {
-	t.Parallel()
-	db := shop(t)
+	onBoth(t, shop, linkedAssociations)
+}
+
+func linkedAssociations(t *testing.T, db *gorm.DB) {
 	o := newOrder(t, db)
 	equal(t, "order", o.Version, 1)
 	equal(t, "customer", o.Customer.Version, 1)
@@ -118,8 +118,10 @@ func TestV3_Associations(t *testing.T) {
 }
 
 func TestV4_FullSaveAssociations(t *testing.T) {
-	t.Parallel()
-	db := shop(t)
+	onBoth(t, shop, fullAssociations)
+}
+
+func fullAssociations(t *testing.T, db *gorm.DB) {
 	o := newOrder(t, db)
 	a, b := load(t, db, o.ID), load(t, db, o.ID)
 	a.Lines[0].Qty = 10
@@ -160,8 +162,10 @@ type product struct {
 
 // V4, G6: explicit upserts.
 func TestV4_Upsert(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&product{}})
+	onBoth(t, []any{&product{}}, upserts)
+}
+
+func upserts(t *testing.T, db *gorm.DB) {
 	all := clause.OnConflict{UpdateAll: true}
 	some := clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, DoUpdates: clause.AssignmentColumns([]string{"price"})}
 	p := product{Code: "a", Price: 1, Stock: 10}

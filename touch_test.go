@@ -17,8 +17,10 @@ type touched struct {
 }
 
 func TestTouchAndVerify(t *testing.T) {
-	t.Parallel()
-	db := versioned(t, []any{&touched{}, &account{}})
+	onBoth(t, []any{&touched{}, &account{}}, touchAndVerify)
+}
+
+func touchAndVerify(t *testing.T, db *gorm.DB) {
 	a := touched{UpdatedAt: time.Now().Add(-time.Hour)}
 	must(t, db.Create(&a).Error)
 	old := a
