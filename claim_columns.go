@@ -49,17 +49,21 @@ func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
 	if m.column == nil || j == nil || rows.Len() == 0 || !w.bumps {
 		return
 	}
-	w.rows = make([]versionRow, rows.Len())
-	for i := range w.rows {
-		r := &w.rows[i]
-		r.row = reflect.Indirect(rows.Index(i))
-		before := reflect.New(m.schema.ModelType).Elem()
-		before.Set(r.row)
-		m.column.write(before, m.column.beforeBump(m.column.read(r.row)))
-		r.memory.keep(m, before, reflect.New(m.schema.ModelType).Elem())
-		r.memory.leave(m, r.row)
+	if !w.memory.find(m, rows.Interface()) {
+		return
 	}
-	j.record(func() { w.undo(nil) })
+	claimed := make([]version, w.memory.count)
+	for i := range claimed {
+		row := w.memory.row(i)
+		claimed[i] = m.column.read(row)
+		m.column.write(row, m.column.beforeBump(claimed[i]))
+	}
+	w.memory.keep()
+	for i := range claimed {
+		m.column.write(w.memory.row(i), claimed[i])
+	}
+	w.memory.leave()
+	j.record(w.undo)
 }
 
 // beforeBump is the version that a bump made v of, and none where that is not known.

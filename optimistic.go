@@ -16,9 +16,11 @@ type versionWrite struct {
 	intent *versionIntent
 	op     string
 
-	rows   []versionRow // the structs that are written; none: a bulk statement
+	memory structMemory // the structs, if any
+	rows   []versionRow // the same, one by one; none: a bulk statement, or a plain create
 	single [1]versionRow
-	batch  bool // rows come from a slice
+	batch  bool // the structs are in a slice
+	dry    bool // nothing is sent, so memory stays
 
 	// What the statement does to versions.
 	armed      bool    // the builders of versionSQL take part
@@ -37,9 +39,9 @@ type versionWrite struct {
 	// What building it showed.
 	built, set, bumps, nothing, timesOnly bool
 
-	returning versionReturning
-	opened    bool // the transaction is ours: openForVersions
-	done      bool // the rows were written as asked
+	returning *versionReturning // what the server is asked for; nil: nothing
+	opened    bool              // the transaction is ours: openForVersions
+	done      bool              // the rows were written as asked
 	undone    bool
 }
 
@@ -50,9 +52,7 @@ type versionRow struct {
 	name     string        // the key as a string, to compare
 	expected version
 	next     version
-	assigned bool // a create gives the struct its first version
 	twin     bool // another row of the batch has the same key
-	memory   structMemory
 }
 
 const versionClause = "gormlock:version_write"
@@ -93,11 +93,11 @@ func rememberBeforeDelete(db *gorm.DB) {
 		return
 	}
 	w.remember(db.Statement.Dest)
-	if w.batch || len(w.rows) == 0 || samePointer(db.Statement.Dest, db.Statement.Model) {
+	if w.batch || w.memory.count == 0 || samePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
-	if key, _ := keyOf(db.Statement, w.model.schema, w.rows[0].row); key == nil {
-		w.rows = nil
+	if key, _ := keyOf(db.Statement, w.model.schema, w.memory.row(0)); key == nil {
+		w.memory = structMemory{}
 		w.remember(db.Statement.Model)
 	}
 }
@@ -129,51 +129,28 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 		fail(db, ErrNotPostgres)
 		return nil
 	}
-	w := &versionWrite{model: m, intent: intent, op: op}
+	w := &versionWrite{model: m, intent: intent, op: op, dry: db.DryRun}
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 	return w
 }
 
 // remember takes the structs that the statement stands for: none where value holds none.
 func (w *versionWrite) remember(value any) {
-	target := reflect.ValueOf(value)
-	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
-		target = target.Elem()
-	}
-	switch target.Kind() {
-	case reflect.Struct:
-		if target.Type() == w.model.schema.ModelType {
-			w.rows = w.single[:1]
-			w.take(&w.rows[0], target)
-		}
-	case reflect.Slice, reflect.Array:
-		w.rememberAll(target)
+	w.batch = w.memory.find(w.model, value) && w.memory.batch
+	if !w.dry {
+		w.memory.keep()
 	}
 }
 
-func (w *versionWrite) rememberAll(target reflect.Value) {
-	rows := make([]versionRow, target.Len())
-	copies := reflect.MakeSlice(reflect.SliceOf(w.model.schema.ModelType), target.Len(), target.Len())
-	for i := range rows {
-		row := target.Index(i)
-		for row.Kind() == reflect.Pointer || row.Kind() == reflect.Interface {
-			row = row.Elem()
-		}
-		if !row.IsValid() || row.Type() != w.model.schema.ModelType {
-			return // GORM says what is wrong with it
-		}
-		rows[i].row = row
-		if row.CanAddr() {
-			rows[i].memory.keep(w.model, row, copies.Index(i))
-		}
+// expand makes a row of each struct.
+func (w *versionWrite) expand() {
+	if !w.batch {
+		w.rows = w.single[:w.memory.count]
+	} else {
+		w.rows = make([]versionRow, w.memory.count)
 	}
-	w.rows, w.batch = rows, true
-}
-
-func (w *versionWrite) take(r *versionRow, row reflect.Value) {
-	r.row = row
-	if row.CanAddr() {
-		r.memory.keep(w.model, row, reflect.New(row.Type()).Elem())
+	for i := range w.rows {
+		w.rows[i].row = w.memory.row(i)
 	}
 }
 
@@ -217,9 +194,9 @@ func closeVersions(db *gorm.DB) {
 	_, own := db.InstanceGet("gorm:started_transaction")
 	switch {
 	case !w.done:
-		w.restore(db.Statement)
+		w.memory.restore()
 	case own, w.opened:
-		w.undo(db.Statement)
+		w.undo()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func (w *versionWrite) refuse(db *gorm.DB, err error) {
 	if err == nil {
 		if !w.inserted {
-			w.restore(db.Statement)
+			w.memory.restore()
 		}
 		w.done = true
 		return
@@ -34,8 +34,8 @@ func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
 		return len(stmt.Selects) > 0
 	}
 	for _, relation := range w.model.schema.Relationships.BelongsTo {
-		for i := range w.rows {
-			if _, zero := relation.Field.ValueOf(stmt.Context, w.rows[i].row); !zero {
+		for i := range w.memory.count {
+			if _, zero := relation.Field.ValueOf(stmt.Context, w.memory.row(i)); !zero {
 				return true
 			}
 		}
@@ -49,7 +49,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 		return
 	}
 	stale := w.staleError(db.Statement, nil)
-	if len(w.rows) == 1 && w.rows[0].key != nil {
+	if len(w.rows) == 1 {
 		stale = w.staleError(db.Statement, &w.rows[0])
 	}
 	stale.cause = db.Error
@@ -61,6 +61,7 @@ func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleE
 	e := &StaleError{Table: stmt.Table, Op: w.op, PrimaryKey: map[string]any{}}
 	expected := w.expected
 	if row != nil {
+		w.named(stmt, row)
 		expected = row.expected
 		for i, field := range w.model.schema.PrimaryFields {
 			e.PrimaryKey[field.DBName] = row.key[i]
@@ -104,7 +105,7 @@ func (w *versionWrite) whyNone(db *gorm.DB) error {
 	if len(w.rows) == 0 {
 		return w.whyNoRows(db)
 	}
-	found, err := w.look(db, [][]any{w.rows[0].key})
+	found, err := w.look(db, [][]any{w.named(stmt, &w.rows[0]).key})
 	if err != nil {
 		return errors.Join(w.stale(stmt, &w.rows[0], nil, false), err)
 	}

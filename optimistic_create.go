@@ -38,17 +38,6 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 	if column == nil {
 		return nil
 	}
-	now := stmt.NowFunc()
-	for i := range w.rows {
-		row := &w.rows[i]
-		if row.expected = column.read(row.row); row.expected.n < 0 && !column.unset(row.expected) {
-			return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, row.expected.n)
-		}
-		row.next = row.expected
-		if row.assigned = column.unset(row.expected); row.assigned {
-			row.next = column.first(now)
-		}
-	}
 	if !hasUpsert(stmt) {
 		w.upsert = nil
 		w.wantGiven(stmt)
@@ -61,7 +50,7 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 // wantGiven asks a plain INSERT for the version as the server stored it: a time at the column's precision, or xmin.
 func (w *versionWrite) wantGiven(stmt *gorm.Statement) {
 	column := w.model.column
-	if column.kind == integerVersion || len(w.rows) == 0 || doesNothing(stmt) || w.intent.ignores() ||
+	if column.kind == integerVersion || w.memory.count == 0 || doesNothing(stmt) || w.intent.ignores() ||
 		!slices.Contains(stmt.BuildClauses, "RETURNING") {
 		return
 	}
@@ -78,7 +67,8 @@ func (w *versionWrite) wantGiven(stmt *gorm.Statement) {
 		}
 	}
 	columns = append(columns, clause.Column{Name: column.field.DBName})
-	r := &w.returning
+	r := &versionReturning{}
+	w.returning = r
 	r.had, r.hadAny, r.installed, r.byPosition = asked, byUser, true, true
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
@@ -98,9 +88,11 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	w.built = true
 	column := w.model.column
 	name := column.field.DBName
-	first := column.any(column.first(stmt.NowFunc()))
+	w.next = column.first(stmt.NowFunc())
+	first := column.any(w.next)
 	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
-	if at < 0 {
+	left := at < 0
+	if left {
 		at = len(values.Columns)
 		values.Columns = append(values.Columns, clause.Column{Name: name})
 		for i := range values.Values {
@@ -111,12 +103,19 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 		}
 	}
 	for i := range values.Values {
-		switch cell := &values.Values[i][at]; {
-		case i < len(w.rows) && w.rows[i].assigned:
-			*cell = first
-			w.rows[i].next, _ = column.of(first)
+		cell := &values.Values[i][at]
+		switch {
 		case i < len(w.rows):
 			*cell = column.any(w.rows[i].next)
+		case i < w.memory.count:
+			v := column.read(w.memory.row(i))
+			if column.unset(v) {
+				*cell = first
+			} else if v.n < 0 {
+				fail(stmt.DB, fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, v.n))
+			} else if left {
+				*cell = column.any(v)
+			}
 		case w.unsetValue(*cell):
 			*cell = first
 		}
@@ -163,26 +162,28 @@ func checkVersionsAfterCreate(db *gorm.DB) {
 // those were stored that have a key now and had none.
 func (w *versionWrite) settleCreate(db *gorm.DB) {
 	column, stmt := w.model.column, db.Statement
-	all := !doesNothing(stmt) || int(db.RowsAffected) == len(w.rows) && (!w.batch || len(stmt.Schema.FieldsWithDefaultDBValue) == 0)
-	for i := range w.rows {
-		row := &w.rows[i]
+	defer w.keepWritten(stmt)
+	if column.kind == systemVersion || w.returning != nil && w.returning.byPosition {
+		return
+	}
+	all := !doesNothing(stmt) || int(db.RowsAffected) == w.memory.count && (!w.batch || len(stmt.Schema.FieldsWithDefaultDBValue) == 0)
+	for i := range w.memory.count {
+		row := w.memory.row(i)
 		switch {
-		case !row.row.CanAddr() || column.kind == systemVersion || w.returning.byPosition:
-		case all || w.gotKey(stmt, row):
-			column.write(row.row, row.next)
-		case row.assigned:
-			column.write(row.row, row.expected)
+		case !row.CanAddr():
+		case !all && !w.gotKey(stmt, i):
+			if was := w.memory.was(i); column.unset(column.read(was)) {
+				column.write(row, column.read(was))
+			}
+		case column.unset(column.read(row)):
+			column.write(row, w.next)
 		}
 	}
-	w.keepWritten(stmt)
 }
 
 // gotKey tells whether the statement gave the struct its key.
-func (w *versionWrite) gotKey(stmt *gorm.Statement, row *versionRow) bool {
-	if !row.memory.before.IsValid() {
-		return false
-	}
-	_, had := keyOf(stmt, w.model.schema, row.memory.before)
-	_, has := keyOf(stmt, w.model.schema, row.row)
+func (w *versionWrite) gotKey(stmt *gorm.Statement, i int) bool {
+	_, had := keyOf(stmt, w.model.schema, w.memory.was(i))
+	_, has := keyOf(stmt, w.model.schema, w.memory.row(i))
 	return has && !had
 }

@@ -7,11 +7,16 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// structMemory is a struct as it was before a statement and as the statement left it. It is put back field by field: a
-// column may be a pointer that GORM writes through, and what is no column is none of our business (V12).
+// structMemory is the structs of a statement as they were before it and as it left them. They are put back field by
+// field: a column may be a pointer that GORM writes through, and what is no column is none of our business (V12).
 type structMemory struct {
-	before, after   reflect.Value
-	beneath, behind []pointee
+	model  *versionedModel
+	target reflect.Value // the struct, or the slice that holds them
+	count  int
+	batch  bool
+
+	before, after   reflect.Value // copies: of one struct, or a slice of them
+	beneath, behind [][]pointee   // what stood behind their pointers; none where the model has none
 }
 
 // pointee is what stands behind a pointer in a struct.
@@ -21,21 +26,89 @@ type pointee struct {
 	elem  reflect.Value
 }
 
-// keep copies row into the given place.
-func (s *structMemory) keep(m *versionedModel, row, place reflect.Value) {
-	place.Set(row)
-	s.before = place
-	s.beneath = pointees(m, row)
+// find takes the structs that value is or holds, if they are of the model.
+func (s *structMemory) find(m *versionedModel, value any) bool {
+	target := reflect.ValueOf(value)
+	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
+		target = target.Elem()
+	}
+	kept := structMemory{model: m, target: target}
+	switch target.Kind() {
+	case reflect.Struct:
+		if target.Type() != m.schema.ModelType {
+			return false
+		}
+		kept.count = 1
+	case reflect.Slice, reflect.Array:
+		kept.count, kept.batch = target.Len(), true
+		for i := range kept.count {
+			if row := kept.row(i); !row.IsValid() || row.Type() != m.schema.ModelType {
+				return false // GORM says what is wrong with it
+			}
+		}
+	default:
+		return false
+	}
+	*s = kept
+	return true
 }
 
-func (s *structMemory) leave(m *versionedModel, row reflect.Value) {
-	if !s.before.IsValid() {
-		return
+// keep copies the structs as they are.
+func (s *structMemory) keep() { s.before, s.beneath = s.copies() }
+
+// row is the struct with this number.
+func (s *structMemory) row(i int) reflect.Value {
+	if !s.batch {
+		return s.target
 	}
-	s.after = reflect.New(row.Type()).Elem()
-	s.after.Set(row)
-	s.behind = pointees(m, row)
+	row := s.target.Index(i)
+	for row.Kind() == reflect.Pointer || row.Kind() == reflect.Interface {
+		row = row.Elem()
+	}
+	return row
 }
+
+// copies are copies of all structs; none of a struct that was handed over by value, which memory cannot follow.
+func (s *structMemory) copies() (reflect.Value, [][]pointee) {
+	if s.count == 0 || !s.row(0).CanAddr() {
+		return reflect.Value{}, nil
+	}
+	var all reflect.Value
+	switch {
+	case !s.batch:
+		all = reflect.New(s.model.schema.ModelType).Elem()
+		all.Set(s.target)
+	case s.target.Type().Elem() == s.model.schema.ModelType:
+		all = reflect.MakeSlice(reflect.SliceOf(s.model.schema.ModelType), s.count, s.count)
+		reflect.Copy(all, s.target)
+	default:
+		all = reflect.MakeSlice(reflect.SliceOf(s.model.schema.ModelType), s.count, s.count)
+		for i := range s.count {
+			all.Index(i).Set(s.row(i))
+		}
+	}
+	if len(s.model.indirect) == 0 {
+		return all, nil
+	}
+	behind := make([][]pointee, s.count)
+	for i := range behind {
+		behind[i] = pointees(s.model, s.row(i))
+	}
+	return all, behind
+}
+
+// was is the struct with this number as it was before the statement; not valid where that is not known.
+func (s *structMemory) was(i int) reflect.Value { return s.of(s.before, i) }
+
+func (s *structMemory) of(copies reflect.Value, i int) reflect.Value {
+	if s.batch && copies.IsValid() {
+		return copies.Index(i)
+	}
+	return copies
+}
+
+// leave keeps the structs as the statement left them.
+func (s *structMemory) leave() { s.after, s.behind = s.copies() }
 
 func pointees(m *versionedModel, row reflect.Value) []pointee {
 	if len(m.indirect) == 0 {
@@ -76,61 +149,62 @@ func placeOf(field *schema.Field, row reflect.Value) reflect.Value {
 	return row
 }
 
-// restore makes the columns of row what they were before the statement.
-func (s *structMemory) restore(m *versionedModel, row reflect.Value) {
-	if !s.before.IsValid() {
-		return
+// restore makes the columns of all structs what they were before the statement.
+func (s *structMemory) restore() {
+	for i := s.count - 1; i >= 0; i-- {
+		s.restoreRow(i)
 	}
-	s.each(m, func(field *schema.Field, old pointee, _ pointee) {
-		s.put(field, row, old)
-	})
+}
+
+func (s *structMemory) restoreRow(i int) {
+	if s.before.IsValid() {
+		row := s.row(i)
+		s.each(i, func(field *schema.Field, old pointee, _ pointee) { put(field, row, old) })
+	}
 }
 
 // undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
 // another row by now is left alone.
-func (s *structMemory) undo(m *versionedModel, row reflect.Value) {
+func (s *structMemory) undo() {
 	if !s.before.IsValid() || !s.after.IsValid() {
 		return
 	}
-	for _, field := range m.schema.PrimaryFields {
-		if !same(state(field, row), s.left(field)) {
-			return
+	for i := s.count - 1; i >= 0; i-- {
+		row := s.row(i)
+		moved := false
+		s.each(i, func(field *schema.Field, _, left pointee) {
+			moved = moved || field.PrimaryKey && !same(state(field, row), left)
+		})
+		if moved {
+			continue
 		}
+		s.each(i, func(field *schema.Field, old, left pointee) {
+			if !same(old, left) && same(state(field, row), left) {
+				put(field, row, old)
+			}
+		})
 	}
-	s.each(m, func(field *schema.Field, old, left pointee) {
-		if !same(old, left) && same(state(field, row), left) {
-			s.put(field, row, old)
-		}
-	})
 }
 
-// left is the field as the statement left it.
-func (s *structMemory) left(field *schema.Field) pointee {
-	for _, p := range s.behind {
-		if p.field == field {
-			return p
-		}
-	}
-	return pointee{field: field, value: placeOf(field, s.after).Interface()}
-}
-
-func (s *structMemory) each(m *versionedModel, visit func(field *schema.Field, old, left pointee)) {
-	for i, field := range m.indirect {
+// each visits the columns of a struct, as they were before the statement and as it left them.
+func (s *structMemory) each(i int, visit func(field *schema.Field, old, left pointee)) {
+	for n, field := range s.model.indirect {
 		var left pointee
-		if i < len(s.behind) {
-			left = s.behind[i]
+		if s.behind != nil {
+			left = s.behind[i][n]
 		}
-		visit(field, s.beneath[i], left)
+		visit(field, s.beneath[i][n], left)
 	}
-	for _, field := range m.schema.FieldsByDBName {
+	before, after := s.was(i), s.of(s.after, i)
+	for _, field := range s.model.schema.FieldsByDBName {
 		if field.FieldType.Kind() == reflect.Pointer || throughPointer(field) {
 			continue
 		}
-		left := pointee{}
-		if s.after.IsValid() {
-			left.value = placeOf(field, s.after).Interface()
+		var left pointee
+		if after.IsValid() {
+			left.value = placeOf(field, after).Interface()
 		}
-		visit(field, pointee{value: placeOf(field, s.before).Interface()}, left)
+		visit(field, pointee{value: placeOf(field, before).Interface()}, left)
 	}
 }
 
@@ -157,7 +231,7 @@ func same(a, b pointee) bool {
 	return reflect.DeepEqual(a.value, b.value)
 }
 
-func (s *structMemory) put(field *schema.Field, row reflect.Value, old pointee) {
+func put(field *schema.Field, row reflect.Value, old pointee) {
 	place := placeOf(field, row)
 	if !place.IsValid() || !place.CanSet() {
 		return
@@ -175,33 +249,19 @@ func (s *structMemory) put(field *schema.Field, row reflect.Value, old pointee) 
 // keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back (V1).
 func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 	w.done = true
-	if transactionOf(stmt) == nil {
+	if w.memory.count == 0 || transactionOf(stmt) == nil {
 		return
 	}
-	for i := range w.rows {
-		if w.rows[i].row.CanAddr() {
-			w.rows[i].memory.leave(w.model, w.rows[i].row)
-		}
-	}
-	if j := journalOf(stmt); j != nil && len(w.rows) > 0 {
-		j.record(func() { w.undo(nil) })
+	w.memory.leave()
+	if j := journalOf(stmt); j != nil {
+		j.record(w.undo)
 	}
 }
 
-// undo takes back what a statement did to its structs that was rolled back later.
-func (w *versionWrite) undo(*gorm.Statement) {
-	if w.undone {
-		return
-	}
-	w.undone = true
-	for i := len(w.rows) - 1; i >= 0; i-- {
-		w.rows[i].memory.undo(w.model, w.rows[i].row)
-	}
-}
-
-// restore takes back what was done to the structs of a statement that wrote nothing.
-func (w *versionWrite) restore(*gorm.Statement) {
-	for i := len(w.rows) - 1; i >= 0; i-- {
-		w.rows[i].memory.restore(w.model, w.rows[i].row)
+// undo takes back, once, what a statement did to its structs that was rolled back.
+func (w *versionWrite) undo() {
+	if !w.undone {
+		w.undone = true
+		w.memory.undo()
 	}
 }

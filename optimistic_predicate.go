@@ -15,7 +15,7 @@ func (w *versionWrite) writePredicate(stmt *gorm.Statement) {
 			_, _ = stmt.WriteString(" AND ")
 			stmt.QuoteTo(&stmt.SQL, clause.Column{Table: stmt.Table, Name: field.DBName})
 			_ = stmt.WriteByte('=')
-			stmt.AddVar(&stmt.SQL, w.rows[0].key[i])
+			stmt.AddVar(&stmt.SQL, w.named(stmt, &w.rows[0]).key[i])
 		}
 	}
 	if w.checked && w.model.column != nil {
@@ -44,7 +44,7 @@ func (w *versionWrite) writeVersion(stmt *gorm.Statement, expected version) {
 		_ = stmt.WriteByte('=')
 		w.add(stmt, strconv.FormatInt(expected.n, 10))
 		_, _ = stmt.WriteString("::xid")
-	case c.kind == temporalVersion && (expected.null || expected.t.IsZero()), expected.null && c.zeroIsLoaded():
+	case c.kind == temporalVersion && (expected.null || expected.time().IsZero()), expected.null && c.zeroIsLoaded():
 		_, _ = stmt.WriteString(column)
 		_, _ = stmt.WriteString(" IS NULL")
 	case c.kind == integerVersion && expected.n == 0 && (c.shape == bareVersion || !c.zeroIsLoaded()):
@@ -61,14 +61,18 @@ func (w *versionWrite) writeVersion(stmt *gorm.Statement, expected version) {
 // writeVersions writes which version each row of a batch must have (V19): one where all have the same, else arrays of
 // keys and versions where both are integers, else the keys of each version.
 func (w *versionWrite) writeVersions(stmt *gorm.Statement) {
+	first, same := w.rows[0].expected, true
+	for i := range w.rows {
+		same = same && w.rows[i].expected.equal(first)
+	}
+	if same {
+		w.writeVersion(stmt, first)
+		return
+	}
+	if w.writeVersionArrays(stmt) {
+		return
+	}
 	groups := w.groups()
-	if len(groups) == 1 {
-		w.writeVersion(stmt, groups[0].expected)
-		return
-	}
-	if w.writeVersionArrays(stmt, groups) {
-		return
-	}
 	_ = stmt.WriteByte('(')
 	for i, group := range groups {
 		if i > 0 {
@@ -101,7 +105,7 @@ func (w *versionWrite) groups() []versionGroup {
 		if row.twin {
 			continue
 		}
-		v := value{row.expected.n, row.expected.t.UnixNano(), row.expected.null}
+		v := value{row.expected.n, row.expected.time().UnixNano(), row.expected.null}
 		g, ok := at[v]
 		if !ok {
 			g, at[v] = len(groups), len(groups)
@@ -112,26 +116,22 @@ func (w *versionWrite) groups() []versionGroup {
 	return groups
 }
 
-// fewVersions is up to how many versions are written one by one.
-const fewVersions = 4
-
-func (w *versionWrite) writeVersionArrays(stmt *gorm.Statement, groups []versionGroup) bool {
-	c := w.model.column
-	if len(groups) <= fewVersions || c.kind != integerVersion || !isPostgres(stmt.DB) || len(w.model.schema.PrimaryFields) != 1 {
+func (w *versionWrite) writeVersionArrays(stmt *gorm.Statement) bool {
+	if w.model.column.kind != integerVersion || !isPostgres(stmt.DB) || len(w.model.schema.PrimaryFields) != 1 {
 		return false
 	}
 	var keys, versions strings.Builder
-	for _, group := range groups {
-		if group.expected.null || group.expected.n == 0 {
+	keys.Grow(8 * len(w.rows))
+	versions.Grow(4 * len(w.rows))
+	for i := range w.rows {
+		row := &w.rows[i]
+		id, ok := integer(row.key[0])
+		if !ok || row.expected.null || row.expected.n == 0 {
 			return false
 		}
-		for _, key := range group.keys {
-			id, ok := integer(key[0])
-			if !ok {
-				return false
-			}
+		if !row.twin {
 			separate(&keys, id)
-			separate(&versions, group.expected.n)
+			separate(&versions, row.expected.n)
 		}
 	}
 	_ = stmt.WriteByte('(')

@@ -25,9 +25,14 @@ type versionReturning struct {
 	rows       reflect.Value
 }
 
-func (r *versionReturning) wanted() bool { return len(r.fields) > 0 }
+func (r *versionReturning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
-func (r *versionReturning) want(fields ...*schema.Field) {
+// want asks for columns.
+func (w *versionWrite) want(fields ...*schema.Field) {
+	if w.returning == nil {
+		w.returning = &versionReturning{}
+	}
+	r := w.returning
 	for _, field := range fields {
 		if !slices.Contains(r.fields, field) {
 			r.fields = append(r.fields, field)
@@ -35,8 +40,8 @@ func (r *versionReturning) want(fields ...*schema.Field) {
 	}
 }
 
-// byUser tells whether the caller asked for rows.
-func (r *versionReturning) byUser(stmt *gorm.Statement) bool {
+// asksForRows tells whether the caller does.
+func asksForRows(stmt *gorm.Statement) bool {
 	_, ok := stmt.Clauses["RETURNING"]
 	return ok
 }
@@ -49,14 +54,14 @@ func (r *versionReturning) install(w *versionWrite, stmt *gorm.Statement) {
 		r.all = len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*"
 		for _, column := range asked.Columns {
 			if field := w.model.schema.LookUpField(column.Name); field != nil && field.DBName != "" {
-				r.want(field)
+				w.want(field)
 			}
 		}
 	}
 	if r.all {
 		for _, name := range w.model.schema.DBNames {
 			if field := w.model.schema.FieldsByDBName[name]; field.Readable {
-				r.want(field)
+				w.want(field)
 			}
 		}
 	}
@@ -86,6 +91,9 @@ func (r *versionReturning) Build(builder clause.Builder) {
 
 // collect turns the statement back to its structs.
 func (r *versionReturning) collect(stmt *gorm.Statement) {
+	if r == nil {
+		return
+	}
 	if r.swapped {
 		r.rows, stmt.ReflectValue = stmt.ReflectValue, r.target
 		r.swapped = false
@@ -95,7 +103,7 @@ func (r *versionReturning) collect(stmt *gorm.Statement) {
 
 // restore gives the statement the RETURNING it had.
 func (r *versionReturning) restore(stmt *gorm.Statement) {
-	if !r.installed {
+	if r == nil || !r.installed {
 		return
 	}
 	r.installed = false
@@ -118,8 +126,11 @@ func (r *versionReturning) byKey(stmt *gorm.Statement) map[string]reflect.Value 
 	return found
 }
 
+// has tells whether rows were asked for and scanned.
+func (r *versionReturning) has() bool { return r != nil && r.rows.IsValid() }
+
 func (r *versionReturning) len() int {
-	if !r.rows.IsValid() {
+	if !r.has() {
 		return 0
 	}
 	return r.rows.Len()

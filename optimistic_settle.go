@@ -67,7 +67,7 @@ func (r *versionReturning) first() reflect.Value {
 func (w *versionWrite) settleBatch(db *gorm.DB) {
 	stmt := db.Statement
 	var returned map[string]reflect.Value
-	if w.returning.rows.IsValid() {
+	if w.returning.has() {
 		returned = w.returning.byKey(stmt)
 	}
 	distinct := 0
@@ -96,9 +96,8 @@ func (w *versionWrite) settleBatch(db *gorm.DB) {
 // restoreOthers puts the structs back whose rows the caller's own conditions left out.
 func (w *versionWrite) restoreOthers(returned map[string]reflect.Value) {
 	for i := range w.rows {
-		row := &w.rows[i]
-		if _, wrote := returned[row.name]; !wrote {
-			row.memory.restore(w.model, row.row)
+		if _, wrote := returned[w.rows[i].name]; !wrote {
+			w.memory.restoreRow(i)
 		}
 	}
 }

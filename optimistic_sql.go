@@ -176,11 +176,11 @@ func (w *versionWrite) writeLater(stmt *gorm.Statement, text versionSQL) {
 	_, _ = stmt.WriteString(text.name)
 	if w.exact || !isPostgres(stmt.DB) {
 		_ = stmt.WriteByte('=')
-		w.add(stmt, w.later.t)
+		w.add(stmt, w.later.time())
 		return
 	}
 	_, _ = stmt.WriteString("=GREATEST(")
-	w.add(stmt, w.later.t)
+	w.add(stmt, w.later.time())
 	_ = stmt.WriteByte(',')
 	_, _ = stmt.WriteString(text.column)
 	_, _ = stmt.WriteString("+interval '")

@@ -28,7 +28,7 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 		return
 	}
 	_, w.addKey = db.Statement.Clauses["SET"]
-	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && w.rows[0].key != nil && !w.batch
+	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && !w.batch
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
 }
@@ -63,14 +63,14 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 		}
 		row.next = column.next(row.expected, now)
 		w.exact = w.exact && column.plainly(row.expected)
-		if row.next.t.After(w.later.t) {
+		if row.next.time().After(w.later.time()) {
 			w.later = row.next
 		}
 		if w.intent.ignores() {
 			continue
 		}
-		if column.kind == integerVersion && row.expected.n >= column.largest && row.key != nil {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, row.key), row.expected.n)
+		if column.kind == integerVersion && row.expected.n >= column.largest {
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, w.named(stmt, row).key), row.expected.n)
 		}
 	}
 	if column.kind == temporalVersion {
@@ -99,23 +99,22 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 
 // readKeys reads the primary keys. A bulk statement has none: its rows are forgotten.
 func (w *versionWrite) readKeys(stmt *gorm.Statement) error {
+	w.expand()
+	if !w.batch {
+		if len(w.rows) == 1 && !w.hasKey(w.rows[0].row) {
+			w.rows = nil
+		}
+		return nil
+	}
 	keyed := 0
 	for i := range w.rows {
 		row := &w.rows[i]
-		key, complete := keyOf(stmt, w.model.schema, row.row)
-		if key != nil && !complete && !w.batch {
-			// GORM leaves a zero part of the key out of the conditions: of a loaded struct it belongs there.
-			if w.model.column == nil || !w.model.column.loaded(w.model.column.read(row.row)) {
-				key = nil
-			}
-			w.partialKey = key != nil
-		}
-		if row.key = key; key != nil {
-			row.name = keyName(key)
+		if row.key, _ = keyOf(stmt, w.model.schema, row.row); row.key != nil {
+			row.name = keyName(row.key)
 			keyed++
 		}
 	}
-	if w.batch && keyed > 0 && keyed < len(w.rows) {
+	if keyed > 0 && keyed < len(w.rows) {
 		i := slices.IndexFunc(w.rows, func(r versionRow) bool { return r.key == nil })
 		return fmt.Errorf("gormlock: %s: element %d of %d has no primary key: %w", stmt.Table, i, len(w.rows), gorm.ErrPrimaryKeyRequired)
 	}
@@ -123,6 +122,34 @@ func (w *versionWrite) readKeys(stmt *gorm.Statement) error {
 		w.rows, w.batch = nil, false
 	}
 	return nil
+}
+
+// hasKey tells whether the struct names a row. GORM leaves a zero part of its key out of the conditions: of a loaded
+// struct it belongs there.
+func (w *versionWrite) hasKey(row reflect.Value) bool {
+	zero := 0
+	for _, field := range w.model.schema.PrimaryFields {
+		if place := placeOf(field, row); !place.IsValid() || place.IsZero() {
+			zero++
+		}
+	}
+	switch {
+	case zero == 0:
+		return true
+	case zero == len(w.model.schema.PrimaryFields):
+		return false
+	}
+	w.partialKey = w.model.column != nil && w.model.column.loaded(w.model.column.read(row))
+	return w.partialKey
+}
+
+// named reads the key of the one row, which is needed only where something is to be said of it.
+func (w *versionWrite) named(stmt *gorm.Statement, row *versionRow) *versionRow {
+	if row.key == nil {
+		row.key, _ = keyOf(stmt, w.model.schema, row.row)
+		row.name = keyName(row.key)
+	}
+	return row
 }
 
 // pairTwins marks the copies of one row in a batch. Copies at different versions cannot both be fresh.
@@ -138,7 +165,7 @@ func (w *versionWrite) pairTwins(stmt *gorm.Statement) error {
 		row.twin = true
 		if !row.expected.equal(twin.expected) {
 			older, newer := row, twin
-			if older.expected.n > newer.expected.n || older.expected.t.After(newer.expected.t) {
+			if older.expected.n > newer.expected.n || older.expected.time().After(newer.expected.time()) {
 				older, newer = newer, older
 			}
 			return w.stale(stmt, older, w.model.column.any(newer.expected), false)
@@ -242,16 +269,16 @@ func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
 		return
 	}
 	if w.batch && w.checked {
-		w.returning.want(w.model.schema.PrimaryFields...)
+		w.want(w.model.schema.PrimaryFields...)
 	}
 	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != "delete")
-	if ours || w.batch && w.checked && w.returning.byUser(stmt) {
-		w.returning.want(column.field)
+	if ours || w.batch && w.checked && asksForRows(stmt) {
+		w.want(column.field)
 	}
 	if w.intent.touches() {
 		for _, field := range stmt.Schema.Fields {
 			if field.AutoUpdateTime > 0 && field.DBName != "" {
-				w.returning.want(field)
+				w.want(field)
 			}
 		}
 	}
@@ -264,11 +291,11 @@ func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
 			continue
 		}
 		if field := w.model.schema.LookUpField(name); field != nil && field.DBName != "" && field.Readable {
-			w.returning.want(field)
+			w.want(field)
 		}
 	}
 	if w.batch && w.returning.wanted() {
-		w.returning.want(w.model.schema.PrimaryFields...)
+		w.want(w.model.schema.PrimaryFields...)
 	}
 }
 

@@ -24,7 +24,8 @@ type versionUpsert struct {
 
 // prepareUpsert sorts the structs: those that stand for a row they were read from are checked, the others bump (V4).
 func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
-	column, u := w.model.column, w.upsert
+	column, u, now := w.model.column, w.upsert, stmt.NowFunc()
+	w.expand()
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.all = conflict.UpdateAll && len(stmt.Selects) == 0 && len(stmt.Omits) == 0
 	u.links = u.child && !conflict.UpdateAll
@@ -35,6 +36,12 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	names := map[string]int{}
 	for i := range w.rows {
 		row := &w.rows[i]
+		row.expected = column.read(row.row)
+		if row.next = row.expected; column.unset(row.expected) {
+			row.next = column.first(now)
+		} else if row.expected.n < 0 {
+			return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, row.expected.n)
+		}
 		key, complete := keyOf(stmt, w.model.schema, row.row)
 		if !complete {
 			continue
@@ -49,8 +56,7 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 		u.unloaded[i] = !isLoaded && u.strict
 		u.moves[i] = u.links && movedHere(stmt, row.row)
 		if u.guarded[i] {
-			row.assigned, row.next = false, row.expected
-			if row.expected.null {
+			if row.next = row.expected; row.expected.null {
 				row.next = version{}
 			}
 			if column.kind == integerVersion && row.expected.n >= column.largest {
@@ -62,10 +68,9 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	if column.kind == systemVersion && w.checked {
 		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or say IgnoreVersion", stmt.Table)
 	}
-	now := stmt.NowFunc()
 	w.later = column.first(now)
 	for i := range w.rows {
-		if next := column.next(w.rows[i].expected, now); next.t.After(w.later.t) {
+		if next := column.next(w.rows[i].expected, now); next.time().After(w.later.time()) {
 			w.later = next
 		}
 	}
@@ -73,12 +78,12 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 		return nil
 	}
 	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
-		if field.Readable && !w.returning.byUser(stmt) {
-			w.returning.want(field)
+		if field.Readable && !asksForRows(stmt) {
+			w.want(field)
 		}
 	}
-	w.returning.want(w.model.schema.PrimaryFields...)
-	w.returning.want(column.field)
+	w.want(w.model.schema.PrimaryFields...)
+	w.want(column.field)
 	return nil
 }
 
@@ -89,7 +94,7 @@ func (w *versionWrite) settleUpsert(db *gorm.DB) {
 		w.done = true
 		return
 	}
-	if !w.returning.rows.IsValid() {
+	if !w.returning.has() {
 		if w.checked && int(db.RowsAffected) < len(w.rows) {
 			w.refuse(db, w.staleError(stmt, nil))
 			return
@@ -151,7 +156,9 @@ func (w *versionWrite) followUpsert(i int, from reflect.Value) {
 
 // inTick is v at the precision of its column.
 func (w *versionWrite) inTick(v version) version {
-	v.t = v.t.Truncate(w.model.column.tick)
+	if v.at != nil {
+		return versionAt(v.time().Truncate(w.model.column.tick))
+	}
 	return v
 }
 

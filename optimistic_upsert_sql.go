@@ -53,7 +53,7 @@ func (b upsertBump) Build(builder clause.Builder) {
 		}()
 	}
 	if column.kind == temporalVersion {
-		w.add(stmt, w.later.t)
+		w.add(stmt, w.later.time())
 		if isPostgres(stmt.DB) {
 			_, _ = stmt.WriteString("::timestamptz")
 		}

@@ -45,12 +45,21 @@ const (
 // version is one value of a version column.
 type version struct {
 	n    int64
-	t    time.Time
+	at   *time.Time // of a temporal version; nil stands for the zero time
 	null bool
 }
 
+func versionAt(t time.Time) version { return version{at: &t} }
+
+func (v version) time() time.Time {
+	if v.at == nil {
+		return time.Time{}
+	}
+	return *v.at
+}
+
 func (v version) equal(other version) bool {
-	return v.null == other.null && v.n == other.n && v.t.Equal(other.t)
+	return v.null == other.null && v.n == other.n && v.time().Equal(other.time())
 }
 
 // any is the version as errors show it and as statements send it.
@@ -59,7 +68,7 @@ func (c *versionColumn) any(v version) any {
 	case v.null:
 		return nil
 	case c.kind == temporalVersion:
-		return v.t
+		return v.time()
 	case c.kind == systemVersion:
 		return uint32(v.n) //nolint:gosec // xmin is 32 bits wide
 	}
@@ -86,7 +95,7 @@ func (c *versionColumn) loaded(v version) bool {
 		return true
 	}
 	if c.kind == temporalVersion {
-		return !v.null && !v.t.IsZero()
+		return !v.null && !v.time().IsZero()
 	}
 	return !v.null && v.n != 0
 }
@@ -97,7 +106,7 @@ func (c *versionColumn) unset(v version) bool {
 	case v.null:
 		return true
 	case c.kind == temporalVersion:
-		return v.t.IsZero()
+		return v.time().IsZero()
 	}
 	return v.n == 0 || v.n < 0 && c.mode == hibernateMode // H2
 }
@@ -105,7 +114,7 @@ func (c *versionColumn) unset(v version) bool {
 // first is the version of a new row.
 func (c *versionColumn) first(now time.Time) version {
 	if c.kind == temporalVersion {
-		return version{t: now.Truncate(c.tick)}
+		return versionAt(now.Truncate(c.tick))
 	}
 	return version{n: c.initial}
 }
@@ -115,14 +124,14 @@ func (c *versionColumn) next(v version, now time.Time) version {
 	if c.kind != temporalVersion {
 		return version{n: v.n + 1}
 	}
-	if v.null || v.t.IsZero() {
-		return version{t: now.Truncate(c.tick)}
+	if v.null || v.time().IsZero() {
+		return versionAt(now.Truncate(c.tick))
 	}
-	later := v.t.Truncate(c.tick).Add(c.tick)
-	if now = now.Truncate(c.tick).In(v.t.Location()); now.After(later) {
+	later := v.time().Truncate(c.tick).Add(c.tick)
+	if now = now.Truncate(c.tick).In(v.time().Location()); now.After(later) {
 		later = now
 	}
-	return version{t: later}
+	return versionAt(later)
 }
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -198,7 +207,7 @@ func scalar(place reflect.Value) version {
 		return version{n: int64(place.Uint())} //nolint:gosec // a column holds no more
 	}
 	t, _ := place.Interface().(time.Time)
-	return version{t: t}
+	return versionAt(t)
 }
 
 // write puts v into row. A pointer is replaced and never written through: two structs may share it.
@@ -226,7 +235,7 @@ func (c *versionColumn) write(row reflect.Value, v version) {
 	case place.CanUint():
 		place.SetUint(uint64(v.n)) //nolint:gosec // read from there
 	default:
-		place.Set(reflect.ValueOf(v.t))
+		place.Set(reflect.ValueOf(v.time()))
 	}
 }
 
@@ -248,5 +257,5 @@ func (c *versionColumn) of(value any) (version, error) {
 
 // plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
 func (c *versionColumn) plainly(v version) bool {
-	return c.kind == temporalVersion && !v.null && !v.t.IsZero() || c.kind == integerVersion && !v.null && v.n != 0
+	return c.kind == temporalVersion && !v.null && !v.time().IsZero() || c.kind == integerVersion && !v.null && v.n != 0
 }
