@@ -32,7 +32,7 @@ demo: go ## walk through all features on a throw-away server
 	@$(with_postgres) go run ./examples/tour
 
 .PHONY: test
-test: go cc ## run all tests with the race detector
+test: go cc rails ## run all tests with the race detector
 	$(with_postgres) go test -race -timeout 10m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-matrix
@@ -59,7 +59,7 @@ bench: go ## measure gormlock beside its peers
 	@$(with_postgres) go -C bench test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
 
 .PHONY: cover
-cover: go ## run all tests and show what they leave out
+cover: go rails ## run all tests and show what they leave out
 	@mkdir -p .bin
 	@$(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(PKG)
 	@go tool cover -html=.bin/cover.out -o .bin/cover.html
@@ -95,6 +95,10 @@ ci: ## run all that has to pass before a merge
 .PHONY: postgres
 postgres: ## find or install PostgreSQL
 	@$(with_postgres) true
+
+.PHONY: rails
+rails: ## find or install Ruby with ActiveRecord, for tests/interop
+	@scripts/require-rails
 
 .PHONY: clean
 clean: ## remove what was downloaded and built here
