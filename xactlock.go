@@ -55,6 +55,9 @@ func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
 // executes nothing. Several locks on one statement are taken together, under the strictest of their waiting rules.
 // Associations saved with the statement take no second lock. On a db that a transaction is then begun from, the lock
 // belongs to the statements of the transaction, and nothing is held before the first of them; a savepoint takes none.
+//
+// gorm.G drops the scopes and clauses of the db it is given, before any plugin sees them, so gorm.G[T](tx.Scopes(lock))
+// takes no lock: give it the clause, [XactLock].
 func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
 	lock := XactLock(key, opts...)
 	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
