@@ -51,8 +51,8 @@ func TestKilledProgram(t *testing.T) {
 // The moments at which the program dies are spread over the time that a start takes.
 func TestKilledDuringStart(t *testing.T) {
 	t.Parallel()
-	for step := range 12 {
-		after := time.Duration(step) * 100 * time.Millisecond
+	for step := range 6 {
+		after := time.Duration(step) * 200 * time.Millisecond
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
 			dir, program, lines := runChild(t, "running")
