@@ -32,6 +32,9 @@ var chapters = []chapter{
 	{"What a lock costs, in round trips", roundTrips},
 	{"REPEATABLE READ: the lock comes before the snapshot", snapshot},
 	{"A transaction that runs again", retries},
+	{"Rows that exist", rowLocks},
+	{"Work for several workers", claim},
+	{"Two people, one document", versions},
 	{"What was not done is said", refusals},
 	{"A program that knows nothing of gormlock", foreign},
 }
@@ -86,6 +89,7 @@ func (p *page) end(took time.Duration) {
 	p.code("README.md                what is guaranteed, what is not, and the traps")
 	p.code("go doc .                 which tool for which problem")
 	p.code("examples/tour/*.go       what you have just seen; one function is one chapter")
+	p.code("examples                 whole programs")
 	p.code("go doc ./lockkey         the same keys in SQL and Python; ./lockkey/compat for other programs' keys")
 	p.code("go doc ./advisory        the same locks for code that holds a *sql.Tx, without GORM")
 }

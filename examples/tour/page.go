@@ -58,17 +58,17 @@ func (p *page) chapter(n int, title string) {
 
 // say tells what happens and why.
 func (p *page) say(format string, args ...any) {
-	p.paragraph("   ", fmt.Sprintf(format, args...))
+	p.paragraph("   ", "   ", fmt.Sprintf(format, args...))
 }
 
-// paragraph breaks text between words where a line gets long.
-func (p *page) paragraph(before, text string) {
+// paragraph breaks text between words where a line gets long. The first line has first before it, the others then.
+func (p *page) paragraph(first, then, text string) {
 	const widest = 110
-	line, width := before, 3
+	line, width := first, len(then)
 	for i, word := range strings.Fields(text) {
 		if i > 0 && width+len(word) > widest {
 			p.line(line)
-			line, width = "       ", 7
+			line, width = then, len(then)
 		} else if i > 0 {
 			line, width = line+" ", width+1
 		}
@@ -80,7 +80,7 @@ func (p *page) paragraph(before, text string) {
 // code shows what somebody writes.
 func (p *page) code(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
-		p.line("     " + p.paint(cyan, line))
+		p.line("     " + p.paint(cyan, strings.ReplaceAll(line, "\t", "    ")))
 	}
 }
 
@@ -93,5 +93,5 @@ func (p *page) check(right bool, format string, args ...any) {
 		p.wrong++
 		verdict = p.paint(red, "NOT OK")
 	}
-	p.paragraph("   "+verdict+"  ", fmt.Sprintf(format, args...))
+	p.paragraph("   "+verdict+"  ", "       ", fmt.Sprintf(format, args...))
 }
