@@ -188,8 +188,7 @@ func TestManyAtOnce(t *testing.T) {
 					go cancel()
 				}
 				var n int
-				err = tx.StmtContext(ctx, stmt).QueryRowContext(ctx, i).Scan(&n)
-				if err == nil && n != i+1 {
+				if err := plusOne(ctx, tx, stmt, i, &n); err == nil && n != i+1 {
 					t.Errorf("%d + 1 = %d", i, n)
 				}
 				if err := tx.Commit(); err != nil && !errors.Is(err, context.Canceled) {
@@ -206,4 +205,11 @@ func TestManyAtOnce(t *testing.T) {
 	if n := db.Stats().InUse; n != 0 {
 		t.Errorf("%d connections in use", n)
 	}
+}
+
+// plusOne runs the statement in the transaction.
+func plusOne(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, i int, n *int) error {
+	inside := tx.StmtContext(ctx, stmt)
+	defer func() { _ = inside.Close() }()
+	return inside.QueryRowContext(ctx, i).Scan(n)
 }
