@@ -166,6 +166,7 @@ type recorder struct {
 	gorm.ConnPool
 	mu    sync.Mutex
 	texts []string
+	args  []any // of the last query
 }
 
 // recorded is a session of db whose statements are recorded. What db begins is not.
@@ -203,6 +204,7 @@ func (r *recorder) ExecContext(ctx context.Context, query string, args ...any) (
 
 func (r *recorder) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	r.record(query)
+	r.args = args
 	return r.ConnPool.QueryContext(ctx, query, args...)
 }
 
@@ -232,4 +234,26 @@ func useReplica(t testing.TB, db *gorm.DB, dsn string) {
 			return nil
 		})
 	})
+}
+
+// collect is the first column of what a query answers.
+func collect(t testing.TB, pool *sql.DB, query string, args ...any) []string {
+	t.Helper()
+	rows, err := pool.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var found []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -1,0 +1,49 @@
+package gormlock_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gormlock/gormlock"
+)
+
+// TestClaimPlan records how PostgreSQL 15 executes a claim: the limit below the lock's CTE, which is evaluated once, and
+// an index on both sides. GORMLOCK_UPDATE=1 writes what it finds.
+func TestClaimPlan(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 20000)
+	mustDo(t, db.Exec("create index jobs_ready on jobs (priority desc, id) where state = 'ready' and deleted_at is null; analyze jobs"))
+	dry, recorder := recorded(db)
+	rows, err := gormlock.Claim[job](dry, 10, running, ready)
+	if err != nil || len(rows) != 10 {
+		t.Fatal(len(rows), err)
+	}
+	text := recorder.seen()[0]
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := strings.Join(collect(t, pool, "EXPLAIN (COSTS OFF) "+text, recorder.args...), "\n")
+	found := text + "\n\n" + plan + "\n"
+
+	if strings.Count(plan, "LockRows") != 1 || strings.Contains(plan, "Seq Scan") {
+		t.Errorf("this is not how a claim should be executed:\n%s", found)
+	}
+	if version := collect(t, pool, "SELECT current_setting('server_version_num')::int / 10000 || ''")[0]; version != "15" {
+		return
+	}
+	golden := filepath.Join("testdata", "claim_plan_15.golden")
+	if os.Getenv("GORMLOCK_UPDATE") != "" {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(golden, []byte(found), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != string(want) {
+		t.Errorf("found\n%s\nwant\n%s", found, want)
+	}
+}
