@@ -1,0 +1,52 @@
+// Package observe says what happened to locks, to whoever wants to count, trace or
+// log it. It imports the standard library only; without an observer nothing is spent.
+package observe
+
+import (
+	"context"
+	"time"
+)
+
+// Kind is what happened.
+type Kind uint8
+
+// What happens to locks and guarded writes.
+const (
+	Acquired    Kind = iota + 1 // a lock was granted; Wait says after how long
+	NotAcquired                 // a try found the lock held by somebody else
+	TimedOut                    // a wait ended without the lock
+	Released                    // a lock was given back; Held says after how long
+	Lost                        // a lock was lost; Err says why
+	Stale                       // a versioned write was refused
+	Fenced                      // a fenced write was refused
+	Claimed                     // rows were claimed
+	Retried                     // a transaction begins again; Err says why
+)
+
+var names = [...]string{"unknown", "acquired", "not acquired", "timed out", "released", "lost", "stale", "fenced", "claimed", "retried"}
+
+// String is the kind in a word or two: "not acquired".
+func (k Kind) String() string {
+	if int(k) >= len(names) {
+		return names[0]
+	}
+	return names[k]
+}
+
+// Event is one thing that happened. Fields that say nothing about its Kind are zero.
+type Event struct {
+	Kind   Kind
+	Source string // the package: "sessionlock"
+	Key    string // the key, or the table, for people
+	Owner  string // who: the owner of the manager
+	Token  int64  // the fencing token
+	Wait   time.Duration
+	Held   time.Duration
+	Err    error
+}
+
+// Observer is told of events as they happen, from many goroutines at once. The caller
+// waits for it, so it should not block.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
