@@ -15,7 +15,7 @@ type Queryer interface {
 const undefinedTable = "42P01"
 
 // first is the least number of the server's timeline, next the one after f.token.
-// The timeline is above bit 40, which leaves a key a million million tokens between
+// The timeline is above bit 40, which leaves a key 10¹² tokens between
 // two promotions. A standby promoted without the last commits of its primary would
 // otherwise issue their numbers again.
 const (
