@@ -32,7 +32,7 @@ demo: go ## walk through all features on a throw-away server
 	@$(with_postgres) go run ./examples/tour
 
 .PHONY: test
-test: go cc rails ## run all tests with the race detector
+test: go cc rails pgbouncer ## run all tests with the race detector
 	$(with_postgres) go test -race -timeout 10m $(TESTFLAGS) $(PKG)
 
 .PHONY: test-matrix
@@ -43,7 +43,7 @@ test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
 	done
 
 .PHONY: torture
-torture: go cc ## run the torture tests at full length
+torture: go cc pgbouncer ## run the torture tests at full length
 	GORMLOCK_TORTURE=1 $(with_postgres) go test -race -count=1 -timeout 60m -v -run Torture $(TESTFLAGS) $(PKG)
 
 .PHONY: fuzz
@@ -59,7 +59,7 @@ bench: go ## measure gormlock beside its peers
 	@$(with_postgres) go -C bench test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
 
 .PHONY: cover
-cover: go rails ## run all tests and show what they leave out
+cover: go rails pgbouncer ## run all tests and show what they leave out
 	@mkdir -p .bin
 	@$(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(PKG)
 	@go tool cover -html=.bin/cover.out -o .bin/cover.html
@@ -111,6 +111,10 @@ go:
 .PHONY: cc
 cc: go
 	@scripts/require-cc
+
+.PHONY: pgbouncer
+pgbouncer: ## find or install PgBouncer, for sessionlock
+	@scripts/require-pgbouncer
 
 $(LINT): | go
 	@mkdir -p $(@D)

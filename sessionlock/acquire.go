@@ -1,0 +1,268 @@
+package sessionlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// request is one acquisition.
+type request struct {
+	key     lockkey.Key
+	id      lockID
+	mode    mode
+	try     bool
+	fair    bool
+	fenced  bool
+	timeout time.Duration
+}
+
+func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
+	r := request{key: key}
+	if id, ok := key.Int64(); ok {
+		r.id.id = id
+	} else if hi, lo, ok := key.Pair(); ok {
+		r.id = lockID{true, int64(hi)<<32 | int64(uint32(lo))}
+	} else {
+		return r, key.Err()
+	}
+	for _, o := range opts {
+		if err := o.applyAcquire(&r); err != nil {
+			return r, err
+		}
+	}
+	if r.fenced && r.mode == shared {
+		return r, fmt.Errorf("%w: Shared with Fenced: a token says who of two holders came later, shared holders hold together", ErrOption)
+	}
+	return r, nil
+}
+
+// Acquire takes the lock, waiting for it as long as ctx lets it. After an error the
+// lock is not held, whatever the error: what the server may have granted meanwhile goes
+// back. While there is no connection it waits for one.
+//
+// ErrLockTimeout: see [Timeout]. [ErrTooManyLocks], [ErrReentrant], [ErrClosed]: at
+// once. Otherwise the error is that of ctx.
+func (m *Manager) Acquire(ctx context.Context, key lockkey.Key, opts ...AcquireOption) (*Lock, error) {
+	r, err := newRequest(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return m.take(ctx, r)
+}
+
+// TryAcquire takes the lock if nobody holds it, else it answers [ErrNotAcquired]. It
+// waits for no holder. While there is no connection it waits for the attempt to make
+// one, and answers its error. After an error the lock is not held.
+func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...AcquireOption) (*Lock, error) {
+	r, err := newRequest(key, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.try = true
+	return m.take(ctx, r)
+}
+
+// Do runs fn while it holds the lock. The ctx of fn is that of [Lock.Bind]: it ends
+// with the cause [ErrLost] when the lock is lost. Do returns the error of fn, and
+// ErrLost whenever the lock was lost before it was given back, also when fn
+// returned nil: what fn did after that may have met somebody else's work.
+func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts ...AcquireOption) (err error) {
+	l, err := m.Acquire(ctx, key, opts...)
+	if err != nil {
+		return err
+	}
+	bound, stop := l.Bind(ctx)
+	defer func() {
+		stop()
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.patience())
+		defer cancel()
+		switch released := l.Release(detached); {
+		case err == nil:
+			err = released
+		case released != nil:
+			err = fmt.Errorf("%w; %w", released, err)
+		}
+	}()
+	return fn(bound)
+}
+
+// errTimeout is the cause of a context that ended by Timeout.
+var errTimeout = errors.New("gormlock: timeout")
+
+func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &lockError{key: r.key, state: err, detail: "not asked for"}
+	}
+	if m.holdsAlready(ctx, r.id) {
+		return nil, &lockError{key: r.key, state: ErrReentrant}
+	}
+	if r.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, errTimeout)
+		defer cancel()
+	}
+	var began time.Time
+	if m.config.observer != nil {
+		began = time.Now()
+	}
+	l, err := m.takeAndNumber(ctx, r)
+	if m.config.observer != nil {
+		m.observeTaken(ctx, r, l, began, err)
+	}
+	return l, err
+}
+
+// takeAndNumber takes the lock and its token. A lock that is lost before its token is
+// there is taken again, unless it was only tried for.
+func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
+	for {
+		l, err := m.takeOne(ctx, r)
+		if err != nil || !r.fenced {
+			return l, err
+		}
+		token, err := m.number(ctx, r)
+		if err == nil {
+			m.mu.Lock()
+			l.token = token
+			m.mu.Unlock()
+			return l, nil
+		}
+		held := l.Err()
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.patience())
+		_ = l.Release(detached) // not to be used either way
+		cancel()
+		if held == nil || r.try || ctx.Err() != nil || errors.Is(held, ErrClosed) {
+			return nil, err
+		}
+	}
+}
+
+func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
+	w := newWaiter(&r)
+	w.deadline, _ = ctx.Deadline()
+	m.mu.Lock()
+	m.begin(w)
+	if err := m.await(ctx, w); err != nil {
+		return nil, m.unanswered(ctx, r, err)
+	}
+	l, err := w.lock, w.err
+	w.reuse()
+	return l, err
+}
+
+func (m *Manager) begin(w *waiter) {
+	if m.closed {
+		m.refuse(w, ErrClosed, nil)
+		return
+	}
+	m.acquire(w)
+}
+
+// unanswered is the error of a caller whose ctx ended first.
+func (m *Manager) unanswered(ctx context.Context, r request, err error) error {
+	out := &lockError{key: r.key, state: err, detail: "not acquired"}
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		out = &lockError{key: r.key, state: ErrLockTimeout, detail: "after " + r.timeout.String()}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.home == nil && m.dialError != nil {
+		out.cause = fmt.Errorf("no connection: %w", m.dialError)
+	}
+	return out
+}
+
+// await returns nil when w is settled, else the error of ctx. It is called with mu
+// held and returns without. A caller whose answer nobody reads does so itself.
+func (m *Manager) await(ctx context.Context, w *waiter) error {
+	s := m.readable(w)
+	m.unlock(s)
+	for s != nil {
+		m.mu.Lock()
+		if w.settled || s != m.readable(w) || len(s.inflight) == 0 {
+			m.leave(s)
+			break
+		}
+		s.reading = true
+		m.mu.Unlock()
+		stop := context.AfterFunc(ctx, s.interrupt)
+		m.read(ctx, s)
+		stop()
+		if w.settled || ctx.Err() != nil {
+			m.leave(s)
+			break
+		}
+		m.unlock(s)
+	}
+	if ctx.Done() == nil {
+		<-w.done
+		return nil
+	}
+	select {
+	case <-w.done:
+		return nil
+	default:
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	if w.settled {
+		m.mu.Unlock()
+		<-w.done
+		return nil
+	}
+	m.abandon(w)
+	m.unlock(nil)
+	if w.e != nil { // else a token may be on its way to it
+		w.reuse()
+	}
+	return ctx.Err()
+}
+
+// readable is the session on which w's answer will arrive and that nobody reads.
+func (m *Manager) readable(w *waiter) *session {
+	if w.settled || w.e == nil || w.e.state != asking && w.e.state != unlocking {
+		return nil
+	}
+	if s := w.e.s; s != nil && s.dead == nil && !s.reading {
+		return s
+	}
+	return nil
+}
+
+// leave ends a caller's turn to read s, and mu.
+func (m *Manager) leave(s *session) {
+	if len(s.inflight) > 0 && !s.reading {
+		s.wake()
+	}
+	m.unlock(nil)
+}
+
+func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began time.Time, err error) {
+	e := observe.Event{Key: r.key.String(), Wait: time.Since(began), Err: err}
+	switch {
+	case err == nil:
+		e.Kind = observe.Acquired
+		e.Token = l.token.Number
+	case errors.Is(err, ErrNotAcquired):
+		e.Kind = observe.NotAcquired
+	case errors.Is(err, ErrLockTimeout) || ctx.Err() != nil:
+		e.Kind = observe.TimedOut
+	default:
+		return // not a fact about the lock
+	}
+	m.observe(ctx, e)
+}
+
+func (m *Manager) observe(ctx context.Context, e observe.Event) {
+	e.Source, e.Owner = "sessionlock", m.config.owner
+	m.config.observer.Observe(ctx, e)
+}

@@ -1,0 +1,125 @@
+package sessionlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Locks are locks that were acquired together, in the one order in which everybody
+// takes them.
+type Locks []*Lock
+
+// AcquireAll takes the locks of all keys, or none. Everybody who takes several locks in
+// one AcquireAll takes them in the same order, so that no two of them wait for each
+// other; nobody detects it when several Acquires do. Free locks cost one round trip,
+// however many. A key given twice is taken once.
+func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, error) {
+	requests, err := inOrder(keys)
+	if err != nil {
+		return nil, err
+	}
+	var taken Locks
+	for len(requests) > 0 {
+		locks, err := m.takeFree(ctx, requests)
+		taken = append(taken, locks...)
+		requests = requests[len(locks):]
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, ErrNotAcquired) {
+			var l *Lock
+			if l, err = m.take(ctx, requests[0]); err == nil {
+				taken = append(taken, l)
+				requests = requests[1:]
+				continue
+			}
+		}
+		return nil, errors.Join(err, taken.giveUp(ctx))
+	}
+	return taken, nil
+}
+
+func inOrder(keys []lockkey.Key) ([]request, error) {
+	requests := make([]request, len(keys))
+	for i, k := range keys {
+		var err error
+		if requests[i], err = newRequest(k, nil); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(requests, func(a, b request) int { return lockkey.Compare(a.key, b.key) })
+	return slices.CompactFunc(requests, func(a, b request) bool { return a.id == b.id }), nil
+}
+
+// takeFree tries for all locks at once and keeps those before the first that was not
+// free, with the error of that one.
+func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, error) {
+	waiters := make([]*waiter, len(requests))
+	for i, r := range requests {
+		if m.holdsAlready(ctx, r.id) {
+			return nil, &lockError{key: r.key, state: ErrReentrant}
+		}
+		r.try = true
+		waiters[i] = newWaiter(&r)
+	}
+	m.mu.Lock()
+	for _, w := range waiters {
+		m.begin(w)
+	}
+	var kept, back Locks
+	var first error
+	for i, w := range waiters {
+		if i > 0 {
+			m.mu.Lock()
+		}
+		l, err := (*Lock)(nil), m.await(ctx, w)
+		if err != nil {
+			err = m.unanswered(ctx, requests[i], err)
+		} else {
+			l, err = w.lock, w.err
+			w.reuse()
+		}
+		switch {
+		case err == nil && first == nil:
+			kept = append(kept, l)
+		case err == nil:
+			back = append(back, l)
+		case first == nil:
+			first = err
+		}
+	}
+	return kept, errors.Join(first, back.giveUp(ctx))
+}
+
+// giveUp releases locks that their caller never saw. A lock that was lost is as good as
+// released.
+func (ls Locks) giveUp(ctx context.Context) error {
+	if len(ls) == 0 {
+		return nil
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ls[0].m.patience())
+	defer cancel()
+	if err := ls.Release(detached); err != nil && !errors.Is(err, ErrLost) {
+		return err
+	}
+	return nil
+}
+
+// Release gives all locks back, in one round trip. The error joins those of the locks
+// for which [Lock.Release] would have returned one; the others are released.
+func (ls Locks) Release(ctx context.Context) error {
+	waiters := make([]*waiter, len(ls))
+	for i, l := range ls {
+		waiters[i] = l.m.beginRelease(l)
+		l.m.mu.Unlock() // not unlock, which would send: the first endRelease sends all
+	}
+	var errs []error
+	for i, l := range ls {
+		l.m.mu.Lock()
+		errs = append(errs, l.m.endRelease(ctx, l, waiters[i]))
+	}
+	return errors.Join(errs...)
+}

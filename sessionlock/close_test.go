@@ -1,0 +1,100 @@
+package sessionlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+func TestClose_tellsEverybody(t *testing.T) {
+	t.Parallel()
+	m, other := open(t), open(t)
+	k, contended := pgtest.Key(t), pgtest.Key(t, "contended")
+	l := acquire(t, m, k)
+	blocker := acquire(t, other, contended)
+	waiting := make(chan error, 2)
+	go func() {
+		_, err := m.Acquire(t.Context(), contended)
+		waiting <- err
+	}()
+	pgtest.WaitBlocked(t, contended, 1)
+	go func() {
+		_, err := m.Acquire(t.Context(), k)
+		waiting <- err
+	}()
+	began := time.Now()
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("Close took %s", took)
+	}
+	for range 2 {
+		if err := <-waiting; !errors.Is(err, sessionlock.ErrClosed) {
+			t.Errorf("a waiter was told %v", err)
+		}
+	}
+	assertLost(t, m, l)
+	if !errors.Is(l.Err(), sessionlock.ErrClosed) {
+		t.Errorf("Err is %v", l.Err())
+	}
+	// P9: given back, not left to the end of the connection.
+	if pgtest.Held(t, k) {
+		t.Error("held after Close")
+	}
+	if _, err := m.Acquire(t.Context(), k); !errors.Is(err, sessionlock.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+	release(t, blocker)
+}
+
+func TestClose_silentServerIsNotWaitedForLong(t *testing.T) {
+	t.Parallel()
+	p, dsn := listen(t, pgtest.DSN(t))
+	m, err := sessionlock.Open(t.Context(), dsn, sessionlock.Heartbeat(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := acquire(t, m, pgtest.Key(t))
+	p.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := m.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close says %v", err)
+	}
+	assertLost(t, m, l)
+	p.Cut()
+}
+
+func TestOpenClose_leavesNothing(t *testing.T) {
+	t.Parallel()
+	k := pgtest.Key(t)
+	p, dsn := listen(t, pgtest.DSN(t))
+	for i := range rounds(30, 1_000) {
+		m, err := sessionlock.Open(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := m.Acquire(t.Context(), k, sessionlock.Timeout(bound))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i % 4 {
+		case 0:
+			release(t, l)
+		case 1:
+			p.Cut()
+		case 2:
+			p.ResetConnections()
+		}
+		_ = m.Close(t.Context()) // the connection may be gone
+	}
+	pgtest.AssertFree(t, k)
+}

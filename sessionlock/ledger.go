@@ -1,0 +1,239 @@
+package sessionlock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// state is where an entry is between nobody of this process wanting a key and
+// somebody holding it. See the diagram in the package comment.
+type state uint8
+
+const (
+	asking    state = iota // a try is on its way, or will be when there is a session
+	waiting                // somebody else holds it: in the room
+	held                   // by holders of this process, on a session
+	unlocking              // on its way back to the server
+)
+
+// maxHandOvers is how often a key goes from holder to holder inside the process before
+// the server, and so other processes, get it again.
+const maxHandOvers = 16
+
+// entry is a key that somebody of this process holds or wants. It leaves the ledger
+// when nobody does and the server has it back. All fields but id belong to
+// Manager.mu.
+type entry struct {
+	id    lockID
+	key   lockkey.Key
+	state state
+	mode  mode     // that is asked for, or held
+	s     *session // that was asked, holds it or waits for it; nil while there is none
+
+	holder    *Lock // the first of a list, by Lock.next
+	holders   int
+	queue     queue
+	handOvers int
+	releaser  *waiter // who is told when the server has it back
+
+	polling bool      // waiting, and a try is on its way
+	since   time.Time // waiting: when it last had a session to wait on
+	refused bool      // the answer that is being read says no
+	retries int       // how often asking failed with an error
+	failure *pgconn.PgError
+}
+
+// acquire puts a waiter in line for its key. It is settled, now or later, by exactly
+// one of grant and refuse.
+func (m *Manager) acquire(w *waiter) {
+	e := m.ledger[w.id]
+	if e == nil {
+		if len(m.ledger) >= m.maxLocks {
+			m.settle(w, &lockError{key: w.key, state: ErrTooManyLocks, detail: fmt.Sprintf("the manager has %d, see MaxLocks", m.maxLocks)})
+			return
+		}
+		e = &entry{id: w.id, key: w.key}
+		m.ledger[w.id] = e
+		w.e = e
+		e.queue.push(w)
+		m.ask(e)
+		return
+	}
+	w.e = e
+	switch {
+	case e.state == held && w.mode == shared && e.mode == shared && e.queue.first == nil && e.handOvers < maxHandOvers && !w.fair:
+		e.handOvers++
+		m.grant(e, w)
+	case w.try && (e.state == held || e.state == waiting):
+		m.refuse(w, ErrNotAcquired, nil)
+	default:
+		e.queue.push(w)
+	}
+}
+
+// ask sends a try for the first in line.
+func (m *Manager) ask(e *entry) {
+	e.state, e.mode, e.s, e.handOvers = asking, e.queue.first.mode, m.home, 0
+	if e.s != nil {
+		e.s.push(try.forLock(e.id, e.mode), e)
+	}
+}
+
+// granted is the server's yes to a try or a wait on session s.
+func (m *Manager) granted(e *entry, s *session) {
+	m.leaveRoom(e)
+	e.state, e.s, e.polling, e.retries = held, s, false, 0
+	m.serve(e)
+}
+
+// serve gives a key that s holds for nobody to those first in line, or back.
+func (m *Manager) serve(e *entry) {
+	for w := e.queue.first; w != nil && w.mode == e.mode; w = e.queue.first {
+		e.queue.remove(w)
+		m.grant(e, w)
+		if e.mode == exclusive {
+			break
+		}
+	}
+	if e.holders == 0 {
+		m.giveBack(e)
+		return
+	}
+	m.refuseTries(e)
+}
+
+// denied is the server's no to a try.
+func (m *Manager) denied(e *entry) {
+	e.polling, e.retries = false, 0
+	m.refuseTries(e)
+	switch {
+	case e.queue.first == nil:
+		m.drop(e)
+	case e.state == waiting:
+		m.pollSoon()
+	default:
+		m.enterRoom(e)
+	}
+}
+
+func (m *Manager) refuseTries(e *entry) {
+	for w := e.queue.first; w != nil; {
+		next := w.next
+		if w.try {
+			e.queue.remove(w)
+			m.refuse(w, ErrNotAcquired, nil)
+		}
+		w = next
+	}
+}
+
+// release takes l out of the ledger and settles w when the server, or the next in
+// line, has the key.
+func (m *Manager) release(l *Lock, w *waiter) {
+	e := l.e
+	m.forget(l)
+	next := e.queue.first
+	switch {
+	case e.holders > 0:
+		m.settle(w, nil)
+	case next != nil && next.mode == e.mode && e.mode == exclusive && !next.fair && e.handOvers < maxHandOvers:
+		e.handOvers++
+		m.settle(w, nil)
+		m.serve(e)
+	default:
+		e.releaser = w
+		m.giveBack(e)
+	}
+}
+
+// forget takes l off the list of holders.
+func (m *Manager) forget(l *Lock) {
+	e := l.e
+	for at := &e.holder; *at != nil; at = &(*at).next {
+		if *at == l {
+			*at = l.next
+			break
+		}
+	}
+	l.next = nil
+	e.holders--
+}
+
+func (m *Manager) giveBack(e *entry) {
+	e.state = unlocking
+	e.s.push(unlock.forLock(e.id, e.mode), e)
+}
+
+// unlocked is the answer to unlock: ok when the lock was held until then.
+func (m *Manager) unlocked(e *entry, err error) {
+	if w := e.releaser; w != nil {
+		e.releaser = nil
+		m.settle(w, err)
+	}
+	m.vacate(e)
+	m.next(e)
+	m.fillSlots()
+}
+
+// next asks again for those in line, or drops the entry.
+func (m *Manager) next(e *entry) {
+	if e.queue.first == nil {
+		m.drop(e)
+		return
+	}
+	m.ask(e)
+}
+
+// drop takes an entry out of the ledger that nobody wants and no session holds.
+func (m *Manager) drop(e *entry) {
+	m.leaveRoom(e)
+	delete(m.ledger, e.id)
+}
+
+// abandon takes a waiter out of line whose caller went away. What is on its way goes
+// on, and goes back when it arrives for nobody.
+func (m *Manager) abandon(w *waiter) {
+	e := w.e
+	w.settled = true
+	if e == nil {
+		return
+	}
+	if e.releaser == w {
+		e.releaser = nil
+		return
+	}
+	e.queue.remove(w)
+	switch {
+	case e.queue.first == nil:
+		if e.s == nil && !e.polling {
+			m.drop(e)
+		}
+	case e.state == held && e.mode == shared && e.handOvers < maxHandOvers:
+		m.serve(e) // those behind may have waited for this one only
+	}
+}
+
+// grant makes w a holder.
+func (m *Manager) grant(e *entry, w *waiter) {
+	l := &Lock{m: m, e: e, key: w.key, s: e.s, next: e.holder}
+	if m.config.observer != nil {
+		l.since = time.Now()
+	}
+	e.holder = l
+	e.holders++
+	w.lock = l
+	m.settle(w, nil)
+}
+
+func (m *Manager) refuse(w *waiter, state, cause error) {
+	m.settle(w, &lockError{key: w.key, state: state, cause: cause})
+}
+
+func (m *Manager) settle(w *waiter, err error) {
+	w.settled, w.err = true, err
+	m.woken = append(m.woken, w)
+}

@@ -1,0 +1,165 @@
+package sessionlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Lock is a lock that was acquired. It is held until [Lock.Release], or until it is
+// lost. Its methods may be called from several goroutines.
+type Lock struct {
+	m     *Manager
+	e     *entry
+	key   lockkey.Key
+	s     *session
+	token fence.Token
+	since time.Time // with an observer only
+
+	next  *Lock         // in e.holder; this and all below belong to m.mu
+	err   error         // why it is not held any more
+	lost  chan struct{} // made by whoever asks first
+	bound map[*binding]struct{}
+}
+
+// Key returns the key that was locked.
+func (l *Lock) Key() lockkey.Key { return l.key }
+
+// Token returns the fencing token of this acquisition, zero without [Fenced].
+func (l *Lock) Token() fence.Token { return l.token }
+
+// PID returns the process id of the server's backend that holds the lock, as in
+// pg_locks.
+func (l *Lock) PID() int { return l.s.pid }
+
+// Lost returns a channel that is closed when the lock is lost: when somebody else may
+// hold it. It stays open when the lock is released.
+func (l *Lock) Lost() <-chan struct{} {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.lost == nil {
+		l.lost = make(chan struct{})
+	}
+	return l.lost
+}
+
+// Err returns nil while the lock is held as far as anybody here can know, else an error
+// that is [ErrLost] or [ErrReleased]. It looks at the clocks itself: after the process
+// was stopped or the machine slept it says so at once.
+func (l *Lock) Err() error {
+	m := l.m
+	m.mu.Lock()
+	defer m.unlock(nil)
+	if l.err == nil && !m.proven(l.s, time.Now()) {
+		m.loseSilent(l.s)
+	}
+	return l.err
+}
+
+// Release gives the lock back and returns when the server has confirmed it, or a
+// waiter of this process has it. It never waits for other locks.
+//
+// ErrLost: the lock was lost, before or during the call, so somebody else may have
+// held it since. [ErrReleased]: it was released before. When ctx ends first the error
+// is that of ctx, and the lock is given back all the same.
+func (l *Lock) Release(ctx context.Context) error {
+	w := l.m.beginRelease(l)
+	return l.m.endRelease(ctx, l, w)
+}
+
+// beginRelease returns with m.mu held.
+func (m *Manager) beginRelease(l *Lock) *waiter {
+	w := newWaiter(&request{key: l.key})
+	m.mu.Lock()
+	if l.err == nil && !m.proven(l.s, time.Now()) {
+		m.loseSilent(l.s)
+	}
+	if l.err != nil {
+		m.settle(w, l.err)
+		return w
+	}
+	l.err = &lockError{key: l.key, state: ErrReleased}
+	w.e = l.e
+	m.unbind(l, l.err)
+	m.release(l, w)
+	return w
+}
+
+// endRelease is called with m.mu held.
+func (m *Manager) endRelease(ctx context.Context, l *Lock, w *waiter) error {
+	if err := m.await(ctx, w); err != nil {
+		return &lockError{key: l.key, state: err, detail: "release not confirmed"}
+	}
+	err := w.err
+	w.reuse()
+	if err == nil && m.config.observer != nil {
+		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.token.Number, Held: time.Since(l.since)})
+	}
+	return err
+}
+
+// binding is a context that ends with a lock.
+type binding struct{ cancel context.CancelCauseFunc }
+
+// Bind returns a context that ends when the lock does: with the cause [ErrLost], or
+// [ErrReleased]. It carries the fencing token, and makes an Acquire of the same key
+// under it fail at once instead of waiting for itself. stop ends the context; the lock
+// stays as it is.
+func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
+	if !l.token.IsZero() {
+		ctx = fence.NewContext(ctx, l.token)
+	}
+	ctx = context.WithValue(ctx, holdsKey{}, &holds{l.m, l.e.id, holdsOf(ctx)})
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &binding{cancel}
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.err != nil {
+		cancel(l.err)
+		return ctx, func() {}
+	}
+	if l.bound == nil {
+		l.bound = map[*binding]struct{}{}
+	}
+	l.bound[b] = struct{}{}
+	return ctx, func() {
+		l.m.mu.Lock()
+		delete(l.bound, b)
+		l.m.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// unbind ends the contexts of a lock, once mu is free.
+func (m *Manager) unbind(l *Lock, cause error) {
+	for b := range l.bound {
+		m.told = append(m.told, func() { b.cancel(cause) })
+	}
+	l.bound = nil
+}
+
+// holds is a list of the keys whose holder a context belongs to.
+type holds struct {
+	m     *Manager
+	id    lockID
+	outer *holds
+}
+
+type holdsKey struct{}
+
+func holdsOf(ctx context.Context) *holds {
+	h, _ := ctx.Value(holdsKey{}).(*holds)
+	return h
+}
+
+func (m *Manager) holdsAlready(ctx context.Context, id lockID) bool {
+	for h := holdsOf(ctx); h != nil; h = h.outer {
+		if h.m == m && h.id == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+package sessionlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+// bound is how long anything here may take before the test says that it does not happen.
+const bound = 30 * time.Second
+
+func await(t testing.TB, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(bound):
+		t.Fatalf("%s: not within %s", what, bound)
+	}
+}
+
+// assertLost checks everything that a holder is told of a loss.
+func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
+	t.Helper()
+	await(t, "Lost", l.Lost())
+	if !errors.Is(l.Err(), sessionlock.ErrLost) {
+		t.Errorf("Err is %v", l.Err())
+	}
+	if err := l.Release(context.Background()); !errors.Is(err, sessionlock.ErrLost) {
+		t.Errorf("Release says %v", err)
+	}
+}
+
+func listen(t testing.TB, dsn string) (*wiretap.Proxy, string) {
+	t.Helper()
+	p, err := wiretap.Listen(address(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	through, err := p.DSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, through
+}
+
+func TestLoss_terminatedBackend(t *testing.T) {
+	t.Parallel()
+	m := open(t)
+	k, other := pgtest.Key(t), pgtest.Key(t, "other")
+	l := acquire(t, m, k)
+	done := make(chan error)
+	entered := make(chan struct{})
+	go func() {
+		done <- m.Do(t.Context(), other, func(ctx context.Context) error {
+			close(entered)
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), sessionlock.ErrLost) {
+				t.Errorf("the cause is %v", context.Cause(ctx))
+			}
+			return nil
+		})
+	}()
+	await(t, "Do", entered)
+	pgtest.Kill(t, l.PID())
+	assertLost(t, m, l)
+	if err := <-done; !errors.Is(err, sessionlock.ErrLost) {
+		t.Errorf("Do says %v", err)
+	}
+	again := acquire(t, m, k)
+	if again.PID() == l.PID() {
+		t.Error("the same backend")
+	}
+	release(t, again)
+}
+
+func TestLoss_crashedServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	m := openAt(t, server.DSN("postgres"))
+	k := lockkey.Of("a")
+	l := acquire(t, m, k)
+	if err := server.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	assertLost(t, m, l)
+	if _, err := m.TryAcquire(t.Context(), k); err == nil {
+		t.Error("a server that is down gave a lock")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := m.Acquire(ctx, k); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire says %v", err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	release(t, acquire(t, m, k))
+}
+
+// How a connection ends, and how the holder is told.
+func TestLoss_connection(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*wiretap.Proxy){
+		"cut":     (*wiretap.Proxy).Cut,
+		"reset":   (*wiretap.Proxy).ResetConnections,
+		"stalled": (*wiretap.Proxy).Stall,
+		"deaf":    (*wiretap.Proxy).StallAnswers,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, dsn := listen(t, pgtest.DSN(t))
+			m := openAt(t, dsn, sessionlock.Heartbeat(time.Second))
+			k := pgtest.Key(t)
+			l := acquire(t, m, k)
+			began := time.Now()
+			end(p)
+			assertLost(t, m, l)
+			took := time.Since(began)
+			if silent := name == "stalled" || name == "deaf"; silent != (took > time.Second) || took > 3500*time.Millisecond {
+				t.Errorf("known after %s", took)
+			}
+			p.Resume()
+			release(t, acquire(t, m, k))
+		})
+	}
+}
+
+func TestLoss_pausedServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	m := openAt(t, server.DSN("postgres"), sessionlock.Heartbeat(time.Second))
+	k := lockkey.Of("a")
+	l := acquire(t, m, k)
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	assertLost(t, m, l)
+	waiting := make(chan *sessionlock.Lock)
+	go func() {
+		l, err := m.Acquire(t.Context(), k)
+		if err != nil {
+			t.Error(err)
+		}
+		waiting <- l
+	}()
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	release(t, <-waiting)
+}

@@ -1,0 +1,206 @@
+package sessionlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Manager holds session locks on connections of its own. Its methods may be called from
+// any number of goroutines.
+type Manager struct {
+	dsn    *pgx.ConnConfig
+	config *config
+	slice  time.Duration // how long a session waits for one key
+
+	ctx    context.Context // of what runs in the background
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	tend   chan struct{} // wakes the tender
+
+	mu       sync.Mutex
+	maxLocks int
+	closed   bool
+	ledger   map[lockID]*entry
+	room     []*entry   // those that are waiting, longest first
+	home     *session   // nil while there is none
+	free     []*session // of role waits, that wait for nothing
+	issuer   *session   // of role numbers
+	issues   []*issuing // not sent yet
+	later    []*issuing // to be sent again at issueAt
+	sessions []*session // all that live
+
+	extras    int // sessions of role waits
+	dialing   int // of them
+	pollAt    time.Time
+	issueAt   time.Time
+	issuerDue bool // a session of role numbers is being dialled
+	dialError error
+	dialAfter time.Time
+	farewells int // unlockAll not answered
+	emptied   chan struct{}
+
+	// For unlock to see to.
+	dirty []*session
+	woken []*waiter
+	told  []func()
+}
+
+// Open connects to the server and returns a manager that holds no locks. ctx bounds the
+// call only.
+//
+// It refuses a server on which a session lock would lie, with an error that says what
+// to do: [ErrPooler], [ErrStandby], [ErrNoExclusion].
+func Open(ctx context.Context, dsn string, opts ...Option) (*Manager, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("gormlock: %w", err)
+	}
+	return OpenConfig(ctx, c, opts...)
+}
+
+// OpenConfig is [Open] for a configuration that pgx has parsed. It is copied.
+func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Manager, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		dsn: dsn.Copy(), config: c, ledger: map[lockID]*entry{},
+		tend: make(chan struct{}, 1), emptied: make(chan struct{}),
+	}
+	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s, err := m.first(ctx)
+	if err != nil {
+		m.cancel()
+		return nil, err
+	}
+	m.slice = min(maxSlice, time.Duration(s.facts.number("deadlock_timeout"))*time.Millisecond*4/5)
+	m.maxLocks = c.maxLocks
+	if m.maxLocks == 0 {
+		m.maxLocks = s.facts.tableSize() * 4 / 5
+	}
+	m.mu.Lock()
+	m.adopt(s)
+	m.home = s
+	m.wg.Go(m.tending)
+	m.unlock(nil)
+	return m, nil
+}
+
+// first dials the first session, after a probe beside a second connection.
+func (m *Manager) first(ctx context.Context) (*session, error) {
+	a, facts, err := m.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.probed(ctx, a, facts)
+	if err != nil {
+		drop(a)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (m *Manager) probed(ctx context.Context, a *pgconn.PgConn, f *facts) (*session, error) {
+	b, other, err := m.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(b)
+	if other.server != f.server {
+		return nil, fmt.Errorf("%w: two connections led to two servers: %s, and %s", ErrNoExclusion, f.server, other.server)
+	}
+	if err := probe(ctx, a, b, m.config.allowPooler); err != nil {
+		return nil, err
+	}
+	return m.furnish(ctx, a, f, home)
+}
+
+// errUnconfirmed says that Close did not hear from a server.
+var errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
+
+// Close gives back every lock and ends every connection. Holders are told first: their
+// locks are lost, with the cause [ErrClosed], and whoever waits gets that error. It
+// returns when the server has confirmed, nothing of the manager runs any more, and at
+// the latest when ctx has ended or the server has been silent for the time of a loss;
+// then the server frees the locks when it notices that the connections are gone. A second
+// Close waits for the first and returns nil.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		m.wg.Wait()
+		return nil
+	}
+	m.closed = true
+	m.cancel()
+	for _, e := range m.ledger {
+		m.closeEntry(e)
+	}
+	m.failIssues(ErrClosed)
+	m.sayFarewell()
+	m.unlock(nil)
+
+	timeout := time.NewTimer(m.patience())
+	defer timeout.Stop()
+	var err error
+	select {
+	case <-m.emptied:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", errUnconfirmed, ctx.Err())
+	case <-timeout.C:
+		err = fmt.Errorf("%w: %w for %s", errUnconfirmed, errSilent, m.patience())
+	}
+	m.mu.Lock()
+	for len(m.sessions) > 0 {
+		m.lose(m.sessions[0], ErrClosed)
+	}
+	m.unlock(nil)
+	m.wg.Wait()
+	return err
+}
+
+// closeEntry tells whoever waits for e and whoever holds it.
+func (m *Manager) closeEntry(e *entry) {
+	for w := e.queue.first; w != nil; w = e.queue.first {
+		e.queue.remove(w)
+		m.refuse(w, ErrClosed, nil)
+	}
+	for l := e.holder; l != nil; l = e.holder {
+		m.forget(l)
+		m.loseLock(l, ErrClosed)
+	}
+}
+
+// sayFarewell makes each session give back what it holds. A session that waits for a
+// lock is not waited for.
+func (m *Manager) sayFarewell() {
+	for _, s := range append([]*session(nil), m.sessions...) {
+		if s.role == numbers || s.role == waits && s.isWaiting() {
+			m.lose(s, ErrClosed)
+			continue
+		}
+		s.single = part{statement: unlockAll}
+		s.farewell = true
+		m.farewells++
+		m.touch(s)
+	}
+	if m.farewells == 0 {
+		close(m.emptied)
+	}
+}
+
+// farewell is counted for a session that has answered unlockAll or is dead.
+func (m *Manager) farewell(s *session) {
+	s.farewell = false
+	m.farewells--
+	if m.farewells == 0 {
+		close(m.emptied)
+	}
+}

@@ -1,0 +1,169 @@
+package sessionlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gormlock/gormlock/fence"
+)
+
+// issuing is a token that somebody waits for.
+type issuing struct {
+	w      *waiter
+	id     lockID
+	token  fence.Token
+	number int64
+}
+
+const (
+	undefinedTable = "42P01"
+	// reissueAfter is how long a key whose token row somebody has locked is left alone.
+	reissueAfter = 10 * time.Millisecond
+)
+
+var (
+	errUnused     = errors.New("gormlock: not needed")
+	errNotDurable = errors.New("the server did not wait for its commit to be durable")
+)
+
+// number issues the token of a lock that is held. It is durable when number returns:
+// a token on a connection of its own, for a commit that waits for a standby must not
+// hold up tries and unlocks.
+func (m *Manager) number(ctx context.Context, r request) (fence.Token, error) {
+	token, err := fence.For(r.key, 0)
+	if err != nil {
+		return fence.Token{}, err
+	}
+	is := &issuing{w: newWaiter(&r), id: r.id, token: token}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return fence.Token{}, &lockError{key: r.key, state: ErrClosed}
+	}
+	m.issues = append(m.issues, is)
+	m.callIssuer()
+	if err := m.await(ctx, is.w); err != nil {
+		return fence.Token{}, m.unanswered(ctx, r, err)
+	}
+	err = is.w.err
+	is.w.reuse()
+	is.token.Number = is.number
+	return is.token, err
+}
+
+// callIssuer makes the issues travel, on a session that is dialled if there is none.
+func (m *Manager) callIssuer() {
+	switch {
+	case m.issuer != nil:
+		m.touch(m.issuer)
+	case !m.issuerDue:
+		m.issuerDue = true
+		m.wg.Go(m.dialIssuer)
+	}
+}
+
+func (m *Manager) dialIssuer() {
+	s, err := m.dial(m.ctx, numbers)
+	m.mu.Lock()
+	m.issuerDue = false
+	if err != nil {
+		m.failIssues(err)
+	} else if m.adopt(s) {
+		m.issuer = s
+		s.freeSince = time.Now()
+		m.touch(s)
+	}
+	m.unlock(nil)
+}
+
+// boardIssues takes the issues that can go in one statement: no key twice.
+func (m *Manager) boardIssues() (part, bool) {
+	p := part{statement: issue, issues: map[lockID]*issuing{}}
+	var left []*issuing
+	for _, is := range m.issues {
+		switch {
+		case is.w.settled: // its caller went away
+		case p.issues[is.id] != nil || len(p.issues) == maxIssues:
+			left = append(left, is)
+		default:
+			p.issues[is.id] = is
+		}
+	}
+	m.issues = left
+	return p, len(p.issues) > 0
+}
+
+// answerIssue hands out the tokens of one statement.
+func (m *Manager) answerIssue(s *session, p *part) {
+	s.freeSince = time.Now()
+	var err error
+	switch {
+	case p.err != nil:
+		err = p.err
+	case p.warned:
+		err = errNotDurable
+	}
+	for _, is := range p.issues {
+		switch {
+		case is.w.settled:
+		case err != nil:
+			m.failIssue(is, err)
+		case is.number == 0: // somebody has its row locked
+			m.later = append(m.later, is)
+			m.issueAt = time.Now().Add(reissueAfter)
+			m.tendSoon()
+		default:
+			m.settle(is.w, nil)
+		}
+	}
+}
+
+// reissue asks again for the tokens whose rows were locked.
+func (m *Manager) reissue() {
+	m.issueAt = time.Time{}
+	m.issues, m.later = append(m.issues, m.later...), nil
+	if len(m.issues) > 0 {
+		m.callIssuer()
+	}
+}
+
+func (m *Manager) failIssue(is *issuing, cause error) {
+	var pgErr *pgconn.PgError
+	if errors.As(cause, &pgErr) && pgErr.Code == undefinedTable {
+		cause = fmt.Errorf("%w (fence.Migrate creates the table)", cause)
+	}
+	m.settle(is.w, &lockError{key: is.w.key, state: cause, detail: "no fencing token"})
+}
+
+func (m *Manager) failIssues(cause error) {
+	for _, is := range append(m.issues, m.later...) {
+		if !is.w.settled {
+			m.failIssue(is, cause)
+		}
+	}
+	m.issues, m.later = nil, nil
+}
+
+// loseNumbers answers those whose token was on its way: it may have been issued, and
+// nobody knows which.
+func (m *Manager) loseNumbers(s *session, cause error) {
+	for _, f := range s.inflight {
+		for i := range f.parts {
+			for _, is := range f.parts[i].issues {
+				if !is.w.settled {
+					m.failIssue(is, cause)
+				}
+			}
+		}
+	}
+	if m.issuer == s {
+		m.issuer = nil
+	}
+	if len(m.issues) > 0 && !m.closed {
+		m.callIssuer()
+	}
+}

@@ -1,0 +1,173 @@
+package sessionlock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Option changes how a [Manager] works. The set is closed.
+type Option interface {
+	applyManager(*config) error
+}
+
+type option func(*config) error
+
+func (o option) applyManager(c *config) error { return o(c) }
+
+type config struct {
+	owner         string
+	heartbeat     time.Duration
+	maxLocks      int // 0: from the server's lock table
+	maxWaiters    int
+	allowPooler   bool
+	observer      observe.Observer
+	beforeConnect func(context.Context, *pgx.ConnConfig) error
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{heartbeat: 2 * time.Second, maxWaiters: 4}
+	for _, o := range opts {
+		if err := o.applyManager(c); err != nil {
+			return nil, err
+		}
+	}
+	if c.owner == "" {
+		host, _ := os.Hostname()
+		c.owner = host + ":" + strconv.Itoa(os.Getpid())
+	}
+	return c, nil
+}
+
+// Owner names the manager for people: in pg_stat_activity (application_name), events
+// and the inspector. Default: host name and process id.
+func Owner(name string) Option {
+	return option(func(c *config) error {
+		c.owner = name
+		return nil
+	})
+}
+
+// Heartbeat is how often an idle session proves that it lives. A silent network is a
+// loss after three of them, so it is at least a second, the unit of the server's own
+// clocks. Default: 2 seconds.
+func Heartbeat(h time.Duration) Option {
+	return option(func(c *config) error {
+		if h < time.Second || h > time.Hour {
+			return fmt.Errorf("%w: Heartbeat(%s) is not between a second and an hour", ErrOption, h)
+		}
+		c.heartbeat = h
+		return nil
+	})
+}
+
+// MaxLocks bounds the keys the manager holds or waits for: one more is
+// [ErrTooManyLocks] without asking the server, whose lock table everybody shares.
+// Default: 80 % of the table of the server, max_locks_per_transaction ×
+// (max_connections + max_prepared_transactions).
+func MaxLocks(n int) Option {
+	return option(func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("%w: MaxLocks(%d) allows none", ErrOption, n)
+		}
+		c.maxLocks = n
+		return nil
+	})
+}
+
+// MaxWaiters bounds the extra connections on which contended keys wait, or stay when
+// they were granted there. Keys beyond it wait by asking again and again, which gets
+// them nothing while others wait in the server's queue. Default: 4.
+func MaxWaiters(n int) Option {
+	return option(func(c *config) error {
+		if n < 0 {
+			return fmt.Errorf("%w: MaxWaiters(%d) is negative", ErrOption, n)
+		}
+		c.maxWaiters = n
+		return nil
+	})
+}
+
+// AllowPooler works behind a pooler that keeps one server connection per client for as
+// long as it is connected (PgBouncer: pool_mode = session). Open still refuses one that
+// does not. Default: every pooler is refused.
+func AllowPooler() Option {
+	return option(func(c *config) error {
+		c.allowPooler = true
+		return nil
+	})
+}
+
+// Observer is told what happens to locks. Default: nobody.
+func Observer(o observe.Observer) Option {
+	return option(func(c *config) error {
+		c.observer = o
+		return nil
+	})
+}
+
+// BeforeConnect changes the configuration of each connection before it is made, for
+// passwords that expire. Its error ends the attempt. Default: nothing.
+func BeforeConnect(change func(ctx context.Context, c *pgx.ConnConfig) error) Option {
+	return option(func(c *config) error {
+		c.beforeConnect = change
+		return nil
+	})
+}
+
+// AcquireOption changes how a lock is taken. The set is closed; an option holds no
+// state, so one value can serve many calls.
+type AcquireOption interface {
+	applyAcquire(*request) error
+}
+
+type acquireOption func(*request) error
+
+func (o acquireOption) applyAcquire(r *request) error { return o(r) }
+
+// Shared takes the lock in shared mode: any number hold it together, and none
+// exclusively. Default: exclusive.
+func Shared() AcquireOption {
+	return acquireOption(func(r *request) error {
+		r.mode = shared
+		return nil
+	})
+}
+
+// Timeout is the budget of the whole call, past which it answers [ErrLockTimeout].
+// Default: none but that of ctx.
+func Timeout(d time.Duration) AcquireOption {
+	return acquireOption(func(r *request) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: Timeout(%s) leaves no time, use TryAcquire to not wait", ErrOption, d)
+		}
+		r.timeout = d
+		return nil
+	})
+}
+
+// Fenced issues a fencing token once the lock is held: [Lock.Token]. The lock is
+// exclusive, and the database has the table of package fence. Default: no token.
+func Fenced() AcquireOption {
+	return acquireOption(func(r *request) error {
+		r.fenced = true
+		return nil
+	})
+}
+
+// Fair refuses to be preferred: the lock is not handed to this caller inside the
+// process while other processes wait for it, each hand-over goes through the server,
+// whose queue is first come, first served. Default: up to 16 hand-overs inside the
+// process before the server is asked again.
+func Fair() AcquireOption {
+	return acquireOption(func(r *request) error {
+		r.fair = true
+		return nil
+	})
+}

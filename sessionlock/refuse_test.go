@@ -1,0 +1,195 @@
+package sessionlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+// P14: a standby would grant what its primary holds.
+func TestOpen_refusesAStandby(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Fresh(t)
+	standby, err := primary.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err = sessionlock.Open(t.Context(), standby.DSN("postgres"))
+	if !errors.Is(err, sessionlock.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs=read-write") {
+		t.Errorf("got %v", err)
+	}
+	both := fmt.Sprintf("postgres://postgres@%s:%d,%s:%d/postgres?sslmode=disable&target_session_attrs=read-write",
+		standby.Host(), standby.Port(), primary.Host(), primary.Port())
+	release(t, acquire(t, openAt(t, both), lockkey.Of("a")))
+}
+
+func TestOpen_namesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]sessionlock.Option{
+		"Heartbeat":  {sessionlock.Heartbeat(100 * time.Millisecond)},
+		"MaxLocks":   {sessionlock.MaxLocks(0)},
+		"MaxWaiters": {sessionlock.MaxWaiters(-1)},
+	} {
+		_, err := sessionlock.Open(t.Context(), pgtest.DSN(t), opts...)
+		if !errors.Is(err, sessionlock.ErrOption) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	expired := errors.New("the token has expired")
+	_, err := sessionlock.Open(t.Context(), pgtest.DSN(t), sessionlock.BeforeConnect(func(context.Context, *pgx.ConnConfig) error { return expired }))
+	if !errors.Is(err, expired) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := sessionlock.Open(t.Context(), "postgres://postgres:secret@127.0.0.1:1/x"); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
+	}
+	m := open(t)
+	if _, err := m.Acquire(t.Context(), lockkey.Of()); !errors.Is(err, lockkey.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBeforeConnect_givesThePassword(t *testing.T) {
+	t.Parallel()
+	var calls int
+	var mu sync.Mutex
+	m := open(t, sessionlock.Owner("it's me"), sessionlock.BeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		mu.Lock()
+		defer mu.Unlock()
+		calls++
+		c.Password = fmt.Sprint("password ", calls)
+		return nil
+	}))
+	l := acquire(t, m, pgtest.Key(t))
+	var name string
+	err := pgtest.Conn(t).QueryRow(t.Context(), "SELECT application_name FROM pg_stat_activity WHERE pid = $1", l.PID()).Scan(&name)
+	if err != nil || name != "gormlock it's me" {
+		t.Errorf("the session is called %q, %v", name, err)
+	}
+	release(t, l)
+	if calls < 2 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// P13, L14: nothing but the session's end takes the locks from it.
+func TestSession_survivesTheServersTimeouts(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t, pgserver.Setting("idle_session_timeout", "1s"), pgserver.Setting("statement_timeout", "1s"))
+	dsn := server.DSN("postgres")
+	m, rival := openAt(t, dsn), openAt(t, dsn)
+	k := lockkey.Of("a")
+	l := acquire(t, m, k)
+	if _, err := rival.Acquire(t.Context(), k, sessionlock.Timeout(2500*time.Millisecond)); !errors.Is(err, sessionlock.ErrLockTimeout) {
+		t.Errorf("the rival got %v", err)
+	}
+	if l.Err() != nil {
+		t.Error(l.Err())
+	}
+	release(t, l)
+}
+
+func TestMaxLocks(t *testing.T) {
+	t.Parallel()
+	m := open(t, sessionlock.MaxLocks(2))
+	k := []lockkey.Key{pgtest.Key(t, 0), pgtest.Key(t, 1), pgtest.Key(t, 2)}
+	first := acquire(t, m, k[0])
+	second := acquire(t, m, k[1])
+	if _, err := m.Acquire(t.Context(), k[2]); !errors.Is(err, sessionlock.ErrTooManyLocks) || !strings.Contains(err.Error(), "MaxLocks") {
+		t.Errorf("got %v", err)
+	}
+	release(t, first)
+	third := acquire(t, m, k[2])
+	release(t, second)
+	release(t, third)
+}
+
+// L9, P2: the server's lock table is full.
+func TestTooManyLocks_nothingLeaksWhenTheTableIsFull(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t, pgserver.Setting("max_connections", "10"), pgserver.Setting("max_locks_per_transaction", "10"),
+		pgserver.Setting("max_prepared_transactions", "0"))
+	dsn := server.DSN("postgres")
+	m := openAt(t, dsn, sessionlock.MaxLocks(100_000))
+	var mu sync.Mutex
+	var held sessionlock.Locks
+	refused := 0
+	var wg sync.WaitGroup
+	for i := range 20_000 {
+		wg.Go(func() {
+			l, err := m.TryAcquire(t.Context(), lockkey.Of("full", i))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				held = append(held, l)
+			case errors.Is(err, sessionlock.ErrTooManyLocks) && strings.Contains(err.Error(), "max_locks_per_transaction"):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d held, %d refused", len(held), refused)
+	if refused == 0 {
+		t.Fatal("the table was not full: this proves nothing")
+	}
+	for _, l := range held {
+		if err := l.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := held[100:].Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var n int
+	if err := pgtest.Conn(t, pgtest.Through(dsn)).QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").Scan(&n); err != nil || n != 100 {
+		t.Errorf("%d locks are held, %v; 100 should be", n, err)
+	}
+	if err := held[:100].Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// 5,000 locks on a default server, on one connection.
+func TestManyLocks_onOneConnection(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t, pgserver.Setting("max_connections", "100"), pgserver.Setting("max_locks_per_transaction", "64"),
+		pgserver.Setting("max_prepared_transactions", "0"))
+	dsn := server.DSN("postgres")
+	m := openAt(t, dsn)
+	keys := make([]lockkey.Key, 5_000)
+	for i := range keys {
+		keys[i] = lockkey.Of("many", i)
+	}
+	locks, err := m.AcquireAll(t.Context(), keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions, n int
+	err = pgtest.Conn(t, pgtest.Through(dsn)).QueryRow(t.Context(),
+		"SELECT count(DISTINCT pid), count(*) FROM pg_locks WHERE locktype = 'advisory'").Scan(&sessions, &n)
+	if err != nil || n != 5_000 || sessions != 1 {
+		t.Errorf("%d locks on %d sessions, %v", n, sessions, err)
+	}
+	if err := locks.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

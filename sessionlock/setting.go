@@ -1,0 +1,68 @@
+package sessionlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// settings make a session one that nothing but its end takes the locks from, and whose
+// end the server notices a while after the manager does: see the arithmetic in the
+// package comment.
+func (m *Manager) settings(r role) [][2]string {
+	h := m.config.heartbeat
+	seconds := func(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }
+	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	wanted := [][2]string{
+		{"application_name", "gormlock " + m.config.owner},
+		{"idle_session_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"statement_timeout", "0"},
+		{"transaction_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"},
+		{"plan_cache_mode", "force_generic_plan"},
+		{"jit", "off"},
+		{"tcp_keepalives_idle", seconds(3 * h)},
+		{"tcp_keepalives_interval", seconds(h)},
+		{"tcp_keepalives_count", "2"},
+		{"tcp_user_timeout", milliseconds(5 * h)},
+		{"client_connection_check_interval", milliseconds(h)},
+	}
+	if r == numbers {
+		// A warning is how a commit says that nobody waited for it.
+		return append(wanted, [2]string{"client_min_messages", "warning"}, [2]string{"synchronous_commit", "on"})
+	}
+	return append(wanted, [2]string{"client_min_messages", "error"})
+}
+
+// mayFail are the settings that a server refuses on some systems.
+var mayFail = map[string]bool{"client_connection_check_interval": true, "tcp_user_timeout": true, "jit": true}
+
+// set applies the settings that the server knows, in one round trip for those that must
+// succeed.
+func (m *Manager) set(ctx context.Context, conn *pgconn.PgConn, f *facts, r role) error {
+	const setSQL = "SELECT pg_catalog.set_config($1, $2, false)"
+	must := &pgconn.Batch{}
+	for _, w := range m.settings(r) {
+		current, known := f.settings[w[0]]
+		if !known || w[0] == "synchronous_commit" && current != "off" {
+			continue // of a later version, or as strong already
+		}
+		args := [][]byte{[]byte(w[0]), []byte(w[1])}
+		if !mayFail[w[0]] {
+			must.ExecParams(setSQL, args, nil, nil, nil)
+			continue
+		}
+		conn.ExecParams(ctx, setSQL, args, nil, nil, nil).Read()
+	}
+	if err := conn.ExecBatch(ctx, must).Close(); err != nil {
+		return fmt.Errorf("gormlock: settings of the session: %w", err)
+	}
+	return nil
+}

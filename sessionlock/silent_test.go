@@ -1,0 +1,195 @@
+package sessionlock_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+// network is three network namespaces in a row: this one with the server, a router and
+// a client. A router that forwards nothing is a network that went silent: on loopback
+// the kernel would answer for whoever is stopped.
+type network struct {
+	t              testing.TB
+	router, client string
+	server         string // its address for the client
+}
+
+func newNetwork(t testing.TB) *network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("left out: network namespaces need root, and on loopback no network goes silent: run this package's tests as root")
+	}
+	n := strconv.Itoa(os.Getpid() % 60_000)
+	net := &network{t: t, router: "gormlock-r" + n, client: "gormlock-c" + n, server: "10.213.1.1"}
+	if out, err := exec.Command("ip", "netns", "add", net.router).CombinedOutput(); err != nil {
+		t.Skipf("left out: no network namespace can be made here: %v: %s", err, out)
+	}
+	t.Cleanup(func() { net.run("ip", "netns", "del", net.router) })
+	net.run("ip", "netns", "add", net.client)
+	t.Cleanup(func() { net.run("ip", "netns", "del", net.client) })
+
+	net.run("ip", "link", "add", "gls"+n, "type", "veth", "peer", "name", "r0", "netns", net.router)
+	net.run("ip", "addr", "add", "10.213.1.1/24", "dev", "gls"+n)
+	net.run("ip", "link", "set", "gls"+n, "up")
+	net.in(net.router, "ip", "addr", "add", "10.213.1.2/24", "dev", "r0")
+	net.in(net.router, "ip", "link", "set", "r0", "up")
+	net.in(net.router, "ip", "link", "add", "r1", "type", "veth", "peer", "name", "c0", "netns", net.client)
+	net.in(net.router, "ip", "addr", "add", "10.213.2.2/24", "dev", "r1")
+	net.in(net.router, "ip", "link", "set", "r1", "up")
+	net.in(net.client, "ip", "addr", "add", "10.213.2.1/24", "dev", "c0")
+	net.in(net.client, "ip", "link", "set", "c0", "up")
+	net.in(net.client, "ip", "link", "set", "lo", "up")
+	net.in(net.client, "ip", "route", "add", "default", "via", "10.213.2.2")
+	net.run("ip", "route", "add", "10.213.2.0/24", "via", "10.213.1.2")
+	net.forward(true)
+	return net
+}
+
+func (n *network) run(name string, args ...string) {
+	n.t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		n.t.Errorf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+func (n *network) in(namespace string, args ...string) {
+	n.t.Helper()
+	n.run("ip", append([]string{"netns", "exec", namespace}, args...)...)
+}
+
+// forward opens and closes the way between client and server. Nobody is told.
+func (n *network) forward(open bool) {
+	n.t.Helper()
+	value := map[bool]string{true: "1", false: "0"}[open]
+	n.in(n.router, "sh", "-c", "echo "+value+" > /proc/sys/net/ipv4/ip_forward")
+}
+
+// admit makes a server listen to the network.
+func (n *network) admit(server *pgserver.Server) string {
+	n.t.Helper()
+	conn := pgtest.Conn(n.t, pgtest.Through(server.DSN("postgres")))
+	for _, sql := range []string{
+		"ALTER SYSTEM SET listen_addresses = '*'",
+		`DO $$ BEGIN EXECUTE format('COPY (SELECT * FROM regexp_split_to_table(%L, E''\n'') UNION ALL SELECT ''host '' || repeat(''all '', 2) || ''10.213.0.0/16 trust'') TO %L',
+			pg_read_file(current_setting('hba_file')), current_setting('hba_file')); END $$`,
+	} {
+		if _, err := conn.Exec(n.t.Context(), sql); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	if err := server.Restart(n.t.Context()); err != nil {
+		n.t.Fatal(err)
+	}
+	u, err := url.Parse(server.DSN("postgres"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	u.Host = n.server + ":" + u.Port()
+	return u.String()
+}
+
+const (
+	holderDSN  = "GORMLOCK_TEST_HOLDER_DSN"
+	holderBusy = "GORMLOCK_TEST_HOLDER_BUSY"
+)
+
+// hold is the main function of the process in the client's namespace. It says when it
+// holds the lock and when it knows that it does not.
+func hold() error {
+	ctx := context.Background()
+	m, err := sessionlock.Open(ctx, os.Getenv(holderDSN), sessionlock.Heartbeat(time.Second))
+	if err != nil {
+		return err
+	}
+	l, err := m.Acquire(ctx, lockkey.Of("silent"))
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Println("held"); err != nil {
+		return err
+	}
+	if os.Getenv(holderBusy) != "" {
+		go func() { // something is always in flight
+			for l.Err() == nil {
+				if other, err := m.Acquire(ctx, lockkey.Of("busy")); err == nil {
+					_ = other.Release(ctx)
+				}
+			}
+		}()
+	}
+	<-l.Lost()
+	_, err = fmt.Println("lost", time.Now().UnixNano())
+	return err // and leaves the manager, which dials until the network is back
+}
+
+// L3, L4: both ends are measured by one clock.
+func TestSilent_holderKnowsBeforeTheServerFreesTheLock(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t)
+	server := pgtest.Fresh(t)
+	dsn := n.admit(server)
+	for _, busy := range []string{"", "1"} {
+		n.forward(true)
+		holder := exec.CommandContext(t.Context(), "ip", "netns", "exec", n.client, os.Args[0])
+		holder.Env = append(os.Environ(), holderDSN+"="+dsn, holderBusy+"="+busy)
+		out, err := holder.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		lineAfter(t, lines, "held")
+		freed := make(chan time.Time, 1)
+		rival := pgtest.Conn(t, pgtest.Through(server.DSN("postgres")))
+		go func() {
+			id, _ := lockkey.Of("silent").Int64()
+			if _, err := rival.Exec(t.Context(), "SELECT pg_advisory_lock($1)", id); err != nil {
+				t.Error(err)
+			}
+			freed <- time.Now()
+		}()
+		pgtest.Observe(t, server.DSN("postgres")).WaitBlocked(t, lockkey.Of("silent"), 1)
+		n.forward(false)
+		silent := time.Now()
+		nanoseconds, err := strconv.ParseInt(lineAfter(t, lines, "lost "), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost, free := time.Unix(0, nanoseconds), <-freed
+		t.Logf("busy=%q: the holder knew after %s, the server freed the lock after %s", busy, lost.Sub(silent), free.Sub(silent))
+		if free.Sub(lost) < time.Second {
+			t.Errorf("busy=%q: the holder knew only %s before the lock was free", busy, free.Sub(lost))
+		}
+		if err := holder.Wait(); err != nil {
+			t.Error(err)
+		}
+		_ = rival.Close(t.Context())
+	}
+}
+
+// lineAfter reads up to the line that begins with prefix and returns the rest of it.
+func lineAfter(t testing.TB, lines *bufio.Scanner, prefix string) string {
+	t.Helper()
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+			return rest
+		}
+	}
+	t.Fatalf("the holder ended without saying %q", prefix)
+	return ""
+}

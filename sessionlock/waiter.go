@@ -1,0 +1,69 @@
+package sessionlock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// waiter is a caller that waits for one answer: the lock, that it was given back, or a
+// token. All fields but done belong to Manager.mu.
+type waiter struct {
+	id       lockID
+	key      lockkey.Key
+	mode     mode
+	try      bool
+	fair     bool
+	deadline time.Time // of the caller, zero for none
+
+	e          *entry  // nil before it is in line, and of those who wait for a token
+	next, prev *waiter // in e.queue
+
+	settled bool
+	lock    *Lock
+	err     error
+	done    chan struct{} // gets one value once settled
+}
+
+var waiters = sync.Pool{New: func() any { return &waiter{done: make(chan struct{}, 1)} }}
+
+// newWaiter takes a waiter from those that were reused.
+func newWaiter(r *request) *waiter {
+	w, _ := waiters.Get().(*waiter)
+	w.id, w.key, w.mode, w.try, w.fair = r.id, r.key, r.mode, r.try, r.fair
+	return w
+}
+
+// reuse gives back a waiter whose done was received, or that was never settled.
+func (w *waiter) reuse() {
+	*w = waiter{done: w.done}
+	waiters.Put(w)
+}
+
+// queue is the waiters of a key in the order they came.
+type queue struct{ first, last *waiter }
+
+func (q *queue) push(w *waiter) {
+	w.prev = q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+}
+
+func (q *queue) remove(w *waiter) {
+	if w.prev == nil {
+		q.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.next, w.prev = nil, nil
+}
