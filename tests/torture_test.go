@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,10 +168,12 @@ func (s *torture) kill(t *testing.T) (stop func() int) {
 			n += int(done.RowsAffected())
 		}
 	}()
-	return func() int {
+	stop = sync.OnceValue(func() int {
 		cancel()
 		return <-killed
-	}
+	})
+	t.Cleanup(func() { stop() })
+	return stop
 }
 
 // assertNothingLeft gives backends that have lost their client a moment to notice.

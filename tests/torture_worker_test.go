@@ -101,7 +101,9 @@ func runTortureJob() int {
 }
 
 func (j job) run() (result, error) {
-	db, err := gorm.Open(postgres.Open(j.DSN), &gorm.Config{Logger: logger.Discard, PrepareStmt: j.PrepareStmt})
+	// No ping: its backend may be the one that is killed.
+	config := &gorm.Config{Logger: logger.Discard, PrepareStmt: j.PrepareStmt, DisableAutomaticPing: true}
+	db, err := gorm.Open(postgres.Open(j.DSN), config)
 	if err != nil {
 		return result{}, err
 	}
