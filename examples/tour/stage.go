@@ -26,6 +26,7 @@ type stage struct {
 	ctx     context.Context
 	place   string // for the reader
 	name    string // of the schema, and the first part of every key
+	made    bool   // the schema is there
 	config  *pgx.ConnConfig
 	server  *pgserver.Server // nil on a server that was given
 	plugin  *gormlock.Plugin
@@ -61,6 +62,7 @@ func (s *stage) open(dsn string) (err error) {
 	if _, err := s.outside.ExecContext(s.ctx, "create schema "+s.name); err != nil {
 		return err
 	}
+	s.made = true
 	var version string
 	if err := s.outside.QueryRowContext(s.ctx, "show server_version").Scan(&version); err != nil {
 		return err
@@ -159,11 +161,11 @@ func (s *stage) close() error {
 		err = errors.Join(err, failed)
 	}
 	if s.outside != nil {
-		_, failed := s.outside.ExecContext(ctx, "drop schema if exists "+s.name+" cascade")
-		if s.server != nil {
-			failed = nil // the schema goes with the server
+		if s.made && s.server == nil { // with a server of its own the schema goes too
+			_, failed := s.outside.ExecContext(ctx, "drop schema "+s.name+" cascade")
+			err = errors.Join(err, failed)
 		}
-		err = errors.Join(err, failed, s.outside.Close())
+		err = errors.Join(err, s.outside.Close())
 	}
 	if s.server != nil {
 		err = errors.Join(err, s.server.Stop())
