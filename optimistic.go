@@ -1,6 +1,7 @@
 package gormlock
 
 import (
+	"fmt"
 	"reflect"
 
 	"gorm.io/gorm"
@@ -74,14 +75,14 @@ func versionWriteOf(stmt *gorm.Statement) *versionWrite {
 // rememberBeforeUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func rememberBeforeUpdate(db *gorm.DB) {
 	if w := beginVersionWrite(db, "update"); w != nil {
-		w.remember(db.Statement.Model)
+		w.remember(db, db.Statement.Model)
 	}
 }
 
 // rememberBeforeCreate does so for a create, which also may be handed maps.
 func rememberBeforeCreate(db *gorm.DB) {
 	if w := beginVersionWrite(db, "create"); w != nil {
-		w.remember(db.Statement.Dest)
+		w.remember(db, db.Statement.Dest)
 		w.notice(db.Statement)
 	}
 }
@@ -92,13 +93,13 @@ func rememberBeforeDelete(db *gorm.DB) {
 	if w == nil {
 		return
 	}
-	w.remember(db.Statement.Dest)
+	w.remember(db, db.Statement.Dest)
 	if w.batch || w.memory.count == 0 || samePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
 	if key, _ := keyOf(db.Statement, w.model.schema, w.memory.row(0)); key == nil {
 		w.memory = structMemory{}
-		w.remember(db.Statement.Model)
+		w.remember(db, db.Statement.Model)
 	}
 }
 
@@ -135,10 +136,13 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 }
 
 // remember takes the structs that the statement stands for: none where value holds none.
-func (w *versionWrite) remember(value any) {
+func (w *versionWrite) remember(db *gorm.DB, value any) {
 	w.batch = w.memory.find(w.model, value) && w.memory.batch
 	if !w.dry {
 		w.memory.keep()
+	}
+	if w.memory.hole {
+		fail(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.schema.Table, gorm.ErrInvalidValue))
 	}
 }
 

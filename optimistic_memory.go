@@ -14,6 +14,7 @@ type structMemory struct {
 	target reflect.Value // the struct, or the slice that holds them
 	count  int
 	batch  bool
+	hole   bool // an element of the slice is nil
 
 	before, after   reflect.Value // copies: of one struct, or a slice of them
 	beneath, behind [][]pointee   // what stood behind their pointers; none where the model has none
@@ -42,8 +43,10 @@ func (s *structMemory) find(m *versionedModel, value any) bool {
 	case reflect.Slice, reflect.Array:
 		kept.count, kept.batch = target.Len(), true
 		for i := range kept.count {
-			if row := kept.row(i); !row.IsValid() || row.Type() != m.schema.ModelType {
-				return false // GORM says what is wrong with it
+			row := kept.row(i)
+			s.hole = s.hole || !row.IsValid()
+			if !row.IsValid() || row.Type() != m.schema.ModelType {
+				return false
 			}
 		}
 	default:

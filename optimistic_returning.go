@@ -59,11 +59,7 @@ func (r *versionReturning) install(w *versionWrite, stmt *gorm.Statement) {
 		}
 	}
 	if r.all {
-		for _, name := range w.model.schema.DBNames {
-			if field := w.model.schema.FieldsByDBName[name]; field.Readable {
-				w.want(field)
-			}
-		}
+		w.want(w.model.readable()...)
 	}
 	r.installed = true
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: r}
@@ -147,4 +143,15 @@ func (r *versionReturning) give(from, to reflect.Value, except *schema.Field) {
 			place.Set(source)
 		}
 	}
+}
+
+// readable are the columns that are read.
+func (m *versionedModel) readable() []*schema.Field {
+	fields := make([]*schema.Field, 0, len(m.schema.DBNames))
+	for _, name := range m.schema.DBNames {
+		if field := m.schema.FieldsByDBName[name]; field.Readable {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
