@@ -35,6 +35,7 @@ var chapters = []chapter{
 	{"Rows that exist", rowLocks},
 	{"Work for several workers", claim},
 	{"Two people, one document", versions},
+	{"A lock longer than a transaction", session},
 	{"What was not done is said", refusals},
 	{"A program that knows nothing of gormlock", foreign},
 }
@@ -91,5 +92,6 @@ func (p *page) end(took time.Duration) {
 	p.code("examples/tour/*.go       what you have just seen; one function is one chapter")
 	p.code("examples                 whole programs")
 	p.code("go doc ./lockkey         the same keys in SQL and Python; ./lockkey/compat for other programs' keys")
+	p.code("go doc ./sessionlock     locks for work longer than a transaction: what is known, and what cannot be")
 	p.code("go doc ./advisory        the same locks for code that holds a *sql.Tx, without GORM")
 }
