@@ -211,7 +211,7 @@ func openForVersions(db *gorm.DB) {
 	if w == nil || db.Error != nil || db.DryRun || transactionOf(db.Statement) != nil {
 		return
 	}
-	if !w.batch && !hasUpsert(db.Statement) {
+	if !w.divisible(db.Statement) {
 		return
 	}
 	tx := db.Begin()
@@ -221,6 +221,22 @@ func openForVersions(db *gorm.DB) {
 	}
 	db.Statement.ConnPool = tx.Statement.ConnPool
 	w.opened = true
+}
+
+// divisible tells whether the statement can do a part of what it is asked and find the rest stale.
+func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
+	if w.op != "create" {
+		return w.batch
+	}
+	if !hasUpsert(stmt) && !w.upsert.child {
+		return false
+	}
+	for i := range w.memory.count {
+		if _, complete := keyOf(stmt, w.model.schema, w.memory.row(i)); complete {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *versionWrite) end(db *gorm.DB) {

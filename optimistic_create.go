@@ -24,7 +24,7 @@ func checkVersionsBeforeCreate(db *gorm.DB) {
 		return
 	}
 	if err := w.prepareCreate(db.Statement); err != nil {
-		fail(db, err)
+		w.refuse(db, err)
 		return
 	}
 	w.arm(db.Statement)
@@ -38,13 +38,16 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 	if column == nil {
 		return nil
 	}
-	if !hasUpsert(stmt) {
-		w.upsert = nil
-		w.wantGiven(stmt)
-		return nil
+	if hasUpsert(stmt) || doesNothing(stmt) && w.upsert.child {
+		w.op = "upsert"
+		if err := w.prepareUpsert(stmt); err != nil || !w.upsert.skips || w.checked {
+			return err
+		}
+		w.op, w.rows = "create", nil
 	}
-	w.op = "upsert"
-	return w.prepareUpsert(stmt)
+	w.upsert = nil
+	w.wantGiven(stmt)
+	return nil
 }
 
 // wantGiven asks a plain INSERT for the version as the server stored it: a time at the column's precision, or xmin.

@@ -16,6 +16,7 @@ type versionUpsert struct {
 	child  bool // made by GORM to save an association
 
 	links    bool // only the foreign keys of children are set (V3)
+	skips    bool // rows that are there are left alone: what a struct belongs to, or shares
 	moves    []bool
 	all      bool // every column is updated: the struct is the row
 	guarded  []bool
@@ -28,7 +29,8 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	w.expand()
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.all = conflict.UpdateAll && len(stmt.Selects) == 0 && len(stmt.Omits) == 0
-	u.links = u.child && !conflict.UpdateAll
+	u.skips = conflict.DoNothing
+	u.links = u.child && !conflict.UpdateAll && !u.skips
 	u.guarded, u.unloaded, u.moves = make([]bool, len(w.rows)), make([]bool, len(w.rows)), make([]bool, len(w.rows))
 	if w.intent.ignores() {
 		u.strict = false
@@ -51,7 +53,7 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 			return fmt.Errorf("gormlock: %s: two elements of one upsert stand for it", w.rowName(stmt, key))
 		}
 		names[row.name] = i
-		isLoaded := !column.unset(row.expected) || column.zeroIsLoaded() && (u.strict || u.links)
+		isLoaded := !column.unset(row.expected) || column.zeroIsLoaded() && (u.strict || u.links) && !u.skips
 		u.guarded[i] = isLoaded && !w.intent.ignores()
 		u.unloaded[i] = !isLoaded && u.strict
 		u.moves[i] = u.links && movedHere(stmt, row.row)
@@ -65,6 +67,10 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 		}
 	}
 	w.checked = slices.Contains(u.guarded, true) || slices.Contains(u.unloaded, true)
+	if u.skips {
+		w.checked = slices.Contains(u.guarded, true)
+		return w.wantInserted(stmt)
+	}
 	if column.kind == systemVersion && w.checked {
 		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or say IgnoreVersion", stmt.Table)
 	}
@@ -74,7 +80,13 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 			w.later = next
 		}
 	}
-	if len(w.rows) == 0 || !slices.Contains(stmt.BuildClauses, "RETURNING") {
+	return w.wantInserted(stmt)
+}
+
+// wantInserted asks for what identifies the rows that were written, and what the server made of them.
+func (w *versionWrite) wantInserted(stmt *gorm.Statement) error {
+	column, u := w.model.column, w.upsert
+	if len(w.rows) == 0 || !slices.Contains(stmt.BuildClauses, "RETURNING") || u.skips && !w.checked {
 		return nil
 	}
 	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
@@ -83,7 +95,9 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 		}
 	}
 	w.want(w.model.schema.PrimaryFields...)
-	w.want(column.field)
+	if !u.skips {
+		w.want(column.field)
+	}
 	return nil
 }
 
@@ -107,25 +121,12 @@ func (w *versionWrite) settleUpsert(db *gorm.DB) {
 		w.refuse(db, err)
 		return
 	}
-	var fresh []reflect.Value
-	keyless := 0
-	for i := range w.returning.len() {
-		row := w.returning.rows.Index(i)
-		key, _ := keyOf(stmt, w.model.schema, row)
-		if !slices.ContainsFunc(w.rows, func(r versionRow) bool { return r.name != "" && r.name == keyName(key) }) {
-			fresh = append(fresh, row)
-		}
-	}
-	for i := range w.rows {
-		if w.rows[i].name == "" {
-			keyless++
-		}
-	}
+	fresh, matched := w.unmatched(stmt)
 	for i := range w.rows {
 		row := &w.rows[i]
 		from, ok := returned[row.name]
-		if row.name == "" && len(fresh) == keyless {
-			from, fresh, keyless, ok = fresh[0], fresh[1:], keyless-1, true
+		if row.name == "" && matched {
+			from, fresh, ok = fresh[0], fresh[1:], true
 		}
 		if ok && row.row.CanAddr() {
 			w.followUpsert(i, from)
@@ -134,13 +135,38 @@ func (w *versionWrite) settleUpsert(db *gorm.DB) {
 	w.keepWritten(stmt)
 }
 
+// unmatched are the returned rows that no struct has the key of. They are those of the structs without a key, in their
+// order, if there are as many.
+func (w *versionWrite) unmatched(stmt *gorm.Statement) (fresh []reflect.Value, matched bool) {
+	known, keyless := make(map[string]struct{}, len(w.rows)), 0
+	for i := range w.rows {
+		if w.rows[i].name == "" {
+			keyless++
+		} else {
+			known[w.rows[i].name] = struct{}{}
+		}
+	}
+	for i := range w.returning.len() {
+		row := w.returning.rows.Index(i)
+		key, _ := keyOf(stmt, w.model.schema, row)
+		if _, ok := known[keyName(key)]; !ok {
+			fresh = append(fresh, row)
+		}
+	}
+	return fresh, len(fresh) == keyless
+}
+
 // followUpsert brings the struct to its row. A version is taken only where the struct is what the row is: it was
 // inserted, it was written at the version it held, or all of it was written (V4). Of a child whose foreign key was right
 // already it is not: others may have moved the row on (V3).
 func (w *versionWrite) followUpsert(i int, from reflect.Value) {
 	column, u, row := w.model.column, w.upsert, &w.rows[i]
-	returned := column.read(from)
 	w.returning.give(from, row.row, column.field)
+	if u.skips {
+		column.write(row.row, row.next)
+		return
+	}
+	returned := column.read(from)
 	inserted := !u.guarded[i] && returned.equal(w.inTick(row.next))
 	switch {
 	case column.kind == systemVersion && !u.all && !inserted:
@@ -172,7 +198,9 @@ func (w *versionWrite) whyRefused(db *gorm.DB, returned map[string]reflect.Value
 		row := &w.rows[i]
 		from, wrote := returned[row.name]
 		switch {
-		case !u.guarded[i] && !u.unloaded[i]:
+		case !u.guarded[i] && !u.unloaded[i], u.skips && !wrote:
+		case u.skips:
+			all = append(all, w.stale(stmt, row, nil, true))
 		case !wrote:
 			absent, keys = append(absent, row), append(keys, row.key)
 		case u.guarded[i] && (!u.links || u.moves[i]) && column.read(from).equal(w.inTick(row.next)):

@@ -54,9 +54,6 @@ func (b upsertBump) Build(builder clause.Builder) {
 	}
 	if column.kind == temporalVersion {
 		w.add(stmt, w.later.time())
-		if isPostgres(stmt.DB) {
-			_, _ = stmt.WriteString("::timestamptz")
-		}
 		return
 	}
 	first := strconv.FormatInt(column.initial, 10)

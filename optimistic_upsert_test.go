@@ -218,3 +218,35 @@ func upserts(t *testing.T, db *gorm.DB) {
 	must(t, db.Model(&product{}).Count(&n).Error)
 	equal(t, "rows", n, 2)
 }
+
+// A row that a struct belongs to, or shares, is gone: it is not made again from the copy in memory.
+func TestV4_NothingIsResurrected(t *testing.T) {
+	onBoth(t, shop, nothingIsResurrected)
+}
+
+func nothingIsResurrected(t *testing.T, db *gorm.DB) {
+	o := newOrder(t, db)
+	gone := *o.Tags[0]
+	must(t, db.Exec("DELETE FROM order_tags").Error)
+	must(t, db.Delete(&tag{}, gone.ID).Error)
+	for _, session := range []gorm.Session{{}, {SkipDefaultTransaction: true}} {
+		again := &orderRow{Title: "again", Tags: []*tag{o.Tags[1], &gone, {Name: "new"}}}
+		e := mustBeStale(t, db.Session(&session).Create(again).Error)
+		equal(t, "deleted", e.Deleted, true)
+		equal(t, "new tag", again.Tags[2].ID, 0)
+	}
+	var tags int64
+	must(t, db.Model(&tag{}).Count(&tags).Error)
+	equal(t, "tags", tags, 1)
+	mixed := &orderRow{Title: "mixed", Tags: []*tag{o.Tags[1], {Name: "p"}, {Name: "q"}}, Customer: o.Customer}
+	must(t, db.Create(mixed).Error)
+	equal(t, "customer", mixed.Customer.Version, 1)
+	for _, v := range mixed.Tags {
+		equal(t, "tag", *v, row[tag](t, db, v.ID))
+	}
+	must(t, db.Exec("UPDATE order_rows SET customer_id = NULL").Error)
+	must(t, db.Delete(&customer{}, o.Customer.ID).Error)
+	mixed.Title = "x"
+	equal(t, "customer", mustBeStale(t, db.Save(mixed).Error).Deleted, true)
+	equal(t, "title", row[orderRow](t, db, mixed.ID).Title, "mixed")
+}
