@@ -1,0 +1,136 @@
+package advisory_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// answer is an error of a server, as drivers give it.
+type answer struct{ state, message string }
+
+func (a answer) Error() string    { return a.message + " (SQLSTATE " + a.state + ")" }
+func (a answer) SQLState() string { return a.state }
+
+var (
+	errDriver = errors.New("the driver says no")
+	one       = []lockkey.Key{lockkey.Pair(1, 2)}
+	two       = []lockkey.Key{lockkey.Pair(1, 2), lockkey.Int64(7)}
+)
+
+// TestDriver: what a driver or a server can answer, and what becomes of the call. Nothing else is sent.
+func TestDriver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keys   []lockkey.Key
+		opts   []advisory.Option
+		expect func(mock sqlmock.Sqlmock)
+		want   []error
+		text   string
+	}{
+		"try that counts no rows": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; .*pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewErrorResult(errDriver))
+		}, []error{errDriver}, "the driver did not say whether it is held"},
+		"try: no row": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrNotAcquired}, ""},
+		"try: one row": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewResult(0, 1))
+		}, nil, ""},
+		"try: two rows": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewResult(0, 2))
+		}, []error{advisory.ErrSnapshotTaken}, ""},
+		"try: three rows": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewResult(0, 3))
+		}, []error{advisory.ErrStandby}, ""},
+		"try: a count that means nothing": {one, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("pg_try_advisory_xact_lock").WillReturnResult(sqlmock.NewResult(0, -1))
+		}, []error{advisory.ErrNotAcquired}, ""},
+		"an error without SQLSTATE: the server was not heard, nothing is sent after it": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(errDriver)
+		}, []error{errDriver}, ""},
+		"a connection that is gone": {two, []advisory.Option{advisory.Timeout(time.Second)}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(driver.ErrBadConn)
+		}, []error{driver.ErrBadConn}, ""},
+		"an aborted transaction has no savepoint to go back to": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"25P02", "aborted"})
+		}, []error{answer{"25P02", "aborted"}}, ""},
+		"no transaction": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"25P01", "no block"})
+		}, []error{answer{"25P01", "no block"}}, "not in a transaction"},
+		"a timeout": {two, []advisory.Option{advisory.Timeout(time.Second)}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"55P03", "canceling"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrLockTimeout, answer{"55P03", "canceling"}}, "after 1s"},
+		"a timeout, and the way back fails": {two, []advisory.Option{advisory.Timeout(time.Second)}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"55P03", "canceling"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnError(errDriver)
+		}, []error{advisory.ErrLockTimeout}, "the transaction is lost: the driver says no"},
+		"a deadlock is the server's": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"40P01", "deadlock detected"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{answer{"40P01", "deadlock detected"}}, "deadlock detected"},
+		"a refused key, in a server's own language": {two, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `ungültige Eingabesyntax für Typ integer: »gormlock not acquired: key 2«`})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrNotAcquired}, one[0].String()},
+		"a snapshot, in a server's own language": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `ungültige Eingabesyntax für Typ integer: "gormlock refused: serializable"`})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrSnapshotTaken}, "isolation level serializable"},
+		"a standby": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `"gormlock refused: read committed"`})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrStandby}, ""},
+		"another 22P02 is not ours": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", "something else"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{answer{"22P02", "something else"}}, ""},
+		"a full lock table": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"53200", "out of shared memory"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{answer{"53200", "out of shared memory"}}, "max_locks_per_transaction"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, mock, err := sqlmock.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			mock.ExpectBegin()
+			tx, err := db.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.expect(mock)
+			err = advisory.Acquire(context.Background(), tx, c.keys, c.opts...)
+			if len(c.want) == 0 && err != nil {
+				t.Errorf("err = %v", err)
+			}
+			for _, want := range c.want {
+				if !errors.Is(err, want) {
+					t.Errorf("err = %v, want %v", err, want)
+				}
+			}
+			if err != nil && !strings.Contains(err.Error(), c.text) {
+				t.Errorf("err = %v, want a text with %q", err, c.text)
+			}
+			if err := mock.ExpectationsWereMet(); err != nil {
+				t.Error(err)
+			}
+			mock.ExpectRollback()
+			if err := tx.Rollback(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
