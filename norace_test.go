@@ -1,0 +1,5 @@
+//go:build !race
+
+package gormlock_test
+
+const allocationSlack = 0
