@@ -36,8 +36,9 @@ func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 	})
 }
 
-// Attempts runs the whole transaction up to n times while [IsRetryable] says that another run can cure its error, with
-// a random pause between runs that grows to a tenth of a second. Default: once.
+// Attempts runs the whole transaction up to n times while [IsRetryable] says that another run can cure its error. The
+// pauses between runs are random and grow, to a hundred times what a run takes or two seconds, so that many writers of
+// one row spread out instead of meeting again. Default: once.
 func Attempts(n int) TxOption {
 	return txOption(func(t *transaction) error {
 		if n < 1 {
@@ -154,6 +155,7 @@ func within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
 func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	ctx := db.Statement.Context
 	for attempt := 1; ; attempt++ {
+		began := time.Now()
 		err := t.once(db, fn)
 		switch {
 		case err == nil || !IsRetryable(err) || t.attempts == 1:
@@ -161,7 +163,7 @@ func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 		case attempt == t.attempts:
 			return fmt.Errorf("gormlock: gave up after %d attempts: %w", attempt, err)
 		}
-		if ended := pause(ctx, attempt); ended != nil {
+		if ended := pause(ctx, attempt, time.Since(began)); ended != nil {
 			return fmt.Errorf("gormlock: %w after %d attempts: %w", ended, attempt, err)
 		}
 		if t.onRetry != nil {
@@ -170,10 +172,11 @@ func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	}
 }
 
-// pause waits a random time, longer on average with every attempt, so that rivals do not meet again in step.
-func pause(ctx context.Context, attempt int) error {
-	const first, longest = time.Millisecond, 100 * time.Millisecond
-	bound := min(first<<min(attempt, 10), longest)
+// pause waits a random time, on average longer with every attempt and in proportion to what a run takes: rivals meet
+// again as often as their runs fill the time over which they are spread.
+func pause(ctx context.Context, attempt int, took time.Duration) error {
+	const longest = 2 * time.Second
+	bound := min(max(took, time.Millisecond)<<min(attempt, 7), longest)
 	timer := time.NewTimer(rand.N(bound))
 	defer timer.Stop()
 	select {
