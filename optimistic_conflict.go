@@ -58,7 +58,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 }
 
 func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleError {
-	e := &StaleError{Table: stmt.Table, Op: w.op, PrimaryKey: map[string]any{}}
+	e := &StaleError{Table: w.tableName(stmt), Op: w.op, PrimaryKey: map[string]any{}}
 	expected := w.expected
 	if row != nil {
 		w.named(stmt, row)
@@ -80,13 +80,21 @@ func (w *versionWrite) stale(stmt *gorm.Statement, row *versionRow, actual any, 
 	return e
 }
 
+// tableName is the table in messages: not by the alias that a statement may have for it.
+func (w *versionWrite) tableName(stmt *gorm.Statement) string {
+	if stmt.TableExpr != nil {
+		return w.model.table
+	}
+	return stmt.Table
+}
+
 func (w *versionWrite) rowName(stmt *gorm.Statement, key []any) string {
 	values, columns := map[string]any{}, []string{}
 	for i, field := range w.model.schema.PrimaryFields {
 		values[field.DBName] = key[i]
 		columns = append(columns, field.DBName)
 	}
-	return rowName(stmt.Table, columns, values)
+	return rowName(w.tableName(stmt), columns, values)
 }
 
 // missing is the error of a struct that was not read from its row.
@@ -149,8 +157,10 @@ func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflec
 	stmt, column := db.Statement, w.model.column
 	current, live := found[row.name]
 	switch {
-	case !live && w.save && !w.batch && w.isNew(row):
+	case !live && w.save && w.isNew(row) && isSave():
 		return w.insertInstead(db)
+	case !live && !w.checked && w.intent.columns() == nil && !isSave():
+		return nil
 	case !live:
 		return w.stale(stmt, row, nil, true)
 	case w.checked && !row.expected.equal(column.read(current)) && !column.loaded(row.expected):
@@ -168,7 +178,7 @@ func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflec
 		e.columns = unchanged.names
 		return e
 	}
-	if w.save {
+	if w.save && isSave() {
 		return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", w.rowName(stmt, row.key), gorm.ErrRecordNotFound)
 	}
 	return nil

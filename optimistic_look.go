@@ -37,9 +37,6 @@ func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (ma
 	if stmt.Unscoped {
 		q = q.Unscoped()
 	}
-	if stmt.Table != w.model.table {
-		q = q.Table(stmt.Table)
-	}
 	fields := make([]string, 0, len(w.model.schema.PrimaryFields)+1)
 	for _, field := range w.model.schema.PrimaryFields {
 		fields = append(fields, field.DBName)
@@ -48,7 +45,9 @@ func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (ma
 		fields = append(fields, w.model.column.field.DBName)
 	}
 	list := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
-	q = where(q.Model(list.Interface()).Select(fields)).Find(list.Interface())
+	q = q.Model(list.Interface()).Select(fields)
+	sameTable(q.Statement, stmt)
+	q = where(q).Find(list.Interface())
 	if q.Error != nil {
 		return nil, q.Error
 	}

@@ -68,7 +68,7 @@ var paths = map[string]path{
 		c.Balance = 90
 		return tx.Omit("version").Save(c).Error
 	}},
-	"Save, all selected": {anew: true, write: func(tx *gorm.DB, c *cellRow) error {
+	"Updates, all selected": {write: func(tx *gorm.DB, c *cellRow) error {
 		c.Balance, c.Parts = 90, nil
 		return tx.Select("*").Updates(c).Error
 	}, alone: true},

@@ -135,6 +135,26 @@ func TestStatementShapes(t *testing.T) {
 	mustStale(t, db.Where("1=1").Or("balance = 30").Delete(&old).Error)
 	equal(t, "row", a, row[account](t, db, a.ID))
 
+	e := mustBeStale(t, db.Table("accounts AS x").Model(&old).Update("balance", 3).Error)
+	equal[any](t, "found by its alias", e.Actual, int64(3))
+	equal(t, "table", e.Table, "accounts")
+	// G5: an update of all columns never inserts, and Save of a struct by value never upserts.
+	equal(t, "absent", mustBeStale(t, db.Select("*").Updates(&account{ID: 77}).Error).Deleted, true)
+	must(t, db.Select("*").Where("balance = 0").Updates(&a).Error)
+	if err := db.Where("balance = 0").Save(a).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Error(err)
+	}
+	mustStale(t, db.Save(old).Error)
+	must(t, db.Save(account{ID: 78}).Error)
+	equal(t, "saved by value", row[account](t, db, 78).Version, 1)
+	// A statement that changes the key.
+	moved := row[account](t, db, 78)
+	must(t, db.Model(&moved).Update("id", 79).Error)
+	equal(t, "moved", moved, row[account](t, db, 79))
+	gone := account{ID: 78, Version: 2}
+	equal[any](t, "named by its old key", mustBeStale(t, db.Model(&gone).Update("id", 80).Error).PrimaryKey["id"], int64(78))
+	equal(t, "struct", gone.ID, 78)
+
 	// G17: what is only built changes nothing.
 	sql := db.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Model(&a).Update("balance", 5) })
 	equal(t, "sql", sql, `UPDATE "accounts" SET "balance"=5,"version"="accounts"."version"+1 WHERE "id" = 1 AND "accounts"."version"=3`)

@@ -16,7 +16,7 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 	if w == nil || db.Error != nil {
 		return
 	}
-	w.save = isSave(db.Statement) && !w.batch
+	w.save = mayBeSave(db.Statement) && !w.batch
 	switch {
 	case w.intent.touches():
 		w.op, w.forced = "touch", true
@@ -31,11 +31,6 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && !w.batch
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
-}
-
-// isSave tells an update of all columns, which must write its row: Save would insert it otherwise (G5).
-func isSave(stmt *gorm.Statement) bool {
-	return len(stmt.Selects) == 1 && stmt.Selects[0] == "*" && samePointer(stmt.Model, stmt.Dest)
 }
 
 // prepare reads keys and expected versions.
@@ -145,10 +140,16 @@ func (w *versionWrite) hasKey(row reflect.Value) bool {
 
 // named reads the key of the one row, which is needed only where something is to be said of it.
 func (w *versionWrite) named(stmt *gorm.Statement, row *versionRow) *versionRow {
+	if row.key != nil {
+		return row
+	}
+	if was := w.memory.was(0); was.IsValid() { // the statement may set the key itself
+		row.key, _ = keyOf(stmt, w.model.schema, was)
+	}
 	if row.key == nil {
 		row.key, _ = keyOf(stmt, w.model.schema, row.row)
-		row.name = keyName(row.key)
 	}
+	row.name = keyName(row.key)
 	return row
 }
 

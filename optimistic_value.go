@@ -1,6 +1,7 @@
 package gormlock
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"time"
@@ -213,6 +214,9 @@ func scalar(place reflect.Value) version {
 // write puts v into row. A pointer is replaced and never written through: two structs may share it.
 func (c *versionColumn) write(row reflect.Value, v version) {
 	place := c.place(row)
+	if !place.IsValid() && row.CanAddr() && !v.null {
+		place = c.field.ReflectValueOf(context.Background(), row) // makes the embedded struct
+	}
 	if !place.IsValid() || !place.CanSet() {
 		return
 	}
