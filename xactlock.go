@@ -1,7 +1,6 @@
 package gormlock
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"runtime"
@@ -179,20 +178,6 @@ func unprepared(pool gorm.ConnPool) gorm.ConnPool {
 	}
 }
 
-// lockAtBegin hands the statement's locks to the transaction that GORM is about to begin for it, so that they travel
-// with its BEGIN. It reports whether the statement has locks.
-func lockAtBegin(db *gorm.DB) bool {
-	stmt := db.Statement
-	request := xactLockOn(stmt)
-	if request == nil {
-		return false
-	}
-	if db.Error == nil && !db.DryRun && !db.SkipDefaultTransaction && isPostgres(db) && transactionOf(stmt) == nil {
-		stmt.Context = carry(stmt.Context, request.Within(pluginOf(db).defaultTimeout))
-	}
-	return true
-}
-
 // takeXactLocks takes the statement's locks, unless they came with the BEGIN of its transaction.
 func takeXactLocks(db *gorm.DB) {
 	stmt := db.Statement
@@ -201,7 +186,7 @@ func takeXactLocks(db *gorm.DB) {
 		return
 	}
 	carried := requestIn(stmt.Context)
-	stmt.Context = carriedBy(stmt.Context)
+	stmt.Context = spend(stmt.Context)
 	if db.Error != nil {
 		return
 	}
@@ -265,38 +250,6 @@ func isSubQuery() bool {
 			return false
 		}
 	}
-}
-
-// lockingContext carries a request from a statement, or from Transaction, to the BEGIN of its transaction.
-type lockingContext struct {
-	context.Context
-	request *advisory.Request
-}
-
-type requestKey struct{}
-
-func (c *lockingContext) Value(key any) any {
-	if key == (requestKey{}) {
-		return c.request
-	}
-	return c.Context.Value(key)
-}
-
-func carry(ctx context.Context, request *advisory.Request) context.Context {
-	return &lockingContext{ctx, request}
-}
-
-// carriedBy is the ctx without the request that carry put on it.
-func carriedBy(ctx context.Context) context.Context {
-	if carrying, ok := ctx.(*lockingContext); ok {
-		return carrying.Context
-	}
-	return ctx
-}
-
-func requestIn(ctx context.Context) *advisory.Request {
-	request, _ := ctx.Value(requestKey{}).(*advisory.Request)
-	return request
 }
 
 var _ gorm.TxBeginner = (*connPool)(nil)
