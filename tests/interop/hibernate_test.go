@@ -189,7 +189,7 @@ func hibernateEveryChange(t *testing.T, j java) {
 				j.db.Exec("UPDATE accounts SET name = 'go' WHERE id = ?", a.ID).Error)
 		},
 	} {
-		t.Run(what, func(t *testing.T) { //nolint:paralleltest // one session
+		t.Run(what, func(t *testing.T) {
 			a, e := j.account(t)
 			must(t, change(a))
 			e.balance = 1 // its flush would write the old name too
