@@ -30,6 +30,15 @@ func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
 	} else {
 		return r, key.Err()
 	}
+	if len(opts) == 0 {
+		return r, nil
+	}
+	return r.with(opts)
+}
+
+// with is r with options. It is a function of its own so that a request without any
+// stays off the heap.
+func (r request) with(opts []AcquireOption) (request, error) {
 	for _, o := range opts {
 		if err := o.applyAcquire(&r); err != nil {
 			return r, err
@@ -190,9 +199,7 @@ func (m *Manager) await(ctx context.Context, w *waiter) error {
 		}
 		s.reading = true
 		m.mu.Unlock()
-		stop := context.AfterFunc(ctx, s.interrupt)
-		m.read(ctx, s)
-		stop()
+		m.readFor(ctx, s)
 		if w.settled || ctx.Err() != nil {
 			m.leave(s)
 			break
@@ -225,6 +232,15 @@ func (m *Manager) await(ctx context.Context, w *waiter) error {
 		w.reuse()
 	}
 	return ctx.Err()
+}
+
+// readFor is read for a caller, who leaves when ctx ends.
+func (m *Manager) readFor(ctx context.Context, s *session) {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, s.interrupt)
+		defer stop()
+	}
+	m.read(ctx, s)
 }
 
 // readable is the session on which w's answer will arrive and that nobody reads.

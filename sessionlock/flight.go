@@ -41,75 +41,89 @@ const (
 )
 
 // encode appends the flight's messages to buf.
-func (f *flight) encode(buf []byte) ([]byte, error) {
-	var err error
-	add := func(m pgproto3.FrontendMessage) {
-		if err == nil {
-			buf, err = m.Encode(buf)
-		}
-	}
+func (f *flight) encode(buf []byte) []byte {
 	for i := range f.parts {
 		p := &f.parts[i]
 		switch {
 		case p.statement < beat:
-			bind(add, p.statement.name(), binaryKeys(p.entries))
+			buf = appendKeys(buf, p.statement.name(), p.entries)
 		case p.statement == issue:
-			bind(add, issue.name(), p.tokenArgs()...)
+			buf = appendBind(buf, issue.name(), p.tokenArgs()...)
 		case p.statement == slice:
 			e := p.entries[0]
 			for _, sql := range sliceSQL(e.id, e.mode, p.limit) {
-				add(&pgproto3.Parse{Query: sql})
-				bind(add, "")
+				buf = appendBind(appendParse(buf, sql), "")
 			}
 		case p.statement == unlockAll:
-			add(&pgproto3.Parse{Query: "SELECT pg_catalog.pg_advisory_unlock_all()"})
-			bind(add, "")
+			buf = appendBind(appendParse(buf, "SELECT pg_catalog.pg_advisory_unlock_all()"), "")
 		}
-		add(&pgproto3.Sync{})
+		buf = append(buf, 'S', 0, 0, 0, 4) // Sync
 	}
-	return buf, err
+	return buf
 }
 
-type param struct {
-	format int16 // 0 text, 1 binary
-	value  []byte
+// appendParse prepares the unnamed statement.
+func appendParse(buf []byte, sql string) []byte {
+	buf, at := begin(buf, 'P')
+	buf = append(buf, 0)
+	buf = append(buf, sql...)
+	return end(append(buf, 0, 0, 0), at)
 }
 
-func bind(add func(pgproto3.FrontendMessage), name string, params ...param) {
-	m := &pgproto3.Bind{PreparedStatement: name, ResultFormatCodes: []int16{1}}
+// appendBind executes a statement with parameters in text form. The rows are in binary
+// form.
+func appendBind(buf []byte, name string, params ...string) []byte {
+	buf, at := begin(buf, 'B')
+	buf = append(buf, 0)
+	buf = append(append(buf, name...), 0)
+	buf = append(buf, 0, 0)
+	buf = binary.BigEndian.AppendUint16(buf, uint16(len(params)))
 	for _, p := range params {
-		m.ParameterFormatCodes = append(m.ParameterFormatCodes, p.format)
-		m.Parameters = append(m.Parameters, p.value)
+		buf = binary.BigEndian.AppendUint32(buf, uint32(len(p)))
+		buf = append(buf, p...)
 	}
-	add(m)
-	add(&pgproto3.Execute{})
+	return appendExecute(end(append(buf, 0, 1, 0, 1), at))
 }
 
-// binaryKeys is a bigint[] in PostgreSQL's binary form.
-func binaryKeys(entries []*entry) param {
+// appendKeys executes a statement with one parameter, a bigint[] in binary form.
+func appendKeys(buf []byte, name string, entries []*entry) []byte {
 	const header, element, int8OID = 20, 12, 20
-	b := make([]byte, header, header+element*len(entries))
-	binary.BigEndian.PutUint32(b, 1)
-	binary.BigEndian.PutUint32(b[8:], int8OID)
-	binary.BigEndian.PutUint32(b[12:], uint32(len(entries)))
-	binary.BigEndian.PutUint32(b[16:], 1)
-	for _, e := range entries {
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(e.id.id))
+	buf, at := begin(buf, 'B')
+	buf = append(buf, 0)
+	buf = append(append(buf, name...), 0)
+	buf = append(buf, 0, 1, 0, 1, 0, 1) // all parameters in binary form, and there is one
+	buf = binary.BigEndian.AppendUint32(buf, uint32(header+element*len(entries)))
+	for _, word := range [...]uint32{1, 0, int8OID, uint32(len(entries)), 1} {
+		buf = binary.BigEndian.AppendUint32(buf, word)
 	}
-	return param{1, b}
+	for _, e := range entries {
+		buf = binary.BigEndian.AppendUint32(buf, 8)
+		buf = binary.BigEndian.AppendUint64(buf, uint64(e.id.id))
+	}
+	return appendExecute(end(append(buf, 0, 1, 0, 1), at))
 }
 
-func (p *part) tokenArgs() []param {
+func appendExecute(buf []byte) []byte {
+	return append(buf, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0)
+}
+
+// begin appends the head of a message, end fills in its length.
+func begin(buf []byte, kind byte) ([]byte, int) {
+	return append(buf, kind, 0, 0, 0, 0), len(buf) + 1
+}
+
+func end(buf []byte, at int) []byte {
+	binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at))
+	return buf
+}
+
+func (p *part) tokenArgs() []string {
 	tokens := make([]fence.Token, 0, len(p.issues))
 	for _, is := range p.issues {
 		tokens = append(tokens, is.token)
 	}
-	var params []param
-	for _, text := range fence.BatchArgs(tokens) {
-		params = append(params, param{0, []byte(text)})
-	}
-	return params
+	args := fence.BatchArgs(tokens)
+	return args[:]
 }
 
 // take reads one message of the answer and says whether it was the last.

@@ -56,6 +56,14 @@ func (l *Lock) Err() error {
 	if l.err == nil && !m.proven(l.s, time.Now()) {
 		m.loseSilent(l.s)
 	}
+	return l.ended()
+}
+
+// ended is why the lock is not held any more.
+func (l *Lock) ended() error {
+	if l.err == ErrReleased { //nolint:errorlint // the value itself, which most locks end with
+		return &lockError{key: l.key, state: ErrReleased}
+	}
 	return l.err
 }
 
@@ -78,12 +86,14 @@ func (m *Manager) beginRelease(l *Lock) *waiter {
 		m.loseSilent(l.s)
 	}
 	if l.err != nil {
-		m.settle(w, l.err)
+		m.settle(w, l.ended())
 		return w
 	}
-	l.err = &lockError{key: l.key, state: ErrReleased}
+	l.err = ErrReleased
 	w.e = l.e
-	m.unbind(l, l.err)
+	if l.bound != nil {
+		m.unbind(l, l.ended())
+	}
 	m.release(l, w)
 	return w
 }
@@ -118,7 +128,7 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	if l.err != nil {
-		cancel(l.err)
+		cancel(l.ended())
 		return ctx, func() {}
 	}
 	if l.bound == nil {

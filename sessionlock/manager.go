@@ -46,9 +46,10 @@ type Manager struct {
 	emptied   chan struct{}
 
 	// For unlock to see to.
-	dirty []*session
-	woken []*waiter
-	told  []func()
+	dirty     []*session
+	woken     []*waiter
+	wokenList []*waiter // empty, for the next woken
+	told      []func()
 }
 
 // Open connects to the server and returns a manager that holds no locks. ctx bounds the

@@ -42,6 +42,8 @@ type session struct {
 	facts  *facts
 
 	pending  [beat][]*entry // by statement
+	list     []*entry       // empty, for the next of them
+	spare    *flight        // empty, for the next one
 	count    int            // of pending
 	repairs  []part         // that go first
 	waitFor  *entry         // the slice to send
@@ -90,8 +92,12 @@ func (s *session) canSend() bool {
 
 // board takes what s has to send into a new flight.
 func (s *session) board() *flight {
+	f := s.spare
+	if s.spare = nil; f == nil {
+		f = &flight{}
+	}
 	n := min(len(s.repairs), maxRepairs)
-	f := &flight{parts: s.repairs[:n:n], sent: time.Now()}
+	f.parts, f.at, f.sent = append(f.parts[:0], s.repairs[:n]...), 0, time.Now()
 	s.repairs = s.repairs[n:]
 	room := maxKeys
 	for st, entries := range s.pending {
@@ -100,9 +106,8 @@ func (s *session) board() *flight {
 			continue
 		}
 		f.parts = append(f.parts, part{statement: statement(st), entries: entries[:n:n]})
-		s.pending[st] = entries[n:]
-		if n == len(entries) {
-			s.pending[st] = nil
+		if s.pending[st] = entries[n:]; n == len(entries) {
+			s.pending[st], s.list = s.list, nil
 		}
 		s.count -= n
 		room -= n
@@ -129,11 +134,8 @@ func (s *session) board() *flight {
 }
 
 func (s *session) write(f *flight) error {
-	var err error
-	if s.out, err = f.encode(s.out[:0]); err != nil {
-		return err
-	}
-	_, err = s.conn.Write(s.out)
+	s.out = f.encode(s.out[:0])
+	_, err := s.conn.Write(s.out)
 	return err
 }
 
@@ -144,7 +146,6 @@ func (m *Manager) unlock(reader *session) {
 	for {
 		if len(m.woken)+len(m.told) > 0 {
 			m.tell()
-			m.mu.Lock()
 		}
 		s, f := m.nextFlight()
 		m.mu.Unlock()
@@ -165,10 +166,10 @@ func (m *Manager) unlock(reader *session) {
 	}
 }
 
-// tell gives back mu and wakes those that were settled.
+// tell gives back mu while it wakes those that were settled.
 func (m *Manager) tell() {
 	woken, told := m.woken, m.told
-	m.woken, m.told = nil, nil
+	m.woken, m.told, m.wokenList = m.wokenList, nil, nil
 	m.mu.Unlock()
 	for _, w := range woken {
 		w.done <- struct{}{}
@@ -179,6 +180,9 @@ func (m *Manager) tell() {
 	if len(woken) >= throng {
 		runtime.Gosched() // most of them want something next, which can share a flight
 	}
+	clear(woken)
+	m.mu.Lock()
+	m.wokenList = woken[:0]
 }
 
 // nextFlight takes the next flight of the sessions that have something to send.

@@ -50,7 +50,13 @@ func (s statement) isUnlock() bool { return s < try }
 func (s statement) isTry() bool    { return s >= try && s < beat }
 
 // name is that of the prepared statement.
-func (s statement) name() string { return "gormlock" + string('a'+rune(s)) }
+func (s statement) name() string { return names[s] }
+
+var names = [...]string{
+	"gormlock_unlock", "gormlock_unlock_shared", "gormlock_unlock_pair", "gormlock_unlock_pair_shared",
+	"gormlock_try", "gormlock_try_shared", "gormlock_try_pair", "gormlock_try_pair_shared",
+	issue: "gormlock_issue",
+}
 
 var functions = [2][2]string{
 	{"pg_advisory_unlock", "pg_advisory_unlock_shared"},

@@ -114,4 +114,19 @@ func (m *Manager) landed(s *session, f *flight) {
 		}
 		m.answer(s, &f.parts[i])
 	}
+	s.recycle(f)
+}
+
+// recycle keeps a flight and the longest of its lists for the next one. A part that
+// failed has handed its list on.
+func (s *session) recycle(f *flight) {
+	for i := range f.parts {
+		p := &f.parts[i]
+		if p.statement < beat && p.err == nil && cap(p.entries) > cap(s.list) {
+			clear(p.entries)
+			s.list = p.entries[:0]
+		}
+	}
+	clear(f.parts)
+	s.spare = f
 }
