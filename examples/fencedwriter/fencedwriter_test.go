@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+// TestMain makes the test binary a writer where the program starts itself as one.
+func TestMain(m *testing.M) {
+	if os.Getenv(writerDSN) == "" {
+		pgtest.Main(m)
+		return
+	}
+	if err := program(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func TestFencedwriter(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := show(t.Context(), &out, pgtest.DSN(t)); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, want := range []string{"the work of the second is gone", "first:  writes: refused: a later token", "lost: FATAL"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output does not say %q:\n%s", want, &out)
+		}
+	}
+}
