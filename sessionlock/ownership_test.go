@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -80,4 +82,38 @@ func TestTorture_ownershipAfterTimeoutsAndCancels(t *testing.T) {
 		t.Error("this proves nothing")
 	}
 	pgtest.AssertFree(t, keys...)
+}
+
+// The control: a wait by pg_advisory_lock alone keeps locks after its timeout error.
+func TestTorture_aPlainWaitKeepsLocksAfterItsTimeout(t *testing.T) {
+	t.Parallel()
+	holder, waiter := pgtest.Conn(t), pgtest.Conn(t)
+	id, _ := lockkey.Of(t.Name()).Int64()
+	exec := func(c *pgx.Conn, sql string, args ...any) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(waiter, "SET lock_timeout = '1ms'")
+	for try := range 20_000 {
+		exec(holder, "SELECT pg_advisory_lock($1)", id)
+		failed := make(chan error)
+		go func() {
+			_, err := waiter.Exec(t.Context(), "SELECT pg_advisory_lock($1)", id)
+			failed <- err
+		}()
+		<-time.After(rand.N(1500 * time.Microsecond))
+		exec(holder, "SELECT pg_advisory_unlock($1)", id)
+		err := <-failed
+		var held bool
+		if scan := waiter.QueryRow(t.Context(), "SELECT pg_advisory_unlock($1)", id).Scan(&held); scan != nil {
+			t.Fatal(scan)
+		}
+		if err != nil && held {
+			t.Logf("after %d tries: held in spite of %v", try, err)
+			return
+		}
+	}
+	t.Error("never held after an error: the test of the manager proves nothing")
 }
