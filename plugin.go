@@ -42,9 +42,10 @@ func DefaultTimeout(d time.Duration) Option {
 }
 
 // PlainTransactions leaves GORM's connection pool as it is. A lock on a statement's own transaction then costs a round
-// trip, and what a rollback of db.Transaction or db.Begin should put right in memory is put right only by [Transaction].
-// Default: transactions are begun on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's
-// connection source, not the *sql.DB the application opened.
+// trip, and what a rollback of db.Transaction or db.Begin should put right in memory is put right only by [Transaction];
+// a [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken] unless [AllowSnapshot]. Default: transactions are begun
+// on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's connection source, not the *sql.DB
+// the application opened.
 func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.plainTransactions = true })
 }

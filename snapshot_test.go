@@ -219,3 +219,37 @@ func TestV9_NoSessionLockIsLeft(t *testing.T) {
 		t.Errorf("the pool of one: %v", err)
 	}
 }
+
+// TestErrSnapshotTaken_PlainTransactions: who begins without gormlock's pool has the snapshot before the lock, and is told.
+func TestErrSnapshotTaken_PlainTransactions(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	through, err := s.proxy.DSN(pgtest.SchemaDSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+	key := pgtest.Key(t)
+	begin := func(db *gorm.DB, opts ...gormlock.LockOption) error {
+		return gormlock.Transaction(db, func(*gorm.DB) error { return nil }, gormlock.Locking(key, opts...), gormlock.Isolation(sql.LevelRepeatableRead))
+	}
+	connection := func(opts ...gormlock.LockOption) error {
+		return s.db.Connection(func(conn *gorm.DB) error { return begin(conn, opts...) })
+	}
+	for name, err := range map[string]error{"PlainTransactions": begin(plain), "Connection": connection()} {
+		if !errors.Is(err, gormlock.ErrSnapshotTaken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := errors.Join(begin(plain, gormlock.AllowSnapshot()), connection(gormlock.AllowSnapshot())); err != nil {
+		t.Errorf("AllowSnapshot: %v", err)
+	}
+	for _, c := range cells() {
+		t.Run(c.name, func(t *testing.T) {
+			s.holds(t, c, func(run func(*gorm.DB) error) error { return plain.Transaction(run) })
+			if !c.reads {
+				s.holds(t, c, func(run func(*gorm.DB) error) error { return run(plain) })
+			}
+		})
+	}
+}

@@ -24,7 +24,8 @@ type txOption func(*transaction) error
 func (o txOption) apply(t *transaction) error { return o(t) }
 
 // Locking begins the transaction with the advisory lock held. Any number of them, and the BEGIN, are one round trip. At
-// REPEATABLE READ and above the lock is held before the snapshot is taken. Default: no lock.
+// REPEATABLE READ and above the lock is held before the snapshot is taken; where gormlock cannot do that, because db runs
+// on one connection (db.Connection) or with [PlainTransactions], it is [ErrSnapshotTaken]. Default: no lock.
 func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 	return txOption(func(t *transaction) error {
 		request, err := newRequest([]lockkey.Key{key}, opts)
