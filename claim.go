@@ -55,17 +55,22 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if c.limit <= 0 {
 		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
 	}
-	free, err := c.freeRows(db, rows)
+	query, err := c.freeRows(db, rows)
 	if err != nil {
 		return err
 	}
-	set, err := c.assignments(free)
+	set, err := c.assignments(query)
 	if err != nil {
 		return err
 	}
-	query, write := claimQuery(db, free.Statement, set)
-	if err := query.Find(rows).Error; err != nil {
-		return rowLockOfClaim(free.Statement).verdict(free.Statement, err)
+	write := claimFree(query.Statement, set)
+	query.DryRun, query.Logger = db.DryRun, db.Logger
+	query.Statement.ConnPool = db.Statement.ConnPool // not the replica that a query without locks might go to
+	if query.DryRun {
+		return nil
+	}
+	if err := scanClaim(query, rows); err != nil {
+		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)
 	}
 	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
 	return nil

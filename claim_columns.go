@@ -31,6 +31,7 @@ func writeClaimSet(stmt *gorm.Statement, m *versionedModel, set clause.Set) *ver
 	}
 	stmt.AddClause(set)
 	stmt.Build("SET")
+	delete(stmt.Clauses, "SET")
 	return w
 }
 

@@ -53,6 +53,9 @@ func (l RowLockClause) fitsRows(stmt *gorm.Statement) error {
 
 // fitsTables refuses tables that the query does not have, and the side of an outer join that may have no row.
 func (l RowLockClause) fitsTables(stmt *gorm.Statement) error {
+	if len(l.of) == 0 && stmt.TableExpr == nil && !joined(stmt) || len(l.of) == 1 && l.of[0] == stmt.Table && !joined(stmt) {
+		return nil
+	}
 	tables := tablesOf(stmt)
 	if len(l.of) == 0 {
 		if stmt.Table == "" && joined(stmt) {
@@ -198,7 +201,7 @@ type texts []string
 
 func (t texts) match(pattern *regexp.Regexp) bool {
 	for _, text := range t {
-		if pattern.MatchString(text) {
+		if strings.ContainsAny(text, " (") && pattern.MatchString(text) {
 			return true
 		}
 	}
@@ -218,7 +221,9 @@ func selectedTexts(stmt *gorm.Statement) texts {
 		t = append(t, topLevel(e.SQL))
 	case clause.Select:
 		for _, column := range e.Columns {
-			t = append(t, topLevel(column.Name))
+			if column.Raw {
+				t = append(t, topLevel(column.Name))
+			}
 		}
 		if e.Distinct {
 			t = append(t, "DISTINCT ")
@@ -241,6 +246,9 @@ var (
 
 // topLevel is the text without its string literals and without what stands in its sub-queries.
 func topLevel(sql string) string {
+	if !strings.ContainsAny(sql, "('") {
+		return sql
+	}
 	sql = literal.ReplaceAllString(sql, "''")
 	for {
 		start := subquery.FindStringIndex(sql)

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+// job is as wide as the jobs of a real queue.
+type job struct {
+	ID        int64
+	State     string
+	Priority  int
+	Attempts  int
+	Payload   string
+	RunAt     time.Time
+	CreatedAt time.Time
+}
+
+var running = map[string]any{"state": "running", "attempts": gorm.Expr("attempts + 1")}
+
+func ready(q *gorm.DB) *gorm.DB {
+	return q.Where("state = 'ready'").Order("priority DESC, id")
+}
+
+// bareClaim is what one would write by hand.
+const bareClaim = `WITH free AS MATERIALIZED (
+	SELECT id FROM jobs WHERE state = 'ready' ORDER BY priority DESC, id LIMIT %d FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE jobs SET state = 'running', attempts = attempts + 1 FROM free WHERE jobs.id = free.id
+RETURNING jobs.id, jobs.state, jobs.priority, jobs.attempts, jobs.payload, jobs.run_at, jobs.created_at`
+
+func bare(ctx context.Context, pool *sql.DB, query string) ([]job, error) {
+	rows, err := pool.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var jobs []job
+	for rows.Next() {
+		var j job
+		if err := rows.Scan(&j.ID, &j.State, &j.Priority, &j.Attempts, &j.Payload, &j.RunAt, &j.CreatedAt); err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, rows.Err()
+}
+
+// jobs fills the table with n ready jobs.
+func jobs(b *testing.B, db *gorm.DB, n int) {
+	b.Helper()
+	for _, text := range []string{
+		"DROP TABLE IF EXISTS jobs",
+		`CREATE TABLE jobs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state text NOT NULL, priority int NOT NULL,
+			attempts int NOT NULL DEFAULT 0, payload text NOT NULL, run_at timestamptz NOT NULL DEFAULT now(), created_at timestamptz NOT NULL DEFAULT now())`,
+		fmt.Sprintf(`INSERT INTO jobs (state, priority, payload) SELECT 'ready', i %% 4, repeat('x', 100) FROM generate_series(1, %d) i`, n),
+		"CREATE INDEX ON jobs (priority DESC, id) WHERE state = 'ready'",
+		"VACUUM ANALYZE jobs",
+	} {
+		if err := db.Exec(text).Error; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// open opens GORM with the plugin, and the pool beneath it: both sides use the same connections.
+func open(b *testing.B, conns int) (*gorm.DB, *sql.DB) {
+	b.Helper()
+	db := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema(), pgtest.MaxConns(conns))
+	pool, err := db.DB()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return db, pool
+}
+
+// BenchmarkClaim10 claims 10 rows at a time, by Claim, by hand, and by hand through GORM, in turns, on a small and on a
+// large table.
+func BenchmarkClaim10(b *testing.B) {
+	db, pool := open(b, 1)
+	bareSQL := fmt.Sprintf(bareClaim, 10)
+	var small time.Duration
+	for _, size := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprintf("ready=%d", size), func(b *testing.B) {
+			const rounds = 300 // 9,000 rows: the small table does not run dry
+			ways := []func() (int, error){
+				func() (int, error) {
+					jobs, err := gormlock.Claim[job](db, 10, running, ready)
+					return len(jobs), err
+				},
+				func() (int, error) {
+					jobs, err := bare(b.Context(), pool, bareSQL)
+					return len(jobs), err
+				},
+				func() (int, error) {
+					var jobs []job
+					err := db.Raw(bareSQL).Scan(&jobs).Error
+					return len(jobs), err
+				},
+			}
+			var medians [3][]time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				jobs(b, db, size)
+				b.StartTimer()
+				took := inTurns(b, rounds, 10, ways)
+				for i := range medians {
+					medians[i] = append(medians[i], median(took[i]))
+				}
+			}
+			claim, hand, raw := median(medians[0]), median(medians[1]), median(medians[2])
+			b.ReportMetric(us(claim), "claim-µs")
+			b.ReportMetric(us(hand), "bare-µs")
+			b.ReportMetric(us(raw), "gorm-raw-µs")
+			b.ReportMetric(float64(claim)/float64(hand), "x-bare")
+			b.ReportMetric(float64(claim)/float64(raw), "x-gorm-raw")
+			if size == 10_000 {
+				small = claim
+			} else if small > 0 {
+				b.ReportMetric(float64(claim)/float64(small), "x-small")
+			}
+		})
+	}
+}
+
+// inTurns runs the ways in rounds, each in another order, and returns their times.
+func inTurns(b *testing.B, rounds, want int, ways []func() (int, error)) [][]time.Duration {
+	b.Helper()
+	took := make([][]time.Duration, len(ways))
+	for range rounds {
+		for _, way := range rand.Perm(len(ways)) {
+			began := time.Now()
+			n, err := ways[way]()
+			if err != nil || n != want {
+				b.Fatalf("%d rows of %d, %v", n, want, err)
+			}
+			took[way] = append(took[way], time.Since(began))
+		}
+	}
+	return took
+}
+
+func median[T interface{ ~int64 | ~float64 }](values []T) T {
+	values = slices.Clone(values)
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

@@ -1,0 +1,9 @@
+// Package bench measures gormlock beside its peers and beside bare SQL. It is a module of its own, so that what it
+// compares with never reaches who uses gormlock.
+//
+//	make bench
+//	go -C bench test -run '^$' -bench Claim .
+//
+// What is compared runs in turns on the same server in one run, and medians are reported: the ratio is what counts, the
+// times belong to the machine.
+package bench
