@@ -107,6 +107,9 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	}
 	for i := range values.Values {
 		cell := &values.Values[i][at]
+		if n, ok := (*cell).(int64); ok && n > 0 && len(w.rows) == 0 {
+			continue
+		}
 		switch {
 		case i < len(w.rows):
 			*cell = column.any(w.rows[i].next)

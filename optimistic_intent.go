@@ -20,6 +20,9 @@ type versionIntent struct {
 const versionIntentClause = "gormlock:versions"
 
 func versionIntentOf(stmt *gorm.Statement) *versionIntent {
+	if len(stmt.Clauses) == 0 {
+		return nil
+	}
 	c, ok := stmt.Clauses[versionIntentClause]
 	if !ok {
 		return nil

@@ -16,8 +16,13 @@ type structMemory struct {
 	batch  bool
 	hole   bool // an element of the slice is nil
 
-	before, after   reflect.Value // copies: of one struct, or a slice of them
-	beneath, behind [][]pointee   // what stood behind their pointers; none where the model has none
+	before, after *structCopies
+}
+
+// structCopies are the structs at one moment.
+type structCopies struct {
+	structs reflect.Value // one, or a slice of them
+	behind  [][]pointee   // what stood behind their pointers; none where the model has none
 }
 
 // pointee is what stands behind a pointer in a struct.
@@ -42,7 +47,7 @@ func (s *structMemory) find(m *versionedModel, value any) bool {
 		kept.count = 1
 	case reflect.Slice, reflect.Array:
 		kept.count, kept.batch = target.Len(), true
-		for i := range kept.count {
+		for i := 0; i < kept.count && target.Type().Elem() != m.schema.ModelType; i++ {
 			row := kept.row(i)
 			s.hole = s.hole || !row.IsValid()
 			if !row.IsValid() || row.Type() != m.schema.ModelType {
@@ -57,7 +62,7 @@ func (s *structMemory) find(m *versionedModel, value any) bool {
 }
 
 // keep copies the structs as they are.
-func (s *structMemory) keep() { s.before, s.beneath = s.copies() }
+func (s *structMemory) keep() { s.before = s.copies() }
 
 // row is the struct with this number.
 func (s *structMemory) row(i int) reflect.Value {
@@ -72,9 +77,9 @@ func (s *structMemory) row(i int) reflect.Value {
 }
 
 // copies are copies of all structs; none of a struct that was handed over by value, which memory cannot follow.
-func (s *structMemory) copies() (reflect.Value, [][]pointee) {
+func (s *structMemory) copies() *structCopies {
 	if s.count == 0 || !s.row(0).CanAddr() {
-		return reflect.Value{}, nil
+		return nil
 	}
 	var all reflect.Value
 	switch {
@@ -91,27 +96,30 @@ func (s *structMemory) copies() (reflect.Value, [][]pointee) {
 		}
 	}
 	if len(s.model.indirect) == 0 {
-		return all, nil
+		return &structCopies{structs: all}
 	}
 	behind := make([][]pointee, s.count)
 	for i := range behind {
 		behind[i] = pointees(s.model, s.row(i))
 	}
-	return all, behind
+	return &structCopies{all, behind}
 }
 
 // was is the struct with this number as it was before the statement; not valid where that is not known.
 func (s *structMemory) was(i int) reflect.Value { return s.of(s.before, i) }
 
-func (s *structMemory) of(copies reflect.Value, i int) reflect.Value {
-	if s.batch && copies.IsValid() {
-		return copies.Index(i)
+func (s *structMemory) of(copies *structCopies, i int) reflect.Value {
+	switch {
+	case copies == nil:
+		return reflect.Value{}
+	case s.batch:
+		return copies.structs.Index(i)
 	}
-	return copies
+	return copies.structs
 }
 
 // leave keeps the structs as the statement left them.
-func (s *structMemory) leave() { s.after, s.behind = s.copies() }
+func (s *structMemory) leave() { s.after = s.copies() }
 
 func pointees(m *versionedModel, row reflect.Value) []pointee {
 	if len(m.indirect) == 0 {
@@ -160,7 +168,7 @@ func (s *structMemory) restore() {
 }
 
 func (s *structMemory) restoreRow(i int) {
-	if s.before.IsValid() {
+	if s.before != nil {
 		row := s.row(i)
 		s.each(i, func(field *schema.Field, old pointee, _ pointee) { put(field, row, old) })
 	}
@@ -169,7 +177,7 @@ func (s *structMemory) restoreRow(i int) {
 // undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
 // another row by now is left alone.
 func (s *structMemory) undo() {
-	if !s.before.IsValid() || !s.after.IsValid() {
+	if s.before == nil || s.after == nil {
 		return
 	}
 	for i := s.count - 1; i >= 0; i-- {
@@ -193,10 +201,10 @@ func (s *structMemory) undo() {
 func (s *structMemory) each(i int, visit func(field *schema.Field, old, left pointee)) {
 	for n, field := range s.model.indirect {
 		var left pointee
-		if s.behind != nil {
-			left = s.behind[i][n]
+		if s.after != nil {
+			left = s.after.behind[i][n]
 		}
-		visit(field, s.beneath[i][n], left)
+		visit(field, s.before.behind[i][n], left)
 	}
 	before, after := s.was(i), s.of(s.after, i)
 	for _, field := range s.model.schema.FieldsByDBName {

@@ -142,7 +142,9 @@ func (w *versionWrite) weigh(set clause.Set) {
 		if name == column {
 			continue
 		}
-		others++
+		if others++; !w.model.weighs {
+			continue
+		}
 		if w.model.unversioned[name] {
 			unversioned++
 		} else if field := w.model.schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {

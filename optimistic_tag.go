@@ -21,6 +21,7 @@ type versionedModel struct {
 	err         error           // the tags are wrong
 	table       string          // what GORM calls the table inside a statement
 	sql         versionSQL
+	weighs      bool            // some columns do not bump, or are set with others
 	indirect    []*schema.Field // columns that hold a pointer, or are reached through one
 	children    bool            // a has-one or has-many relation leads to a versioned model
 }
@@ -71,7 +72,9 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 		m.err = fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, m.column.field.Name)
 		return m
 	}
+	m.weighs = len(m.unversioned) > 0
 	for _, field := range s.FieldsByDBName {
+		m.weighs = m.weighs || field.AutoUpdateTime > 0
 		if field.FieldType.Kind() == reflect.Pointer || throughPointer(field) {
 			m.indirect = append(m.indirect, field)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -27,7 +28,9 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 		w.refuse(db, err)
 		return
 	}
-	_, w.addKey = db.Statement.Clauses["SET"]
+	if len(db.Statement.Clauses) > 1 { // one is ours
+		_, w.addKey = db.Statement.Clauses["SET"]
+	}
 	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && !w.batch
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
@@ -49,7 +52,10 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 	if err != nil {
 		return err
 	}
-	now := stmt.NowFunc()
+	var now time.Time
+	if column.kind == temporalVersion {
+		now = stmt.NowFunc()
+	}
 	w.exact = true
 	for i := range w.rows {
 		row := &w.rows[i]
@@ -58,7 +64,7 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 		}
 		row.next = column.next(row.expected, now)
 		w.exact = w.exact && column.plainly(row.expected)
-		if row.next.time().After(w.later.time()) {
+		if column.kind == temporalVersion && row.next.time().After(w.later.time()) {
 			w.later = row.next
 		}
 		if w.intent.ignores() {
