@@ -197,10 +197,10 @@ func TestR31_Trigger(t *testing.T) {
 // V10: a read-modify-write of one hot row.
 func TestV10_Retry(t *testing.T) {
 	t.Parallel()
-	db := versioned(t, []any{&account{}}, pgtest.MaxConns(8))
+	db := versioned(t, []any{&account{}}, pgtest.MaxConns(16))
 	var a account
 	must(t, db.Create(&a).Error)
-	const writers, rounds = 4, 10
+	const writers, rounds = 16, 50
 	errs := make(chan error, writers)
 	for range writers {
 		go func() {
@@ -212,7 +212,7 @@ func TestV10_Retry(t *testing.T) {
 					}
 					mine.Balance++
 					return tx.Save(&mine).Error
-				}, gormlock.Attempts(50)); err != nil {
+				}, gormlock.Attempts(20)); err != nil {
 					errs <- err
 					return
 				}
