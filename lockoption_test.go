@@ -224,23 +224,23 @@ func TestP3_LockTimeoutIsTheCallersAgain(t *testing.T) {
 		return text
 	}
 	for _, set := range []string{"", "set lock_timeout = '7s'", "set local lock_timeout = '8s'"} {
-		calls := map[string]func(tx *gorm.DB, t *testing.T) error{
-			"acquired": func(tx *gorm.DB, t *testing.T) error {
+		calls := map[string]func(t *testing.T, tx *gorm.DB) error{
+			"acquired": func(t *testing.T, tx *gorm.DB) error {
 				return gormlock.AcquireXactLock(tx, []lockkey.Key{pgtest.Key(t)}, gormlock.Timeout(time.Minute))
 			},
-			"acquired, many": func(tx *gorm.DB, t *testing.T) error {
+			"acquired, many": func(t *testing.T, tx *gorm.DB) error {
 				return gormlock.AcquireXactLock(tx, []lockkey.Key{pgtest.Key(t), pgtest.PairKey(t)}, gormlock.Timeout(time.Minute))
 			},
-			"scope": func(tx *gorm.DB, t *testing.T) error {
+			"scope": func(t *testing.T, tx *gorm.DB) error {
 				return tx.Scopes(gormlock.WithXactLock(pgtest.Key(t), gormlock.Timeout(time.Minute))).Exec("select 1").Error
 			},
-			"timed out": func(tx *gorm.DB, _ *testing.T) error {
+			"timed out": func(_ *testing.T, tx *gorm.DB) error {
 				return gormlock.AcquireXactLock(tx, []lockkey.Key{taken}, gormlock.Timeout(time.Millisecond))
 			},
-			"timed out, many": func(tx *gorm.DB, t *testing.T) error {
+			"timed out, many": func(t *testing.T, tx *gorm.DB) error {
 				return gormlock.AcquireXactLock(tx, []lockkey.Key{taken, pgtest.Key(t)}, gormlock.Timeout(time.Millisecond))
 			},
-			"not acquired": func(tx *gorm.DB, t *testing.T) error {
+			"not acquired": func(t *testing.T, tx *gorm.DB) error {
 				return gormlock.AcquireXactLock(tx, []lockkey.Key{taken, pgtest.Key(t)}, gormlock.Try())
 			},
 		}
@@ -255,7 +255,7 @@ func TestP3_LockTimeoutIsTheCallersAgain(t *testing.T) {
 						}
 					}
 					want = setting(t, tx)
-					err := call(tx, t)
+					err := call(t, tx)
 					if err != nil && !errors.Is(err, gormlock.ErrLockTimeout) && !errors.Is(err, gormlock.ErrNotAcquired) {
 						return err
 					}
