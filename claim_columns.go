@@ -29,7 +29,7 @@ func writeClaimSet(stmt *gorm.Statement, m *versionedModel, set clause.Set) *ver
 		stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 		defer delete(stmt.Clauses, versionClause)
 	}
-	stmt.AddClause(set)
+	stmt.Clauses["SET"] = clause.Clause{Name: "SET", Expression: set}
 	stmt.Build("SET")
 	delete(stmt.Clauses, "SET")
 	return w

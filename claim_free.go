@@ -57,11 +57,11 @@ func shapeClaim(db *gorm.DB) {
 		fail(db, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err))
 		return
 	}
-	columns := clause.Select{}
+	columns := make([]clause.Column, len(stmt.Schema.PrimaryFields))
 	for i, field := range stmt.Schema.PrimaryFields {
-		columns.Columns = append(columns.Columns, clause.Column{Table: clause.CurrentTable, Name: field.DBName, Alias: claimKey(i)})
+		columns[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName, Alias: claimKey(i)}
 	}
-	stmt.AddClause(columns)
+	stmt.Clauses["SELECT"] = clause.Clause{Name: "SELECT", Expression: clause.Select{Columns: columns}}
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
 	limit := "LIMIT " + strconv.Itoa(mark.limit)

@@ -44,7 +44,7 @@ func updateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	var set clause.Set
 	now := db.NowFunc()
 	for _, name := range s.DBNames {
-		var value any = now
+		var value any
 		switch s.FieldsByDBName[name].AutoUpdateTime {
 		case schema.UnixNanosecond:
 			value = now.UnixNano()
@@ -53,6 +53,7 @@ func updateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 		case schema.UnixSecond:
 			value = now.Unix()
 		case schema.UnixTime:
+			value = now
 		default:
 			continue
 		}
