@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
-	"gorm.io/gorm/utils"
 )
 
 // versionWrite is one statement that writes a model with a version, or one that IfUnchanged guards. It lives in the
@@ -178,8 +177,6 @@ func keyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any
 	}
 	return key, complete
 }
-
-func keyName(key []any) string { return utils.ToStringKey(key...) }
 
 // closeVersions puts memory right when the statement and its own transaction have ended, and forgets it.
 func closeVersions(db *gorm.DB) {
