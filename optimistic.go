@@ -31,6 +31,7 @@ type versionWrite struct {
 	addKey     bool    // GORM leaves the key out of the conditions
 	partialKey bool    // a part of the key is zero
 	inserted   bool    // Save found no row and made one
+	filtered   bool    // a row at the right version may stay unwritten: the caller has conditions of his own
 	expected   version // of the one row, or of ExpectVersion
 	next       version
 	later      version // what a temporal version becomes

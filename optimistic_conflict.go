@@ -178,10 +178,25 @@ func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflec
 		e.columns = unchanged.names
 		return e
 	}
+	if w.checked && !w.filtered {
+		e := w.stale(stmt, row, nil, false)
+		e.Actual, e.cause = e.Expected, errNotWritten
+		return e
+	}
 	if w.save && isSave() {
 		return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", w.rowName(stmt, row.key), gorm.ErrRecordNotFound)
 	}
 	return nil
+}
+
+// errNotWritten is why a row at the right version was not written though nobody asked for more.
+var errNotWritten = errors.New("nothing was written: a trigger or a policy kept the row, or it was gone for a moment")
+
+// filtered tells, before GORM adds the key, whether the caller has conditions of his own.
+func filtered(stmt *gorm.Statement) bool {
+	_, where := stmt.Clauses["WHERE"]
+	_, from := stmt.Clauses["FROM"]
+	return where || from
 }
 
 // whyNoRows says why a statement without a key, which named its version itself, wrote nothing.

@@ -9,6 +9,7 @@ func checkVersionsBeforeDelete(db *gorm.DB) {
 	if w == nil || db.Error != nil {
 		return
 	}
+	w.filtered = filtered(db.Statement)
 	if err := w.prepare(db.Statement); err != nil {
 		w.refuse(db, err)
 		return

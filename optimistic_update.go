@@ -18,6 +18,7 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 		return
 	}
 	w.save = mayBeSave(db.Statement) && !w.batch
+	w.filtered = filtered(db.Statement) && !w.intent.touches()
 	switch {
 	case w.intent.touches():
 		w.op, w.forced = "touch", true

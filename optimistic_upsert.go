@@ -30,6 +30,7 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.all = conflict.UpdateAll && len(stmt.Selects) == 0 && len(stmt.Omits) == 0
 	u.skips = conflict.DoNothing
+	w.filtered = u.skips || len(conflict.Where.Exprs) > 0
 	u.links = u.child && !conflict.UpdateAll && !u.skips
 	u.guarded, u.unloaded, u.moves = make([]bool, len(w.rows)), make([]bool, len(w.rows)), make([]bool, len(w.rows))
 	if w.intent.ignores() {

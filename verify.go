@@ -24,7 +24,7 @@ func VerifyVersion(db *gorm.DB, value any) error {
 	if err := stmt.Parse(value); err != nil {
 		return err
 	}
-	w := &versionWrite{model: m, op: "verify", checked: true}
+	w := &versionWrite{model: m, op: "verify", checked: true, filtered: true}
 	key, _ := keyOf(db.Statement, m.schema, row)
 	if key == nil {
 		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.schema.Name, gorm.ErrPrimaryKeyRequired)
