@@ -203,7 +203,7 @@ func closeVersions(db *gorm.DB) {
 }
 
 // openForVersions begins a transaction where GORM begins none and a write that goes wrong halfway could not be taken
-// back: a batch, or an upsert.
+// back: a batch, an upsert, or what GORM stores or deletes before the statement itself.
 func openForVersions(db *gorm.DB) {
 	w := versionWriteOf(db.Statement)
 	if w == nil || db.Error != nil || db.DryRun || transactionOf(db.Statement) != nil {
@@ -224,7 +224,7 @@ func openForVersions(db *gorm.DB) {
 // divisible tells whether the statement can do a part of what it is asked and find the rest stale.
 func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
 	if w.op != "create" {
-		return w.batch
+		return w.batch || w.wroteBefore(stmt)
 	}
 	if !hasUpsert(stmt) && !w.upsert.child {
 		return false
