@@ -30,7 +30,32 @@ func IfUnchanged(before any, names ...string) VersionClause {
 	// What is compared is what was there at this moment: the caller may go on to change the struct.
 	kept := reflect.New(row.Elem().Type()).Elem()
 	kept.Set(row.Elem())
+	detach(kept)
 	return VersionClause{change: func(i *versionIntent) { i.unchanged = &unchangedColumns{before: kept, names: names} }}
+}
+
+// detach gives a struct its own copies of what stands behind its pointers and slices: GORM writes through them, before
+// the columns are compared.
+func detach(row reflect.Value) {
+	for i := range row.NumField() {
+		field := row.Field(i)
+		switch {
+		case !field.CanSet():
+		case field.Kind() == reflect.Struct:
+			detach(field)
+		case field.Kind() == reflect.Pointer && !field.IsNil():
+			own := reflect.New(field.Type().Elem())
+			own.Elem().Set(field.Elem())
+			if row.Type().Field(i).Anonymous && own.Elem().Kind() == reflect.Struct {
+				detach(own.Elem())
+			}
+			field.Set(own)
+		case field.Kind() == reflect.Slice && !field.IsNil():
+			own := reflect.MakeSlice(field.Type(), field.Len(), field.Len())
+			reflect.Copy(own, field)
+			field.Set(own)
+		}
+	}
 }
 
 // of finds the columns in the model.

@@ -131,3 +131,25 @@ func ifUnchanged(t *testing.T, db *gorm.DB) {
 		t.Error(err)
 	}
 }
+
+type pointerRow struct {
+	ID   int64
+	Name *string
+	Blob []byte
+}
+
+// What is compared is what was there when IfUnchanged was called, whatever the struct's pointers lead to since.
+func TestIfUnchanged_keepsWhatIsBehindPointers(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&pointerRow{}})
+	name := "old"
+	a := pointerRow{Name: &name, Blob: []byte{1}}
+	must(t, db.Create(&a).Error)
+	must(t, db.Model(&a).Clauses(gormlock.IfUnchanged(&a, "name")).Update("name", "new").Error)
+	equal(t, "written", *row[pointerRow](t, db, a.ID).Name, "new")
+	unchanged := gormlock.IfUnchanged(&a)
+	a.Blob[0], *a.Name = 2, "newer"
+	must(t, db.Model(&pointerRow{ID: a.ID}).Clauses(unchanged).Updates(a).Error)
+	*a.Name = "newest"
+	mustStale(t, db.Model(&pointerRow{ID: a.ID}).Clauses(unchanged).Updates(a).Error)
+}
