@@ -99,7 +99,20 @@ func (w *versionWrite) wantInserted(stmt *gorm.Statement) error {
 	if !u.skips {
 		w.want(column.field)
 	}
+	if u.all {
+		w.wantKept(stmt)
+	}
 	return nil
+}
+
+// wantKept asks for the columns that an update of all columns leaves as they are in the row, such as the time at which
+// it was created: the struct is the row afterwards.
+func (w *versionWrite) wantKept(stmt *gorm.Statement) {
+	for _, field := range stmt.Schema.Fields {
+		if field.DBName != "" && field.Readable && (field.AutoCreateTime > 0 || !field.Updatable) {
+			w.want(field)
+		}
+	}
 }
 
 // settleUpsert compares the rows that came back with the structs: by key, and those without one in their order.

@@ -1,6 +1,8 @@
 package gormlock_test
 
 import (
+	"time"
+
 	"errors"
 	"testing"
 
@@ -249,4 +251,31 @@ func nothingIsResurrected(t *testing.T, db *gorm.DB) {
 	mixed.Title = "x"
 	equal(t, "customer", mustBeStale(t, db.Save(mixed).Error).Deleted, true)
 	equal(t, "title", row[orderRow](t, db, mixed.ID).Title, "mixed")
+}
+
+type registered struct {
+	ID        int64
+	Email     string    `gorm:"uniqueIndex"`
+	Token     string    `gorm:"<-:create"`
+	CreatedAt time.Time `gorm:"precision:6"`
+	Version   int64     `gormlock:"version"`
+}
+
+// V4: a struct that takes its version from an update of all columns is the row, also in the columns that such an update
+// leaves alone: its next Save would write them.
+func TestV4_UpdateAllReturnsWhatItKeeps(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&registered{}})
+	first := registered{Email: "a", Token: "first"}
+	must(t, db.Create(&first).Error)
+	byKey := registered{ID: first.ID, Email: "b", Token: "second"}
+	must(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&byKey).Error)
+	byEmail := registered{Email: "b", Token: "third"}
+	must(t, db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, UpdateAll: true}).Create(&byEmail).Error)
+	for _, r := range []registered{byKey, byEmail} {
+		equal(t, "token", r.Token, "first")
+		equal(t, "created_at", r.CreatedAt.Equal(row[registered](t, db, first.ID).CreatedAt), true)
+	}
+	equal(t, "version", byEmail.Version, 3)
+	must(t, db.Save(&byEmail).Error)
 }
