@@ -78,7 +78,7 @@ func TestG17_SubQuery(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.seed(t)
-	key := pgtest.Key(t)
+	key, other := pgtest.Key(t), pgtest.Key(t)
 	locked := func(db *gorm.DB) *gorm.DB { return db.Model(&widget{}).Select("id").Scopes(gormlock.WithXactLock(key)) }
 	for name, run := range map[string]func(db *gorm.DB) error{
 		"where": func(db *gorm.DB) error { return db.Where("id in (?)", locked(s.db)).Find(&[]widget{}).Error },
@@ -116,6 +116,21 @@ func TestG17_SubQuery(t *testing.T) {
 			var n int
 			return db.Model(&widget{}).Select("n").Where("id in (?)", locked(s.db)).Row().Scan(&n)
 		},
+		"group of conditions": func(db *gorm.DB) error {
+			return db.Where(s.db.Where("id > 0").Scopes(gormlock.WithXactLock(key))).Find(&[]widget{}).Error
+		},
+		"group of conditions, clause": func(db *gorm.DB) error {
+			return db.Where(s.db.Where("id > 0").Clauses(gormlock.XactLock(key))).Find(&[]widget{}).Error
+		},
+		"joined association": func(db *gorm.DB) error {
+			return db.Joins("Maker", s.db.Where("true").Clauses(gormlock.XactLock(key))).Find(&[]widget{}).Error
+		},
+		"group under OR": func(db *gorm.DB) error {
+			return db.Where("id < 0").Or(s.db.Where("id > 0").Clauses(gormlock.XactLock(key))).Delete(&widget{}).Error
+		},
+		"group with a lock that the statement does not take": func(db *gorm.DB) error {
+			return db.Scopes(gormlock.WithXactLock(other)).Where(s.db.Where("id > 0").Clauses(gormlock.XactLock(key))).Find(&[]widget{}).Error
+		},
 		"two levels": func(db *gorm.DB) error {
 			return db.Where("id in (?)", s.db.Model(&widget{}).Select("id").Where("id in (?)", locked(s.db))).Find(&[]widget{}).Error
 		},
@@ -144,4 +159,24 @@ func TestG17_SubQuery(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestGroupOfALockedSession: a group of conditions made from the session that carries the lock is no second lock.
+func TestGroupOfALockedSession(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.seed(t)
+	key := pgtest.Key(t)
+	err := s.db.Transaction(func(tx *gorm.DB) error {
+		locked := tx.Clauses(gormlock.XactLock(key)).Session(&gorm.Session{})
+		var found []widget
+		err := locked.Where(locked.Where("id > 0").Or("id < 0")).Find(&found).Error
+		if len(found) == 0 || !pgtest.Held(t, key) {
+			t.Errorf("found %d, held %v", len(found), pgtest.Held(t, key))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

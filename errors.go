@@ -17,8 +17,9 @@ var (
 	// ErrNoTransaction says that a lock was asked for where no transaction is open: it would be gone before the
 	// statement is over. Use [Transaction], or a statement that GORM wraps in one. Nothing was executed.
 	ErrNoTransaction = errors.New("gormlock: a lock needs a transaction, and none is open")
-	// ErrSubQuery says that a lock stands on a sub-query, which takes none. Put it on the statement around it.
-	ErrSubQuery = errors.New("gormlock: a lock on a sub-query is never taken, put it on the statement around it")
+	// ErrSubQuery says that a lock stands on a part of a statement, a sub-query or a group of conditions, which takes
+	// none. Put it on the statement around it. Nothing was executed.
+	ErrSubQuery = errors.New("gormlock: a lock on a sub-query or a group of conditions is never taken, put it on the statement around it")
 	// ErrOption says that an option's value, or a combination of options, means nothing.
 	ErrOption = advisory.ErrOption
 	// ErrSnapshotTaken says that the transaction's snapshot may be older than the lock. See [advisory.ErrSnapshotTaken].

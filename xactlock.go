@@ -56,9 +56,9 @@ func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
 // belongs to the statements of the transaction, and nothing is held before the first of them; a savepoint takes none.
 //
 // gorm.G drops the scopes and clauses of the db it is given, before any plugin sees them, so gorm.G[T](tx.Scopes(lock))
-// takes no lock: give it the clause, [XactLock]. A lock on a sub-query is [ErrSubQuery], except where GORM copies text or
-// conditions without asking any plugin: on a raw sub-query, a group of conditions, or the conditions of a joined
-// association no lock is taken. Put it on the statement around them.
+// takes no lock: give it the clause, [XactLock]. A lock on a sub-query, on a group of conditions or on the conditions of
+// a joined association is [ErrSubQuery], and nothing is executed; only on a raw sub-query, whose text GORM copies without
+// asking any plugin, no lock is taken. Put it on the statement around them.
 func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
 	lock := XactLock(key, opts...)
 	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
@@ -105,6 +105,7 @@ func (l XactLockClause) ModifyStatement(stmt *gorm.Statement) {
 			request = earlier.And(request)
 		}
 		stmt.Clauses[xactLockName] = clause.Clause{Name: xactLockName, Expression: XactLockClause{request: request}}
+		stmt.AddClause(clause.Where{Exprs: []clause.Expression{lockedHere{l.request}}})
 	}
 }
 
@@ -187,6 +188,7 @@ func takeXactLocks(db *gorm.DB) {
 	if request == nil || isSavepoint(stmt) {
 		return
 	}
+	allowHere(stmt)
 	carried := requestIn(stmt.Context)
 	stmt.Context = spend(stmt.Context)
 	if db.Error != nil {
