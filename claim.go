@@ -24,17 +24,19 @@ import (
 // afterwards, as it does for associations that Joins names. What has no place in a claim is an error: Select, Omit,
 // Limit, Distinct, Group, raw SQL, an alias of the table, another row lock.
 //
-// AfterFind runs for each row, as for a query. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave
-// and AfterSave belong to rows that are known beforehand.
+// AfterFind runs for each row, as for a query. If it fails, or a Preload does, the rows are claimed all the same: they
+// come back beside the error. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave and AfterSave
+// belong to rows that are known beforehand.
 //
 // It locks FOR NO KEY UPDATE, as an UPDATE does: a row whose child is just being inserted is not skipped. At REPEATABLE
 // READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows.
 func Claim[T any](db *gorm.DB, limit int, assign map[string]any, scopes ...func(*gorm.DB) *gorm.DB) ([]T, error) {
 	rows := []T{}
-	if err := claimInto(db, &rows, claim{limit: limit, assign: assign, scopes: scopes}); err != nil {
+	err := claimInto(db, &rows, claim{limit: limit, assign: assign, scopes: scopes})
+	if err != nil && len(rows) == 0 {
 		return nil, err
 	}
-	return rows, nil
+	return rows, err
 }
 
 // claim is one call of Claim.
@@ -69,9 +71,10 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if query.DryRun {
 		return nil
 	}
-	if err := scanClaim(query, rows); err != nil {
+	err = scanClaim(query, rows)
+	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
+	if err != nil {
 		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)
 	}
-	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
 	return nil
 }

@@ -12,22 +12,26 @@ import (
 // scanClaim runs the claim's statement and reads its rows into the slice that dest points to, in their order; then what
 // a query does after it: Preload, AfterFind.
 func scanClaim(query *gorm.DB, dest any) error {
-	opened, err := query.Rows()
+	opened, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // readClaim does both
 	if err != nil {
 		return err
 	}
-	stmt := query.Statement
-	stmt.Dest, stmt.ReflectValue = dest, reflect.ValueOf(dest).Elem()
-	rows := &claimedRows{Rows: opened}
-	gorm.Scan(rows, query, 0)
-	_ = query.AddError(opened.Close())
-	rows.swap = reflect.Swapper(stmt.ReflectValue.Interface())
-	if query.Error == nil && !sort.IsSorted(rows) {
-		sort.Sort(rows)
-	}
+	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
+	readClaim(query, opened)
 	callbacks.Preload(query)
 	callbacks.AfterQuery(query)
 	return query.Error
+}
+
+// readClaim reads the rows and closes them: in a transaction nothing else runs before.
+func readClaim(query *gorm.DB, opened *sql.Rows) {
+	defer func() { _ = query.AddError(opened.Close()) }()
+	rows := &claimedRows{Rows: opened}
+	gorm.Scan(rows, query, 0)
+	rows.swap = reflect.Swapper(query.Statement.ReflectValue.Interface())
+	if query.Error == nil && !sort.IsSorted(rows) {
+		sort.Sort(rows)
+	}
 }
 
 // claimedRows are the rows of a claim without their last column, the place of each, by which they are sorted.

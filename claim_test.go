@@ -34,8 +34,13 @@ type job struct {
 
 func (j *job) AfterFind(*gorm.DB) error {
 	j.Found++
+	if j.Priority == 99 {
+		return errUnwelcome
+	}
 	return nil
 }
+
+var errUnwelcome = errors.New("this job is unwelcome")
 
 // BeforeUpdate must not run: a claim has no rows to run it on.
 func (j *job) BeforeUpdate(*gorm.DB) error { return errors.New("BeforeUpdate ran") }
@@ -319,6 +324,13 @@ func TestV16_ClaimRefuses(t *testing.T) {
 	if claimed > 0 {
 		t.Fatalf("%d rows were claimed", claimed)
 	}
+	t.Run("rows whose hook fails are claimed and come back with its error", func(t *testing.T) {
+		mustDo(t, db.Exec("update jobs set priority = 99 where id = 1"))
+		rows, err := gormlock.Claim[job](db, 1, running, ready)
+		if !errors.Is(err, errUnwelcome) || !slices.Equal(jobIDs(rows), []int64{1}) || rows[0].State != "running" {
+			t.Fatal(rows, err)
+		}
+	})
 	t.Run("an error of the server comes through", func(t *testing.T) {
 		err := with(func(q *gorm.DB) *gorm.DB { return q.Where("nonsense = 1") })
 		if !fromServer(err) {

@@ -19,6 +19,10 @@
 // A transaction-level advisory lock ([WithXactLock], [XactLock], [AcquireXactLock], [Locking]) names anything, also what
 // is no row yet, and is held until its transaction ends. It excludes only those who take it too.
 //
+// A row lock ([WithRowLock], [LockRow], [LockRows]) holds rows that are there, against every writer, gormlock's or not,
+// until the transaction ends. [WithSkipLocked] leaves out what others hold. [Claim] hands out rows of a table of work to
+// many workers, each to one.
+//
 // [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of what a retry
 // can cure ([IsRetryable]).
 //

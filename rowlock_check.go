@@ -235,7 +235,7 @@ func selectedTexts(stmt *gorm.Statement) texts {
 var (
 	distinct  = regexp.MustCompile(`(?i)^\s*distinct\b`)
 	aggregate = regexp.MustCompile(`(?i)\b(count|sum|avg|min|max|every|bool_(and|or)|bit_(and|or|xor)|(array|string|xml|range|jsonb?|jsonb?_object)_?agg|(stddev|var)(_pop|_samp)?|variance|corr|mode|percentile_(cont|disc))\s*\(`)
-	window    = regexp.MustCompile(`(?i)\)\s*over\s*[("\w]`)
+	window    = regexp.MustCompile(`(?i)\)\s*over\s*(\(|\s["\w])`)
 	leftJoin  = regexp.MustCompile(`(?i)\b(left|full)\s+(outer\s+)?join\b`)
 	rightJoin = regexp.MustCompile(`(?i)\b(right|full)\s+(outer\s+)?join\b`)
 

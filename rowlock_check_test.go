@@ -128,6 +128,9 @@ func TestRowLockFits(t *testing.T) {
 		{"an aggregate in a sub-query of GORM's", 4, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Scopes(lock()).Select("id, (?) n", tx.Model(&ticket{}).Select("count(*)")).Find(&[]seat{})
 		}},
+		{"columns that are named like other things", 4, 0, 0, func(tx *gorm.DB) *gorm.DB {
+			return tx.Scopes(lock()).Select("(id + 1) overall, (id) counted, name as distinctive").Model(&seat{}).Find(&[]map[string]any{})
+		}},
 		{"a column that is named like an aggregate", 4, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Scopes(lock()).Select("id as count, name").Find(&[]seat{})
 		}},
