@@ -12,7 +12,7 @@ import (
 // scanClaim runs the claim's statement and reads its rows into the slice that dest points to, in their order; then what
 // a query does after it: Preload, AfterFind.
 func scanClaim(query *gorm.DB, dest any) error {
-	opened, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // readClaim does both
+	opened, err := query.Rows()
 	if err != nil {
 		return err
 	}

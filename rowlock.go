@@ -74,7 +74,10 @@ func (s Strength) applyRowLock(l *RowLockClause) error {
 // that was changed meanwhile is an error that [IsRetryable] knows.
 //
 // What Preload reads is not locked, see [Preloaded]. In a sub-query the rows are locked by the statement around it, for
-// the transaction that it runs in; Try and Timeout are an error there, and [DefaultTimeout] does not reach it.
+// the transaction that it runs in; Try and Timeout are an error there, and [DefaultTimeout] does not reach it. On a
+// group of conditions, or the conditions of a joined association, a row lock is [ErrSubQuery].
+//
+// gorm.G drops the scopes of the db it is given, before any plugin sees them: give it the clause, [RowLock].
 func WithRowLock(strength Strength, opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
 	return RowLock(strength, opts...).scope
 }
@@ -151,6 +154,7 @@ func (l RowLockClause) ModifyStatement(stmt *gorm.Statement) {
 		fail(stmt.DB, fmt.Errorf("gormlock: one query has one row lock, this one has %s already", forClause(there)))
 	default:
 		stmt.Clauses[l.Name()] = clause.Clause{Name: l.Name(), Expression: l}
+		stmt.AddClause(clause.Where{Exprs: []clause.Expression{rowsLockedHere{}}})
 	}
 }
 

@@ -86,6 +86,15 @@ func TestG22_RowLockMisfits(t *testing.T) {
 		{"an upsert", "is for queries", func(tx *gorm.DB) error {
 			return tx.Scopes(lock).Clauses(clause.OnConflict{DoNothing: true}).Create(&seat{ID: 1}).Error
 		}},
+		{"a group of conditions", "group of conditions", func(tx *gorm.DB) error {
+			return tx.Where(db.Where("id > 0").Scopes(lock).Or("id < 0")).Find(&[]seat{}).Error
+		}},
+		{"a group of conditions, clause", "group of conditions", func(tx *gorm.DB) error {
+			return tx.Where(db.Clauses(gormlock.SkipLocked()).Where("id > 0")).Find(&[]seat{}).Error
+		}},
+		{"a joined association", "group of conditions", func(tx *gorm.DB) error {
+			return tx.Joins("Hall", db.Where("true").Clauses(gormlock.SkipLocked())).Find(&[]seat{}).Error
+		}},
 		{"two locks", "FOR UPDATE already", func(tx *gorm.DB) error {
 			return tx.Scopes(lock, gormlock.WithSkipLocked(gormlock.ForShare)).Find(&[]seat{}).Error
 		}},
@@ -177,6 +186,9 @@ func TestRowLockFits(t *testing.T) {
 		{"FirstOrCreate that finds", 1, 0, 0, func(tx *gorm.DB) *gorm.DB { return tx.Scopes(lock()).FirstOrCreate(&seat{}, "id = 2") }},
 		{"FirstOrCreate that creates", 0, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Scopes(lock()).FirstOrCreate(&seat{ID: 9, HallID: 1}, "id = 9")
+		}},
+		{"a lock before an Or", 2, 0, 0, func(tx *gorm.DB) *gorm.DB {
+			return tx.Clauses(gormlock.RowLock(gormlock.ForNoKeyUpdate)).Where("id = 1").Or("id = 4").Find(&[]seat{})
 		}},
 		{"the same lock twice", 4, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Scopes(lock()).Clauses(gormlock.RowLock(gormlock.ForNoKeyUpdate)).Find(&[]seat{})

@@ -33,6 +33,7 @@ func beginRowLock(db *gorm.DB) {
 	if !ok || db.Error != nil {
 		return
 	}
+	allowHere(stmt)
 	if err := l.admit(db); err != nil {
 		fail(db, err)
 		return
@@ -77,6 +78,7 @@ func beginRowLockInRow(db *gorm.DB) {
 	if !ok || db.Error != nil {
 		return
 	}
+	allowHere(db.Statement)
 	if err := l.admit(db); err != nil {
 		fail(db, err)
 		return

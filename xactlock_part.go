@@ -37,7 +37,7 @@ func holds(outer, inner *advisory.Request) bool {
 	return true
 }
 
-// allowHere takes lockedHere away from the statement that is run itself.
+// allowHere takes lockedHere and rowsLockedHere away from the statement that is run itself.
 func allowHere(stmt *gorm.Statement) {
 	c, ok := stmt.Clauses["WHERE"]
 	if !ok {
@@ -48,8 +48,11 @@ func allowHere(stmt *gorm.Statement) {
 		return
 	}
 	rest := slices.DeleteFunc(slices.Clone(where.Exprs), func(e clause.Expression) bool {
-		_, marks := e.(lockedHere)
-		return marks
+		switch e.(type) {
+		case lockedHere, rowsLockedHere:
+			return true
+		}
+		return false
 	})
 	switch len(rest) {
 	case len(where.Exprs):
