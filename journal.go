@@ -18,6 +18,7 @@ type journal struct {
 
 	mu         sync.Mutex
 	undo       []func()
+	writes     []*versionWrite
 	dooms      []error
 	strict     int // how many calls of Transaction are open in it
 	savepoints []savepoint

@@ -260,12 +260,16 @@ func put(field *schema.Field, row reflect.Value, old pointee) {
 // keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back (V1).
 func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 	w.done = true
-	if w.memory.count == 0 || transactionOf(stmt) == nil {
+	if transactionOf(stmt) == nil {
 		return
 	}
 	w.memory.leave()
-	if j := journalOf(stmt); j != nil {
+	if j := journalOf(stmt); j != nil && !w.undone {
+		j.wrote(w)
 		j.record(w.undo)
+		if w.op != "create" && len(w.rows) == 0 && asksForRows(stmt) {
+			keepRowsRead(stmt.DB, stmt.Model) // a bulk statement that returns rows reads them
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (w *versionWrite) wantKept(stmt *gorm.Statement) {
 func (w *versionWrite) settleUpsert(db *gorm.DB) {
 	stmt := db.Statement
 	if len(w.rows) == 0 {
-		w.done = true
+		w.keepWritten(stmt)
 		return
 	}
 	if !w.returning.has() {

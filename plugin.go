@@ -112,7 +112,7 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: checkVersionsBeforeDelete, AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: endRowLock},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery},
 	Row:   hooks.Read{BeforeRead: beforeRow},
 	Raw:   hooks.Read{BeforeRead: beforeRaw},
 }
@@ -171,6 +171,11 @@ func beforeRaw(db *gorm.DB) {
 	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
+}
+
+func afterQuery(db *gorm.DB) {
+	endRowLock(db)
+	keepRead(db)
 }
 
 func beforeRow(db *gorm.DB) {

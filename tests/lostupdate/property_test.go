@@ -143,11 +143,26 @@ type fields struct{ id, a, b, note, version int64 }
 
 func fieldsOf(d *doc) fields { return fields{d.ID, d.A, d.B, d.Note, d.Version} }
 
-// change is what a statement did to a struct.
+// change is what a statement did to a struct, or that it wrote rows without one, or read a row that the transaction
+// had written.
 type change struct {
-	w             *writer
+	w             *writer // nil: rows were written without a struct
 	before, after fields
 	state         int
+	read          bool
+}
+
+// bulkily notes a statement that writes rows by a condition.
+func (p *program) bulkily() { p.journal = append(p.journal, change{}) }
+
+// reads notes that a struct was read of a row that the transaction wrote: after a rollback it counts as not read.
+func (p *program) reads(w *writer) {
+	for _, c := range p.journal {
+		if p.inside > 0 && !c.read && (c.w == nil || c.after.id == w.want.id) {
+			p.journal = append(p.journal, change{w: w, after: w.want, read: true})
+			return
+		}
+	}
 }
 
 func (p *program) steps(n int) {
@@ -223,7 +238,7 @@ func (p *program) drop(id int64) {
 
 // follows makes the struct what a statement that succeeded makes of it.
 func (p *program) follows(w *writer, after fields, state int) {
-	p.journal = append(p.journal, change{w, w.want, after, w.state})
+	p.journal = append(p.journal, change{w: w, before: w.want, after: after, state: w.state})
 	w.want, w.state = after, state
 }
 
@@ -232,15 +247,17 @@ func (p *program) follows(w *writer, after fields, state int) {
 func (p *program) undo(n int) {
 	for i := len(p.journal) - 1; i >= n; i-- {
 		c := p.journal[i]
-		if c.w.want.id != c.after.id {
+		if c.w == nil || c.w.want.id != c.after.id {
 			continue
 		}
-		back := func(now *int64, before, after int64) bool {
+		if c.read {
+			c.w.want.version, c.w.state = 0, 0
+			continue
+		}
+		back := func(now *int64, before, after int64) {
 			if before != after && *now == after {
 				*now = before
-				return true
 			}
-			return false
 		}
 		back(&c.w.want.id, c.before.id, c.after.id)
 		back(&c.w.want.a, c.before.a, c.after.a)
@@ -259,6 +276,9 @@ func (p *program) transaction() {
 		kind = "SavePoint"
 	}
 	end := rapid.SampledFrom([]string{"commit", "error", "panic"}).Draw(p.T, "end")
+	if p.inside == 0 {
+		p.journal = nil
+	}
 	outer, rows, structs, journal, doomed := p.db, p.rows, len(p.structs), len(p.journal), p.doomed
 	p.inside++
 	if kind == "gormlock.Transaction" {
@@ -293,9 +313,6 @@ func (p *program) transaction() {
 	if err != nil {
 		p.rows, p.structs, p.doomed = rows, p.structs[:structs], doomed // copies made inside are forgotten
 		p.undo(journal)
-	}
-	if p.inside == 0 {
-		p.journal = nil
 	}
 }
 

@@ -161,7 +161,7 @@ func (p *program) load() {
 	if !ok || at.deleted {
 		return
 	}
-	if p.inside == 0 && rapid.Bool().Draw(p.T, "again") {
+	if rapid.Bool().Draw(p.T, "again") {
 		*w.ptr = doc{ID: w.want.id}
 	} else {
 		w = p.hold(&doc{ID: w.want.id}, 0)
@@ -170,6 +170,7 @@ func (p *program) load() {
 		p.Fatal(err)
 	}
 	w.want, w.state = fields{w.want.id, at.a, at.b, at.note, at.version}, at.state
+	p.reads(w)
 }
 
 // copy is what a writer does who got the struct from another one.
@@ -328,6 +329,7 @@ func (p *program) expect() {
 	at.a = value
 	at.version++
 	p.put(w.want.id, at)
+	p.bulkily()
 }
 
 func (p *program) softDelete() {
@@ -349,6 +351,7 @@ func (p *program) hardDelete() {
 	}
 	if p.fresh(w, p.db.Unscoped().Delete(w.ptr).Error) {
 		p.drop(w.want.id)
+		p.follows(w, w.want, w.state)
 	}
 }
 
@@ -358,6 +361,7 @@ func (p *program) bulk() {
 	if err := p.db.Model(&doc{}).Where("a = ?", a).Update("a", value).Error; err != nil {
 		p.Fatal(err)
 	}
+	p.bulkily()
 	for id, at := range p.rows {
 		if at.a == a && !at.deleted {
 			at.a = value
