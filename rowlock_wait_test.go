@@ -19,28 +19,52 @@ const (
 	longWait  = 20 * time.Second
 )
 
-// TestRowLockCost counts what a row lock sends: nothing more than the query, two texts more where it may fail.
-func TestRowLockCost(t *testing.T) {
+// TestRowLockRoundTrips counts what row locks and claims cost on the wire, when everything is warm: nothing more than
+// the query, and two round trips more where a locked row is an error that must leave the transaction usable.
+func TestRowLockRoundTrips(t *testing.T) {
 	t.Parallel()
-	db := seats(t)
-	for _, c := range []struct {
-		name string
-		opts []gormlock.RowLockOption
-		want int
-	}{
-		{"waiting", nil, 1},
-		{"Skip", []gormlock.RowLockOption{gormlock.Skip()}, 1},
-		{"Try", []gormlock.RowLockOption{gormlock.Try()}, 3},
-		{"Timeout", []gormlock.RowLockOption{gormlock.Timeout(time.Second)}, 3},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inTx(t, db, func(tx *gorm.DB) {
-				tx, recorder := recorded(tx)
-				mustDo(t, tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, c.opts...)).Find(&[]seat{}))
-				if seen := recorder.seen(); len(seen) != c.want {
-					t.Fatalf("sent %q, want %d texts", seen, c.want)
+	for _, mode := range rowLockModes {
+		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
+			seats(t)
+			proxy, tapped := pgtest.Tap(t, pgtest.SchemaDSN(t))
+			db := open(t, append(mode.opts, pgtest.Through(tapped), pgtest.MaxConns(1))...)
+			mustDo(t, db.Exec("create table jobs (id bigint primary key, state text, priority int, attempts int, updated_at timestamptz, deleted_at timestamptz)"))
+			mustDo(t, db.Exec("insert into jobs (id, state) select i, 'ready' from generate_series(1, 100) i"))
+			lock := func(opts ...gormlock.RowLockOption) func(tx *gorm.DB) error {
+				return func(tx *gorm.DB) error {
+					return tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, opts...)).Find(&[]seat{}).Error
 				}
-			})
+			}
+			for _, c := range []struct {
+				name string
+				want int
+				run  func(tx *gorm.DB) error
+			}{
+				{"waiting", 1, lock()},
+				{"Skip", 1, lock(gormlock.Skip())},
+				{"Try", 3, lock(gormlock.Try())},
+				{"Timeout", 3, lock(gormlock.Timeout(time.Second))},
+				{"LockRow", 1, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &seat{ID: 1}) }},
+				{"LockRow that tries", 1, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &seat{ID: 1}, gormlock.Try()) }},
+				{"LockRows", 1, func(tx *gorm.DB) error { return gormlock.LockRows(tx, &[]seat{{ID: 4}, {ID: 1}}) }},
+				{"Claim", 1, func(tx *gorm.DB) error { return second(gormlock.Claim[job](tx, 10, running, ready)) }},
+			} {
+				inTx(t, db, func(tx *gorm.DB) {
+					must(t, c.run(tx)) // it is prepared now
+					proxy.Reset()
+					must(t, c.run(tx))
+					if n := proxy.RoundTrips(); n != c.want {
+						t.Errorf("%s: %d round trips, want %d: %q", c.name, n, c.want, proxy.Statements())
+					}
+				})
+			}
+			must(t, second(gormlock.Claim[job](db, 10, running, ready)))
+			proxy.Reset()
+			must(t, second(gormlock.Claim[job](db, 10, running, ready)))
+			if n := proxy.RoundTrips(); n != 1 {
+				t.Errorf("a claim outside of a transaction: %d round trips", n)
+			}
 		})
 	}
 }
