@@ -20,6 +20,7 @@ type accountForm struct {
 
 // V13, H17: the version in a form, in a struct of another kind, in ExpectVersion.
 func TestV13_ExpectedVersions(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, expectedVersions)
 }
 
@@ -104,6 +105,7 @@ type plainRow struct {
 }
 
 func TestIfUnchanged(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&plainRow{}}, ifUnchanged)
 }
 

@@ -115,11 +115,12 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 			*cell = column.any(w.rows[i].next)
 		case i < w.memory.count:
 			v := column.read(w.memory.row(i))
-			if column.unset(v) {
+			switch {
+			case column.unset(v):
 				*cell = first
-			} else if v.n < 0 {
+			case v.n < 0:
 				fail(stmt.DB, fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, v.n))
-			} else if left {
+			case left:
 				*cell = column.any(v)
 			}
 		case w.unsetValue(*cell):

@@ -129,6 +129,7 @@ func TestV1_RollbackGivesVersionsBack(t *testing.T) {
 
 // V1: a struct that was new is new again.
 func TestV1_RollbackGivesKeysBack(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, rollbackGivesKeysBack)
 }
 
@@ -156,6 +157,7 @@ type soft struct {
 
 // G12, R24: a soft delete is a checked update; a soft-deleted row is gone; a restore is a checked update.
 func TestG12_SoftDelete(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&soft{}}, softDelete)
 }
 

@@ -27,6 +27,7 @@ type railsNull struct {
 func (railsNull) TableName() string { return "rails_rows" }
 
 func TestRails(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&railsRow{}}, rails)
 }
 
@@ -102,6 +103,7 @@ type javaRow struct {
 }
 
 func TestHibernate(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&javaRow{}, &javaTime{}}, hibernate)
 }
 
@@ -321,6 +323,7 @@ type byPointer struct {
 }
 
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&embeddedOne{}, &byPointer{}}, embedded)
 }
 

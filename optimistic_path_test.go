@@ -13,6 +13,7 @@ import (
 )
 
 func TestCreatePaths(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}, &product{}}, createPaths)
 }
 
@@ -59,6 +60,7 @@ func createPaths(t *testing.T, db *gorm.DB) {
 }
 
 func TestBatchPaths(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, batchPaths)
 }
 
@@ -167,6 +169,7 @@ func TestStatementShapes(t *testing.T) {
 }
 
 func TestAssociationMode(t *testing.T) {
+	t.Parallel()
 	onBoth(t, shop, associationMode)
 }
 

@@ -13,6 +13,7 @@ import (
 // V1: what was read in a transaction of its own writes was never there once they are rolled back. Its version is the
 // one that the next writer makes, so it must not pass for read.
 func TestV1_ReadsOfRolledBackWrites(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, readsOfRolledBackWrites)
 }
 

@@ -42,7 +42,6 @@ func versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 // onBoth runs a test on PostgreSQL and on SQLite.
 func onBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
-	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, versioned(t, models))
@@ -103,6 +102,7 @@ func row[T any](t testing.TB, db *gorm.DB, id any) T {
 }
 
 func TestVersionBasics(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, versionBasics)
 }
 
@@ -154,6 +154,7 @@ func versionBasics(t *testing.T, db *gorm.DB) {
 }
 
 func TestVersionBatch(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&account{}}, versionBatch)
 }
 

@@ -70,6 +70,7 @@ func load(t testing.TB, db *gorm.DB, id int64) *orderRow {
 
 // V3: saving a parent touches children only where their foreign key changes.
 func TestV3_Associations(t *testing.T) {
+	t.Parallel()
 	onBoth(t, shop, linkedAssociations)
 }
 
@@ -120,6 +121,7 @@ func linkedAssociations(t *testing.T, db *gorm.DB) {
 }
 
 func TestV4_FullSaveAssociations(t *testing.T) {
+	t.Parallel()
 	onBoth(t, shop, fullAssociations)
 }
 
@@ -164,6 +166,7 @@ type product struct {
 
 // V4, G6: explicit upserts.
 func TestV4_Upsert(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&product{}}, upserts)
 }
 
@@ -223,6 +226,7 @@ func upserts(t *testing.T, db *gorm.DB) {
 
 // A row that a struct belongs to, or shares, is gone: it is not made again from the copy in memory.
 func TestV4_NothingIsResurrected(t *testing.T) {
+	t.Parallel()
 	onBoth(t, shop, nothingIsResurrected)
 }
 

@@ -17,6 +17,7 @@ type touched struct {
 }
 
 func TestTouchAndVerify(t *testing.T) {
+	t.Parallel()
 	onBoth(t, []any{&touched{}, &account{}}, touchAndVerify)
 }
 
