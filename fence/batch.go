@@ -17,10 +17,11 @@ const Batch = `WITH want AS MATERIALIZED (
 	SELECT w.space, w.id, w.name, t.first
 	FROM unnest($1::text::smallint[], $2::text::bigint[], $3::text::text[]) w(space, id, name), (SELECT ` + first + `) t(first)
 ), free AS MATERIALIZED (
-	SELECT f.space, f.id FROM gormlock_fence f JOIN want USING (space, id) FOR NO KEY UPDATE OF f SKIP LOCKED
+	SELECT f.space, f.id, want.name, want.first
+	FROM want JOIN gormlock_fence f USING (space, id) FOR NO KEY UPDATE OF f SKIP LOCKED
 ), again AS (
-	UPDATE gormlock_fence f SET token = greatest(f.token + 1, want.first), name = want.name
-	FROM free JOIN want USING (space, id) WHERE f.space = free.space AND f.id = free.id
+	UPDATE gormlock_fence f SET token = greatest(f.token + 1, free.first), name = free.name
+	FROM free WHERE f.space = free.space AND f.id = free.id
 	RETURNING f.space, f.id, f.token
 ), anew AS (
 	INSERT INTO gormlock_fence (space, id, name, token)
@@ -45,7 +46,7 @@ func BatchArgs(tokens []Token) [3]string {
 		ids.WriteByte(separator)
 		ids.WriteString(strconv.FormatInt(t.ID, 10))
 		names.WriteByte(separator)
-		names.WriteString(quote(t.Name))
+		writeQuoted(&names, t.Name)
 	}
 	if len(tokens) == 0 {
 		return [3]string{"{}", "{}", "{}"}
@@ -53,7 +54,11 @@ func BatchArgs(tokens []Token) [3]string {
 	return [3]string{spaces.String() + "}", ids.String() + "}", names.String() + "}"}
 }
 
-// quote is text as an element of an array literal.
-func quote(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// writeQuoted writes text as an element of an array literal.
+func writeQuoted(to *strings.Builder, text string) {
+	to.WriteByte('"')
+	_, _ = escaped.WriteString(to, text)
+	to.WriteByte('"')
 }
