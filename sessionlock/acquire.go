@@ -22,18 +22,22 @@ type request struct {
 }
 
 func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
-	r := request{key: key}
-	if id, ok := key.Int64(); ok {
-		r.id.id = id
-	} else if hi, lo, ok := key.Pair(); ok {
-		r.id = lockID{true, int64(hi)<<32 | int64(uint32(lo))}
-	} else {
-		return r, key.Err()
-	}
-	if len(opts) == 0 {
-		return r, nil
+	id, err := idOf(key)
+	r := request{key: key, id: id}
+	if err != nil || len(opts) == 0 {
+		return r, err
 	}
 	return r.with(opts)
+}
+
+func idOf(key lockkey.Key) (lockID, error) {
+	if id, ok := key.Int64(); ok {
+		return lockID{false, id}, nil
+	}
+	if hi, lo, ok := key.Pair(); ok {
+		return lockID{true, int64(hi)<<32 | int64(uint32(lo))}, nil
+	}
+	return lockID{}, key.Err()
 }
 
 // with is r with options. It is a function of its own so that a request without any
@@ -137,7 +141,7 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 		token, err := m.number(ctx, r)
 		if err == nil {
 			m.mu.Lock()
-			l.token = token
+			l.token = &token
 			m.mu.Unlock()
 			return l, nil
 		}
@@ -153,6 +157,7 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 
 func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
 	w := newWaiter(&r)
+	w.equip()
 	w.deadline, _ = ctx.Deadline()
 	m.mu.Lock()
 	m.begin(w)
@@ -267,7 +272,7 @@ func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began ti
 	switch {
 	case err == nil:
 		e.Kind = observe.Acquired
-		e.Token = l.token.Number
+		e.Token = l.Token().Number
 	case errors.Is(err, ErrNotAcquired):
 		e.Kind = observe.NotAcquired
 	case errors.Is(err, ErrLockTimeout) || ctx.Err() != nil:

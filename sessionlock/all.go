@@ -64,6 +64,7 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 		}
 		r.try = true
 		waiters[i] = newWaiter(&r)
+		waiters[i].equip()
 	}
 	m.mu.Lock()
 	for _, w := range waiters {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,9 +52,10 @@ func (f *flight) encode(buf []byte) []byte {
 			buf = appendBind(buf, issue.name(), p.tokenArgs()...)
 		case p.statement == slice:
 			e := p.entries[0]
-			for _, sql := range sliceSQL(e.id, e.mode, p.limit) {
-				buf = appendBind(appendParse(buf, sql), "")
-			}
+			names, key := waitNames[unlock.forLock(e.id, e.mode)], strconv.FormatInt(e.id.id, 10)
+			buf = appendBind(buf, limitName, strconv.FormatInt(max(1, p.limit.Milliseconds()), 10))
+			buf = appendBind(buf, names[0], key)
+			buf = appendBind(buf, names[1], key)
 		case p.statement == unlockAll:
 			buf = appendBind(appendParse(buf, "SELECT pg_catalog.pg_advisory_unlock_all()"), "")
 		}

@@ -56,7 +56,7 @@ func (m *Manager) acquire(w *waiter) {
 			m.settle(w, &lockError{key: w.key, state: ErrTooManyLocks, detail: fmt.Sprintf("the manager has %d, see MaxLocks", m.maxLocks)})
 			return
 		}
-		e = &entry{id: w.id, key: w.key}
+		e = m.newEntry(w)
 		m.ledger[w.id] = e
 		w.e = e
 		e.queue.push(w)
@@ -159,7 +159,7 @@ func (m *Manager) forget(l *Lock) {
 			break
 		}
 	}
-	l.next = nil
+	l.next, l.e = nil, nil
 	e.holders--
 }
 
@@ -189,9 +189,30 @@ func (m *Manager) next(e *entry) {
 }
 
 // drop takes an entry out of the ledger that nobody wants and no session holds.
+//
+// The entry is used again. Nobody has it any more: a waiter that is not settled is in
+// its queue or its releaser, a holder on its list, and what a session was asked is
+// answered, all of which would have kept it.
 func (m *Manager) drop(e *entry) {
 	m.leaveRoom(e)
 	delete(m.ledger, e.id)
+	if len(m.entries) < maxKeys {
+		*e = entry{}
+		m.entries = append(m.entries, e)
+	}
+}
+
+// newEntry is an entry for the key of w.
+func (m *Manager) newEntry(w *waiter) *entry {
+	var e *entry
+	if n := len(m.entries); n > 0 {
+		e = m.entries[n-1]
+		m.entries = m.entries[:n-1]
+	} else {
+		e = &entry{}
+	}
+	e.id, e.key = w.id, w.key
+	return e
 }
 
 // abandon takes a waiter out of line whose caller went away. What is on its way goes
@@ -219,9 +240,11 @@ func (m *Manager) abandon(w *waiter) {
 
 // grant makes w a holder.
 func (m *Manager) grant(e *entry, w *waiter) {
-	l := &Lock{m: m, e: e, key: w.key, s: e.s, next: e.holder}
+	l := w.newLock
+	w.newLock = nil
+	l.m, l.e, l.key, l.s, l.next = m, e, w.key, e.s, e.holder
 	if m.config.observer != nil {
-		l.since = time.Now()
+		l.since = time.Now().UnixNano()
 	}
 	e.holder = l
 	e.holders++

@@ -13,13 +13,13 @@ import (
 // lost. Its methods may be called from several goroutines.
 type Lock struct {
 	m     *Manager
-	e     *entry
 	key   lockkey.Key
 	s     *session
-	token fence.Token
-	since time.Time // with an observer only
+	token *fence.Token // nil without Fenced
+	since int64        // in nanoseconds, with an observer only
 
-	next  *Lock         // in e.holder; this and all below belong to m.mu
+	e     *entry        // while it is held; this and all below belong to m.mu
+	next  *Lock         // in e.holder
 	err   error         // why it is not held any more
 	lost  chan struct{} // made by whoever asks first
 	bound map[*binding]struct{}
@@ -29,7 +29,12 @@ type Lock struct {
 func (l *Lock) Key() lockkey.Key { return l.key }
 
 // Token returns the fencing token of this acquisition, zero without [Fenced].
-func (l *Lock) Token() fence.Token { return l.token }
+func (l *Lock) Token() fence.Token {
+	if l.token == nil {
+		return fence.Token{}
+	}
+	return *l.token
+}
 
 // PID returns the process id of the server's backend that holds the lock, as in
 // pg_locks.
@@ -82,9 +87,6 @@ func (l *Lock) Release(ctx context.Context) error {
 func (m *Manager) beginRelease(l *Lock) *waiter {
 	w := newWaiter(&request{key: l.key})
 	m.mu.Lock()
-	if l.err == nil && !m.proven(l.s, time.Now()) {
-		m.loseSilent(l.s)
-	}
 	if l.err != nil {
 		m.settle(w, l.ended())
 		return w
@@ -106,10 +108,13 @@ func (m *Manager) endRelease(ctx context.Context, l *Lock, w *waiter) error {
 	err := w.err
 	w.reuse()
 	if err == nil && m.config.observer != nil {
-		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.token.Number, Held: time.Since(l.since)})
+		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.Token().Number, Held: l.held()})
 	}
 	return err
 }
+
+// held is for how long, with an observer.
+func (l *Lock) held() time.Duration { return time.Since(time.Unix(0, l.since)) }
 
 // binding is a context that ends with a lock.
 type binding struct{ cancel context.CancelCauseFunc }
@@ -119,10 +124,11 @@ type binding struct{ cancel context.CancelCauseFunc }
 // under it fail at once instead of waiting for itself. stop ends the context; the lock
 // stays as it is.
 func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
-	if !l.token.IsZero() {
-		ctx = fence.NewContext(ctx, l.token)
+	if l.token != nil {
+		ctx = fence.NewContext(ctx, *l.token)
 	}
-	ctx = context.WithValue(ctx, holdsKey{}, &holds{l.m, l.e.id, holdsOf(ctx)})
+	id, _ := idOf(l.key)
+	ctx = context.WithValue(ctx, holdsKey{}, &holds{l.m, id, holdsOf(ctx)})
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &binding{cancel}
 	l.m.mu.Lock()

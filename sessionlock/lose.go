@@ -82,7 +82,7 @@ func (m *Manager) loseLock(l *Lock, cause error) {
 	close(l.lost)
 	m.unbind(l, err)
 	if m.config.observer != nil {
-		e := observe.Event{Kind: observe.Lost, Key: l.key.String(), Token: l.token.Number, Held: time.Since(l.since), Err: err}
+		e := observe.Event{Kind: observe.Lost, Key: l.key.String(), Token: l.Token().Number, Held: l.held(), Err: err}
 		m.told = append(m.told, func() { m.observe(m.ctx, e) })
 	}
 }

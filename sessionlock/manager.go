@@ -27,6 +27,7 @@ type Manager struct {
 	maxLocks int
 	closed   bool
 	ledger   map[lockID]*entry
+	entries  []*entry   // not in use
 	room     []*entry   // those that are waiting, longest first
 	home     *session   // nil while there is none
 	free     []*session // of role waits, that wait for nothing

@@ -35,8 +35,14 @@ func (m *Manager) settings(r role) [][2]string {
 		{"client_connection_check_interval", milliseconds(h)},
 	}
 	if r == numbers {
-		// A warning is how a commit says that nobody waited for it.
-		return append(wanted, [2]string{"client_min_messages", "warning"}, [2]string{"synchronous_commit", "on"})
+		return append(wanted, [][2]string{
+			{"client_min_messages", "warning"}, // which is how a commit says that nobody waited for it
+			{"synchronous_commit", "on"},
+			// The plan is made before anybody knows how many keys there will be: each by the index.
+			{"enable_seqscan", "off"},
+			{"enable_hashjoin", "off"},
+			{"enable_mergejoin", "off"},
+		}...)
 	}
 	return append(wanted, [2]string{"client_min_messages", "error"})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -58,19 +57,40 @@ var names = [...]string{
 	issue: "gormlock_issue",
 }
 
-var functions = [2][2]string{
-	{"pg_advisory_unlock", "pg_advisory_unlock_shared"},
-	{"pg_try_advisory_lock", "pg_try_advisory_lock_shared"},
-}
-
 // sql answers with the keys for which the function said no: mostly with nothing. The
 // scan has no LIMIT and no join, so it calls the function once for each key.
 func (s statement) sql() string {
-	function := functions[s/try][s%2]
-	if s%try < 2 {
-		return "SELECT k FROM unnest($1::bigint[]) k WHERE NOT pg_catalog." + function + "(k)"
+	return "SELECT k FROM unnest($1::bigint[]) k WHERE NOT " + call(functions[s/try], s%try, "k")
+}
+
+// functions are those of unlock and try, without their suffix.
+var functions = [...]string{"pg_advisory_unlock", "pg_try_advisory_lock"}
+
+// call calls a function with a key in the form of a variant.
+func call(function string, variant statement, key string) string {
+	suffix := [...]string{"", "_shared"}[variant%2]
+	if variant >= 2 {
+		key = "(" + key + " >> 32)::int, ((" + key + " << 32) >> 32)::int"
 	}
-	return "SELECT k FROM unnest($1::bigint[]) k WHERE NOT pg_catalog." + function + "((k >> 32)::int, ((k << 32) >> 32)::int)"
+	return "pg_catalog." + function + suffix + "(" + key + ")"
+}
+
+// A wait is three statements of one transaction: the limit of the wait, the
+// transaction's lock, the session's lock. The last is asked for when the transaction has
+// the lock already, so it never waits: a timeout that hits between grant and answer,
+// which leaves a session lock held after an error, hits the transaction's lock, which
+// goes with it.
+const (
+	limitName = "gormlock_limit"
+	limitSQL  = "SELECT pg_catalog.set_config('lock_timeout', $1, true)"
+)
+
+// waitNames are the prepared statements of a wait, by variant.
+var waitNames = [...][2]string{
+	{"gormlock_wait", "gormlock_keep"},
+	{"gormlock_wait_shared", "gormlock_keep_shared"},
+	{"gormlock_wait_pair", "gormlock_keep_pair"},
+	{"gormlock_wait_pair_shared", "gormlock_keep_pair_shared"},
 }
 
 // prepare makes the statements of a role known to the session, in one round trip.
@@ -81,6 +101,13 @@ func prepare(ctx context.Context, conn *pgconn.PgConn, r role) error {
 	} else {
 		for s := unlock; s < beat; s++ {
 			p.SendPrepare(s.name(), s.sql(), nil)
+		}
+	}
+	if r == waits {
+		p.SendPrepare(limitName, limitSQL, nil)
+		for variant, names := range waitNames {
+			p.SendPrepare(names[0], "SELECT "+call("pg_advisory_xact_lock", statement(variant), "$1::bigint"), nil)
+			p.SendPrepare(names[1], "SELECT "+call("pg_advisory_lock", statement(variant), "$1::bigint"), nil)
 		}
 	}
 	err := p.Sync()
@@ -97,21 +124,4 @@ func prepare(ctx context.Context, conn *pgconn.PgConn, r role) error {
 		return fmt.Errorf("gormlock: prepare the session: %w", err)
 	}
 	return nil
-}
-
-// sliceSQL is a wait in three statements of one transaction. The session lock is asked
-// for when the transaction has the lock already, so it never waits: a timeout that
-// hits between grant and answer, which leaves a session lock held after an error, hits
-// the transaction's lock, which goes with it.
-func sliceSQL(id lockID, m mode, d time.Duration) [3]string {
-	suffix := [2]string{"", "_shared"}[m]
-	args := fmt.Sprint(id.id)
-	if id.pair {
-		args = fmt.Sprintf("%d, %d", int32(id.id>>32), int32(id.id))
-	}
-	return [3]string{
-		fmt.Sprintf("SELECT pg_catalog.set_config('lock_timeout', '%dms', true)", max(1, d.Milliseconds())),
-		fmt.Sprintf("SELECT pg_catalog.pg_advisory_xact_lock%s(%s)", suffix, args),
-		fmt.Sprintf("SELECT pg_catalog.pg_advisory_lock%s(%s)", suffix, args),
-	}
 }

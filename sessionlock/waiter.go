@@ -21,9 +21,11 @@ type waiter struct {
 	next, prev *waiter // in e.queue
 
 	settled bool
-	lock    *Lock
+	lock    *Lock // that it got
 	err     error
 	done    chan struct{} // gets one value once settled
+
+	newLock *Lock // what it will get, made outside mu
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{done: make(chan struct{}, 1)} }}
@@ -35,9 +37,16 @@ func newWaiter(r *request) *waiter {
 	return w
 }
 
+// equip makes what a waiter for a lock will get.
+func (w *waiter) equip() {
+	if w.newLock == nil {
+		w.newLock = &Lock{}
+	}
+}
+
 // reuse gives back a waiter whose done was received, or that was never settled.
 func (w *waiter) reuse() {
-	*w = waiter{done: w.done}
+	*w = waiter{done: w.done, newLock: w.newLock}
 	waiters.Put(w)
 }
 
