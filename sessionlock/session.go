@@ -19,7 +19,7 @@ const (
 
 const (
 	// idle is how long nothing is sent before the watcher reads instead of the callers.
-	idle = time.Millisecond
+	idle = 5 * time.Millisecond
 	// crowd is how many keys make a second flight worth sending before the first is
 	// answered.
 	crowd = 256
