@@ -155,3 +155,34 @@ func TestIfUnchanged_keepsWhatIsBehindPointers(t *testing.T) {
 	*a.Name = "newest"
 	mustStale(t, db.Model(&pointerRow{ID: a.ID}).Clauses(unchanged).Updates(a).Error)
 }
+
+type railsForm struct {
+	Name        string
+	LockVersion int64
+}
+
+type railsPatch struct {
+	Name        string
+	LockVersion *int64
+}
+
+// R8, H17: where rows begin at version 0, a form that was rendered then holds 0, and that is its version. One that may
+// come without a version has a pointer.
+func TestR8_FormAtVersionZero(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&railsRow{}})
+	a := railsRow{Name: "a"}
+	must(t, db.Create(&a).Error)
+	must(t, db.Model(&a).Updates(railsForm{Name: "first"}).Error)
+	before := a
+	mustStale(t, db.Model(&a).Updates(railsForm{Name: "lost"}).Error)
+	equal(t, "struct", a, before)
+	mustStale(t, db.Model(&railsRow{}).Where("id = ?", a.ID).Updates(railsForm{Name: "lost"}).Error)
+	equal(t, "row", row[railsRow](t, db, a.ID), before)
+	must(t, db.Model(&a).Updates(railsForm{Name: "second", LockVersion: 1}).Error)
+	must(t, db.Model(&a).Updates(railsPatch{Name: "third"}).Error)
+	zero := int64(0)
+	mustStale(t, db.Model(&a).Updates(railsPatch{Name: "lost", LockVersion: &zero}).Error)
+	must(t, db.Model(&a).Updates(railsRow{Name: "fourth"}).Error) // a struct of the model itself: zero is not given
+	equal(t, "row", row[railsRow](t, db, a.ID), a)
+}

@@ -230,7 +230,9 @@ func (w *versionWrite) inDestination(stmt *gorm.Statement) (*version, error) {
 		return nil, nil
 	}
 	value, zero := field.ValueOf(stmt.Context, dest)
-	if zero {
+	given := versionColumn{field: field}
+	isVersion := column.zeroIsLoaded() && given.shapedAs(field.FieldType) && given.shape == bareVersion
+	if zero && !isVersion {
 		return nil, nil
 	}
 	v, err := column.of(value)
