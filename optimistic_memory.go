@@ -47,6 +47,9 @@ func (s *structMemory) find(m *versionedModel, value any) bool {
 		kept.count = 1
 	case reflect.Slice, reflect.Array:
 		kept.count, kept.batch = target.Len(), true
+		if target.Kind() == reflect.Slice {
+			kept.target = target.Slice(0, kept.count) // the caller may go on to cut his
+		}
 		for i := 0; i < kept.count && target.Type().Elem() != m.schema.ModelType; i++ {
 			row := kept.row(i)
 			s.hole = s.hole || !row.IsValid()
@@ -180,14 +183,16 @@ func (s *structMemory) undo() {
 	if s.before == nil || s.after == nil {
 		return
 	}
+	var moved map[string]reflect.Value
 	for i := s.count - 1; i >= 0; i-- {
 		row := s.row(i)
-		moved := false
-		s.each(i, func(field *schema.Field, _, left pointee) {
-			moved = moved || field.PrimaryKey && !same(state(field, row), left)
-		})
-		if moved {
-			continue
+		if !s.standsFor(row, i) {
+			if moved == nil {
+				moved = s.byKey()
+			}
+			if row = moved[s.keyIn(s.of(s.after, i))]; !s.standsFor(row, i) {
+				continue
+			}
 		}
 		s.each(i, func(field *schema.Field, old, left pointee) {
 			if !same(old, left) && same(state(field, row), left) {

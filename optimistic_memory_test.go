@@ -182,3 +182,35 @@ func softDelete(t *testing.T, db *gorm.DB) {
 	*s.Version = 5
 	must(t, db.Unscoped().Delete(&s).Error)
 }
+
+// V1: what a caller does to his slice inside the transaction does not hide its structs from a rollback.
+func TestV1_RollbackFindsStructsOfAChangedSlice(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	for what, change := range map[string]func(values *[]account, pointers *[]*account){
+		"swapped": func(values *[]account, pointers *[]*account) {
+			v, p := *values, *pointers
+			v[0], v[1], p[0], p[1] = v[1], v[0], p[1], p[0]
+		},
+		"cut":       func(values *[]account, pointers *[]*account) { *values, *pointers = (*values)[:0], nil },
+		"a nil":     func(_ *[]account, pointers *[]*account) { (*pointers)[0] = nil },
+		"appended":  func(values *[]account, _ *[]*account) { *values = append(*values, account{}) },
+		"unchanged": func(*[]account, *[]*account) {},
+	} {
+		values, pointers := []account{{Balance: 1}, {Balance: 2}}, []*account{{Balance: 3}, {Balance: 4}}
+		must(t, db.Create(&values).Error)
+		must(t, db.Create(&pointers).Error)
+		second := pointers[1]
+		held := values[:2:2]
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			must(t, tx.Model(&values).Update("balance", 5).Error)
+			must(t, tx.Model(&pointers).Update("balance", 6).Error)
+			change(&values, &pointers)
+			return errBoom
+		})
+		for i := range held {
+			equal(t, what, held[i], row[account](t, db, held[i].ID))
+		}
+		equal(t, what, *second, row[account](t, db, second.ID))
+	}
+}
