@@ -187,6 +187,9 @@ func explained(ctx context.Context, err error) bool {
 		deadline, _ := ctx.Deadline() // a connection's deadline may pass a moment before the ctx knows
 		return !time.Now().Before(deadline)
 	}
+	if errors.Is(err, sql.ErrTxDone) {
+		return ctx.Err() != nil // database/sql rolled a plain *sql.Tx back, and forgot why
+	}
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
 		return coded.SQLState() == "57P01" // terminated by an administrator
