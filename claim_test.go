@@ -463,7 +463,7 @@ func TestG26_ClaimGoesToThePrimary(t *testing.T) {
 func TestP5_ClaimLimit(t *testing.T) {
 	t.Parallel()
 	db := jobs(t, 300)
-	mustDo(t, db.Exec("analyze jobs"))
+	mustDo(t, db.Exec("update jobs set priority = 100 * id % 301; analyze jobs")) // so that the order is not that of the keys
 	plans := map[string]string{
 		"nested loop": "set local enable_hashjoin = off; set local enable_mergejoin = off",
 		"hash join":   "set local enable_nestloop = off; set local enable_mergejoin = off",
@@ -481,6 +481,11 @@ func TestP5_ClaimLimit(t *testing.T) {
 					rows, err := gormlock.Claim[job](tx, 5, running, ready)
 					if err != nil || len(rows) != 5 {
 						t.Fatal(len(rows), err)
+					}
+					for i := 1; i < len(rows); i++ {
+						if a, b := rows[i-1], rows[i]; a.Priority < b.Priority || a.Priority == b.Priority && a.ID > b.ID {
+							t.Fatalf("the order is %v", jobIDs(rows))
+						}
 					}
 				}
 				var changed int64
