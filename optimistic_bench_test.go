@@ -11,14 +11,6 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// plainAccount is account without a version.
-type plainAccount struct {
-	ID      int64
-	Balance int64
-	Note    string
-	Version int64
-}
-
 // dry builds statements and sends none.
 func dry(b *testing.B) *gorm.DB {
 	b.Helper()

@@ -361,3 +361,46 @@ type embeddedOne struct {
 	Base base `gorm:"embedded;embeddedPrefix:base_"`
 	Name string
 }
+
+type partitioned struct {
+	ID   int64 `gorm:"primaryKey"`
+	Name string
+	Xmin uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+
+// P22: what xmin cannot do, as the tour of it says.
+func TestP22_XminLimits(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&systemRow{}})
+	// A second write in one transaction keeps the xmin: another struct of the same transaction is not seen.
+	a := systemRow{Name: "a"}
+	must(t, db.Create(&a).Error)
+	must(t, db.Transaction(func(tx *gorm.DB) error {
+		must(t, tx.Model(&a).Update("name", "b").Error)
+		b := a
+		must(t, tx.Model(&a).Update("name", "c").Error)
+		equal(t, "xmin", a.Xmin, b.Xmin)
+		return tx.Model(&b).Update("name", "unseen").Error
+	}))
+	// An upsert of loaded rows cannot compare it, and says so; one that does not compare works.
+	if err := db.Save(&[]systemRow{a}).Error; err == nil || errors.Is(err, gormlock.ErrStale) {
+		t.Error(err)
+	}
+	must(t, db.Clauses(gormlock.IgnoreVersion()).Save(&[]systemRow{a}).Error)
+	if err := gormlock.Touch(db, &a); err == nil {
+		t.Error("xmin cannot be touched alone")
+	}
+	// An INSERT into a partitioned table cannot return it.
+	must(t, db.Exec(`CREATE TABLE partitioneds (id bigint, name text, PRIMARY KEY (id)) PARTITION BY RANGE (id);
+		CREATE TABLE partitioneds_1 PARTITION OF partitioneds DEFAULT`).Error)
+	p := partitioned{ID: 1}
+	if err := db.Create(&p).Error; err == nil {
+		t.Error("the server takes it by now: say so in the guide")
+	}
+	must(t, db.Clauses(gormlock.IgnoreVersion()).Create(&p).Error)
+	equal(t, "not loaded", p.Xmin, 0)
+	must(t, db.First(&p, 1).Error)
+	old := p
+	must(t, db.Model(&p).Update("name", "x").Error)
+	mustStale(t, db.Model(&old).Update("name", "y").Error)
+}
