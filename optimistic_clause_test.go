@@ -186,3 +186,37 @@ func TestR8_FormAtVersionZero(t *testing.T) {
 	must(t, db.Model(&a).Updates(railsRow{Name: "fourth"}).Error) // a struct of the model itself: zero is not given
 	equal(t, "row", row[railsRow](t, db, a.ID), a)
 }
+
+type stamped struct {
+	ID        int64
+	Name      string
+	Items     []stampedItem `gorm:"foreignKey:StampedID"`
+	UpdatedAt time.Time
+	Version   int64 `gormlock:"version"`
+}
+
+type stampedItem struct {
+	ID, StampedID int64
+}
+
+// V13: association mode writes the time of the update alone: the version moves, and it is compared only if it is known.
+func TestV13_OnlyTheUpdateTime(t *testing.T) {
+	t.Parallel()
+	onBoth(t, []any{&stamped{}, &stampedItem{}}, onlyTheUpdateTime)
+}
+
+func onlyTheUpdateTime(t *testing.T, db *gorm.DB) {
+	s := stamped{Name: "a"}
+	must(t, db.Create(&s).Error)
+	old := s
+	must(t, db.Model(&s).Association("Items").Append(&stampedItem{}))
+	equal(t, "loaded", s.Version, 2)
+	unloaded := stamped{ID: s.ID}
+	must(t, db.Model(&unloaded).Association("Items").Append(&stampedItem{}))
+	equal(t, "unloaded", unloaded.Version, 0)
+	equal(t, "row", row[stamped](t, db, s.ID).Version, 3)
+	mustStale(t, db.Model(&old).Association("Items").Append(&stampedItem{}))
+	var items int64
+	must(t, db.Model(&stampedItem{}).Count(&items).Error)
+	equal(t, "items", items, 2)
+}

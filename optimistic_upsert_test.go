@@ -1,10 +1,9 @@
 package gormlock_test
 
 import (
-	"time"
-
 	"errors"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -282,4 +281,31 @@ func TestV4_UpdateAllReturnsWhatItKeeps(t *testing.T) {
 	}
 	equal(t, "version", byEmail.Version, 3)
 	must(t, db.Save(&byEmail).Error)
+}
+
+type member struct {
+	ID      int64
+	Email   string `gorm:"uniqueIndex"`
+	Name    string
+	Version int64 `gormlock:"version"`
+}
+
+// V4: a loaded struct whose upsert meets another row, by another unique column, does not overwrite it.
+func TestV4_AnotherRowIsNotOverwritten(t *testing.T) {
+	t.Parallel()
+	onBoth(t, []any{&member{}}, anotherRowIsNotOverwritten)
+}
+
+func anotherRowIsNotOverwritten(t *testing.T, db *gorm.DB) {
+	both := []member{{Email: "a", Name: "first"}, {Email: "b", Name: "second"}}
+	must(t, db.Create(&both).Error)
+	mine := both[0]
+	mine.Email, mine.Name = "b", "never" // both rows are at version 1
+	byEmail := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
+	if err := db.Clauses(byEmail).Create(&mine).Error; err == nil {
+		t.Error("the row of another key took the struct")
+	}
+	equal(t, "first", row[member](t, db, both[0].ID), both[0])
+	equal(t, "second", row[member](t, db, both[1].ID), both[1])
+	equal(t, "memory", mine.Version, 1)
 }
