@@ -23,6 +23,10 @@
 // until the transaction ends. [WithSkipLocked] leaves out what others hold. [Claim] hands out rows of a table of work to
 // many workers, each to one.
 //
+// A version column (the tag `gormlock:"version"`) refuses a write that was decided on an older reading of its row:
+// [ErrStale], [StaleError]. Every statement that GORM builds for the model compares and moves it. [ExpectVersion],
+// [IgnoreVersion] and [IfUnchanged] change that for one statement, [Touch] and [VerifyVersion] speak of one row.
+//
 // [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of what a retry
 // can cure ([IsRetryable]).
 //
@@ -33,6 +37,9 @@
 // that were asked for, unless the connection is gone.
 //
 // # What is not
+//
+// A version is neither compared nor moved by raw SQL, by db.Exec, and by db.Table("…") without a model, and not compared
+// by statements that name no struct, such as Model(&T{}).Where(…): see [VersionTrigger] and [ExpectVersion].
 //
 // An advisory lock does not stop a writer that does not ask for it. Locks on a db that is handed to db.Transaction are
 // taken by the statements in it, not before. Where the application brings a *sql.Tx or a single connection of its own
