@@ -74,7 +74,7 @@ func probe(ctx context.Context, a, b *pgconn.PgConn, allowPooler bool) error {
 		{b, "pg_try_advisory_lock", "t"},
 		{b, "pg_advisory_unlock", "t"},
 	} {
-		got, err := value(ctx, step.conn, "SELECT "+step.function+"("+key+")")
+		got, err := value(ctx, step.conn, "SELECT pg_catalog."+step.function+"("+key+")")
 		if err != nil {
 			return fmt.Errorf("gormlock: probe %s: %w", step.function, err)
 		}

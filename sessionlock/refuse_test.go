@@ -189,6 +189,12 @@ func TestManyLocks_onOneConnection(t *testing.T) {
 	if err != nil || n != 5_000 || sessions != 1 {
 		t.Errorf("%d locks on %d sessions, %v", n, sessions, err)
 	}
+	for i := range 121 { // 80 % of 64 × 100 are 5,120
+		keys = append(keys, lockkey.Of("more", i))
+	}
+	if _, err := m.AcquireAll(t.Context(), keys[5_000:]...); !errors.Is(err, sessionlock.ErrTooManyLocks) {
+		t.Errorf("beyond the default of MaxLocks: %v", err)
+	}
 	if err := locks.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
