@@ -124,9 +124,7 @@ func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
 		began = time.Now()
 	}
 	l, err := m.takeAndNumber(ctx, r)
-	if m.config.observer != nil {
-		m.observeTaken(ctx, r, l, began, err)
-	}
+	m.observeTaken(ctx, r, l, began, err)
 	return l, err
 }
 
@@ -146,9 +144,7 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 			return l, nil
 		}
 		held := l.Err()
-		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.patience())
-		_ = l.Release(detached) // not to be used either way
-		cancel()
+		_ = Locks{l}.giveUp(ctx) // not to be used either way
 		if held == nil || r.try || ctx.Err() != nil || errors.Is(held, ErrClosed) {
 			return nil, err
 		}
@@ -268,6 +264,9 @@ func (m *Manager) leave(s *session) {
 }
 
 func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began time.Time, err error) {
+	if m.config.observer == nil {
+		return
+	}
 	e := observe.Event{Key: r.key.String(), Wait: time.Since(began), Err: err}
 	switch {
 	case err == nil:

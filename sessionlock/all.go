@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -23,7 +24,11 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, e
 	}
 	var taken Locks
 	for len(requests) > 0 {
+		began := time.Now()
 		locks, err := m.takeFree(ctx, requests)
+		for i, l := range locks {
+			m.observeTaken(ctx, requests[i], l, began, nil)
+		}
 		taken = append(taken, locks...)
 		requests = requests[len(locks):]
 		if err == nil {
@@ -103,8 +108,10 @@ func (ls Locks) giveUp(ctx context.Context) error {
 	}
 	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ls[0].m.patience())
 	defer cancel()
-	if err := ls.Release(detached); err != nil && !errors.Is(err, ErrLost) {
-		return err
+	for _, err := range ls.release(detached) {
+		if err != nil && !errors.Is(err, ErrLost) {
+			return err
+		}
 	}
 	return nil
 }
@@ -112,6 +119,15 @@ func (ls Locks) giveUp(ctx context.Context) error {
 // Release gives all locks back, in one round trip. The error joins those of the locks
 // for which [Lock.Release] would have returned one; the others are released.
 func (ls Locks) Release(ctx context.Context) error {
+	errs := ls.release(ctx)
+	for i, l := range ls {
+		l.observeReleased(ctx, errs[i])
+	}
+	return errors.Join(errs...)
+}
+
+// release returns an error or nil for each lock.
+func (ls Locks) release(ctx context.Context) []error {
 	waiters := make([]*waiter, len(ls))
 	for i, l := range ls {
 		waiters[i] = l.m.beginRelease(l)
@@ -122,5 +138,5 @@ func (ls Locks) Release(ctx context.Context) error {
 		l.m.mu.Lock()
 		errs = append(errs, l.m.endRelease(ctx, l, waiters[i]))
 	}
-	return errors.Join(errs...)
+	return errs
 }

@@ -45,3 +45,43 @@ func TestErr_asksBothClocks(t *testing.T) {
 		}
 	}
 }
+
+// A process that was stopped hands nothing on that it may have lost meanwhile.
+func TestRelease_handsNothingOnThatIsNotProven(t *testing.T) {
+	t.Parallel()
+	m, err := Open(t.Context(), pgtest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := pgtest.Key(t)
+	first, err := m.Acquire(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan *Lock)
+	go func() {
+		l, err := m.Acquire(t.Context(), k)
+		if err != nil {
+			t.Error(err)
+		}
+		next <- l
+	}()
+	for waits := false; !waits; {
+		m.mu.Lock()
+		e := m.ledger[first.e.id]
+		if waits = e.queue.first != nil; waits {
+			first.s.proof = time.Now().Add(-7 * time.Second)
+		}
+		m.mu.Unlock()
+	}
+	if err := first.Release(t.Context()); !errors.Is(err, ErrLost) {
+		t.Errorf("Release says %v", err)
+	}
+	l := <-next
+	if l.PID() == first.PID() {
+		t.Error("handed on by the session that was not heard of")
+	}
+	if err := errors.Join(l.Release(t.Context()), m.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+}

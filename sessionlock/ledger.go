@@ -64,6 +64,11 @@ func (m *Manager) acquire(w *waiter) {
 		return
 	}
 	w.e = e
+	if e.state == held && !m.proven(e.s, time.Now()) {
+		m.loseSilent(e.s) // else w could be given what the server gave to somebody else
+		m.acquire(w)
+		return
+	}
 	switch {
 	case e.state == held && w.mode == shared && e.mode == shared && e.queue.first == nil && e.handOvers < maxHandOvers && !w.fair:
 		e.handOvers++

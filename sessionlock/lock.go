@@ -80,13 +80,18 @@ func (l *Lock) ended() error {
 // is that of ctx, and the lock is given back all the same.
 func (l *Lock) Release(ctx context.Context) error {
 	w := l.m.beginRelease(l)
-	return l.m.endRelease(ctx, l, w)
+	err := l.m.endRelease(ctx, l, w)
+	l.observeReleased(ctx, err)
+	return err
 }
 
 // beginRelease returns with m.mu held.
 func (m *Manager) beginRelease(l *Lock) *waiter {
 	w := newWaiter(&request{key: l.key})
 	m.mu.Lock()
+	if l.err == nil && l.e.queue.first != nil && !m.proven(l.s, time.Now()) {
+		m.loseSilent(l.s) // else the next could be given what the server gave to somebody else
+	}
 	if l.err != nil {
 		m.settle(w, l.ended())
 		return w
@@ -94,7 +99,7 @@ func (m *Manager) beginRelease(l *Lock) *waiter {
 	l.err = ErrReleased
 	w.e = l.e
 	if l.bound != nil {
-		m.unbind(l, l.ended())
+		l.unbind(l.ended())
 	}
 	m.release(l, w)
 	return w
@@ -107,10 +112,13 @@ func (m *Manager) endRelease(ctx context.Context, l *Lock, w *waiter) error {
 	}
 	err := w.err
 	w.reuse()
-	if err == nil && m.config.observer != nil {
-		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.Token().Number, Held: l.held()})
-	}
 	return err
+}
+
+func (l *Lock) observeReleased(ctx context.Context, err error) {
+	if err == nil && l.m.config.observer != nil {
+		l.m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.Token().Number, Held: l.held()})
+	}
 }
 
 // held is for how long, with an observer.
@@ -149,10 +157,11 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	}
 }
 
-// unbind ends the contexts of a lock, once mu is free.
-func (m *Manager) unbind(l *Lock, cause error) {
+// unbind ends the contexts of a lock. It is called with mu held, so that they have ended
+// before anybody can be granted the key; to cancel runs nobody else's code.
+func (l *Lock) unbind(cause error) {
 	for b := range l.bound {
-		m.told = append(m.told, func() { b.cancel(cause) })
+		b.cancel(cause)
 	}
 	l.bound = nil
 }

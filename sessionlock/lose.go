@@ -80,7 +80,7 @@ func (m *Manager) loseLock(l *Lock, cause error) {
 		l.lost = make(chan struct{})
 	}
 	close(l.lost)
-	m.unbind(l, err)
+	l.unbind(err)
 	if m.config.observer != nil {
 		e := observe.Event{Kind: observe.Lost, Key: l.key.String(), Token: l.Token().Number, Held: l.held(), Err: err}
 		m.told = append(m.told, func() { m.observe(m.ctx, e) })

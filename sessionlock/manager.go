@@ -147,7 +147,11 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.failIssues(ErrClosed)
 	m.sayFarewell()
-	m.unlock(nil)
+	m.wg.Go(func() { // a write may wait longer than we do
+		m.mu.Lock()
+		m.unlock(nil)
+	})
+	m.mu.Unlock()
 
 	timeout := time.NewTimer(m.patience())
 	defer timeout.Stop()

@@ -166,6 +166,9 @@ func (m *Manager) unlock(reader *session) {
 	}
 }
 
+// busy reports whether unlock has something to do.
+func (m *Manager) busy() bool { return len(m.dirty)+len(m.woken)+len(m.told) > 0 }
+
 // tell gives back mu while it wakes those that were settled.
 func (m *Manager) tell() {
 	woken, told := m.woken, m.told

@@ -24,7 +24,7 @@ import (
 type network struct {
 	t              testing.TB
 	router, client string
-	server         string // its address for the client
+	near, far      string // the first three numbers of the addresses on each side of the router
 }
 
 func newNetwork(t testing.TB) *network {
@@ -32,8 +32,11 @@ func newNetwork(t testing.TB) *network {
 	if os.Geteuid() != 0 {
 		t.Skip("left out: network namespaces need root, and on loopback no network goes silent: run this package's tests as root")
 	}
-	n := strconv.Itoa(os.Getpid() % 60_000)
-	net := &network{t: t, router: "gormlock-r" + n, client: "gormlock-c" + n, server: "10.213.1.1"}
+	pid := os.Getpid()
+	n := strconv.Itoa(pid)
+	net := &network{t: t, router: "gormlock-r" + n, client: "gormlock-c" + n}
+	net.near = fmt.Sprintf("10.%d.%d", 200+pid%50, pid/50%120*2) // two runs on one machine do not meet
+	net.far = fmt.Sprintf("10.%d.%d", 200+pid%50, pid/50%120*2+1)
 	if out, err := exec.Command("ip", "netns", "add", net.router).CombinedOutput(); err != nil {
 		t.Skipf("left out: no network namespace can be made here: %v: %s", err, out)
 	}
@@ -41,19 +44,19 @@ func newNetwork(t testing.TB) *network {
 	net.run("ip", "netns", "add", net.client)
 	t.Cleanup(func() { net.run("ip", "netns", "del", net.client) })
 
-	net.run("ip", "link", "add", "gls"+n, "type", "veth", "peer", "name", "r0", "netns", net.router)
-	net.run("ip", "addr", "add", "10.213.1.1/24", "dev", "gls"+n)
-	net.run("ip", "link", "set", "gls"+n, "up")
-	net.in(net.router, "ip", "addr", "add", "10.213.1.2/24", "dev", "r0")
+	net.run("ip", "link", "add", "gl"+n, "type", "veth", "peer", "name", "r0", "netns", net.router)
+	net.run("ip", "addr", "add", net.near+".1/24", "dev", "gl"+n)
+	net.run("ip", "link", "set", "gl"+n, "up")
+	net.in(net.router, "ip", "addr", "add", net.near+".2/24", "dev", "r0")
 	net.in(net.router, "ip", "link", "set", "r0", "up")
 	net.in(net.router, "ip", "link", "add", "r1", "type", "veth", "peer", "name", "c0", "netns", net.client)
-	net.in(net.router, "ip", "addr", "add", "10.213.2.2/24", "dev", "r1")
+	net.in(net.router, "ip", "addr", "add", net.far+".2/24", "dev", "r1")
 	net.in(net.router, "ip", "link", "set", "r1", "up")
-	net.in(net.client, "ip", "addr", "add", "10.213.2.1/24", "dev", "c0")
+	net.in(net.client, "ip", "addr", "add", net.far+".1/24", "dev", "c0")
 	net.in(net.client, "ip", "link", "set", "c0", "up")
 	net.in(net.client, "ip", "link", "set", "lo", "up")
-	net.in(net.client, "ip", "route", "add", "default", "via", "10.213.2.2")
-	net.run("ip", "route", "add", "10.213.2.0/24", "via", "10.213.1.2")
+	net.in(net.client, "ip", "route", "add", "default", "via", net.far+".2")
+	net.run("ip", "route", "add", net.far+".0/24", "via", net.near+".2")
 	net.forward(true)
 	return net
 }
@@ -83,7 +86,7 @@ func (n *network) admit(server *pgserver.Server) string {
 	conn := pgtest.Conn(n.t, pgtest.Through(server.DSN("postgres")))
 	for _, sql := range []string{
 		"ALTER SYSTEM SET listen_addresses = '*'",
-		`DO $$ BEGIN EXECUTE format('COPY (SELECT * FROM regexp_split_to_table(%L, E''\n'') UNION ALL SELECT ''host '' || repeat(''all '', 2) || ''10.213.0.0/16 trust'') TO %L',
+		`DO $$ BEGIN EXECUTE format('COPY (SELECT * FROM regexp_split_to_table(%L, E''\n'') UNION ALL SELECT ''host '' || repeat(''all '', 2) || ''10.0.0.0/8 trust'') TO %L',
 			pg_read_file(current_setting('hba_file')), current_setting('hba_file')); END $$`,
 	} {
 		if _, err := conn.Exec(n.t.Context(), sql); err != nil {
@@ -97,7 +100,7 @@ func (n *network) admit(server *pgserver.Server) string {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	u.Host = n.server + ":" + u.Port()
+	u.Host = n.near + ".1:" + u.Port()
 	return u.String()
 }
 

@@ -42,7 +42,14 @@ func (m *Manager) tending() {
 				next = *due.at
 			}
 		}
-		m.unlock(nil)
+		if m.busy() {
+			// Not here: a write that waits must not keep us from seeing that nobody answers.
+			m.wg.Go(func() {
+				m.mu.Lock()
+				m.unlock(nil)
+			})
+		}
+		m.mu.Unlock()
 		timer.Reset(max(time.Until(next), time.Millisecond))
 	}
 }
