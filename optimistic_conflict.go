@@ -194,6 +194,9 @@ var errNotWritten = errors.New("nothing was written: a trigger or a policy kept 
 
 // filtered tells, before GORM adds the key, whether the caller has conditions of his own.
 func filtered(stmt *gorm.Statement) bool {
+	if len(stmt.Clauses) == 1 { // it is ours
+		return false
+	}
 	_, where := stmt.Clauses["WHERE"]
 	_, from := stmt.Clauses["FROM"]
 	return where || from
