@@ -477,7 +477,7 @@ func TestP5_ClaimLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inTx(t, db, func(tx *gorm.DB) {
 				mustDo(t, tx.Exec("discard plans; "+settings)) // the server keeps a plan made under other settings
-				for range 7 { // the server may change to a generic plan after five
+				for range 7 {                                  // the server may change to a generic plan after five
 					rows, err := gormlock.Claim[job](tx, 5, running, ready)
 					if err != nil || len(rows) != 5 {
 						t.Fatal(len(rows), err)

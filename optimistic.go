@@ -111,6 +111,7 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	}
 	m := versionedModelOf(db)
 	if m == nil {
+		refuseWithoutVersions(db)
 		return nil
 	}
 	if m.err != nil {

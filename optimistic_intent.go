@@ -14,6 +14,7 @@ type versionIntent struct {
 	expects   bool
 	expected  any
 	touch     bool
+	preserve  bool
 	unchanged *unchangedColumns
 }
 
@@ -37,6 +38,8 @@ func (i *versionIntent) ignores() bool { return i != nil && i.ignore }
 
 func (i *versionIntent) touches() bool { return i != nil && i.touch }
 
+func (i *versionIntent) preserves() bool { return i != nil && i.preserve }
+
 func (i *versionIntent) columns() *unchangedColumns {
 	if i == nil {
 		return nil
@@ -49,11 +52,14 @@ func (i *versionIntent) on(m *versionedModel) (*versionIntent, error) {
 	if i == nil {
 		return nil, nil
 	}
-	if m.column == nil && (i.ignore || i.expects || i.touch) {
-		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore or touch: %w", m.schema.Name, ErrVersionMissing)
+	if m.column == nil && (i.ignore || i.expects || i.touch || i.preserve) {
+		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore, touch or preserve: %w", m.schema.Name, ErrVersionMissing)
 	}
 	if i.ignore && i.expects {
 		return nil, fmt.Errorf("gormlock: %s: a statement cannot both ignore the version and expect one", m.schema.Name)
+	}
+	if i.preserve && m.column.kind == systemVersion {
+		return nil, fmt.Errorf("gormlock: %s: xmin moves with every update and cannot be preserved", m.schema.Name)
 	}
 	if i.unchanged == nil {
 		return i, nil
@@ -109,4 +115,21 @@ func IgnoreVersion() VersionClause {
 // [ErrStale]. The version is an integer, or a time.Time for a temporal version column.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{change: func(i *versionIntent) { i.expects, i.expected = true, version }}
+}
+
+// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is, for what other holders of the
+// row need not know of: the time of a visit, or an upsert that is to do exactly what Rails does. The version is checked as
+// ever. Holders of the row overwrite such a change unseen if they write all columns.
+//
+// An upsert of structs that were read from their rows cannot tell an update from an insert then, and is refused. The
+// structs of any other have no version afterwards, unless all columns were updated: read them again.
+func PreserveVersion() VersionClause {
+	return VersionClause{change: func(i *versionIntent) { i.preserve = true }}
+}
+
+// refuseWithoutVersions fails a statement that asks about versions of a database that has none.
+func refuseWithoutVersions(db *gorm.DB) {
+	if p := pluginOf(db); p != nil && p.withoutVersions && versionIntentOf(db.Statement) != nil {
+		fail(db, fmt.Errorf("%w: the plugin was made WithoutVersions, so that a statement cannot ask about one", ErrOption))
+	}
 }

@@ -153,8 +153,8 @@ func (w *versionWrite) weigh(set clause.Set) {
 	}
 	w.nothing = others == 0 && !w.forced // R9, H5
 	w.timesOnly = others > 0 && times == others
-	w.bumps = !w.nothing && (unversioned == 0 || unversioned+times < others)
-	if others > 0 && !w.bumps {
+	w.bumps = !w.nothing && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
+	if (others > 0 || w.intent.preserves()) && !w.bumps {
 		w.next = w.expected
 	}
 }

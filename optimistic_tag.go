@@ -43,7 +43,7 @@ func versionedModelOf(db *gorm.DB) *versionedModel {
 		return nil
 	}
 	plugin := pluginOf(db)
-	if plugin == nil {
+	if plugin == nil || plugin.withoutVersions {
 		return nil
 	}
 	return plugin.versions.of(db, db.Statement.Schema)

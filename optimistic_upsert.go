@@ -72,6 +72,9 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 		w.checked = slices.Contains(u.guarded, true)
 		return w.wantInserted(stmt)
 	}
+	if w.intent.preserves() && w.checked {
+		return fmt.Errorf("gormlock: %s: PreserveVersion on an upsert of rows that were read: update them instead", stmt.Table)
+	}
 	if column.kind == systemVersion && w.checked {
 		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or say IgnoreVersion", stmt.Table)
 	}
@@ -176,6 +179,10 @@ func (w *versionWrite) unmatched(stmt *gorm.Statement) (fresh []reflect.Value, m
 func (w *versionWrite) followUpsert(i int, from reflect.Value) {
 	column, u, row := w.model.column, w.upsert, &w.rows[i]
 	w.returning.give(from, row.row, column.field)
+	if w.intent.preserves() && (!u.all || u.links) {
+		column.write(row.row, column.unread())
+		return
+	}
 	if u.skips {
 		column.write(row.row, row.next)
 		return

@@ -42,6 +42,10 @@ func (b upsertBump) Build(builder clause.Builder) {
 	stmt := builder.(*gorm.Statement) //nolint:forcetypeassert // buildOnConflict got it
 	w := b.w
 	column, text := w.model.column, w.model.in(stmt)
+	if w.intent.preserves() {
+		_, _ = stmt.WriteString(text.column)
+		return
+	}
 	if w.upsert.links {
 		_, _ = stmt.WriteString("CASE WHEN ")
 		linksDiffer(stmt, b.set, " IS DISTINCT FROM ", " OR ")

@@ -17,6 +17,7 @@ import (
 type Plugin struct {
 	defaultTimeout    time.Duration
 	plainTransactions bool
+	withoutVersions   bool
 	versions          versionCache
 	err               error
 
@@ -48,6 +49,13 @@ func DefaultTimeout(d time.Duration) Option {
 // the application opened.
 func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.plainTransactions = true })
+}
+
+// WithoutVersions leaves version columns to the application: tags are not read, nothing is checked and nothing moves, as
+// with Rails' lock_optimistically = false. A statement that asks about a version is an error. Default: tagged models are
+// checked.
+func WithoutVersions() Option {
+	return pluginOption(func(p *Plugin) { p.withoutVersions = true })
 }
 
 // New is a plugin to install with db.Use. Without options everything works; what an option changes stands in its doc.

@@ -35,6 +35,7 @@ var chapters = []chapter{
 	{"Rows that exist", rowLocks},
 	{"Work for several workers", claim},
 	{"Two people, one document", versions},
+	{"Sixteen writers, one row", hotRow},
 	{"A lock longer than a transaction", session},
 	{"What was not done is said", refusals},
 	{"A program that knows nothing of gormlock", foreign},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -57,5 +58,40 @@ func versions(s *stage) error {
 	})
 	s.check(errors.Is(err, undone) && hers.Version == d.Version,
 		"after a rollback the struct is at version %d again, as the row is, and cannot overwrite what comes meanwhile", hers.Version)
+	return nil
+}
+
+// Visits is one hot row: everybody counts on it.
+type Visits struct {
+	ID      int64
+	N       int
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func hotRow(s *stage) error {
+	const writers, each = 16, 50
+	s.say("Sixteen goroutines count to fifty on one row. Each reads it, adds one and saves it, without any lock; who comes too " +
+		"late gets ErrStale, and Attempts runs the whole transaction again:")
+	s.code("gormlock.Transaction(db, func(tx *gorm.DB) error {\n\tvar v Visits\n\tif err := tx.First(&v, id).Error; err != nil {\n" +
+		"\t\treturn err\n\t}\n\tv.N++\n\treturn tx.Save(&v).Error\n}, gormlock.Attempts(20))")
+	hot := Visits{}
+	if err := errors.Join(s.db.AutoMigrate(&hot), s.db.Create(&hot).Error); err != nil {
+		return err
+	}
+	var again atomic.Int64
+	err := together(writers, each, func() error {
+		return gormlock.Transaction(s.db, func(tx *gorm.DB) error {
+			var v Visits
+			if err := tx.First(&v, hot.ID).Error; err != nil {
+				return err
+			}
+			v.N++
+			return tx.Save(&v).Error
+		}, gormlock.Attempts(20), gormlock.OnRetry(func(int, error) { again.Add(1) }))
+	})
+	if err := errors.Join(err, s.db.First(&hot, hot.ID).Error); err != nil {
+		return err
+	}
+	s.check(hot.N == writers*each, "the row counts %d, after %d transactions that ran again", hot.N, again.Load())
 	return nil
 }
