@@ -140,7 +140,7 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 		if err == nil {
 			m.mu.Lock()
 			l.token = &token
-			m.mu.Unlock()
+			m.unlock(nil)
 			return l, nil
 		}
 		held := l.Err()
@@ -155,22 +155,13 @@ func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
 	w := newWaiter(&r)
 	w.equip()
 	w.deadline, _ = ctx.Deadline()
-	m.mu.Lock()
-	m.begin(w)
+	m.arrive(w)
 	if err := m.await(ctx, w); err != nil {
 		return nil, m.unanswered(ctx, r, err)
 	}
 	l, err := w.lock, w.err
 	w.reuse()
 	return l, err
-}
-
-func (m *Manager) begin(w *waiter) {
-	if m.closed {
-		m.refuse(w, ErrClosed, nil)
-		return
-	}
-	m.acquire(w)
 }
 
 // unanswered is the error of a caller whose ctx ended first.
@@ -180,87 +171,11 @@ func (m *Manager) unanswered(ctx context.Context, r request, err error) error {
 		out = &lockError{key: r.key, state: ErrLockTimeout, detail: "after " + r.timeout.String()}
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.unlock(nil)
 	if m.home == nil && m.dialError != nil {
 		out.cause = fmt.Errorf("no connection: %w", m.dialError)
 	}
 	return out
-}
-
-// await returns nil when w is settled, else the error of ctx. It is called with mu
-// held and returns without. A caller whose answer nobody reads does so itself.
-func (m *Manager) await(ctx context.Context, w *waiter) error {
-	s := m.readable(w)
-	m.unlock(s)
-	for s != nil {
-		m.mu.Lock()
-		if w.settled || s != m.readable(w) || len(s.inflight) == 0 {
-			m.leave(s)
-			break
-		}
-		s.reading = true
-		m.mu.Unlock()
-		m.readFor(ctx, s)
-		if w.settled || ctx.Err() != nil {
-			m.leave(s)
-			break
-		}
-		m.unlock(s)
-	}
-	if ctx.Done() == nil {
-		<-w.done
-		return nil
-	}
-	select {
-	case <-w.done:
-		return nil
-	default:
-	}
-	select {
-	case <-w.done:
-		return nil
-	case <-ctx.Done():
-	}
-	m.mu.Lock()
-	if w.settled {
-		m.mu.Unlock()
-		<-w.done
-		return nil
-	}
-	m.abandon(w)
-	m.unlock(nil)
-	if w.e != nil { // else a token may be on its way to it
-		w.reuse()
-	}
-	return ctx.Err()
-}
-
-// readFor is read for a caller, who leaves when ctx ends.
-func (m *Manager) readFor(ctx context.Context, s *session) {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, s.interrupt)
-		defer stop()
-	}
-	m.read(ctx, s)
-}
-
-// readable is the session on which w's answer will arrive and that nobody reads.
-func (m *Manager) readable(w *waiter) *session {
-	if w.settled || w.e == nil || w.e.state != asking && w.e.state != unlocking {
-		return nil
-	}
-	if s := w.e.s; s != nil && s.dead == nil && !s.reading {
-		return s
-	}
-	return nil
-}
-
-// leave ends a caller's turn to read s, and mu.
-func (m *Manager) leave(s *session) {
-	if len(s.inflight) > 0 && !s.reading {
-		s.wake()
-	}
-	m.unlock(nil)
 }
 
 func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began time.Time, err error) {

@@ -71,16 +71,12 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 		waiters[i] = newWaiter(&r)
 		waiters[i].equip()
 	}
-	m.mu.Lock()
 	for _, w := range waiters {
-		m.begin(w)
+		m.arrive(w)
 	}
 	var kept, back Locks
 	var first error
 	for i, w := range waiters {
-		if i > 0 {
-			m.mu.Lock()
-		}
 		l, err := (*Lock)(nil), m.await(ctx, w)
 		if err != nil {
 			err = m.unanswered(ctx, requests[i], err)
@@ -130,13 +126,11 @@ func (ls Locks) Release(ctx context.Context) error {
 func (ls Locks) release(ctx context.Context) []error {
 	waiters := make([]*waiter, len(ls))
 	for i, l := range ls {
-		waiters[i] = l.m.beginRelease(l)
-		l.m.mu.Unlock() // not unlock, which would send: the first endRelease sends all
+		waiters[i] = l.beginRelease()
 	}
-	var errs []error
+	errs := make([]error, len(ls))
 	for i, l := range ls {
-		l.m.mu.Lock()
-		errs = append(errs, l.m.endRelease(ctx, l, waiters[i]))
+		errs[i] = l.endRelease(ctx, waiters[i])
 	}
 	return errs
 }

@@ -44,7 +44,7 @@ func (l *Lock) PID() int { return l.s.pid }
 // hold it. It stays open when the lock is released.
 func (l *Lock) Lost() <-chan struct{} {
 	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
+	defer l.m.unlock(nil)
 	if l.lost == nil {
 		l.lost = make(chan struct{})
 	}
@@ -79,22 +79,36 @@ func (l *Lock) ended() error {
 // held it since. [ErrReleased]: it was released before. When ctx ends first the error
 // is that of ctx, and the lock is given back all the same.
 func (l *Lock) Release(ctx context.Context) error {
-	w := l.m.beginRelease(l)
-	err := l.m.endRelease(ctx, l, w)
+	err := l.endRelease(ctx, l.beginRelease())
 	l.observeReleased(ctx, err)
 	return err
 }
 
-// beginRelease returns with m.mu held.
-func (m *Manager) beginRelease(l *Lock) *waiter {
+func (l *Lock) beginRelease() *waiter {
 	w := newWaiter(&request{key: l.key})
-	m.mu.Lock()
+	w.gives = l
+	l.m.arrive(w)
+	return w
+}
+
+func (l *Lock) endRelease(ctx context.Context, w *waiter) error {
+	if err := l.m.await(ctx, w); err != nil {
+		return &lockError{key: l.key, state: err, detail: "release not confirmed"}
+	}
+	err := w.err
+	w.reuse()
+	return err
+}
+
+// startRelease lets in a waiter that gives a lock back.
+func (m *Manager) startRelease(w *waiter) {
+	l := w.gives
 	if l.err == nil && l.e.queue.first != nil && !m.proven(l.s, time.Now()) {
 		m.loseSilent(l.s) // else the next could be given what the server gave to somebody else
 	}
 	if l.err != nil {
 		m.settle(w, l.ended())
-		return w
+		return
 	}
 	l.err = ErrReleased
 	w.e = l.e
@@ -102,17 +116,6 @@ func (m *Manager) beginRelease(l *Lock) *waiter {
 		l.unbind(l.ended())
 	}
 	m.release(l, w)
-	return w
-}
-
-// endRelease is called with m.mu held.
-func (m *Manager) endRelease(ctx context.Context, l *Lock, w *waiter) error {
-	if err := m.await(ctx, w); err != nil {
-		return &lockError{key: l.key, state: err, detail: "release not confirmed"}
-	}
-	err := w.err
-	w.reuse()
-	return err
 }
 
 func (l *Lock) observeReleased(ctx context.Context, err error) {
@@ -140,7 +143,7 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &binding{cancel}
 	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
+	defer l.m.unlock(nil)
 	if l.err != nil {
 		cancel(l.ended())
 		return ctx, func() {}
@@ -152,7 +155,7 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	return ctx, func() {
 		l.m.mu.Lock()
 		delete(l.bound, b)
-		l.m.mu.Unlock()
+		l.m.unlock(nil)
 		cancel(nil)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,8 @@ type Manager struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	tend   chan struct{} // wakes the tender
+
+	arrivals atomic.Pointer[waiter] // the last of those that whoever holds mu is to let in
 
 	mu       sync.Mutex
 	maxLocks int
@@ -136,7 +139,7 @@ var errUnconfirmed = errors.New("gormlock: close: not every session confirmed th
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {
-		m.mu.Unlock()
+		m.unlock(nil)
 		m.wg.Wait()
 		return nil
 	}
@@ -147,11 +150,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.failIssues(ErrClosed)
 	m.sayFarewell()
-	m.wg.Go(func() { // a write may wait longer than we do
-		m.mu.Lock()
-		m.unlock(nil)
-	})
-	m.mu.Unlock()
+	m.unlockAside() // a write may wait longer than we do
 
 	timeout := time.NewTimer(m.patience())
 	defer timeout.Stop()

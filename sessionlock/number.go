@@ -39,13 +39,8 @@ func (m *Manager) number(ctx context.Context, r request) (fence.Token, error) {
 		return fence.Token{}, err
 	}
 	is := &issuing{w: newWaiter(&r), id: r.id, token: token}
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return fence.Token{}, &lockError{key: r.key, state: ErrClosed}
-	}
-	m.issues = append(m.issues, is)
-	m.callIssuer()
+	is.w.issuing = is
+	m.arrive(is.w)
 	if err := m.await(ctx, is.w); err != nil {
 		return fence.Token{}, m.unanswered(ctx, r, err)
 	}

@@ -139,18 +139,22 @@ func (s *session) write(f *flight) error {
 	return err
 }
 
-// unlock gives back mu, wakes those that were settled while it was held and sends what
-// became due. The session reader is read by the caller itself; other sessions that
-// nobody reads are left to their watchers.
+// unlock lets in those who arrived, gives back mu, wakes those that were settled while it
+// was held and sends what became due. The session reader is read by the caller itself;
+// other sessions that nobody reads are left to their watchers.
 func (m *Manager) unlock(reader *session) {
 	for {
+		m.letIn()
 		if len(m.woken)+len(m.told) > 0 {
 			m.tell()
 		}
 		s, f := m.nextFlight()
 		m.mu.Unlock()
 		if f == nil {
-			return
+			if m.arrivals.Load() == nil || !m.mu.TryLock() {
+				return // whoever has mu lets them in
+			}
+			continue
 		}
 		err := s.write(f)
 		m.mu.Lock()
@@ -166,8 +170,17 @@ func (m *Manager) unlock(reader *session) {
 	}
 }
 
-// busy reports whether unlock has something to do.
-func (m *Manager) busy() bool { return len(m.dirty)+len(m.woken)+len(m.told) > 0 }
+// unlockAside is unlock for those who cannot wait for a write.
+func (m *Manager) unlockAside() {
+	busy := len(m.dirty)+len(m.woken)+len(m.told) > 0
+	m.mu.Unlock()
+	if busy || m.arrivals.Load() != nil {
+		m.wg.Go(func() {
+			m.mu.Lock()
+			m.unlock(nil)
+		})
+	}
+}
 
 // tell gives back mu while it wakes those that were settled.
 func (m *Manager) tell() {

@@ -42,14 +42,7 @@ func (m *Manager) tending() {
 				next = *due.at
 			}
 		}
-		if m.busy() {
-			// Not here: a write that waits must not keep us from seeing that nobody answers.
-			m.wg.Go(func() {
-				m.mu.Lock()
-				m.unlock(nil)
-			})
-		}
-		m.mu.Unlock()
+		m.unlockAside() // a write that waits must not keep us from seeing that nobody answers
 		timer.Reset(max(time.Until(next), time.Millisecond))
 	}
 }

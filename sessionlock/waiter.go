@@ -8,7 +8,7 @@ import (
 )
 
 // waiter is a caller that waits for one answer: the lock, that it was given back, or a
-// token. All fields but done belong to Manager.mu.
+// token. From its arrival on all fields but done belong to Manager.mu.
 type waiter struct {
 	id       lockID
 	key      lockkey.Key
@@ -16,6 +16,10 @@ type waiter struct {
 	try      bool
 	fair     bool
 	deadline time.Time // of the caller, zero for none
+
+	gives   *Lock    // it waits for this one to be given back
+	issuing *issuing // it waits for this token
+	earlier *waiter  // in Manager.arrivals
 
 	e          *entry  // nil before it is in line, and of those who wait for a token
 	next, prev *waiter // in e.queue

@@ -87,7 +87,7 @@ func (s *session) interrupt() {
 
 func (m *Manager) front(s *session) *flight {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	defer m.unlock(nil)
 	if len(s.inflight) == 0 {
 		return nil
 	}
