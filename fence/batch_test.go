@@ -17,7 +17,7 @@ func TestBatch_issuesForManyKeysAtOnce(t *testing.T) {
 	}
 	wanted = append(wanted, token(t, lockkey.Pair(1, -2), 0))
 	for round := range 3 {
-		if got := batch(t, db, wanted); len(got) != len(wanted) {
+		if got := batch(t, db, []string{fence.Batch, fence.BatchUnlocked}[round%2], wanted); len(got) != len(wanted) {
 			t.Fatalf("round %d: %d of %d keys got a token", round, len(got), len(wanted))
 		} else {
 			for _, w := range wanted {
@@ -31,17 +31,17 @@ func TestBatch_issuesForManyKeysAtOnce(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT name FROM gormlock_fence WHERE id = $1", wanted[7].ID).Scan(&name); err != nil || name != wanted[7].Name {
 		t.Errorf("the name of %q is %q, %v", wanted[7].Name, name, err)
 	}
-	if got := batch(t, db, nil); len(got) != 0 {
+	if got := batch(t, db, fence.Batch, nil); len(got) != 0 {
 		t.Errorf("no key got %v", got)
 	}
 }
 
 // L11: a row that somebody has locked is left out and does not hold up the others.
-func TestBatch_leavesOutLockedRows(t *testing.T) {
+func TestBatchUnlocked_leavesOutLockedRows(t *testing.T) {
 	t.Parallel()
 	db := table(t)
 	a, b := token(t, lockkey.Of("a"), 0), token(t, lockkey.Of("b"), 0)
-	batch(t, db, []fence.Token{a})
+	batch(t, db, fence.Batch, []fence.Token{a})
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -49,22 +49,22 @@ func TestBatch_leavesOutLockedRows(t *testing.T) {
 	if _, err := fence.Latest(t.Context(), tx, a); err != nil {
 		t.Fatal(err)
 	}
-	got := batch(t, db, []fence.Token{a, b})
+	got := batch(t, db, fence.BatchUnlocked, []fence.Token{a, b})
 	if _, ok := got[fmt.Sprint(a.Space, a.ID)]; ok || len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if got := batch(t, db, []fence.Token{a}); got[fmt.Sprint(a.Space, a.ID)] != 1<<40+2 {
+	if got := batch(t, db, fence.BatchUnlocked, []fence.Token{a}); got[fmt.Sprint(a.Space, a.ID)] != 1<<40+2 {
 		t.Errorf("after the rollback: %v", got)
 	}
 }
 
-func batch(t *testing.T, q fence.Queryer, tokens []fence.Token) map[string]int64 {
+func batch(t *testing.T, q fence.Queryer, sql string, tokens []fence.Token) map[string]int64 {
 	t.Helper()
 	args := fence.BatchArgs(tokens)
-	rows, err := q.QueryContext(t.Context(), fence.Batch, args[0], args[1], args[2])
+	rows, err := q.QueryContext(t.Context(), sql, args[0], args[1], args[2])
 	if err != nil {
 		t.Fatal(err)
 	}

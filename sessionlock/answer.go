@@ -9,6 +9,7 @@ import (
 const (
 	lockTimeout = "55P03"
 	outOfMemory = "53200" // the lock table is full
+	deadlock    = "40P01"
 )
 
 // maxRetries is how often a try or an unlock that failed with an error is sent again.
@@ -23,7 +24,7 @@ func (m *Manager) answer(s *session, p *part) {
 		m.answerTry(s, p)
 	case p.statement == slice:
 		m.answerSlice(s, p)
-	case p.statement == issue:
+	case p.issues != nil:
 		m.answerIssue(s, p)
 	case p.statement == unlockAll && s.farewell:
 		m.farewell(s)

@@ -48,8 +48,8 @@ func (f *flight) encode(buf []byte) []byte {
 		switch {
 		case p.statement < beat:
 			buf = appendKeys(buf, p.statement.name(), p.entries)
-		case p.statement == issue:
-			buf = appendBind(buf, issue.name(), p.tokenArgs()...)
+		case p.issues != nil:
+			buf = appendBind(buf, p.statement.name(), p.tokenArgs()...)
 		case p.statement == slice:
 			e := p.entries[0]
 			names, key := waitNames[unlock.forLock(e.id, e.mode)], strconv.FormatInt(e.id.id, 10)
@@ -157,7 +157,7 @@ func (p *part) row(values [][]byte) error {
 		}
 		pair := p.statement%try >= 2
 		p.refused = append(p.refused, lockID{pair, int64(binary.BigEndian.Uint64(values[0]))})
-	case p.statement == issue:
+	case p.issues != nil:
 		if len(values) != 3 || len(values[0]) != 2 || len(values[1]) != 8 || len(values[2]) != 8 {
 			return errRow
 		}

@@ -17,11 +17,15 @@ type issuing struct {
 	id     lockID
 	token  fence.Token
 	number int64
+	missed bool // its row was locked by somebody
 }
 
 const (
 	undefinedTable = "42P01"
-	// reissueAfter is how long a key whose token row somebody has locked is left alone.
+	// rowTimeout is how long the others wait for a token row that somebody has locked.
+	// After that they go without it.
+	rowTimeout = 50 * time.Millisecond
+	// reissueAfter is how long such a row is left alone.
 	reissueAfter = 10 * time.Millisecond
 )
 
@@ -78,11 +82,16 @@ func (m *Manager) dialIssuer() {
 // boardIssues takes the issues that can go in one statement: no key twice.
 func (m *Manager) boardIssues() (part, bool) {
 	p := part{statement: issue, issues: map[lockID]*issuing{}}
+	for _, is := range m.issues {
+		if is.missed && !is.w.settled {
+			p.statement = issueUnlocked
+		}
+	}
 	var left []*issuing
 	for _, is := range m.issues {
 		switch {
 		case is.w.settled: // its caller went away
-		case p.issues[is.id] != nil || len(p.issues) == maxIssues:
+		case p.issues[is.id] != nil || len(p.issues) == maxIssues || p.statement == issueUnlocked && !is.missed:
 			left = append(left, is)
 		default:
 			p.issues[is.id] = is
@@ -95,6 +104,10 @@ func (m *Manager) boardIssues() (part, bool) {
 // answerIssue hands out the tokens of one statement.
 func (m *Manager) answerIssue(s *session, p *part) {
 	s.freeSince = time.Now()
+	if p.err != nil && (p.err.Code == lockTimeout || p.err.Code == deadlock) {
+		m.missRows(p)
+		return
+	}
 	var err error
 	switch {
 	case p.err != nil:
@@ -108,13 +121,31 @@ func (m *Manager) answerIssue(s *session, p *part) {
 		case err != nil:
 			m.failIssue(is, err)
 		case is.number == 0: // somebody has its row locked
-			m.later = append(m.later, is)
-			m.issueAt = time.Now().Add(reissueAfter)
-			m.tendSoon()
+			m.reissueLater(is)
 		default:
 			m.settle(is.w, nil)
 		}
 	}
+}
+
+// missRows asks again without waiting: for all whose answer a locked row kept back, and
+// after that for those alone whose row it is.
+func (m *Manager) missRows(p *part) {
+	for _, is := range p.issues {
+		if p.statement == issueUnlocked {
+			m.reissueLater(is)
+			continue
+		}
+		is.missed = true
+		m.issues = append(m.issues, is)
+	}
+}
+
+func (m *Manager) reissueLater(is *issuing) {
+	is.missed = true
+	m.later = append(m.later, is)
+	m.issueAt = time.Now().Add(reissueAfter)
+	m.tendSoon()
 }
 
 // reissue asks again for the tokens whose rows were locked.

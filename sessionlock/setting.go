@@ -38,6 +38,7 @@ func (m *Manager) settings(r role) [][2]string {
 		return append(wanted, [][2]string{
 			{"client_min_messages", "warning"}, // which is how a commit says that nobody waited for it
 			{"synchronous_commit", "on"},
+			{"lock_timeout", milliseconds(rowTimeout)},
 			// The plan is made before anybody knows how many keys there will be: each by the index.
 			{"enable_seqscan", "off"},
 			{"enable_hashjoin", "off"},

@@ -29,12 +29,14 @@ type lockID struct {
 type statement uint8
 
 const (
-	unlock    statement = iota // and one for each space and mode: see forLock
-	try       statement = 4
-	beat      statement = 8 // nothing: an answer proves that the session lives
-	slice     statement = 9 // waits for one lock
-	issue     statement = 10
-	unlockAll statement = 11 // gives back everything
+	unlock statement = iota // and one for each space and mode: see forLock
+	try    statement = 4
+	beat   statement = 8 // nothing: an answer proves that the session lives
+	slice  statement = 9 // waits for one lock
+	issue  statement = 10
+	// issueUnlocked leaves out the tokens whose row somebody has locked.
+	issueUnlocked statement = 11
+	unlockAll     statement = 12 // gives back everything
 )
 
 // forLock is the variant of unlock or try for a lock.
@@ -54,13 +56,14 @@ func (s statement) name() string { return names[s] }
 var names = [...]string{
 	"gormlock_unlock", "gormlock_unlock_shared", "gormlock_unlock_pair", "gormlock_unlock_pair_shared",
 	"gormlock_try", "gormlock_try_shared", "gormlock_try_pair", "gormlock_try_pair_shared",
-	issue: "gormlock_issue",
+	issue: "gormlock_issue", issueUnlocked: "gormlock_issue_unlocked",
 }
 
-// sql answers with the keys for which the function said no: mostly with nothing. The
-// scan has no LIMIT and no join, so it calls the function once for each key.
+// sql answers with the keys for which the function said no: mostly with nothing. There
+// is no LIMIT and no join, so the function is called once for each key. The keys are a
+// target list, not a function scan, which would store them first.
 func (s statement) sql() string {
-	return "SELECT k FROM unnest($1::bigint[]) k WHERE NOT " + call(functions[s/try], s%try, "k")
+	return "SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE NOT " + call(functions[s/try], s%try, "k")
 }
 
 // functions are those of unlock and try, without their suffix.
@@ -98,6 +101,7 @@ func prepare(ctx context.Context, conn *pgconn.PgConn, r role) error {
 	p := conn.StartPipeline(ctx)
 	if r == numbers {
 		p.SendPrepare(issue.name(), fence.Batch, nil)
+		p.SendPrepare(issueUnlocked.name(), fence.BatchUnlocked, nil)
 	} else {
 		for s := unlock; s < beat; s++ {
 			p.SendPrepare(s.name(), s.sql(), nil)
