@@ -36,10 +36,13 @@ func (k Kind) String() string {
 // Event is one thing that happened. Fields that say nothing about its Kind are zero.
 type Event struct {
 	Kind   Kind
-	Source string // the package: "sessionlock"
-	Key    string // the key, or the table, for people
+	Source string // the package: "gormlock", "sessionlock", "lease"
+	Key    string // the key, for people: "invoice/42"
+	Table  string // the table whose rows were locked, written or claimed
+	Mode   string // how: "exclusive", "shared", "for update"
 	Owner  string // who: the owner of the manager
 	Token  int64  // the fencing token
+	Rows   int64  // how many rows were claimed
 	Wait   time.Duration
 	Held   time.Duration
 	Err    error
