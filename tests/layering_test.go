@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"advisory":            {"lockkey", "observe"},
 	"lease":               {"advisory", "lockkey", "fence", "observe"},
 	"sessionlock":         {"advisory", "lockkey", "fence", "observe", pgxModule},
-	"inspect":             {"lockkey"},
+	"inspect":             {"lockkey", "lockkey/compat", "internal/keynames"},
+	"internal/keynames":   {},
 	"cmd/gormlock": {
 		".", "advisory", "lockkey", "lockkey/compat", "fence", "observe", "lease", "sessionlock", "inspect", pgxModule,
 	},

@@ -1,0 +1,70 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Option changes what [Snapshot] shows. The set is closed.
+type Option interface {
+	applySnapshot(*config) error
+}
+
+type option func(*config) error
+
+func (o option) applySnapshot(c *config) error { return o(c) }
+
+type config struct {
+	limit   int
+	timeout time.Duration
+	known   map[lockID]lockkey.Key
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{limit: 1000, timeout: 10 * time.Second, known: map[lockID]lockkey.Key{}}
+	for _, o := range opts {
+		if err := o.applySnapshot(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Limit bounds the entries of [View.Locks]; Totals.Cut says how many were left out.
+// Requests that wait and what they wait for are the last to be cut. Default: 1000.
+func Limit(n int) Option {
+	return option(func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("gormlock: inspect: Limit(%d) shows nothing", n)
+		}
+		c.limit = n
+		return nil
+	})
+}
+
+// Timeout bounds each statement of the snapshot. Default: 10 seconds.
+func Timeout(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond {
+			return fmt.Errorf("gormlock: inspect: Timeout(%s) leaves no time", d)
+		}
+		c.timeout = d
+		return nil
+	})
+}
+
+// Known gives names to keys: what the program that looks knows about them counts more
+// than any table. An invalid key is an error. Default: none.
+func Known(keys ...lockkey.Key) Option {
+	return option(func(c *config) error {
+		for _, k := range keys {
+			if err := k.Err(); err != nil {
+				return fmt.Errorf("gormlock: inspect: Known: %w", err)
+			}
+			c.known[idOf(k)] = k
+		}
+		return nil
+	})
+}

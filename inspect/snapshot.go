@@ -1,0 +1,252 @@
+package inspect
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Snapshot is who holds what and who waits for whom in the database db leads to, now.
+//
+// It needs no privileges; what it may not see is said in Unseen. It works on PostgreSQL
+// 14 and newer, standbys included, and through transaction poolers. The statements of
+// one snapshot run a few milliseconds apart, so a session can be gone that a lock names.
+func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("gormlock: inspect: %w", err)
+	}
+	defer conn.Close()
+	r := &reader{conn: conn, config: c, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Unseen: []string{}}}
+	if err := r.within(ctx, r.read); err != nil {
+		return nil, fmt.Errorf("gormlock: inspect: %w", err)
+	}
+	r.readTables(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("gormlock: inspect: %w", err)
+	}
+	r.name()
+	return r.view, nil
+}
+
+// reader makes one View.
+type reader struct {
+	conn   *sql.Conn
+	config *config
+	view   *View
+	facts  facts
+	names  map[lockID]name
+}
+
+type name struct{ text, source string }
+
+// within runs read in a transaction that can neither write nor wait for long.
+func (r *reader) within(ctx context.Context, read func(context.Context, *sql.Tx) error) error {
+	tx, err := r.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it has written nothing
+	const bound = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true), set_config('jit', 'off', true)`
+	if _, err := tx.ExecContext(ctx, bound, strconv.FormatInt(r.config.timeout.Milliseconds(), 10)); err != nil {
+		return err
+	}
+	return read(ctx, tx)
+}
+
+func (r *reader) read(ctx context.Context, tx *sql.Tx) error {
+	if err := r.readFacts(ctx, tx); err != nil {
+		return err
+	}
+	if err := r.readLocks(ctx, tx); err != nil {
+		return err
+	}
+	return r.readSessions(ctx, tx)
+}
+
+func (r *reader) readLocks(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, locksSQL, r.config.limit)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	sessions := map[int]*Session{}
+	for rows.Next() {
+		var (
+			l                             Lock
+			class, object, sub            int64
+			relation, row, blockers, kind string
+			since                         sql.NullTime
+			s                             Session
+		)
+		err := rows.Scan(&l.Thing, &kind, &class, &object, &sub, &relation, &row, &l.Mode, &l.Granted, &since, &l.Waiters,
+			&s.PID, &s.Prepared, &s.InTransaction, &blockers,
+			&r.view.Totals.Held, &r.view.Totals.Waiting, &r.view.Totals.Cut, &r.view.Server.Locks)
+		if err != nil {
+			return err
+		}
+		if kind == "" {
+			continue // nothing is locked: the row has the totals only
+		}
+		l.Kind, l.Table, l.Row, l.Since = Kind(kind), relation, row, since.Time
+		if l.Kind == Advisory {
+			l.Space, l.ID = int16(sub), class<<32|object
+			l.Mode = advisoryMode(l.Mode)
+		}
+		if l.Session = sessions[s.PID]; l.Session == nil || s.PID == 0 {
+			l.Session = &s
+			sessions[s.PID] = &s
+			r.view.Sessions = append(r.view.Sessions, &s)
+		}
+		if !l.Granted {
+			l.Blockers = pids(blockers)
+		}
+		r.view.Locks = append(r.view.Locks, l)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	r.view.Totals.Cut -= len(r.view.Locks)
+	for _, l := range r.view.Locks {
+		for _, pid := range l.Blockers {
+			if sessions[pid] == nil {
+				sessions[pid] = &Session{PID: pid}
+				r.view.Sessions = append(r.view.Sessions, sessions[pid])
+			}
+		}
+	}
+	slices.SortFunc(r.view.Sessions, func(a, b *Session) int { return a.PID - b.PID })
+	return nil
+}
+
+func advisoryMode(mode string) string {
+	switch mode {
+	case "ExclusiveLock":
+		return "exclusive"
+	case "ShareLock":
+		return "shared"
+	}
+	return mode
+}
+
+func pids(text string) []int {
+	var list []int
+	for field := range strings.SplitSeq(text, ",") {
+		if pid, err := strconv.Atoi(field); err == nil && !slices.Contains(list, pid) {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
+	var list []string
+	for _, s := range r.view.Sessions {
+		list = append(list, strconv.Itoa(s.PID))
+	}
+	rows, err := tx.QueryContext(ctx, sessionsSQL, "{"+strings.Join(list, ",")+"}")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for _, s := range r.view.Sessions {
+		s.Gone = s.PID != 0
+	}
+	for rows.Next() {
+		var pid int
+		var s Session
+		var started, began, since sql.NullTime
+		if err := rows.Scan(&pid, &s.Application, &s.User, &s.Client, &s.State, &s.Query, &started, &began, &since, &s.Hidden); err != nil {
+			return err
+		}
+		known := r.view.Session(pid)
+		if known == nil {
+			continue
+		}
+		s.PID, s.InTransaction, s.Blockers, s.Prepared = pid, known.InTransaction || began.Valid, known.Blockers, known.Prepared
+		s.Started, s.Began, s.StateSince = started.Time, began.Time, since.Time
+		s.Owner = owner(s.Application)
+		*known = s
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	r.settle()
+	return nil
+}
+
+// owner is the owner of the session lock manager that named its connections so.
+func owner(application string) string {
+	name, ok := strings.CutPrefix(application, "gormlock ")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// settle says of each lock what only its session tells.
+func (r *reader) settle() {
+	hidden := 0
+	for _, s := range r.view.Sessions {
+		if s.Hidden {
+			hidden++
+		}
+	}
+	if hidden > 0 {
+		r.unseen("the state, query, address and times of %d sessions of other roles: GRANT pg_read_all_stats TO %s", hidden, r.view.Server.Role)
+	}
+	for i := range r.view.Locks {
+		l := &r.view.Locks[i]
+		if l.Kind == Advisory {
+			switch {
+			case l.Prepared != "", l.Granted && l.PID == 0:
+				l.Scope = TransactionScope
+			case l.Granted && !l.InTransaction && !l.Gone, l.Owner != "":
+				l.Scope = SessionScope
+			}
+		} else {
+			l.Scope = TransactionScope
+		}
+		if l.Granted {
+			l.Earliest = true
+			l.Since = l.Began
+			if l.Scope == SessionScope || l.Began.IsZero() {
+				l.Since = l.Started
+			}
+			l.Earliest = !l.Since.IsZero()
+		}
+	}
+}
+
+func (r *reader) unseen(format string, args ...any) {
+	r.view.Unseen = append(r.view.Unseen, fmt.Sprintf(format, args...))
+}
+
+// facts are what the rest depends on.
+type facts struct {
+	names, fence, lease bool // whether the table can be read
+}
+
+func (r *reader) readFacts(ctx context.Context, tx *sql.Tx) error {
+	s := &r.view.Server
+	var taken, started time.Time
+	var missing string
+	err := tx.QueryRowContext(ctx, factsSQL).Scan(&taken, &s.Version, &s.Database, &s.Role, &s.Standby, &started, &s.Room,
+		&r.facts.names, &r.facts.fence, &r.facts.lease, &missing)
+	if err != nil {
+		return err
+	}
+	r.view.Taken, s.Started = taken, started
+	for table := range strings.FieldsSeq(missing) {
+		r.unseen("the table %s: GRANT SELECT ON %s TO %s", table, table, s.Role)
+	}
+	return nil
+}

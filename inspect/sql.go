@@ -1,0 +1,70 @@
+package inspect
+
+// factsSQL is one row. A table counts when it can be read; those that are there and
+// cannot are named in the last column.
+const factsSQL = `
+SELECT clock_timestamp(), current_setting('server_version_num')::int, current_database(), current_user, pg_is_in_recovery(),
+	pg_postmaster_start_time(),
+	current_setting('max_locks_per_transaction')::int * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int),
+	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_key_name'), false),
+	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_fence'), false),
+	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_lease'), false),
+	coalesce(string_agg(name, ' ') FILTER (WHERE NOT readable), '')
+FROM (SELECT name, has_table_privilege(to_regclass(name), 'SELECT') AS readable
+	FROM unnest(ARRAY['gormlock_key_name', 'gormlock_fence', 'gormlock_lease']) name) tables`
+
+// locksSQL reads pg_locks once. $1 is the limit. What a request waits for is found by
+// all columns that name a lock, joined by hash; who blocks it says pg_blocking_pids,
+// asked for those that are shown only, as each call stops the lock manager for a moment.
+const locksSQL = `
+WITH l AS MATERIALIZED (
+	SELECT locktype, coalesce(database, 0) AS database, coalesce(relation, 0) AS relation, coalesce(page, -1) AS page,
+		coalesce(tuple, -1) AS tuple, coalesce(virtualxid, '') AS virtualxid, coalesce(transactionid::text, '') AS xid,
+		coalesce(classid::int8, 0) AS classid, coalesce(objid::int8, 0) AS objid, coalesce(objsubid, 0) AS objsubid,
+		virtualtransaction, pid, mode, granted, waitstart
+	FROM pg_locks
+), here AS (
+	SELECT oid FROM pg_database WHERE datname = current_database()
+), ours AS (
+	SELECT pid FROM pg_stat_activity WHERE datid = (SELECT oid FROM here)
+), waited AS MATERIALIZED (
+	SELECT locktype, database, relation, page, tuple, virtualxid, xid, classid, objid, objsubid, count(*) AS waiters
+	FROM l WHERE NOT granted AND pid IN (SELECT pid FROM ours)
+	GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+), shown AS (
+	SELECT l.*, coalesce(waiters, 0) AS waiters FROM l LEFT JOIN waited
+	USING (locktype, database, relation, page, tuple, virtualxid, xid, classid, objid, objsubid)
+	WHERE locktype = 'advisory' AND database = (SELECT oid FROM here) OR waiters > 0 AND (granted OR pid IN (SELECT pid FROM ours))
+), totals AS (
+	SELECT count(*) FILTER (WHERE granted AND locktype = 'advisory') AS held, count(*) FILTER (WHERE NOT granted) AS waiting,
+		count(*) AS entries, (SELECT count(*) FROM l) AS everything
+	FROM shown
+), chosen AS MATERIALIZED (
+	SELECT * FROM shown
+	ORDER BY granted, waiters = 0, waitstart, pid, locktype, classid, objid, objsubid LIMIT $1
+)
+SELECT concat_ws('/', c.locktype, c.database, c.relation, c.page, c.tuple, c.virtualxid, c.xid, c.classid, c.objid, c.objsubid),
+	coalesce(c.locktype, ''), coalesce(c.classid, 0), coalesce(c.objid, 0), coalesce(c.objsubid, 0), coalesce(t.place, ''), coalesce(t.spot, ''),
+	coalesce(c.mode, ''), coalesce(c.granted, false), c.waitstart, coalesce(c.waiters, 0),
+	coalesce(c.pid, 0), coalesce(p.gid, ''), c.pid IS NULL OR c.pid IN (SELECT pid FROM l WHERE locktype = 'virtualxid' AND granted),
+	CASE WHEN NOT c.granted THEN array_to_string(pg_blocking_pids(c.pid), ',') ELSE '' END,
+	totals.held, totals.waiting, totals.entries, totals.everything
+FROM totals LEFT JOIN chosen c ON true
+LEFT JOIN pg_prepared_xacts p ON c.pid IS NULL AND c.virtualtransaction = '-1/' || p.transaction
+LEFT JOIN LATERAL (
+	SELECT r.oid::regclass::text AS place, CASE WHEN m.page >= 0 THEN format('(%s,%s)', m.page, m.tuple) END AS spot
+	FROM l m JOIN pg_class r ON r.oid = m.relation
+	WHERE NOT c.granted AND m.database = (SELECT oid FROM here)
+		AND (m.locktype = c.locktype AND m.relation = c.relation AND NOT m.granted OR c.locktype = 'transactionid' AND m.locktype = 'tuple') AND m.pid = c.pid
+	LIMIT 1
+) t ON true
+ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.locktype, c.classid, c.objid, c.objsubid`
+
+// sessionsSQL is a row for each process of $1 that lives. A role that may not look at
+// another sees no state of it.
+const sessionsSQL = `
+SELECT pid, coalesce(application_name, ''), coalesce(usename, ''),
+	CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' ELSE '' END,
+	coalesce(state, ''), CASE WHEN state IS NULL THEN '' ELSE left(query, 500) END, backend_start, xact_start, state_change,
+	backend_type IS NULL
+FROM pg_stat_activity WHERE pid = ANY ($1::int[])`

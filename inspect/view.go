@@ -1,0 +1,127 @@
+package inspect
+
+import "time"
+
+// View is what [Snapshot] saw. Its JSON form is what the page and the command line
+// give out; ids and tokens are strings there, as JavaScript rounds numbers of 64 bits.
+type View struct {
+	Taken    time.Time  `json:"taken"` // by the clock of the server
+	Server   Server     `json:"server"`
+	Locks    []Lock     `json:"locks"`    // requests that wait, longest first, then what they wait for, then the rest
+	Sessions []*Session `json:"sessions"` // all that Locks or Blockers name, by PID
+	Leases   []Lease    `json:"leases"`
+	Totals   Totals     `json:"totals"`
+	Unseen   []string   `json:"unseen"` // what could not be seen, each with its cure
+}
+
+// Server is where the snapshot was taken.
+type Server struct {
+	Version  int       `json:"version"` // server_version_num: 150018
+	Database string    `json:"database"`
+	Role     string    `json:"role"` // whom the snapshot was taken as
+	Standby  bool      `json:"standby"`
+	Started  time.Time `json:"started"`
+	Room     int       `json:"room"`  // how many locks the table is made for, slack left out
+	Locks    int       `json:"locks"` // how many are in it now, of every kind and database
+}
+
+// Totals count what there is, whether it is in the View or was cut.
+type Totals struct {
+	Held    int `json:"held"`    // advisory locks that are held
+	Waiting int `json:"waiting"` // requests for locks of any kind that wait
+	Cut     int `json:"cut"`     // entries that Locks leaves out
+	Leases  int `json:"leases"`
+}
+
+// Kind is what a lock is on, by the word of pg_locks.locktype.
+type Kind string
+
+// The kinds that are met most. A wait for a row shows as one for the transaction that
+// changed it, and as Tuple for whoever stands further back in its queue.
+const (
+	Advisory    Kind = "advisory"
+	Transaction Kind = "transactionid"
+	Tuple       Kind = "tuple"
+	Relation    Kind = "relation"
+)
+
+// Scope is what the end of which frees a lock.
+type Scope string
+
+// What is not known to be one or the other has the scope "".
+const (
+	SessionScope     Scope = "session"
+	TransactionScope Scope = "transaction"
+)
+
+// Lock is an advisory lock, a request that waits for a lock of any kind, or a lock of any
+// kind that such a request waits for.
+type Lock struct {
+	Thing   string `json:"thing"` // what is locked, the same for all requests for it
+	Kind    Kind   `json:"kind"`
+	Key     string `json:"key"`            // for people: "invoice/42", "int64(7)", "row of accounts"
+	Name    string `json:"name,omitempty"` // of an advisory key, when something names it
+	Source  string `json:"name_source,omitempty"`
+	Space   int16  `json:"space,omitempty"` // of an advisory key: 1 one bigint, 2 two int4
+	ID      int64  `json:"id,string"`       // of an advisory key; of two int4 the first is in the upper half
+	Table   string `json:"table,omitempty"`
+	Row     string `json:"row,omitempty"` // its ctid
+	Mode    string `json:"mode"`          // of an advisory key "exclusive" or "shared", else PostgreSQL's word
+	Granted bool   `json:"granted"`
+	Scope   Scope  `json:"scope,omitempty"`
+
+	// Since is when a request began to wait. Of a lock that is held it is the beginning
+	// of the transaction or session that holds it, and Earliest is true: PostgreSQL does
+	// not say when a lock was granted. It is zero when it cannot be seen.
+	Since    time.Time `json:"since,omitzero"`
+	Earliest bool      `json:"earliest,omitempty"`
+
+	Waiters int   `json:"waiters,omitempty"`     // how many requests wait for the same thing
+	Token   int64 `json:"token,string,omitzero"` // the latest fencing token issued for the key
+
+	*Session // who holds it or waits; never nil
+}
+
+// Session is a server process, or a prepared transaction (PID 0).
+type Session struct {
+	PID           int       `json:"pid"`
+	Application   string    `json:"application,omitempty"`
+	Owner         string    `json:"owner,omitempty"` // of a session lock manager
+	User          string    `json:"user,omitempty"`
+	Client        string    `json:"client,omitempty"` // address and port, or "local"
+	State         string    `json:"state,omitempty"`  // "active", "idle in transaction"
+	Query         string    `json:"query,omitempty"`  // the one that runs, else the last; cut
+	InTransaction bool      `json:"in_transaction"`
+	Started       time.Time `json:"started,omitzero"`
+	Began         time.Time `json:"began,omitzero"`       // the transaction
+	StateSince    time.Time `json:"state_since,omitzero"` // the query, or what came after it
+	Blockers      []int     `json:"blockers,omitempty"`   // whom it waits for, by PID
+	Hidden        bool      `json:"hidden,omitempty"`     // it belongs to a role whose doings are not shown to Server.Role
+	Gone          bool      `json:"gone,omitempty"`       // it ended while the snapshot was taken
+	Prepared      string    `json:"prepared,omitempty"`   // the name of a prepared transaction
+}
+
+// Lease is a row of the lease table.
+type Lease struct {
+	Key      string    `json:"key"`
+	Space    int16     `json:"space"`
+	ID       int64     `json:"id,string"`
+	Owner    string    `json:"owner"`
+	Token    int64     `json:"token,string"`
+	Acquired time.Time `json:"acquired,omitzero"`
+	Expires  time.Time `json:"expires"`
+	Expired  bool      `json:"expired"` // by the clock of the server, at Taken
+}
+
+// Session is the one with this PID, nil when it is not in the view.
+func (v *View) Session(pid int) *Session {
+	for _, s := range v.Sessions {
+		if s.PID == pid {
+			return s
+		}
+	}
+	return nil
+}
+
+// Seen reports whether nothing was cut and nothing was hidden.
+func (v *View) Seen() bool { return v.Totals.Cut == 0 && len(v.Unseen) == 0 }
