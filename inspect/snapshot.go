@@ -24,7 +24,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
 	r := &reader{conn: conn, config: c, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
