@@ -16,11 +16,11 @@ type versionWrite struct {
 	intent *versionIntent
 	op     string
 
-	memory structMemory // the structs, if any
-	rows   []versionRow // the same, one by one; none: a bulk statement, or a plain create
-	single [1]versionRow
-	batch  bool // the structs are in a slice
-	dry    bool // nothing is sent, so memory stays
+	memory structMemory  // the structs, if any
+	rows   []versionRow  // the same, one by one; none: a bulk statement, or a plain create
+	single [1]versionRow // the one of them where there is one; of a bulk statement, the versions
+	batch  bool          // the structs are in a slice
+	dry    bool          // nothing is sent, so memory stays
 
 	// What the statement does to versions.
 	armed      bool    // the builders of versionSQL take part
@@ -32,8 +32,6 @@ type versionWrite struct {
 	partialKey bool    // a part of the key is zero
 	inserted   bool    // Save found no row and made one
 	filtered   bool    // a row at the right version may stay unwritten: the caller has conditions of his own
-	expected   version // of the one row, or of ExpectVersion
-	next       version
 	later      version // what a temporal version becomes
 	upsert     *versionUpsert
 
@@ -44,6 +42,7 @@ type versionWrite struct {
 	opened    bool              // the transaction is ours: openForVersions
 	done      bool              // the rows were written as asked
 	undone    bool
+	over      bool // the statement has ended
 }
 
 // versionRow is one struct of a versioned write.
@@ -69,6 +68,9 @@ func versionWriteOf(stmt *gorm.Statement) *versionWrite {
 		return nil
 	}
 	w, _ := c.Expression.(*versionWrite)
+	if w == nil || w.over {
+		return nil
+	}
 	return w
 }
 
@@ -186,7 +188,7 @@ func closeVersions(db *gorm.DB) {
 	if w == nil {
 		return
 	}
-	delete(db.Statement.Clauses, versionClause)
+	w.over = true
 	w.returning.restore(db.Statement)
 	if w.opened {
 		w.end(db)

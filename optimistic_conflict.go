@@ -59,7 +59,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 
 func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleError {
 	e := &StaleError{Table: w.tableName(stmt), Op: w.op, PrimaryKey: map[string]any{}}
-	expected := w.expected
+	expected := w.single[0].expected
 	if row != nil {
 		w.named(stmt, row)
 		expected = row.expected
@@ -215,7 +215,7 @@ func (w *versionWrite) whyNoRows(db *gorm.DB) error {
 	}
 	if len(found) == 1 {
 		for _, row := range found {
-			one := versionRow{expected: w.expected}
+			one := versionRow{expected: w.single[0].expected}
 			one.key, _ = keyOf(stmt, w.model.schema, row)
 			e = w.staleError(stmt, &one)
 			if w.model.column != nil {

@@ -91,8 +91,11 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	w.built = true
 	column := w.model.column
 	name := column.field.DBName
-	w.next = column.first(stmt.NowFunc())
-	first := column.any(w.next)
+	initial := column.first(stmt.NowFunc())
+	first := column.any(initial)
+	if len(w.rows) == 0 {
+		w.single[0].next = initial
+	}
 	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
 	left := at < 0
 	if left {
@@ -183,7 +186,7 @@ func (w *versionWrite) settleCreate(db *gorm.DB) {
 				column.write(row, column.read(was))
 			}
 		case column.unset(column.read(row)):
-			column.write(row, w.next)
+			column.write(row, w.single[0].next)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (w *versionWrite) writePredicate(stmt *gorm.Statement) {
 		if w.batch {
 			w.writeVersions(stmt)
 		} else {
-			w.writeVersion(stmt, w.expected)
+			w.writeVersion(stmt, w.single[0].expected)
 		}
 	}
 	if unchanged := w.intent.columns(); unchanged != nil {

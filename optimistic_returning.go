@@ -155,3 +155,82 @@ func (m *versionedModel) readable() []*schema.Field {
 	}
 	return fields
 }
+
+// follows tells whether memory can hold what the server says it wrote.
+func (w *versionWrite) follows(stmt *gorm.Statement) bool {
+	return len(w.rows) > 0 && (w.batch || w.rows[0].row.CanAddr()) && slices.Contains(stmt.BuildClauses, "RETURNING")
+}
+
+// wantAssigned asks for what only the server knows: the versions of a batch, and times.
+func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
+	if !w.follows(stmt) {
+		return
+	}
+	column := w.model.column
+	if w.batch && w.checked {
+		w.want(w.model.schema.PrimaryFields...)
+	}
+	if w.batch && w.op != "delete" && !stmt.ReflectValue.CanAddr() {
+		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
+		w.want(w.model.readable()...)
+	}
+	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != "delete")
+	if ours || w.batch && w.checked && asksForRows(stmt) {
+		w.want(column.field)
+	}
+	if w.intent.touches() {
+		for _, field := range stmt.Schema.Fields {
+			if field.AutoUpdateTime > 0 && field.DBName != "" {
+				w.want(field)
+			}
+		}
+	}
+	if w.batch && w.returning.wanted() {
+		w.want(w.model.schema.PrimaryFields...)
+	}
+}
+
+// wantComputed asks for the columns that a map assigned an expression to (V2).
+func (w *versionWrite) wantComputed(stmt *gorm.Statement, set clause.Set) {
+	some := false
+	for i := range set {
+		if !computed(set[i].Value) {
+			continue
+		}
+		if !some && !(fromMap(stmt.Dest) && w.follows(stmt)) {
+			return
+		}
+		if field := w.model.schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {
+			w.want(field)
+			some = true
+		}
+	}
+	if !some {
+		return
+	}
+	if w.batch {
+		w.want(w.model.schema.PrimaryFields...)
+	}
+	if !w.returning.installed {
+		w.returning.install(w, stmt)
+	}
+}
+
+func fromMap(dest any) bool {
+	switch dest.(type) {
+	case map[string]any, *map[string]any:
+		return true
+	}
+	return false
+}
+
+// computed tells whether the server works a value out.
+func computed(value any) bool {
+	switch v := value.(type) {
+	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
+		return true
+	case []any: // GORM wraps a sub-query
+		return len(v) == 1 && computed(v[0])
+	}
+	return false
+}

@@ -101,7 +101,11 @@ func (w *versionWrite) add(stmt *gorm.Statement, value any) {
 // buildSet writes the assignments without the version and then what becomes of it.
 func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 	set, ok := c.Expression.(clause.Set)
-	if !ok || w.model.column == nil {
+	if !ok {
+		return false
+	}
+	w.wantComputed(stmt, set)
+	if w.model.column == nil {
 		return false
 	}
 	w.built, w.set = true, true
@@ -155,7 +159,7 @@ func (w *versionWrite) weigh(set clause.Set) {
 	w.timesOnly = others > 0 && times == others
 	w.bumps = !w.nothing && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
 	if (others > 0 || w.intent.preserves()) && !w.bumps {
-		w.next = w.expected
+		w.single[0].next = w.single[0].expected
 	}
 }
 
@@ -239,7 +243,7 @@ func (g guardedWhere) Build(builder clause.Builder) {
 // lenient tells that the struct was not read from its row, which is no reason to refuse a statement that sets only the
 // time of the update: association mode does that (V13).
 func (w *versionWrite) lenient() bool {
-	return !w.batch && !w.save && !w.forced && len(w.rows) == 1 && !w.model.column.loaded(w.expected)
+	return !w.batch && !w.save && !w.forced && len(w.rows) == 1 && !w.model.column.loaded(w.single[0].expected)
 }
 
 // plain tells whether conditions stand beside an AND as they are.

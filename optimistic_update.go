@@ -86,12 +86,11 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 		w.exact = w.exact && w.checked
 		return w.pairTwins(stmt)
 	case len(w.rows) == 1:
-		w.expected, w.next = w.rows[0].expected, w.rows[0].next
 		w.checked = !w.intent.ignores()
 	default:
 		w.rows, w.exact, w.later = nil, false, column.first(now)
 		if given != nil {
-			w.expected, w.next = *given, column.next(*given, now)
+			w.single[0].expected, w.single[0].next = *given, column.next(*given, now)
 			w.checked, w.exact = true, column.plainly(*given)
 		}
 	}
@@ -266,60 +265,6 @@ func (w *versionWrite) arm(stmt *gorm.Statement) {
 	if w.returning.wanted() {
 		w.returning.install(w, stmt)
 	}
-}
-
-// wantAssigned asks for what only the server knows: the versions of a batch, and the columns that an expression was
-// assigned to (V2).
-func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
-	if len(w.rows) == 0 || !slices.Contains(stmt.BuildClauses, "RETURNING") {
-		return
-	}
-	column := w.model.column
-	if !w.batch && !w.rows[0].row.CanAddr() {
-		return
-	}
-	if w.batch && w.checked {
-		w.want(w.model.schema.PrimaryFields...)
-	}
-	if w.batch && w.op != "delete" && !stmt.ReflectValue.CanAddr() {
-		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
-		w.want(w.model.readable()...)
-	}
-	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != "delete")
-	if ours || w.batch && w.checked && asksForRows(stmt) {
-		w.want(column.field)
-	}
-	if w.intent.touches() {
-		for _, field := range stmt.Schema.Fields {
-			if field.AutoUpdateTime > 0 && field.DBName != "" {
-				w.want(field)
-			}
-		}
-	}
-	dest, _ := stmt.Dest.(map[string]any)
-	if m, ok := stmt.Dest.(*map[string]any); ok {
-		dest = *m
-	}
-	for name, value := range dest {
-		if !computed(value) {
-			continue
-		}
-		if field := w.model.schema.LookUpField(name); field != nil && field.DBName != "" && field.Readable {
-			w.want(field)
-		}
-	}
-	if w.batch && w.returning.wanted() {
-		w.want(w.model.schema.PrimaryFields...)
-	}
-}
-
-// computed tells whether the server works a value out.
-func computed(value any) bool {
-	switch value.(type) {
-	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
-		return true
-	}
-	return false
 }
 
 // checkVersionsAfterUpdate compares what was written with what was to be, before associations are saved.
