@@ -104,10 +104,10 @@ func AllowPooler() Option {
 	})
 }
 
-// Observer is told what happens to locks. Default: nobody.
+// Observer is told what happens to locks; a panic in it is contained. Default: nobody.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
-		c.observer = o
+		c.observer = observe.Contain(o)
 		return nil
 	})
 }

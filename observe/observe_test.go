@@ -1,0 +1,153 @@
+package observe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/observe"
+)
+
+type counter struct{ events int }
+
+func (c *counter) Observe(context.Context, observe.Event) { c.events++ }
+
+type panicking struct{ counter }
+
+func (p *panicking) Observe(ctx context.Context, e observe.Event) {
+	p.counter.Observe(ctx, e)
+	panic("of the observer")
+}
+
+// log collects what slog.Default is given; tests that use it do not run beside others.
+func log(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	var text bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	return &text
+}
+
+//nolint:paralleltest // it changes slog.Default
+func TestContain_endsPanicsAndReportsTheFirst(t *testing.T) {
+	text := log(t)
+	inner := &panicking{}
+	o := observe.Contain(inner)
+	for range 3 {
+		o.Observe(t.Context(), observe.Event{Kind: observe.Acquired, Key: "invoice/42"})
+	}
+	if inner.events != 3 {
+		t.Errorf("told %d times, want 3", inner.events)
+	}
+	if n := strings.Count(text.String(), "an observer panicked"); n != 1 {
+		t.Errorf("reported %d times, want once:\n%s", n, text)
+	}
+	for _, want := range []string{"of the observer", "invoice/42", "event=acquired", "observe_test.go"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in the report:\n%s", want, text)
+		}
+	}
+}
+
+//nolint:paralleltest // it changes slog.Default
+func TestMulti_tellsAllWhateverOneDoes(t *testing.T) {
+	text := log(t)
+	a, b, c := &counter{}, &panicking{}, &counter{}
+	o := observe.Contain(observe.Multi(a, nil, observe.Multi(b, c)))
+	o.Observe(t.Context(), observe.Event{Kind: observe.Lost})
+	o.Observe(t.Context(), observe.Event{Kind: observe.Lost})
+	if a.events != 2 || b.events != 2 || c.events != 2 {
+		t.Errorf("told %d, %d and %d times, want 2 each", a.events, b.events, c.events)
+	}
+	if n := strings.Count(text.String(), "an observer panicked"); n != 1 {
+		t.Errorf("reported %d times, want once:\n%s", n, text)
+	}
+}
+
+func TestNobody_isNil(t *testing.T) {
+	t.Parallel()
+	if observe.Contain(nil) != nil || observe.Multi() != nil || observe.Multi(nil, nil) != nil {
+		t.Error("no observer is not nil, so emitters would pay for nobody")
+	}
+	if o := observe.Contain(&counter{}); observe.Contain(o) != o || observe.Multi(o) != o {
+		t.Error("a contained observer is wrapped again")
+	}
+}
+
+//nolint:paralleltest // allocations are counted for the whole process
+func TestContained_allocatesNothing(t *testing.T) {
+	e := observe.Event{Kind: observe.Acquired, Key: "invoice/42", Wait: time.Second}
+	for name, o := range map[string]observe.Observer{
+		"Contain":               observe.Contain(&counter{}),
+		"Multi":                 observe.Multi(&counter{}, &counter{}),
+		"Slog below the level ": observe.Slog(slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))),
+	} {
+		if n := testing.AllocsPerRun(100, func() { o.Observe(context.Background(), e) }); n != 0 {
+			t.Errorf("%s: %v allocations an event, want 0", name, n)
+		}
+	}
+}
+
+func TestSlog_saysWhatHappened(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		event observe.Event
+		want  string
+	}{
+		{
+			observe.Event{Kind: observe.Acquired, Source: "sessionlock", Key: "a b/1", Mode: "shared", Owner: "me", Token: 7, Wait: time.Second},
+			`level=DEBUG msg="gormlock: acquired" source=sessionlock key="a b/1" mode=shared owner=me token=7 wait=1s`,
+		},
+		{observe.Event{Kind: observe.NotAcquired, Key: "k"}, `level=INFO msg="gormlock: not acquired" key=k`},
+		{observe.Event{Kind: observe.TimedOut, Key: "k", Wait: 2 * time.Second}, `level=INFO msg="gormlock: timed out" key=k wait=2s`},
+		{observe.Event{Kind: observe.Released, Key: "k", Held: time.Minute}, `level=DEBUG msg="gormlock: released" key=k held=1m0s`},
+		{observe.Event{Kind: observe.Lost, Key: "k", Err: errors.New("cut")}, `level=WARN msg="gormlock: lost" key=k err=cut`},
+		{observe.Event{Kind: observe.Stale, Table: "accounts"}, `level=INFO msg="gormlock: stale" table=accounts`},
+		{observe.Event{Kind: observe.Fenced, Table: "reports", Token: 3}, `level=WARN msg="gormlock: fenced" table=reports token=3`},
+		{observe.Event{Kind: observe.Claimed, Table: "jobs"}, `level=DEBUG msg="gormlock: claimed" table=jobs rows=0`},
+		{observe.Event{Kind: observe.Retried, Err: errors.New("stale")}, `level=INFO msg="gormlock: retried" err=stale`},
+	} {
+		var text bytes.Buffer
+		handler := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})
+		observe.Slog(slog.New(handler)).Observe(t.Context(), c.event)
+		if got := strings.TrimSpace(text.String()); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
+
+//nolint:paralleltest // it changes slog.Default
+func TestSlog_nilIsTheDefault(t *testing.T) {
+	o := observe.Slog(nil)
+	text := log(t)
+	o.Observe(t.Context(), observe.Event{Kind: observe.Lost, Key: "k"})
+	if !strings.Contains(text.String(), "gormlock: lost") {
+		t.Errorf("the default logger got %q", text)
+	}
+}
+
+// Observers are told from many goroutines at once.
+func TestContain_fromManyGoroutines(t *testing.T) {
+	t.Parallel()
+	o := observe.Contain(observe.Slog(slog.New(slog.DiscardHandler)))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				o.Observe(t.Context(), observe.Event{Kind: observe.Lost})
+			}
+		})
+	}
+	all.Wait()
+}
