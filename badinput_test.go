@@ -122,6 +122,8 @@ func TestBadTransactions(t *testing.T) {
 		"nil db":               gormlock.Transaction(nil, fn),
 		"zero db":              gormlock.Transaction(&gorm.DB{}, fn),
 		"nil db, acquire":      gormlock.AcquireXactLock(nil, []lockkey.Key{key}),
+		"nil db, touch":        gormlock.Touch(nil, &account{ID: 1, Version: 1}),
+		"nil db, verify":       gormlock.VerifyVersion(nil, &account{ID: 1, Version: 1}),
 		"zero db, acquire":     gormlock.AcquireXactLock(&gorm.DB{}, []lockkey.Key{key}),
 		"nil function":         gormlock.Transaction(s.db, nil),
 		"nil option":           gormlock.Transaction(s.db, fn, nil),

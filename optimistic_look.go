@@ -37,15 +37,8 @@ func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (ma
 	if stmt.Unscoped {
 		q = q.Unscoped()
 	}
-	fields := make([]string, 0, len(w.model.schema.PrimaryFields)+1)
-	for _, field := range w.model.schema.PrimaryFields {
-		fields = append(fields, field.DBName)
-	}
-	if w.model.column != nil {
-		fields = append(fields, w.model.column.field.DBName)
-	}
 	list := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
-	q = q.Model(list.Interface()).Select(fields)
+	q = q.Model(list.Interface()).Select(w.keyAndVersion())
 	sameTable(q.Statement, stmt)
 	q = where(q).Find(list.Interface())
 	if q.Error != nil {
@@ -67,4 +60,16 @@ func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (ma
 		}
 	}
 	return found, rows.Err()
+}
+
+// keyAndVersion are the columns that tell which row it is and what became of it.
+func (w *versionWrite) keyAndVersion() []string {
+	columns := make([]string, 0, len(w.model.schema.PrimaryFields)+1)
+	for _, field := range w.model.schema.PrimaryFields {
+		columns = append(columns, field.DBName)
+	}
+	if w.model.column != nil {
+		columns = append(columns, w.model.column.field.DBName)
+	}
+	return columns
 }

@@ -197,7 +197,7 @@ func (w *versionWrite) wantComputed(stmt *gorm.Statement, set clause.Set) {
 		if !computed(set[i].Value) {
 			continue
 		}
-		if !some && !(fromMap(stmt.Dest) && w.follows(stmt)) {
+		if !some && (!fromMap(stmt.Dest) || !w.follows(stmt)) {
 			return
 		}
 		if field := w.model.schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {

@@ -64,12 +64,8 @@ func updateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 
 // versionedStruct finds the version of value, a pointer to a loaded struct.
 func versionedStruct(db *gorm.DB, value any, caller string) (*versionedModel, reflect.Value, error) {
-	if db.Error != nil {
-		return nil, reflect.Value{}, db.Error
-	}
-	plugin := pluginOf(db)
-	if plugin == nil {
-		return nil, reflect.Value{}, ErrNotInstalled
+	if err := usable(db); err != nil {
+		return nil, reflect.Value{}, err
 	}
 	row := reflect.ValueOf(value)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
@@ -79,7 +75,7 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*versionedModel, re
 	if err := stmt.Parse(value); err != nil {
 		return nil, reflect.Value{}, err
 	}
-	m := plugin.versions.of(db, stmt.Schema)
+	m := pluginOf(db).versions.of(db, stmt.Schema)
 	switch {
 	case m.err != nil:
 		return nil, reflect.Value{}, m.err

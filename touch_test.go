@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 type touched struct {
@@ -49,4 +50,33 @@ func touchAndVerify(t *testing.T, db *gorm.DB) {
 		equal[any](t, "actual", e.Actual, int64(3))
 		return nil
 	}))
+}
+
+// TestVerifyVersionKeepsWhatTheCallAsks: what stands on the transaction beside the row is not dropped.
+func TestVerifyVersionKeepsWhatTheCallAsks(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	a := account{Balance: 1}
+	must(t, db.Create(&a).Error)
+	key := pgtest.Key(t)
+	in := func(verify func(tx *gorm.DB) error) error { return db.Transaction(verify) }
+
+	must(t, in(func(tx *gorm.DB) error {
+		must(t, gormlock.VerifyVersion(tx.Scopes(gormlock.WithXactLock(key)), &a))
+		rival := gormlock.Transaction(db, func(*gorm.DB) error { return nil }, gormlock.Locking(key, gormlock.Try()))
+		if !errors.Is(rival, gormlock.ErrNotAcquired) {
+			t.Errorf("a rival takes the lock: %v", rival)
+		}
+		return nil
+	}))
+	if err := in(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx.Where("balance = 2"), &a) }); !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Errorf("a condition that leaves the row out: %v", err)
+	}
+	_ = mustBeStale(t, in(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx.Clauses(gormlock.ExpectVersion(2)), &a) }))
+	must(t, in(func(tx *gorm.DB) error {
+		return gormlock.VerifyVersion(tx.Clauses(gormlock.ExpectVersion(1)), &account{ID: a.ID})
+	}))
+	if err := in(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx.Clauses(gormlock.IgnoreVersion()), &a) }); err == nil {
+		t.Error("a check that ignores the version says yes")
+	}
 }

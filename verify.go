@@ -2,6 +2,7 @@ package gormlock
 
 import (
 	"fmt"
+	"reflect"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -10,7 +11,8 @@ import (
 // VerifyVersion checks that the row of value, a pointer to a loaded struct, still is at its version, and locks it FOR
 // SHARE, so that it stays there until the transaction of db ends: what was decided by reading it then holds. Else the
 // error is [ErrStale]. Without a transaction there is nothing to hold the lock: [ErrNoTransaction]. Where the dialect
-// has no row locks, as SQLite, the transaction itself is what keeps writers out.
+// has no row locks, as SQLite, the transaction itself is what keeps writers out. Scopes, locks and [ExpectVersion] on db
+// hold for it; conditions that leave the row out are an error.
 func VerifyVersion(db *gorm.DB, value any) error {
 	m, row, err := versionedStruct(db, value, "VerifyVersion")
 	if err != nil {
@@ -19,23 +21,34 @@ func VerifyVersion(db *gorm.DB, value any) error {
 	if transactionOf(db.Statement) == nil {
 		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, ErrNoTransaction)
 	}
+	expected := m.column.read(row)
+	if intent := versionIntentOf(db.Statement); intent != nil {
+		if !intent.expects || intent.ignore || intent.unchanged != nil {
+			return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion goes with it", m.schema.Name)
+		}
+		if expected, err = m.column.of(intent.expected); err != nil {
+			return err
+		}
+	}
 	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
 	stmt := tx.Statement
 	if err := stmt.Parse(value); err != nil {
 		return err
 	}
+	if db.Statement.Table != "" {
+		sameTable(stmt, db.Statement)
+	}
+	stmt.Unscoped = db.Statement.Unscoped
 	w := &versionWrite{model: m, op: "verify", checked: true, filtered: true}
 	key, _ := keyOf(db.Statement, m.schema, row)
 	if key == nil {
 		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
-	r := &versionRow{row: row, key: key, name: keyName(key), expected: m.column.read(row)}
+	r := &versionRow{row: row, key: key, name: keyName(key), expected: expected}
 	if !m.column.loaded(r.expected) {
 		return w.missing(stmt, key, nil)
 	}
-	found, err := w.lookWhere(tx, func(q *gorm.DB) *gorm.DB {
-		return q.Clauses(w.keyIn([][]any{key}), clause.Locking{Strength: "SHARE"})
-	})
+	found, err := w.shareLock(db, key)
 	if err != nil {
 		if sqlState(err) == "40001" {
 			e := w.staleError(stmt, r)
@@ -44,5 +57,30 @@ func VerifyVersion(db *gorm.DB, value any) error {
 		}
 		return err
 	}
+	if len(found) == 0 { // gone, or not what the conditions of the call let through
+		if found, err = w.look(tx, [][]any{key}); err != nil {
+			return err
+		}
+		if now, there := found[r.name]; there && m.column.read(now).equal(expected) {
+			return fmt.Errorf("gormlock: VerifyVersion: %s is at its version and was not locked, for the conditions of the call leave it out: %w",
+				w.rowName(stmt, key), gorm.ErrRecordNotFound)
+		}
+	}
 	return w.why(tx, r, found)
+}
+
+// shareLock reads the row under its lock, with all that the call asks for besides: scopes, locks, conditions.
+func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Value, error) {
+	rows := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
+	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion()).
+		Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}}, clause.Locking{Strength: "SHARE"}).
+		Find(rows.Interface())
+	found := map[string]reflect.Value{}
+	for i := range rows.Elem().Len() {
+		row := rows.Elem().Index(i)
+		if key, _ := keyOf(db.Statement, w.model.schema, row); key != nil {
+			found[keyName(key)] = row
+		}
+	}
+	return found, query.Error
 }
