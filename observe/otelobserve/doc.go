@@ -1,0 +1,23 @@
+// Package otelobserve records what happens to locks with OpenTelemetry: counters, the
+// time that locks were waited for and held, and an event on the span of whoever waited.
+// It needs the OpenTelemetry API only; without an SDK nothing is recorded.
+//
+//	o, err := otelobserve.New()
+//	db.Use(gormlock.New(gormlock.WithObserver(o)))
+//	m, err := sessionlock.Open(ctx, dsn, sessionlock.Observer(o))
+//
+// The instruments:
+//
+//	gormlock.lock.acquisitions    attempts, by gormlock.outcome: acquired, not_acquired, timed_out
+//	gormlock.lock.wait.duration   seconds such an attempt took, by the same
+//	gormlock.lock.hold.duration   seconds a lock was held
+//	gormlock.lock.losses          locks lost
+//	gormlock.write.refusals       writes refused, by gormlock.reason: stale, fenced
+//	gormlock.claims               calls that claimed rows, or found none
+//	gormlock.claim.rows           rows claimed
+//	gormlock.transaction.retries  transactions that began again
+//
+// Each has db.system.name, gormlock.source (the package), and where there is one
+// gormlock.mode and db.collection.name (the table). Names of keys are on span events
+// only, unless [KeyLabel] maps them to few.
+package otelobserve
