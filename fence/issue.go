@@ -23,12 +23,8 @@ const (
 	next  = `greatest(f.token + 1, excluded.token)`
 )
 
-// issueOne waits for whoever has the row locked. A commit that is not waited for
-// could be undone by a crash and the number issued again, so the transaction is
-// made to wait for its commit.
-const issueOne = `WITH durable AS MATERIALIZED (
-	SELECT set_config('synchronous_commit', CASE s WHEN 'off' THEN 'on' ELSE s END, true)
-	FROM current_setting('synchronous_commit') s)
+// issueOne waits for whoever has the row locked.
+const issueOne = `WITH durable AS MATERIALIZED (` + Durable + `)
 INSERT INTO gormlock_fence AS f (space, id, name, token)
 SELECT $1::smallint, $2::bigint, $3::text, ` + first + ` FROM durable
 ON CONFLICT (space, id) DO UPDATE SET token = ` + next + `, name = excluded.name

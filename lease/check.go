@@ -1,0 +1,159 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gormlock/gormlock/fence"
+)
+
+// wanted is what a table has to be like.
+type wanted struct {
+	table   string // quoted
+	name    string // for people
+	cure    string
+	key     []string
+	columns map[string]string // with their types; "" is any
+}
+
+var ownColumns = map[string]string{
+	"space": "smallint", "id": "bigint", "name": "text", "holder": "text", "owner": "text", "data": "bytea",
+	"acquired_at": "timestamp with time zone", "expires_at": "timestamp with time zone", "wanted": "boolean",
+}
+
+var shedlockColumns = map[string]string{
+	"name": "", "locked_by": "",
+	// With a zone they would mean something else to every session that has another one.
+	"lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
+}
+
+// check asks the server whether it takes writes, and looks at both tables.
+func (m *Manager) check(ctx context.Context) error {
+	var standby, readOnly bool
+	_, err := m.query(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean`, nil, func(rows *sql.Rows) error {
+		return rows.Scan(&standby, &readOnly)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("gormlock: leases: look at the server: %w", explain(err))
+	case standby:
+		return fmt.Errorf("%w: connect to it, with target_session_attrs=read-write where the address names several servers", ErrStandby)
+	case readOnly:
+		return fmt.Errorf("%w: default_transaction_read_only is on in the sessions of this pool", ErrReadOnly)
+	}
+	c := m.config
+	leases := wanted{c.quotedTable(), c.tableName(), "lease.Migrate creates it", []string{"space", "id"}, ownColumns}
+	if c.shedlock {
+		leases.key, leases.columns = []string{"name"}, shedlockColumns
+	}
+	tokens := wanted{`"` + fence.Table + `"`, fence.Table, "lease.Migrate and fence.Migrate create it", []string{"space", "id"},
+		map[string]string{"space": "smallint", "id": "bigint", "name": "text", "token": "bigint"}}
+	for _, w := range []wanted{leases, tokens} {
+		if err := m.checkTable(ctx, w); err != nil {
+			return err
+		}
+	}
+	// What is left to go wrong the server knows itself: row security, types, rules.
+	for _, text := range []string{m.sql.acquire, m.sql.renew, m.sql.release} {
+		args := m.listArgs(nil)
+		if text == m.sql.acquire {
+			args = m.acquireArgs(&request{}, claim{}, false)
+		}
+		if _, err := m.query(ctx, "EXPLAIN "+text, args, func(*sql.Rows) error { return nil }); err != nil {
+			return fmt.Errorf("gormlock: leases in %s: %w", leases.name, explain(err))
+		}
+	}
+	return nil
+}
+
+// column is one of a table as the catalog knows it.
+type column struct {
+	name, kind string
+	room       int  // characters, 0 is any number
+	given      bool // by the caller, the server or a default: it may be left out
+	missing    string
+}
+
+func (m *Manager) checkTable(ctx context.Context, w wanted) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w %s: %s", ErrTable, w.name, fmt.Sprintf(format, args...))
+	}
+	kind, unique, err := m.lookAtTable(ctx, w)
+	switch {
+	case err != nil:
+		return fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
+	case kind == "":
+		return refuse("it is not there: %s", w.cure)
+	case kind == "u" || kind == "t":
+		return refuse("it is unlogged or temporary: a crash or a failover empties it, and with it goes who holds what")
+	case !unique:
+		return refuse("no unique index is on (%s), which keeps a key from having two holders", strings.Join(w.key, ", "))
+	}
+	columns, err := m.lookAtColumns(ctx, w)
+	if err != nil {
+		return fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
+	}
+	var absent []string
+	for name := range w.columns {
+		if !slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
+			absent = append(absent, name)
+		}
+	}
+	if slices.Sort(absent); len(absent) > 0 {
+		return refuse("it lacks the columns %s", strings.Join(absent, ", "))
+	}
+	for _, c := range columns {
+		kind, ours := w.columns[c.name]
+		switch {
+		case !ours && !c.given:
+			return refuse("its column %s is NOT NULL without a default, and nobody here knows what to write", c.name)
+		case !ours:
+		case kind != "" && kind != c.kind:
+			return refuse("its column %s is %s, not %s", c.name, c.kind, kind)
+		case c.missing != "":
+			return refuse("this role lacks the privileges %s on its column %s: GRANT SELECT, INSERT, UPDATE ON %s", c.missing, c.name, w.name)
+		case m.config.shedlock && c.name == "locked_by":
+			if need := len([]rune(m.config.owner)) + len(holderMark) + holderLength; c.room > 0 && need > c.room {
+				return refuse("its column locked_by has room for %d characters, the Owner needs %d", c.room, need)
+			}
+		case m.config.shedlock && c.name == "name":
+			m.room = c.room
+		}
+	}
+	return nil
+}
+
+// lookAtTable returns relpersistence, "" for no table, and whether the key is unique.
+func (m *Manager) lookAtTable(ctx context.Context, w wanted) (kind string, unique bool, err error) {
+	_, err = m.query(ctx, `SELECT c.relpersistence::text, EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid
+			AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+			AND ARRAY(SELECT a.attname::text FROM pg_attribute a, unnest(i.indkey::smallint[]) WITH ORDINALITY k(n, at)
+				WHERE a.attrelid = c.oid AND a.attnum = k.n AND k.at <= i.indnkeyatts ORDER BY 1) = $2::text::text[])
+		FROM pg_class c WHERE c.oid = to_regclass($1::text)`,
+		[]any{w.table, "{" + strings.Join(slices.Sorted(slices.Values(w.key)), ",") + "}"}, func(rows *sql.Rows) error {
+			return rows.Scan(&kind, &unique)
+		})
+	return kind, unique, err
+}
+
+func (m *Manager) lookAtColumns(ctx context.Context, w wanted) (columns []column, err error) {
+	_, err = m.query(ctx, `SELECT a.attname::text, format_type(a.atttypid, NULL),
+			CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4 THEN a.atttypmod - 4 ELSE 0 END,
+			NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '',
+			ARRAY(SELECT p FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) p
+				WHERE NOT has_column_privilege(a.attrelid, a.attnum, p))::text
+		FROM pg_attribute a WHERE a.attrelid = to_regclass($1::text) AND a.attnum > 0 AND NOT a.attisdropped`,
+		[]any{w.table}, func(rows *sql.Rows) error {
+			var c column
+			if err := rows.Scan(&c.name, &c.kind, &c.room, &c.given, &c.missing); err != nil {
+				return err
+			}
+			c.missing = strings.Trim(c.missing, "{}")
+			columns = append(columns, c)
+			return nil
+		})
+	return columns, err
+}

@@ -1,0 +1,73 @@
+package lease
+
+import "strings"
+
+// A row is free when expires_at has passed. holder names one acquisition and is empty once
+// that was released, so that nothing which is still on its way finds it. wanted asks the
+// releaser for a notification; to take the lease takes it back.
+
+// ownStatements are those of the table of [Schema], whose name is quoted.
+func ownStatements(table string) *statements {
+	named := strings.NewReplacer("{lease}", table)
+	return &statements{
+		acquire: named.Replace(ownAcquire),
+		renew:   named.Replace(ownRenew),
+		release: named.Replace(ownRelease),
+		holder:  named.Replace(ownHolder),
+	}
+}
+
+// What is taken is looked for first: a refusal writes nothing. A waiter's wish to be
+// notified is put down while the lease is still taken, else it asks again.
+var ownAcquire = `WITH taken AS MATERIALIZED (
+	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
+	WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()
+), ` + durable + `, mine AS (
+	INSERT INTO {lease} AS l (space, id, name, holder, owner, data, acquired_at, expires_at, wanted)
+	SELECT $1::smallint, $2::bigint, $3::text, $4::text, $6::text, $7::bytea, now(), now() + $5::bigint * interval '1 microsecond', false
+	FROM durable WHERE NOT EXISTS (SELECT 1 FROM taken)
+	ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, holder = excluded.holder, owner = excluded.owner,
+		data = excluded.data, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, wanted = false
+	WHERE l.expires_at <= now()
+	RETURNING l.space, l.id, l.name
+), issued AS (
+	` + issueFromMine + `
+), marked AS (
+	UPDATE {lease} l SET wanted = true FROM taken
+	WHERE $8::boolean AND NOT taken.wanted AND l.space = $1::smallint AND l.id = $2::bigint AND l.expires_at > now()
+	RETURNING 1
+)
+SELECT token, ''::text, 0::bigint, false FROM issued
+UNION ALL
+SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, $8::boolean AND (wanted OR EXISTS (SELECT 1 FROM marked)) FROM taken`
+
+const ownList = `given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest($4::text::smallint[], $1::text::bigint[], $2::text::text[], $3::text::bigint[]) WITH ORDINALITY g(space, id, holder, span, n)
+)`
+
+// A row that somebody has locked is passed over and asked for again: it must not keep the
+// others from being renewed.
+const ownRenew = `WITH ` + ownList + `, ` + durable + `, free AS MATERIALIZED (
+	SELECT given.n, l.space, l.id, given.span
+	FROM durable, given JOIN {lease} l USING (space, id)
+	WHERE l.holder = given.holder AND l.expires_at > now()
+	FOR NO KEY UPDATE OF l SKIP LOCKED
+), renewed AS (
+	UPDATE {lease} l SET expires_at = now() + free.span FROM free
+	WHERE l.space = free.space AND l.id = free.id
+	RETURNING free.n
+)
+SELECT given.n, EXISTS (SELECT 1 FROM {lease} l
+	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder AND l.expires_at > now())
+FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
+
+const ownRelease = `WITH ` + ownList + `, released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + given.span, holder = '' FROM given
+	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder
+	RETURNING given.n, l.space, l.id, l.wanted
+)
+SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
+
+const ownHolder = `SELECT owner, data, (extract(epoch FROM now() - acquired_at) * 1000000)::bigint, ceil(extract(epoch FROM expires_at - now()) * 1000000)::bigint
+FROM {lease} WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()`

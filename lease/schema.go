@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gormlock/gormlock/fence"
+)
+
+// Schema is the DDL of the table of leases, for those who keep their own migrations. The
+// table of package fence belongs to it: fence.Schema. A row is never deleted here; one
+// whose expires_at has passed may be deleted at any time.
+//
+// Half of each page is left free and no index holds expires_at, so that a renewal is
+// written beside the row it replaces and nothing grows.
+const Schema = `CREATE TABLE IF NOT EXISTS gormlock_lease (
+	space       smallint    NOT NULL, -- 1: the key is one bigint, 2: two int4 (objsubid of pg_locks)
+	id          bigint      NOT NULL,
+	name        text        NOT NULL, -- the key for people
+	holder      text        NOT NULL, -- one acquisition; empty when it was released
+	owner       text        NOT NULL, -- who took it last, for people
+	data        bytea,
+	acquired_at timestamptz NOT NULL,
+	expires_at  timestamptz NOT NULL, -- free from then on
+	wanted      boolean     NOT NULL, -- somebody waits to be notified of the release
+	PRIMARY KEY (space, id)
+) WITH (fillfactor = 50)`
+
+// migration creates the table where it is missing. Programs that start together take
+// turns, for IF NOT EXISTS alone fails in some of them; and a role that may not create
+// tables is asked for nothing when the table is there.
+const migration = `DO $gormlock$ BEGIN
+	IF to_regclass(%s) IS NULL THEN
+		PERFORM pg_advisory_xact_lock(7452331120164529998);
+		%s;
+	END IF;
+END $gormlock$`
+
+// Migrate creates the table of the leases, and that of the fencing tokens, where the
+// search_path finds none. The options say which, and only [Table] and [ShedLock] of them
+// count. Any number of programs may call it at once. On failure a table may have been
+// created, and the call may be repeated.
+func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
+	c, err := newConfig(opts)
+	if err != nil {
+		return err
+	}
+	if err := fence.Migrate(ctx, db); err != nil {
+		return err
+	}
+	table := c.quotedTable()
+	ddl := strings.Replace(Schema, "gormlock_lease", table, 1)
+	if c.shedlock {
+		ddl = strings.Replace(shedlockSchema, "shedlock", table, 1)
+	}
+	literal := "'" + strings.ReplaceAll(table, "'", "''") + "'"
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(migration, literal, ddl)); err != nil {
+		return fmt.Errorf("gormlock: create table %s: %w", c.tableName(), err)
+	}
+	return nil
+}
+
+// tableName is the table as people know it.
+func (c *config) tableName() string {
+	switch {
+	case c.table != "":
+		return c.table
+	case c.shedlock:
+		return "shedlock"
+	}
+	return "gormlock_lease"
+}
+
+// quotedTable is the table as SQL takes it.
+func (c *config) quotedTable() string {
+	quoted, _ := quoteTable(c.tableName()) // looked at when it was given
+	return quoted
+}
+
+// quoteTable quotes a name and its schema, which has at most 63 bytes each.
+func quoteTable(name string) (string, error) {
+	parts := strings.Split(name, ".")
+	for i, part := range parts {
+		if part == "" || len(part) > 63 || strings.ContainsAny(part, "\x00$\"'\\\n") || len(parts) > 2 {
+			return "", fmt.Errorf("%w: Table(%q) names no table: a name of at most 63 bytes, or schema.name", ErrOption, name)
+		}
+		parts[i] = `"` + part + `"`
+	}
+	return strings.Join(parts, "."), nil
+}

@@ -1,0 +1,109 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// stray is an acquisition that may be in the table although nobody holds it, or not any
+// more: its statement was not answered, or its release. It is looked for until it is found
+// or has run out.
+type stray struct {
+	listed
+	next  time.Duration // when it is looked for again, on the monotonic clock
+	pause time.Duration
+	until time.Duration // when it will have run out
+}
+
+const (
+	firstStray = 20 * time.Millisecond
+	lastStray  = time.Second
+	// strayWithin bounds one search.
+	strayWithin = 5 * time.Second
+)
+
+// stray looks for an acquisition until it is found or has run out.
+func (m *Manager) stray(it listed, ttl time.Duration) {
+	m.mu.Lock()
+	closed := m.closed
+	if !closed {
+		now := m.config.clock().mono
+		m.strays = append(m.strays, &stray{listed: it, next: now, pause: firstStray, until: now + ttl})
+		m.tendBy(now)
+	}
+	m.mu.Unlock()
+	if closed { // nobody is left to do it
+		ctx, cancel := context.WithTimeout(context.Background(), lastStray)
+		defer cancel()
+		_, _ = m.giveBack(ctx, []listed{it})
+	}
+}
+
+// dueStrays returns those to look for now. It is called with mu held.
+func (m *Manager) dueStrays(now instant) []*stray {
+	var due []*stray
+	kept := m.strays[:0]
+	for _, s := range m.strays {
+		if s.until < now.mono {
+			continue
+		}
+		if s.next <= now.mono {
+			s.pause = min(2*s.pause, lastStray)
+			s.next = now.mono + jitter(s.pause)
+			due = append(due, s)
+		}
+		kept = append(kept, s)
+		m.dueAt = min(m.dueAt, s.next)
+	}
+	m.strays = kept
+	return due
+}
+
+func (m *Manager) returnStrays(strays []*stray) {
+	items := make([]listed, len(strays))
+	for i, s := range strays {
+		items[i] = s.listed
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, strayWithin)
+	defer cancel()
+	there, err := m.giveBack(ctx, items)
+	if err != nil {
+		return // and looked for again
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[string]bool{}
+	for _, i := range there {
+		found[items[i].holder] = true
+	}
+	kept := m.strays[:0]
+	for _, s := range m.strays {
+		if found[s.holder] {
+			m.wake(placeOf(s.token))
+			continue
+		}
+		kept = append(kept, s)
+	}
+	m.strays = kept
+}
+
+// giveBack gives acquisitions back in one statement and returns which of them were there.
+func (m *Manager) giveBack(ctx context.Context, items []listed) (there []int, err error) {
+	for range 10 {
+		there = there[:0]
+		_, err = m.query(ctx, m.sql.release, m.listArgs(items), func(rows *sql.Rows) error {
+			var n int
+			var notified sql.NullString
+			if err := rows.Scan(&n, &notified); err != nil {
+				return err
+			}
+			there = append(there, n-1)
+			return nil
+		})
+		if !isRetry(err) {
+			return there, err
+		}
+	}
+	return there, err
+}
