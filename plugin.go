@@ -18,6 +18,7 @@ type Plugin struct {
 	defaultTimeout    time.Duration
 	plainTransactions bool
 	withoutVersions   bool
+	keyNames          *keyNames // nil: not kept
 	versions          versionCache
 	err               error
 
@@ -79,16 +80,18 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return err
 	}
 	buildVersions(db)
+	p.keyNames.logTo(db.Logger)
 	if !p.plainTransactions {
 		p.replacePool(db)
 	}
 	return nil
 }
 
-// Close ends the goroutine that the plugin keeps for each database on which statements were prepared: GORM's
-// PrepareStmt, or Prepare on a transaction. Call it after the last statement, before a test looks for goroutines; a
-// program that ends need not.
+// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], and one for each database on which statements
+// were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before a test looks
+// for goroutines; a program that ends need not.
 func (p *Plugin) Close() error {
+	p.keyNames.close()
 	var err error
 	p.pools.Range(func(_, pool any) bool {
 		err = errors.Join(err, pool.(*connPool).transactions.Close())

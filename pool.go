@@ -17,6 +17,7 @@ import (
 type connPool struct {
 	*sql.DB
 	transactions *sqltx.Pool
+	names        *keyNames
 }
 
 // replacePool puts a connPool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
@@ -48,6 +49,7 @@ func (p *connPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 	} else if asked, ok := openings.Load(opts); ok {
 		request = asked.(*advisory.Request)
 	}
+	p.names.note(p.DB, request)
 	tx, err := p.begin(ctx, *opts, request, keepsSnapshot(opts.Isolation))
 	if opts.Isolation == sql.LevelDefault && errors.Is(err, ErrSnapshotTaken) {
 		// The default of this database is an isolation level that keeps one snapshot.
@@ -108,7 +110,7 @@ func choosePool(db *gorm.DB, locked bool) {
 func (p *Plugin) poolOver(plain *sql.DB) *connPool {
 	pool, ok := p.pools.Load(plain)
 	if !ok {
-		pool, _ = p.pools.LoadOrStore(plain, &connPool{DB: plain, transactions: sqltx.New(plain)})
+		pool, _ = p.pools.LoadOrStore(plain, &connPool{plain, sqltx.New(plain), p.keyNames})
 	}
 	return pool.(*connPool)
 }

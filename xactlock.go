@@ -158,6 +158,7 @@ func acquire(db *gorm.DB, request *advisory.Request) error {
 	if tx == nil {
 		return fmt.Errorf("%w: lock %s", ErrNoTransaction, request)
 	}
+	pluginOf(db).keyNames.note(databaseUnder(db.ConnPool), request)
 	return request.Within(pluginOf(db).defaultTimeout).Acquire(db.Statement.Context, tx)
 }
 

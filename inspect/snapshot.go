@@ -25,7 +25,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
-	r := &reader{conn: conn, config: c, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Unseen: []string{}}}
+	r := &reader{conn: conn, config: c, names: map[lockID]name{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
@@ -45,8 +45,6 @@ type reader struct {
 	facts  facts
 	names  map[lockID]name
 }
-
-type name struct{ text, source string }
 
 // within runs read in a transaction that can neither write nor wait for long.
 func (r *reader) within(ctx context.Context, read func(context.Context, *sql.Tx) error) error {
@@ -203,8 +201,15 @@ func (r *reader) settle() {
 	if hidden > 0 {
 		r.unseen("the state, query, address and times of %d sessions of other roles: GRANT pg_read_all_stats TO %s", hidden, r.view.Server.Role)
 	}
+	tables := map[string]string{} // by Thing: only who waits shows the table
+	for _, l := range r.view.Locks {
+		if l.Table != "" {
+			tables[l.Thing] = l.Table
+		}
+	}
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]
+		l.Table = tables[l.Thing]
 		if l.Kind == Advisory {
 			switch {
 			case l.Prepared != "", l.Granted && l.PID == 0:

@@ -35,6 +35,9 @@ WITH l AS MATERIALIZED (
 	SELECT l.*, coalesce(waiters, 0) AS waiters FROM l LEFT JOIN waited
 	USING (locktype, database, relation, page, tuple, virtualxid, xid, classid, objid, objsubid)
 	WHERE locktype = 'advisory' AND database = (SELECT oid FROM here) OR waiters > 0 AND (granted OR pid IN (SELECT pid FROM ours))
+), places AS MATERIALIZED (
+	SELECT pid, locktype, granted, relation, page, tuple FROM l
+	WHERE relation <> 0 AND database = (SELECT oid FROM here) AND pid IN (SELECT pid FROM l WHERE NOT granted)
 ), totals AS (
 	SELECT count(*) FILTER (WHERE granted AND locktype = 'advisory') AS held, count(*) FILTER (WHERE NOT granted) AS waiting,
 		count(*) AS entries, (SELECT count(*) FROM l) AS everything
@@ -53,9 +56,9 @@ FROM totals LEFT JOIN chosen c ON true
 LEFT JOIN pg_prepared_xacts p ON c.pid IS NULL AND c.virtualtransaction = '-1/' || p.transaction
 LEFT JOIN LATERAL (
 	SELECT r.oid::regclass::text AS place, CASE WHEN m.page >= 0 THEN format('(%s,%s)', m.page, m.tuple) END AS spot
-	FROM l m JOIN pg_class r ON r.oid = m.relation
-	WHERE NOT c.granted AND m.database = (SELECT oid FROM here)
-		AND (m.locktype = c.locktype AND m.relation = c.relation AND NOT m.granted OR c.locktype = 'transactionid' AND m.locktype = 'tuple') AND m.pid = c.pid
+	FROM places m JOIN pg_class r ON r.oid = m.relation
+	WHERE NOT c.granted AND m.pid = c.pid
+		AND (m.locktype = c.locktype AND NOT m.granted OR c.locktype = 'transactionid' AND m.locktype = 'tuple')
 	LIMIT 1
 ) t ON true
 ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.locktype, c.classid, c.objid, c.objsubid`

@@ -27,7 +27,7 @@ const (
 // mayImport holds what each package may import besides the standard library: of this module by
 // the path in it ("." is the root), of others by module. A package that is not here is an error.
 var mayImport = map[string][]string{
-	".":                   {"hooks", "advisory", "lockkey", "fence", "observe", "internal/sqltx", gormModule},
+	".":                   {"hooks", "advisory", "lockkey", "fence", "observe", "internal/sqltx", "internal/keynames", gormModule},
 	"hooks":               {gormModule},
 	"lockkey":             {},
 	"lockkey/compat":      {"lockkey"},
