@@ -71,7 +71,7 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if query.DryRun {
 		return nil
 	}
-	err = scanClaim(query, rows)
+	err = scanClaim(query, rows, c.limit)
 	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
 	if err != nil {
 		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock"
 )
 
-// TestClaimPlan records how PostgreSQL 15 executes a claim: the limit below the lock's CTE, which is evaluated once, and
+// TestClaimPlan records how PostgreSQL 15 executes a claim: the limit above the locks, in an InitPlan, which is evaluated once, and
 // an index on both sides. GORMLOCK_UPDATE=1 writes what it finds.
 func TestClaimPlan(t *testing.T) {
 	t.Parallel()

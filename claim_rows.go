@@ -11,53 +11,74 @@ import (
 
 // scanClaim runs the claim's statement and reads its rows into the slice that dest points to, in their order; then what
 // a query does after it: Preload, AfterFind.
-func scanClaim(query *gorm.DB, dest any) error {
+func scanClaim(query *gorm.DB, dest any, limit int) error {
 	opened, err := query.Rows()
 	if err != nil {
 		return err
 	}
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
-	readClaim(query, opened)
+	query.Statement.ReflectValue.Grow(min(limit, 100))
+	_ = query.AddError(readClaim(query, opened))
 	callbacks.Preload(query)
 	callbacks.AfterQuery(query)
 	return query.Error
 }
 
 // readClaim reads the rows and closes them: in a transaction nothing else runs before.
-func readClaim(query *gorm.DB, opened *sql.Rows) {
-	defer func() { _ = query.AddError(opened.Close()) }()
-	rows := &claimedRows{Rows: opened}
-	gorm.Scan(rows, query, 0)
-	rows.swap = reflect.Swapper(query.Statement.ReflectValue.Interface())
-	if query.Error == nil && !sort.IsSorted(rows) {
-		sort.Sort(rows)
+func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
+	defer func() {
+		if closed := opened.Close(); err == nil {
+			err = closed
+		}
+	}()
+	columns, err := opened.Columns()
+	if err != nil {
+		return err
 	}
+	rows := claimedRows{slice: query.Statement.ReflectValue}
+	scan := newRowScan(query.Statement, columns[:len(columns)-1], &rows.place)
+	query.RowsAffected = 0
+	for opened.Next() {
+		if err := scan.into(rows.next(), opened); err != nil {
+			rows.drop()
+			return err
+		}
+		rows.places = append(rows.places, rows.place)
+		query.RowsAffected++
+	}
+	if err := opened.Err(); err != nil {
+		return err
+	}
+	rows.swap = reflect.Swapper(rows.slice.Interface())
+	if !sort.IsSorted(&rows) {
+		sort.Sort(&rows)
+	}
+	return nil
 }
 
-// claimedRows are the rows of a claim without their last column, the place of each, by which they are sorted.
+// claimedRows are the rows of a claim and the place of each, by which they are sorted.
 type claimedRows struct {
-	*sql.Rows
-	place  int64
-	dest   []any
+	slice  reflect.Value
+	place  int64 // of the row that was read last
 	places []int64
 	swap   func(i, j int)
 }
 
-// Columns and Scan implement gorm.Rows.
-func (r *claimedRows) Columns() ([]string, error) {
-	columns, err := r.Rows.Columns()
-	if err != nil {
-		return nil, err
+// next is one row more, with nothing in it yet.
+func (r *claimedRows) next() reflect.Value {
+	n := r.slice.Len()
+	r.slice.Grow(1)
+	r.slice.SetLen(n + 1)
+	row := r.slice.Index(n)
+	if row.Kind() != reflect.Pointer {
+		return row
 	}
-	return columns[:len(columns)-1], nil
+	row.Set(reflect.New(row.Type().Elem()))
+	return row.Elem()
 }
 
-func (r *claimedRows) Scan(dest ...any) error {
-	r.dest = append(append(r.dest[:0], dest...), &r.place)
-	err := r.Rows.Scan(r.dest...)
-	r.places = append(r.places, r.place)
-	return err
-}
+// drop takes the last row away.
+func (r *claimedRows) drop() { r.slice.SetLen(r.slice.Len() - 1) }
 
 func (r *claimedRows) Len() int           { return len(r.places) }
 func (r *claimedRows) Less(i, j int) bool { return r.places[i] < r.places[j] }

