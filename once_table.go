@@ -22,7 +22,7 @@ CREATE INDEX IF NOT EXISTS gormlock_once_expires_at ON gormlock_once (expires_at
 // fails in some of them; and a role that may not create tables is asked for nothing when the table is there.
 const onceMigration = `DO $gormlock$ BEGIN
 	IF to_regclass('gormlock_once') IS NULL THEN
-		PERFORM pg_advisory_xact_lock(7452331120164529998);
+		PERFORM pg_advisory_xact_lock(7452331120164530001);
 		` + OnceSchema + `;
 	END IF;
 END $gormlock$`
