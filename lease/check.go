@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gormlock/gormlock/fence"
 )
@@ -51,10 +52,15 @@ func (m *Manager) check(ctx context.Context) error {
 	}
 	tokens := wanted{`"` + fence.Table + `"`, fence.Table, "lease.Migrate and fence.Migrate create it", []string{"space", "id"},
 		map[string]string{"space": "smallint", "id": "bigint", "name": "text", "token": "bigint"}}
-	for _, w := range []wanted{leases, tokens} {
-		if err := m.checkTable(ctx, w); err != nil {
-			return err
-		}
+	columns, err := m.checkTable(ctx, leases)
+	if err == nil {
+		err = m.checkRoom(columns)
+	}
+	if err == nil {
+		_, err = m.checkTable(ctx, tokens)
+	}
+	if err != nil {
+		return err
 	}
 	// What is left to go wrong the server knows itself: row security, types, rules.
 	for _, text := range []string{m.sql.acquire, m.sql.renew, m.sql.release} {
@@ -77,14 +83,14 @@ type column struct {
 	missing    string
 }
 
-func (m *Manager) checkTable(ctx context.Context, w wanted) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w %s: %s", ErrTable, w.name, fmt.Sprintf(format, args...))
+func (m *Manager) checkTable(ctx context.Context, w wanted) ([]column, error) {
+	refuse := func(format string, args ...any) ([]column, error) {
+		return nil, fmt.Errorf("%w %s: %s", ErrTable, w.name, fmt.Sprintf(format, args...))
 	}
 	kind, unique, err := m.lookAtTable(ctx, w)
 	switch {
 	case err != nil:
-		return fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
+		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
 	case kind == "":
 		return refuse("it is not there: %s", w.cure)
 	case kind == "u" || kind == "t":
@@ -94,7 +100,7 @@ func (m *Manager) checkTable(ctx context.Context, w wanted) error {
 	}
 	columns, err := m.lookAtColumns(ctx, w)
 	if err != nil {
-		return fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
+		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
 	}
 	var absent []string
 	for name := range w.columns {
@@ -115,12 +121,24 @@ func (m *Manager) checkTable(ctx context.Context, w wanted) error {
 			return refuse("its column %s is %s, not %s", c.name, c.kind, kind)
 		case c.missing != "":
 			return refuse("this role lacks the privileges %s on its column %s: GRANT SELECT, INSERT, UPDATE ON %s", c.missing, c.name, w.name)
-		case m.config.shedlock && c.name == "locked_by":
-			if need := len([]rune(m.config.owner)) + len(holderMark) + holderLength; c.room > 0 && need > c.room {
-				return refuse("its column locked_by has room for %d characters, the Owner needs %d", c.room, need)
-			}
-		case m.config.shedlock && c.name == "name":
+		}
+	}
+	return columns, nil
+}
+
+// checkRoom looks how long names and owners may be in ShedLock's table.
+func (m *Manager) checkRoom(columns []column) error {
+	if !m.config.shedlock {
+		return nil
+	}
+	for _, c := range columns {
+		switch c.name {
+		case "name":
 			m.room = c.room
+		case "locked_by":
+			if need := utf8.RuneCountInString(m.config.owner) + len(holderMark) + holderLength; c.room > 0 && need > c.room {
+				return fmt.Errorf("%w %s: its column locked_by has room for %d characters, the Owner needs %d", ErrTable, m.config.tableName(), c.room, need)
+			}
 		}
 	}
 	return nil
