@@ -1,0 +1,221 @@
+package lease_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lease"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// pgbouncer is a real one, in front of one server.
+type pgbouncer struct {
+	t       testing.TB
+	program string
+	file    string
+	port    int
+	dsn     string
+	cmd     *exec.Cmd
+	log     *bytes.Buffer
+}
+
+// startPgBouncer runs a PgBouncer in transaction mode. As root it runs under another
+// user, which it insists on.
+func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgbouncer {
+	t.Helper()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/pgbouncer") // which is not in every user's path
+	}
+	if err != nil {
+		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
+			t.Skip("left out by GORMLOCK_WITHOUT_PGBOUNCER: there is no pgbouncer here")
+		}
+		t.Fatalf("%v: scripts/require-pgbouncer installs it, GORMLOCK_WITHOUT_PGBOUNCER=1 leaves this test out", err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &pgbouncer{t: t, program: program, port: free.Addr().(*net.TCPAddr).Port}
+	_ = free.Close()
+	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	b.file = filepath.Join(dir, "pgbouncer.ini")
+	ini := fmt.Sprintf("[databases]\n* = host=%s port=%d user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
+		"auth_type = any\nunix_socket_dir =\npool_mode = transaction\nmax_client_conn = 200\nserver_round_robin = 1\n%s\n",
+		server.Host(), server.Port(), b.port, strings.Join(lines, "\n"))
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	through, err := url.Parse(server.DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	through.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port))
+	b.dsn = through.String()
+	b.start()
+	t.Cleanup(b.kill)
+	return b
+}
+
+func (b *pgbouncer) start() {
+	b.t.Helper()
+	b.log = &bytes.Buffer{}
+	b.cmd = exec.Command(b.program, "-q", b.file)
+	if os.Geteuid() == 0 {
+		b.cmd = exec.Command(b.program, "-q", "-u", "nobody", b.file)
+	}
+	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	if err := b.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(bound); ; {
+		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)))
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			b.kill()
+			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
+		}
+	}
+}
+
+func (b *pgbouncer) kill() {
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+}
+
+// P17: leases need no session, so a pooler in transaction mode may change it between any
+// two statements. A driver that keeps prepared statements must be told not to.
+func TestPgBouncer_transactionMode(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t, pgserver.Setting("synchronous_commit", "off"))
+	b := startPgBouncer(t, server, "default_pool_size = 3")
+	direct := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))
+	if err := lease.Migrate(t.Context(), direct); err != nil {
+		t.Fatal(err)
+	}
+	rival := open(t, direct)
+	for _, mode := range []string{"simple_protocol", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.Param("default_query_exec_mode", mode))
+			if err := lease.Migrate(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			m := open(t, db)
+			var wg sync.WaitGroup
+			for i := range 10 {
+				wg.Go(func() {
+					k := lockkey.Of("report", i)
+					l, err := m.Acquire(t.Context(), k, time.Second)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+						if _, err := rival.TryAcquire(t.Context(), k, time.Second); !errors.Is(err, lease.ErrNotAcquired) {
+							t.Errorf("the rival: %v", err)
+						}
+						<-time.After(50 * time.Millisecond)
+					}
+					release(t, l)
+				})
+			}
+			wg.Wait()
+			assertNothingSet(t, db)
+		})
+	}
+}
+
+// assertNothingSet checks that no setting of ours stays with a server connection that
+// other clients get: synchronous_commit is raised for one transaction.
+func assertNothingSet(t testing.TB, db *sql.DB) {
+	t.Helper()
+	for range 12 {
+		var setting string
+		if err := db.QueryRowContext(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "off" {
+			t.Errorf("another client has synchronous_commit %s, %v", setting, err)
+		}
+	}
+}
+
+// A pooler that restarts takes no lease with it.
+func TestPgBouncer_restart(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	b := startPgBouncer(t, server)
+	db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.SimpleProtocol())
+	if err := lease.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	m := open(t, db)
+	l := acquire(t, m, lockkey.Of("report"), 3*time.Second)
+	for range 3 {
+		b.kill()
+		b.start()
+		<-time.After(time.Second)
+	}
+	if err := l.Err(); err != nil {
+		t.Error(err)
+	}
+	release(t, l)
+}
+
+// With prepared statements behind such a pooler the error names the cure.
+func TestPgBouncer_preparedStatements(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	b := startPgBouncer(t, server, "default_pool_size = 2")
+	if err := lease.Migrate(t.Context(), pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))); err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.Param("default_query_exec_mode", "cache_statement"))
+	var err error
+	for i := 0; err == nil && i < 200; i++ {
+		var wg sync.WaitGroup
+		failed := make(chan error, 4)
+		for range 4 {
+			wg.Go(func() {
+				m, err := lease.New(t.Context(), db)
+				if err != nil {
+					failed <- err
+					return
+				}
+				if err := m.Close(t.Context()); err != nil {
+					failed <- err
+				}
+			})
+		}
+		wg.Wait()
+		select {
+		case err = <-failed:
+		default:
+		}
+	}
+	if err == nil {
+		t.Skip("this PgBouncer keeps track of prepared statements (1.21 and newer)")
+	}
+	if !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+		t.Errorf("%v", err)
+	}
+}
