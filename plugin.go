@@ -172,6 +172,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
+	refuseFenceOnText(db)
 	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -179,6 +180,7 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
+	refuseFenceOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -190,6 +192,7 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
+	refuseFenceOnText(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)
