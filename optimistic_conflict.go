@@ -24,6 +24,7 @@ func (w *versionWrite) refuse(db *gorm.DB, err error) {
 			j.doom(err)
 		}
 	}
+	pluginOf(db).tellRefused(db.Statement.Context, err)
 	fail(db, err)
 }
 
@@ -54,6 +55,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 	}
 	stale.cause = db.Error
 	db.Error = nil
+	pluginOf(db).tellRefused(db.Statement.Context, stale)
 	fail(db, stale)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
 )
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
@@ -20,6 +21,7 @@ type Plugin struct {
 	withoutVersions   bool
 	keyNames          *keyNames // nil: not kept
 	versions          versionCache
+	observer          observe.Observer
 	err               error
 
 	pools sync.Map // *sql.DB → *connPool
