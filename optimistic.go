@@ -14,7 +14,6 @@ import (
 type versionWrite struct {
 	model  *versionedModel
 	intent *versionIntent
-	fence  *fenceWrite // nil: the model has no fence
 	op     string
 
 	memory structMemory  // the structs, if any
@@ -109,15 +108,12 @@ func rememberBeforeDelete(db *gorm.DB) {
 // beginVersionWrite puts a versionWrite into the statement, if the model or a clause asks for one.
 func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	stmt := db.Statement
-	if db.Error != nil {
-		return nil
-	}
-	if stmt.Schema == nil {
-		refuseWithoutModel(db)
+	if stmt.Schema == nil || db.Error != nil {
 		return nil
 	}
 	m := versionedModelOf(db)
 	if m == nil {
+		refuseWithoutVersions(db)
 		return nil
 	}
 	if m.err != nil {
@@ -125,19 +121,10 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 		return nil
 	}
 	intent := versionIntentOf(stmt)
-	if m.column == nil && m.fence == nil && intent == nil {
-		return nil
-	}
-	refuseWithoutVersions(db, intent)
-	if db.Error != nil {
+	if m.column == nil && intent == nil {
 		return nil
 	}
 	intent, err := intent.on(m)
-	if err != nil {
-		fail(db, err)
-		return nil
-	}
-	guard, err := m.fenceOf(stmt, intent)
 	if err != nil {
 		fail(db, err)
 		return nil
@@ -146,7 +133,7 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 		fail(db, ErrNotPostgres)
 		return nil
 	}
-	w := &versionWrite{model: m, intent: intent, fence: guard, op: op, dry: db.DryRun}
+	w := &versionWrite{model: m, intent: intent, op: op, dry: db.DryRun}
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 	return w
 }
@@ -240,10 +227,7 @@ func openForVersions(db *gorm.DB) {
 // divisible tells whether the statement can do a part of what it is asked and find the rest stale.
 func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
 	if w.op != "create" {
-		return w.batch || w.wroteBefore(stmt) || w.mayLeaveOut(stmt)
-	}
-	if w.fence.guards() && (hasUpsert(stmt) || w.wroteBefore(stmt)) {
-		return true
+		return w.batch || w.wroteBefore(stmt)
 	}
 	if !hasUpsert(stmt) && !w.upsert.child {
 		return false

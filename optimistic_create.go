@@ -36,9 +36,6 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion and IfUnchanged are for updates and deletes", w.model.schema.Name)
 	}
 	if column == nil {
-		if w.upsert = nil; hasUpsert(stmt) {
-			w.op = "upsert"
-		}
 		return nil
 	}
 	if hasUpsert(stmt) || doesNothing(stmt) && w.upsert.child {
@@ -88,23 +85,10 @@ func doesNothing(stmt *gorm.Statement) bool {
 // map (R1, R3).
 func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	values, ok := c.Expression.(clause.Values)
-	versions := w.model.column != nil && w.model.column.kind != systemVersion
-	if !ok || !versions && w.fence == nil {
+	if !ok || w.model.column == nil || w.model.column.kind == systemVersion {
 		return false
 	}
 	w.built = true
-	if versions {
-		w.versionValues(&values, stmt)
-	}
-	if w.fence != nil {
-		w.fenceValues(&values)
-	}
-	c.Expression = values
-	c.Build(stmt)
-	return true
-}
-
-func (w *versionWrite) versionValues(values *clause.Values, stmt *gorm.Statement) {
 	column := w.model.column
 	name := column.field.DBName
 	initial := column.first(stmt.NowFunc())
@@ -146,6 +130,9 @@ func (w *versionWrite) versionValues(values *clause.Values, stmt *gorm.Statement
 			*cell = first
 		}
 	}
+	c.Expression = values
+	c.Build(stmt)
+	return true
 }
 
 // unsetValue tells whether a map gives no version.
@@ -169,10 +156,10 @@ func checkVersionsAfterCreate(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	switch {
 	case db.Error != nil:
-		if !w.explainFence(db) && w.upsert != nil {
+		if w.upsert != nil {
 			w.serializationFailure(db)
 		}
-	case db.DryRun || w.model.column == nil && w.fence == nil:
+	case db.DryRun || w.model.column == nil:
 		w.done = true
 	case w.upsert != nil:
 		w.settleUpsert(db)
@@ -185,15 +172,8 @@ func checkVersionsAfterCreate(db *gorm.DB) {
 // those were stored that have a key now and had none.
 func (w *versionWrite) settleCreate(db *gorm.DB) {
 	column, stmt := w.model.column, db.Statement
-	if w.fence.guards() {
-		if err := w.whyFencedUpsert(db); err != nil {
-			w.refuse(db, err)
-			return
-		}
-		w.followCreated(db)
-	}
 	defer w.keepWritten(stmt)
-	if column == nil || column.kind == systemVersion || w.returning != nil && w.returning.byPosition {
+	if column.kind == systemVersion || w.returning != nil && w.returning.byPosition {
 		return
 	}
 	all := !doesNothing(stmt) || int(db.RowsAffected) == w.memory.count && (!w.batch || len(stmt.Schema.FieldsWithDefaultDBValue) == 0)

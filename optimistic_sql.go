@@ -105,18 +105,15 @@ func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 		return false
 	}
 	w.wantComputed(stmt, set)
-	column := w.model.column
-	if column == nil && w.fence == nil {
+	if w.model.column == nil {
 		return false
 	}
 	w.built, w.set = true, true
-	if column != nil {
-		w.weigh(set)
-	}
+	w.weigh(set)
 	_, _ = stmt.WriteString("SET ")
 	written := false
 	for i := range set {
-		if column != nil && set[i].Column.Name == column.field.DBName || w.fence.leaves(set[i].Column.Name) {
+		if set[i].Column.Name == w.model.column.field.DBName {
 			continue
 		}
 		if written {
@@ -127,18 +124,7 @@ func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 		_ = stmt.WriteByte('=')
 		stmt.AddVar(&stmt.SQL, set[i].Value)
 	}
-	if w.fence.guards() && !w.nothing {
-		if written {
-			_ = stmt.WriteByte(',')
-		}
-		written = true
-		w.writeFence(stmt)
-	}
-	if column == nil {
-		w.fence.refuseNothing(stmt, written)
-		return true
-	}
-	if column.kind == systemVersion {
+	if w.model.column.kind == systemVersion {
 		return true
 	}
 	if w.bumps || !written {
@@ -218,7 +204,7 @@ func (w *versionWrite) buildWhere(c clause.Clause, stmt *gorm.Statement) bool {
 	if w.timesOnly && w.lenient() {
 		w.checked = false
 	}
-	if !w.checked && !w.nothing && !w.addKey && w.intent.columns() == nil && !w.fence.guards() {
+	if !w.checked && !w.nothing && !w.addKey && w.intent.columns() == nil {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {

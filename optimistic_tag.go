@@ -17,7 +17,6 @@ import (
 type versionedModel struct {
 	schema      *schema.Schema
 	column      *versionColumn  // nil: the model has none
-	fence       *fenceColumn    // nil: the model has none
 	unversioned map[string]bool // columns that are checked and do not bump
 	err         error           // the tags are wrong
 	table       string          // what GORM calls the table inside a statement
@@ -44,7 +43,7 @@ func versionedModelOf(db *gorm.DB) *versionedModel {
 		return nil
 	}
 	plugin := pluginOf(db)
-	if plugin == nil {
+	if plugin == nil || plugin.withoutVersions {
 		return nil
 	}
 	return plugin.versions.of(db, db.Statement.Schema)
@@ -59,9 +58,8 @@ func readVersionTags(db *gorm.DB) {
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 	m := &versionedModel{schema: s, table: tableInStatement(s.Table)}
-	without := pluginOf(db).withoutVersions
 	for _, field := range s.Fields {
-		if err := m.readTag(db, field, without); err != nil {
+		if err := m.readTag(db, field); err != nil {
 			m.err = fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
 			return m
 		}
@@ -83,7 +81,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 	}
 	for _, relations := range [][]*schema.Relationship{s.Relationships.HasOne, s.Relationships.HasMany} {
 		for _, relation := range relations {
-			m.children = m.children || !without && hasVersionTag(relation.FieldSchema)
+			m.children = m.children || hasVersionTag(relation.FieldSchema)
 		}
 	}
 	if m.column != nil {
@@ -119,13 +117,9 @@ func hasVersionTag(s *schema.Schema) bool {
 	return false
 }
 
-func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) error {
+func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field) error {
 	words := strings.Split(field.Tag.Get("gormlock"), ",")
-	word := strings.TrimSpace(words[0])
-	if withoutVersions && word != "fence" {
-		return nil
-	}
-	switch word {
+	switch strings.TrimSpace(words[0]) {
 	case "version":
 		if m.column != nil {
 			return fmt.Errorf("a second version field beside %s: keep one", m.column.field.Name)
@@ -144,14 +138,7 @@ func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field, withoutVersio
 			m.unversioned = map[string]bool{}
 		}
 		m.unversioned[field.DBName] = true
-	case "fence":
-		if m.fence != nil {
-			return fmt.Errorf("a second fence field beside %s: keep one", m.fence.field.Name)
-		}
-		column, err := parseFenceColumn(db, field, words[1:])
-		m.fence = column
-		return err
-	case "":
+	case "", "fence":
 	default:
 		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned or fence", words[0])
 	}

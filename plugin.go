@@ -11,7 +11,6 @@ import (
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/lockkey"
-	"github.com/gormlock/gormlock/observe"
 )
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
@@ -21,7 +20,6 @@ type Plugin struct {
 	withoutVersions   bool
 	keyNames          *keyNames // nil: not kept
 	versions          versionCache
-	observer          observe.Observer
 	err               error
 
 	pools sync.Map // *sql.DB → *connPool
@@ -174,7 +172,6 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
-	refuseFenceOnText(db)
 	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -182,7 +179,6 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
-	refuseFenceOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -194,7 +190,6 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
-	refuseFenceOnText(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)

@@ -17,7 +17,7 @@ import (
 type connPool struct {
 	*sql.DB
 	transactions *sqltx.Pool
-	plugin       *Plugin
+	names        *keyNames
 }
 
 // replacePool puts a connPool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
@@ -49,20 +49,17 @@ func (p *connPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 	} else if asked, ok := openings.Load(opts); ok {
 		request = asked.(*advisory.Request)
 	}
-	p.plugin.keyNames.note(p.DB, request)
-	began := p.plugin.began()
-	j := &journal{begunWith: request}
-	tx, err := p.begin(ctx, *opts, j, keepsSnapshot(opts.Isolation))
+	p.names.note(p.DB, request)
+	tx, err := p.begin(ctx, *opts, request, keepsSnapshot(opts.Isolation))
 	if opts.Isolation == sql.LevelDefault && errors.Is(err, ErrSnapshotTaken) {
 		// The default of this database is an isolation level that keeps one snapshot.
-		tx, err = p.begin(ctx, *opts, j, true)
+		return p.begin(ctx, *opts, request, true)
 	}
-	p.plugin.tellLocks(ctx, request, began, j, err)
 	return tx, err
 }
 
-func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, snapshot bool) (*sql.Tx, error) {
-	request := j.begunWith
+func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, request *advisory.Request, snapshot bool) (*sql.Tx, error) {
+	j := &journal{begunWith: request}
 	opening := sqltx.Opening{Options: opts, Watcher: j}
 	if request != nil {
 		locks := request.Opening(snapshot)
@@ -113,7 +110,7 @@ func choosePool(db *gorm.DB, locked bool) {
 func (p *Plugin) poolOver(plain *sql.DB) *connPool {
 	pool, ok := p.pools.Load(plain)
 	if !ok {
-		pool, _ = p.pools.LoadOrStore(plain, &connPool{plain, sqltx.New(plain), p})
+		pool, _ = p.pools.LoadOrStore(plain, &connPool{plain, sqltx.New(plain), p.keyNames})
 	}
 	return pool.(*connPool)
 }

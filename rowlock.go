@@ -95,8 +95,7 @@ type RowLockClause struct {
 	timeout   time.Duration
 	of        []string
 	preloaded bool
-	err       error     // what was wrong with the options, reported on use
-	began     time.Time // when the query began, if somebody is to be told
+	err       error // what was wrong with the options, reported on use
 }
 
 func newRowLock(opts []RowLockOption) RowLockClause {

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/gormlock/gormlock/inspect"
+)
+
+const (
+	// dialTimeout bounds a connection attempt where the connection string does not.
+	dialTimeout = 10 * time.Second
+	// askTimeout bounds a question to the server.
+	askTimeout = 30 * time.Second
+)
+
+// target is the server a command works on.
+type target struct {
+	dsn string
+}
+
+func (t *target) flags(set *flag.FlagSet) {
+	set.StringVar(&t.dsn, "dsn", "", "the `DSN` of the server: a URL or host=… dbname=…")
+}
+
+// given reports whether the user named a server in any way.
+func (t *target) given() bool {
+	for _, variable := range []string{"DATABASE_URL", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGSERVICE"} {
+		if os.Getenv(variable) != "" {
+			return true
+		}
+	}
+	return t.dsn != ""
+}
+
+// source is the connection string and who gave it.
+func (t *target) source() (dsn, from string) {
+	if t.dsn != "" {
+		return t.dsn, "--dsn"
+	}
+	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
+		return dsn, "DATABASE_URL"
+	}
+	return "", "the PG* variables"
+}
+
+// config is how to connect. Its error holds nothing of the connection string.
+func (t *target) config(command string) (*pgx.ConnConfig, error) {
+	dsn, from := t.source()
+	if problem := ambiguous(dsn); problem != "" {
+		return nil, fmt.Errorf("%s: %s", from, problem)
+	}
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", from, parseProblem(dsn, err))
+	}
+	c.RuntimeParams["application_name"] = "gormlock-cli " + command
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = dialTimeout
+	}
+	if !strings.Contains(dsn, "default_query_exec_mode") {
+		c.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares nothing: a pooler may give each statement another server
+	}
+	return c, nil
+}
+
+// open is a pool to the server, of which one connection works.
+func (t *target) open(ctx context.Context, command string) (*sql.DB, error) {
+	c, err := t.config(command)
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*c)
+	if err := db.PingContext(ctx); err != nil {
+		_ = db.Close() // nothing was done with it
+		return nil, t.unreachable(ctx, c, err)
+	}
+	return db, nil
+}
+
+// snapshot is what the server says about its locks, without the passwords in statements.
+func snapshot(ctx context.Context, db *sql.DB, opts ...inspect.Option) (*inspect.View, error) {
+	v, err := inspect.Snapshot(ctx, db, opts...)
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	for _, s := range v.Sessions {
+		s.Query = masked(s.Query)
+	}
+	return v, nil
+}
+
+// connect is one connection to the server.
+func (t *target) connect(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, t.unreachable(ctx, c, err)
+	}
+	return conn, nil
+}
+
+// unreachable says which server did not answer, and how.
+func (t *target) unreachable(ctx context.Context, c *pgx.ConnConfig, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, from := t.source()
+	text := fmt.Sprintf("cannot connect to %s as %s, database %s (from %s): %s",
+		address(&c.Config), orDefault(c.User), orDefault(c.Database), from, dialProblem(err))
+	if !t.given() {
+		text += ": name a server with --dsn, DATABASE_URL or PGHOST"
+	}
+	return errors.New(text)
+}
+
+func orDefault(name string) string {
+	if name == "" {
+		return "(its default)"
+	}
+	return name
+}
+
+// address names each server of a configuration once.
+func address(c *pgconn.Config) string {
+	all := []string{}
+	add := func(host string, port uint16) {
+		_, a := pgconn.NetworkAddress(host, port)
+		if len(all) == 0 || all[len(all)-1] != a {
+			all = append(all, a)
+		}
+	}
+	add(c.Host, c.Port)
+	for _, f := range c.Fallbacks {
+		add(f.Host, f.Port)
+	}
+	return strings.Join(all, ", ")
+}
+
+// dialProblem is the last thing that went wrong, which is the one that counts: with
+// several servers, or with encryption tried first, the others came before it.
+func dialProblem(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return serverProblem(refused)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	for {
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			list := many.Unwrap()
+			if len(list) == 0 {
+				return err.Error()
+			}
+			err = list[len(list)-1]
+			continue
+		}
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// serverProblem is what the server said, with the cure where it is a matter of this
+// program.
+func serverProblem(e *pgconn.PgError) string {
+	text := fmt.Sprintf("%s (%s)", e.Message, e.Code)
+	switch {
+	case e.Code == "42704" && strings.Contains(e.Message, "configuration parameter"):
+		text += ": leave that parameter out of the connection string, it is meant for another program"
+	case e.Code == "42501" && e.Hint != "":
+		text += ": " + e.Hint
+	}
+	return text
+}
+
+// problem is an error of a statement in one line.
+func problem(err error) string {
+	var refused *pgconn.PgError
+	var lost *pgconn.ConnectError
+	switch {
+	case errors.As(err, &refused):
+		return serverProblem(refused)
+	case errors.As(err, &lost):
+		return dialProblem(err)
+	}
+	return trimPrefix(err.Error())
+}

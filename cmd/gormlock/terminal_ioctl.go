@@ -1,0 +1,35 @@
+//go:build linux || darwin || freebsd || netbsd || dragonfly
+
+package main
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+func isTerminal(f *os.File) bool {
+	_, err := window(f)
+	return err == nil
+}
+
+func ioctlSize(f *os.File) (columns, lines int) {
+	w, err := window(f)
+	if err != nil {
+		return 0, 0
+	}
+	return int(w.columns), int(w.lines)
+}
+
+// winsize is the struct of TIOCGWINSZ.
+type winsize struct{ lines, columns, _, _ uint16 }
+
+// window fails where f is no terminal.
+func window(f *os.File) (winsize, error) {
+	var w winsize
+	_, _, code := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&w)))
+	if code != 0 {
+		return w, code
+	}
+	return w, nil
+}

@@ -1,0 +1,13 @@
+//go:build !(linux || darwin || freebsd || netbsd || dragonfly)
+
+package main
+
+import "os"
+
+// isTerminal is right about consoles, and takes NUL for one.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func ioctlSize(*os.File) (columns, lines int) { return 0, 0 }

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/inspect"
+)
+
+// why says in words what a process waits for.
+type why struct {
+	target
+	json bool
+}
+
+func (*why) usage() usage {
+	return usage{
+		name: "why", args: "PID", atLeast: 1, atMost: 1, summary: "what a process waits for, in words, up to who is to blame",
+		details: `
+Follows the waits from PID to whoever waits for nobody, says what each of them is doing,
+and what can be done about it. A circle is named as one. Of a process that waits for
+nothing it says who waits for it.
+
+Examples
+  gormlock why 4711
+  gormlock why 4711 --json | jq '.chain[] | select(.root).pid'`,
+		exits: [3]string{0: "it waits for no lock", 1: "it waits for one", 2: "an error, such as no process of that number"},
+	}
+}
+
+func (c *why) flags(set *flag.FlagSet) {
+	c.target.flags(set)
+	set.BoolVar(&c.json, "json", false, "JSON instead of words")
+}
+
+// link is one process of the chain.
+type link struct {
+	*inspect.Session
+	Wait   *inspect.Lock `json:"wait,omitempty"` // what it waits for
+	Root   bool          `json:"root"`           // others wait for it, it waits for nobody
+	Circle bool          `json:"circle"`         // it waits for itself through others
+	Cure   []string      `json:"cure,omitempty"` // of a root, and of one of a circle
+}
+
+// chain is what why has found.
+type chain struct {
+	Waiting bool   `json:"waiting"`
+	Links   []link `json:"chain"`
+	Behind  []int  `json:"behind"` // who waits for the first link, itself or through others
+
+	view *inspect.View
+}
+
+func (c *why) run(ctx context.Context, p *program, args []string) error {
+	pid, err := pidOf(args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	db, err := c.open(ctx, "why")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // it has only been asked
+	b, err := backendAt(ctx, db, pid)
+	if err != nil {
+		return err
+	}
+	v, err := snapshot(ctx, db, inspect.Limit(math.MaxInt32))
+	if err != nil {
+		return err
+	}
+	ch := follow(v, b)
+	if c.json {
+		err = p.json(ch)
+	} else {
+		ch.print(p)
+	}
+	if err == nil && ch.Waiting {
+		return errFound
+	}
+	return err
+}
+
+// follow goes from b to all it waits for, the nearest first.
+func follow(v *inspect.View, b *backend) *chain {
+	c := &chain{view: v, Behind: []int{}}
+	waiting := map[int]*inspect.Lock{}
+	for i := range v.Locks {
+		if l := &v.Locks[i]; !l.Granted {
+			waiting[l.PID] = l
+		}
+	}
+	first := v.Session(b.PID)
+	if first == nil {
+		first = &b.Session
+	}
+	circle := circles(v)
+	seen := map[int]bool{first.PID: true}
+	for queue := []*inspect.Session{first}; len(queue) > 0; queue = queue[1:] {
+		s := queue[0]
+		l := link{Session: s, Wait: waiting[s.PID], Circle: circle[s.PID]}
+		l.Root = len(s.Blockers) == 0 && s != first
+		if l.Root || l.Circle {
+			l.Cure = cure(s, l.Circle)
+		}
+		c.Links = append(c.Links, l)
+		for _, pid := range s.Blockers {
+			if next := v.Session(pid); next != nil && !seen[pid] {
+				seen[pid] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	c.Waiting = len(first.Blockers) > 0 || waiting[first.PID] != nil
+	c.Behind = behind(v, first.PID)
+	return c
+}
+
+// circles are the processes that wait for themselves through others.
+func circles(v *inspect.View) map[int]bool {
+	in := map[int]bool{}
+	var mark func([]*inspect.Node)
+	mark = func(nodes []*inspect.Node) {
+		for _, n := range nodes {
+			in[n.PID] = in[n.PID] || n.Cycle
+			mark(n.Waiters)
+		}
+	}
+	mark(inspect.Tree(v))
+	return in
+}
+
+// behind are those that wait for pid, itself or through others, without pid.
+func behind(v *inspect.View, pid int) []int {
+	found := []int{}
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		for _, s := range v.Sessions {
+			if slices.Contains(s.Blockers, queue[0]) && s.PID != pid && !slices.Contains(found, s.PID) {
+				found = append(found, s.PID)
+				queue = append(queue, s.PID)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// cure is what can be done about a process that others wait for.
+func cure(s *inspect.Session, circle bool) []string {
+	end := fmt.Sprintf("gormlock terminate %d", s.PID)
+	switch {
+	case circle:
+		return []string{fmt.Sprintf("gormlock cancel %d: it gets an error, the others get on", s.PID)}
+	case s.Prepared != "":
+		return []string{"COMMIT PREPARED " + quoteText(s.Prepared) + " or ROLLBACK PREPARED " + quoteText(s.Prepared) + ", in its database"}
+	case s.Gone:
+		return []string{"it has ended meanwhile: look again"}
+	case s.Hidden:
+		return []string{"what it does is hidden from this role: GRANT pg_read_all_stats to it, or look as the owner", end + " ends it, if you may"}
+	case s.State == "active":
+		return []string{"it works: let it finish", fmt.Sprintf("gormlock cancel %d ends the statement, with an error in its program", s.PID)}
+	case strings.HasPrefix(s.State, "idle in transaction"):
+		return []string{
+			"its program has to commit or roll back: look what it waits for outside of the database",
+			end + " rolls it back and frees its locks; there is no statement to cancel",
+			"idle_in_transaction_session_timeout does that by itself",
+		}
+	case s.State == "idle":
+		who := "its program"
+		if s.Owner != "" {
+			who = oneLine(s.Owner)
+		}
+		return []string{
+			"it holds a session lock while " + who + " works on something else: let it finish",
+			end + " takes the lock from it; make sure that it stops, or that its writes are fenced",
+		}
+	}
+	return []string{"it is a process of the server itself: let it finish"}
+}
+
+func (c *chain) print(p *program) {
+	for i, l := range c.Links {
+		if i > 0 {
+			p.printf("\n")
+		}
+		c.printLink(p, l, i == 0)
+	}
+	if len(c.Behind) > 0 && !c.Links[0].Circle {
+		p.printf("\n%s wait for %d, itself or through others: %s\n", count(len(c.Behind), "request"), c.Links[0].PID, pidList(c.Behind))
+	}
+	var advice []string
+	for _, l := range c.Links {
+		for _, text := range l.Cure {
+			advice = append(advice, fmt.Sprintf("  %s: %s", process(l.Session), text))
+		}
+	}
+	if !c.Waiting && len(c.Behind) > 0 {
+		for _, text := range cure(c.Links[0].Session, false) {
+			advice = append(advice, fmt.Sprintf("  %s: %s", process(c.Links[0].Session), text))
+		}
+	}
+	if len(advice) > 0 {
+		p.printf("\n%s\n%s\n", p.style.bold("What to do"), strings.Join(advice, "\n"))
+	}
+	for _, u := range c.view.Unseen {
+		p.printf("%s\n", p.style.yellow("not seen: "+oneLine(u)))
+	}
+}
+
+func (c *chain) printLink(p *program, l link, first bool) {
+	now := c.view.Taken
+	p.printf("%s\n", p.style.bold(describe(l.Session, now)))
+	if text := statement(l.Query); text != "" {
+		if l.State != "active" {
+			text = "last: " + text
+		}
+		p.printf("  %s\n", text)
+	}
+	switch {
+	case l.Circle:
+		p.printf("  %s\n", p.style.red(c.waitsFor(l, now)))
+		p.printf("  %s\n", p.style.red("they wait for each other in a circle, which only an error in one of them ends"))
+	case l.Wait != nil || len(l.Blockers) > 0:
+		p.printf("  %s\n", p.style.red(c.waitsFor(l, now)))
+	case first:
+		p.printf("  waits for no lock\n")
+	default:
+		p.printf("  %s\n", p.style.yellow("waits for no lock: the others wait for it"))
+	}
+}
+
+// waitsFor is what a link waits for, and who has it.
+func (c *chain) waitsFor(l link, now time.Time) string {
+	if l.Wait == nil {
+		return "waits for " + pidList(l.Blockers)
+	}
+	text := "waits"
+	if !l.Wait.Since.IsZero() {
+		text += " " + span(now.Sub(l.Wait.Since))
+	}
+	text += " for " + thing(l.Wait)
+	var holders, others []int
+	for _, pid := range l.Blockers {
+		if c.holds(pid, l.Wait) {
+			holders = append(holders, pid)
+		} else {
+			others = append(others, pid)
+		}
+	}
+	switch {
+	case len(holders) > 0 && len(others) > 0:
+		text += fmt.Sprintf(", which %s holds, behind %s in the queue", pidList(holders), pidList(others))
+	case len(holders) > 0:
+		text += fmt.Sprintf(", which %s holds", pidList(holders))
+	case len(others) > 0:
+		text += fmt.Sprintf(", behind %s", pidList(others))
+	}
+	return text
+}
+
+func (c *chain) holds(pid int, wanted *inspect.Lock) bool {
+	return slices.ContainsFunc(c.view.Locks, func(l inspect.Lock) bool {
+		return l.Granted && l.PID == pid && l.Thing == wanted.Thing
+	})
+}
+
+// thing is what a request waits for.
+func thing(l *inspect.Lock) string {
+	if l.Kind == inspect.Advisory {
+		return fmt.Sprintf("the lock %s (%s)", oneLine(l.Key), l.Mode)
+	}
+	return fmt.Sprintf("%s (%s)", oneLine(l.Key), l.Mode)
+}
