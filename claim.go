@@ -71,7 +71,9 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if query.DryRun {
 		return nil
 	}
+	began := pluginOf(db).began()
 	err = scanClaim(query, rows, c.limit)
+	pluginOf(db).tellClaim(query, began)
 	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
 	if err != nil {
 		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)

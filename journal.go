@@ -22,12 +22,13 @@ type journal struct {
 	dooms      []error
 	strict     int // how many calls of Transaction are open in it
 	savepoints []savepoint
+	held       []heldLock // the locks that an observer is to hear the end of
 }
 
-// savepoint is how long undo and dooms were when it was set.
+// savepoint is how long undo, dooms and held were when it was set.
 type savepoint struct {
-	name        string
-	undo, dooms int
+	name              string
+	undo, dooms, held int
 }
 
 // journals holds the journals of open transactions, by *sql.Tx.
@@ -97,7 +98,7 @@ func (j *journal) isStrict() bool {
 func (j *journal) Savepoint(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.savepoints = append(j.savepoints, savepoint{name, len(j.undo), len(j.dooms)})
+	j.savepoints = append(j.savepoints, savepoint{name, len(j.undo), len(j.dooms), len(j.held)})
 }
 
 func (j *journal) RollbackTo(name string) {
@@ -113,8 +114,11 @@ func (j *journal) RollbackTo(name string) {
 	undo := slices.Clone(j.undo[set.undo:])
 	clear(j.undo[set.undo:])
 	j.undo = j.undo[:set.undo]
+	freed := slices.Clone(j.held[set.held:])
+	j.held = j.held[:set.held]
 	j.mu.Unlock()
 	putBack(undo)
+	released(freed)
 }
 
 func (j *journal) Release(name string) {
@@ -137,12 +141,13 @@ func (j *journal) Commit() error {
 func (j *journal) Ended(committed bool) {
 	journals.Delete(j.tx)
 	j.mu.Lock()
-	undo := j.undo
-	j.undo = nil
+	undo, freed := j.undo, j.held
+	j.undo, j.held = nil, nil
 	j.mu.Unlock()
 	if !committed {
 		putBack(undo)
 	}
+	released(freed)
 }
 
 func (j *journal) last(name string) int {

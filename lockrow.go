@@ -69,7 +69,7 @@ type rowToLock struct {
 // try skips the row if it is locked, and asks afterwards whether it is there: unlike NOWAIT that aborts nothing, so
 // that it needs no savepoint.
 func (r rowToLock) try(query *gorm.DB, row any, lock RowLockClause) error {
-	lock.try, lock.skip = false, true
+	lock.try, lock.skip, lock.began = false, true, pluginOf(query).began()
 	err := query.Clauses(lock).Take(row).Error
 	if !errors.Is(err, gorm.ErrRecordNotFound) {
 		return err
@@ -79,7 +79,9 @@ func (r rowToLock) try(query *gorm.DB, row any, lock RowLockClause) error {
 	if probe = probe.Select("1").Limit(1).Find(&there); probe.Error != nil || probe.RowsAffected == 0 {
 		return errors.Join(probe.Error, err)
 	}
-	return &rowLockError{state: ErrNotAcquired}
+	refused := &rowLockError{state: ErrNotAcquired}
+	lock.tell(query.Statement.Context, pluginOf(query), r.schema.Table, 0, refused)
+	return refused
 }
 
 func (r rowToLock) where() clause.Where {

@@ -14,6 +14,7 @@ import (
 type versionWrite struct {
 	model  *versionedModel
 	intent *versionIntent
+	fence  *fenceWrite // nil: the model has no fence
 	op     string
 
 	memory structMemory  // the structs, if any
@@ -108,12 +109,15 @@ func rememberBeforeDelete(db *gorm.DB) {
 // beginVersionWrite puts a versionWrite into the statement, if the model or a clause asks for one.
 func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	stmt := db.Statement
-	if stmt.Schema == nil || db.Error != nil {
+	if db.Error != nil {
+		return nil
+	}
+	if stmt.Schema == nil {
+		refuseWithoutModel(db)
 		return nil
 	}
 	m := versionedModelOf(db)
 	if m == nil {
-		refuseWithoutVersions(db)
 		return nil
 	}
 	if m.err != nil {
@@ -121,10 +125,19 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 		return nil
 	}
 	intent := versionIntentOf(stmt)
-	if m.column == nil && intent == nil {
+	if m.column == nil && m.fence == nil && intent == nil {
+		return nil
+	}
+	refuseWithoutVersions(db, intent)
+	if db.Error != nil {
 		return nil
 	}
 	intent, err := intent.on(m)
+	if err != nil {
+		fail(db, err)
+		return nil
+	}
+	guard, err := m.fenceOf(stmt, intent)
 	if err != nil {
 		fail(db, err)
 		return nil
@@ -133,7 +146,7 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 		fail(db, ErrNotPostgres)
 		return nil
 	}
-	w := &versionWrite{model: m, intent: intent, op: op, dry: db.DryRun}
+	w := &versionWrite{model: m, intent: intent, fence: guard, op: op, dry: db.DryRun}
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 	return w
 }
@@ -227,7 +240,10 @@ func openForVersions(db *gorm.DB) {
 // divisible tells whether the statement can do a part of what it is asked and find the rest stale.
 func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
 	if w.op != "create" {
-		return w.batch || w.wroteBefore(stmt)
+		return w.batch || w.wroteBefore(stmt) || w.mayLeaveOut(stmt)
+	}
+	if w.fence.guards() && (hasUpsert(stmt) || w.wroteBefore(stmt)) {
+		return true
 	}
 	if !hasUpsert(stmt) && !w.upsert.child {
 		return false

@@ -19,11 +19,12 @@ func (w *versionWrite) refuse(db *gorm.DB, err error) {
 		w.done = true
 		return
 	}
-	if errors.Is(err, ErrStale) {
+	if errors.Is(err, ErrStale) || errors.Is(err, ErrFenced) {
 		if j := journalOf(db.Statement); j != nil && (db.RowsAffected > 0 || j.isStrict() || w.wroteBefore(db.Statement)) {
 			j.doom(err)
 		}
 	}
+	pluginOf(db).tellRefused(db.Statement.Context, err)
 	fail(db, err)
 }
 
@@ -45,7 +46,7 @@ func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
 
 // serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction (R12).
 func (w *versionWrite) serializationFailure(db *gorm.DB) {
-	if !w.built || !w.decides() || sqlState(db.Error) != "40001" {
+	if !w.built || !w.compares() || sqlState(db.Error) != "40001" {
 		return
 	}
 	stale := w.staleError(db.Statement, nil)
@@ -54,6 +55,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 	}
 	stale.cause = db.Error
 	db.Error = nil
+	pluginOf(db).tellRefused(db.Statement.Context, stale)
 	fail(db, stale)
 }
 
@@ -78,6 +80,14 @@ func (w *versionWrite) stale(stmt *gorm.Statement, row *versionRow, actual any, 
 	e := w.staleError(stmt, row)
 	e.Actual, e.Deleted = actual, deleted
 	return e
+}
+
+// unlooked is the error of a row that was not written where the reason could not be read.
+func (w *versionWrite) unlooked(stmt *gorm.Statement, row *versionRow, err error) error {
+	if w.compares() {
+		return errors.Join(w.staleError(stmt, row), err)
+	}
+	return fmt.Errorf("gormlock: %s was not written, and why is not known: %w", w.rowName(stmt, w.named(stmt, row).key), err)
 }
 
 // tableName is the table in messages: not by the alias that a statement may have for it.
@@ -115,7 +125,7 @@ func (w *versionWrite) whyNone(db *gorm.DB) error {
 	}
 	found, err := w.look(db, [][]any{w.named(stmt, &w.rows[0]).key})
 	if err != nil {
-		return errors.Join(w.stale(stmt, &w.rows[0], nil, false), err)
+		return w.unlooked(stmt, &w.rows[0], err)
 	}
 	return w.why(db, &w.rows[0], found)
 }
@@ -123,7 +133,7 @@ func (w *versionWrite) whyNone(db *gorm.DB) error {
 // whyFewer says why a batch wrote fewer rows than it has.
 func (w *versionWrite) whyFewer(db *gorm.DB, returned map[string]reflect.Value) error {
 	stmt := db.Statement
-	if returned == nil && db.RowsAffected > 0 {
+	if returned == nil && db.RowsAffected > 0 && w.compares() {
 		// Nothing says which rows were written, and those are at new versions by now (V11).
 		return w.staleError(stmt, nil)
 	}
@@ -138,7 +148,7 @@ func (w *versionWrite) whyFewer(db *gorm.DB, returned map[string]reflect.Value) 
 	}
 	found, err := w.look(db, keys)
 	if err != nil {
-		return errors.Join(w.staleError(stmt, absent[0]), err)
+		return w.unlooked(stmt, absent[0], err)
 	}
 	var all []error
 	for _, row := range absent {
@@ -156,7 +166,12 @@ func (w *versionWrite) whyFewer(db *gorm.DB, returned map[string]reflect.Value) 
 func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflect.Value) error {
 	stmt, column := db.Statement, w.model.column
 	current, live := found[row.name]
+	if err := w.whyFenced(stmt, row, current, live); err != nil {
+		return err
+	}
 	switch {
+	case !w.compares():
+		return nil
 	case !live && w.save && w.isNew(row) && isSave():
 		return w.insertInstead(db)
 	case !live && !w.checked && w.intent.columns() == nil && !isSave():
@@ -204,6 +219,11 @@ func filtered(stmt *gorm.Statement) bool {
 
 // whyNoRows says why a statement without a key, which named its version itself, wrote nothing.
 func (w *versionWrite) whyNoRows(db *gorm.DB) error {
+	if w.fence.guards() {
+		if err := w.whyFencedMany(db); err != nil || !w.compares() {
+			return err
+		}
+	}
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 	found, err := w.lookWhere(db, func(q *gorm.DB) *gorm.DB {

@@ -36,6 +36,9 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion and IfUnchanged are for updates and deletes", w.model.schema.Name)
 	}
 	if column == nil {
+		if w.upsert = nil; hasUpsert(stmt) {
+			w.op = "upsert"
+		}
 		return nil
 	}
 	if hasUpsert(stmt) || doesNothing(stmt) && w.upsert.child {
@@ -85,10 +88,23 @@ func doesNothing(stmt *gorm.Statement) bool {
 // map (R1, R3).
 func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	values, ok := c.Expression.(clause.Values)
-	if !ok || w.model.column == nil || w.model.column.kind == systemVersion {
+	versions := w.model.column != nil && w.model.column.kind != systemVersion
+	if !ok || !versions && w.fence == nil {
 		return false
 	}
 	w.built = true
+	if versions {
+		w.versionValues(&values, stmt)
+	}
+	if w.fence != nil {
+		w.fenceValues(&values)
+	}
+	c.Expression = values
+	c.Build(stmt)
+	return true
+}
+
+func (w *versionWrite) versionValues(values *clause.Values, stmt *gorm.Statement) {
 	column := w.model.column
 	name := column.field.DBName
 	initial := column.first(stmt.NowFunc())
@@ -130,9 +146,6 @@ func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 			*cell = first
 		}
 	}
-	c.Expression = values
-	c.Build(stmt)
-	return true
 }
 
 // unsetValue tells whether a map gives no version.
@@ -156,10 +169,10 @@ func checkVersionsAfterCreate(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	switch {
 	case db.Error != nil:
-		if w.upsert != nil {
+		if !w.explainFence(db) && w.upsert != nil {
 			w.serializationFailure(db)
 		}
-	case db.DryRun || w.model.column == nil:
+	case db.DryRun || w.model.column == nil && w.fence == nil:
 		w.done = true
 	case w.upsert != nil:
 		w.settleUpsert(db)
@@ -172,8 +185,15 @@ func checkVersionsAfterCreate(db *gorm.DB) {
 // those were stored that have a key now and had none.
 func (w *versionWrite) settleCreate(db *gorm.DB) {
 	column, stmt := w.model.column, db.Statement
+	if w.fence.guards() {
+		if err := w.whyFencedUpsert(db); err != nil {
+			w.refuse(db, err)
+			return
+		}
+		w.followCreated(db)
+	}
 	defer w.keepWritten(stmt)
-	if column.kind == systemVersion || w.returning != nil && w.returning.byPosition {
+	if column == nil || column.kind == systemVersion || w.returning != nil && w.returning.byPosition {
 		return
 	}
 	all := !doesNothing(stmt) || int(db.RowsAffected) == w.memory.count && (!w.batch || len(stmt.Schema.FieldsWithDefaultDBValue) == 0)

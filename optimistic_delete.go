@@ -15,6 +15,7 @@ func checkVersionsBeforeDelete(db *gorm.DB) {
 		return
 	}
 	w.addKey = w.partialKey && len(w.rows) == 1
+	w.everywhere(db.Statement)
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
 }

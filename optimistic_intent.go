@@ -5,6 +5,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/fence"
 )
 
 // versionIntent is what the clauses of one statement ask about versions. It is replaced, never changed: statements that
@@ -16,6 +18,9 @@ type versionIntent struct {
 	touch     bool
 	preserve  bool
 	unchanged *unchangedColumns
+
+	tokens      []fence.Token
+	ignoreFence bool
 }
 
 const versionIntentClause = "gormlock:versions"
@@ -55,10 +60,16 @@ func (i *versionIntent) on(m *versionedModel) (*versionIntent, error) {
 	if m.column == nil && (i.ignore || i.expects || i.touch || i.preserve) {
 		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore, touch or preserve: %w", m.schema.Name, ErrVersionMissing)
 	}
+	if m.fence == nil && i.asksFence() {
+		return nil, fmt.Errorf("%w: %s has no fence field to guard or ignore", ErrFenceMissing, m.schema.Name)
+	}
+	if i.ignoreFence && len(i.tokens) > 0 {
+		return nil, fmt.Errorf("gormlock: %s: a statement cannot both ignore the fence and name a token", m.schema.Name)
+	}
 	if i.ignore && i.expects {
 		return nil, fmt.Errorf("gormlock: %s: a statement cannot both ignore the version and expect one", m.schema.Name)
 	}
-	if i.preserve && m.column.kind == systemVersion {
+	if i.preserve && m.column != nil && m.column.kind == systemVersion {
 		return nil, fmt.Errorf("gormlock: %s: xmin moves with every update and cannot be preserved", m.schema.Name)
 	}
 	if i.unchanged == nil {
@@ -128,8 +139,15 @@ func PreserveVersion() VersionClause {
 }
 
 // refuseWithoutVersions fails a statement that asks about versions of a database that has none.
-func refuseWithoutVersions(db *gorm.DB) {
-	if p := pluginOf(db); p != nil && p.withoutVersions && versionIntentOf(db.Statement) != nil {
+func refuseWithoutVersions(db *gorm.DB, intent *versionIntent) {
+	if intent.asksVersion() && pluginOf(db).withoutVersions {
 		fail(db, fmt.Errorf("%w: the plugin was made WithoutVersions, so that a statement cannot ask about one", ErrOption))
+	}
+}
+
+// refuseWithoutModel fails a statement that asks about a version or a fence of a table whose model it does not know.
+func refuseWithoutModel(db *gorm.DB) {
+	if versionIntentOf(db.Statement) != nil {
+		fail(db, fmt.Errorf("%w: a table without its model has no version and no fence: name it by Model", ErrOption))
 	}
 }

@@ -44,13 +44,23 @@ func (w *versionWrite) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) (ma
 	if q.Error != nil {
 		return nil, q.Error
 	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, q.Statement.SQL.String(), q.Statement.Vars...)
+	query, vars := q.Statement.SQL.String(), q.Statement.Vars
+	latest := w.fence.guards() && isPostgres(db)
+	if latest {
+		query, vars = w.fence.besideLatest(query, vars)
+	}
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, query, vars...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	found := map[string]reflect.Value{}
 	for rows.Next() {
+		if latest {
+			if err := w.fence.readLatest(rows); err != nil {
+				return nil, err
+			}
+		}
 		row := reflect.New(w.model.schema.ModelType)
 		if err := db.Session(&gorm.Session{NewDB: true}).ScanRows(rows, row.Interface()); err != nil {
 			return nil, err
@@ -70,6 +80,9 @@ func (w *versionWrite) keyAndVersion() []string {
 	}
 	if w.model.column != nil {
 		columns = append(columns, w.model.column.field.DBName)
+	}
+	if w.fence.guards() {
+		columns = append(columns, w.fence.field.DBName)
 	}
 	return columns
 }

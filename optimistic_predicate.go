@@ -29,6 +29,9 @@ func (w *versionWrite) writePredicate(stmt *gorm.Statement) {
 	if unchanged := w.intent.columns(); unchanged != nil {
 		unchanged.write(w, stmt)
 	}
+	if w.fence.guards() {
+		w.writeGuard(stmt)
+	}
 }
 
 // writeVersion writes that the version is expected. A struct that holds 0 cannot say whether the row had 0 or NULL

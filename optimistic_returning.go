@@ -167,7 +167,7 @@ func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
 		return
 	}
 	column := w.model.column
-	if w.batch && w.checked {
+	if w.batch && (w.checked || w.fence.guards()) {
 		w.want(w.model.schema.PrimaryFields...)
 	}
 	if w.batch && w.op != "delete" && !stmt.ReflectValue.CanAddr() {

@@ -10,11 +10,19 @@ import (
 func (w *versionWrite) settle(db *gorm.DB) {
 	switch {
 	case db.Error != nil:
-		w.serializationFailure(db)
+		if !w.explainFence(db) {
+			w.serializationFailure(db)
+		}
 	case db.DryRun || !w.built || w.nothing:
 		w.done = db.DryRun
 	case w.batch && len(w.rows) > 0:
 		w.settleBatch(db)
+	case db.RowsAffected > 0 && w.leavesOut(db.Statement):
+		if err := w.whyFencedMany(db); err != nil {
+			w.refuse(db, err)
+			return
+		}
+		w.settleOne(db)
 	case db.RowsAffected > 0 || !w.decides():
 		w.settleOne(db)
 	default:
@@ -23,7 +31,10 @@ func (w *versionWrite) settle(db *gorm.DB) {
 }
 
 // decides tells whether writing no row can be a conflict.
-func (w *versionWrite) decides() bool {
+func (w *versionWrite) decides() bool { return w.compares() || w.fence.guards() }
+
+// compares tells whether a row is written only as it was read.
+func (w *versionWrite) compares() bool {
 	return w.checked || w.intent.columns() != nil || w.save
 }
 
@@ -43,6 +54,9 @@ func (w *versionWrite) follow(row *versionRow, returned reflect.Value) {
 	column := w.model.column
 	if returned.IsValid() {
 		w.returning.give(returned, row.row, nil)
+	}
+	if w.op != "delete" || w.set {
+		w.fence.follow(row.row)
 	}
 	switch {
 	case column == nil || w.op == "delete" && !w.set:

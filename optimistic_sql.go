@@ -105,15 +105,18 @@ func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 		return false
 	}
 	w.wantComputed(stmt, set)
-	if w.model.column == nil {
+	column := w.model.column
+	if column == nil && w.fence == nil {
 		return false
 	}
 	w.built, w.set = true, true
-	w.weigh(set)
+	if column != nil {
+		w.weigh(set)
+	}
 	_, _ = stmt.WriteString("SET ")
 	written := false
 	for i := range set {
-		if set[i].Column.Name == w.model.column.field.DBName {
+		if column != nil && set[i].Column.Name == column.field.DBName || w.fence.leaves(set[i].Column.Name) {
 			continue
 		}
 		if written {
@@ -124,7 +127,18 @@ func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 		_ = stmt.WriteByte('=')
 		stmt.AddVar(&stmt.SQL, set[i].Value)
 	}
-	if w.model.column.kind == systemVersion {
+	if w.fence.guards() && !w.nothing {
+		if written {
+			_ = stmt.WriteByte(',')
+		}
+		written = true
+		w.writeFence(stmt)
+	}
+	if column == nil {
+		w.fence.refuseNothing(stmt, written)
+		return true
+	}
+	if column.kind == systemVersion {
 		return true
 	}
 	if w.bumps || !written {
@@ -204,7 +218,7 @@ func (w *versionWrite) buildWhere(c clause.Clause, stmt *gorm.Statement) bool {
 	if w.timesOnly && w.lenient() {
 		w.checked = false
 	}
-	if !w.checked && !w.nothing && !w.addKey && w.intent.columns() == nil {
+	if !w.checked && !w.nothing && !w.addKey && w.intent.columns() == nil && !w.fence.guards() {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {

@@ -17,6 +17,7 @@ import (
 type versionedModel struct {
 	schema      *schema.Schema
 	column      *versionColumn  // nil: the model has none
+	fence       *fenceColumn    // nil: the model has none
 	unversioned map[string]bool // columns that are checked and do not bump
 	err         error           // the tags are wrong
 	table       string          // what GORM calls the table inside a statement
@@ -43,7 +44,7 @@ func versionedModelOf(db *gorm.DB) *versionedModel {
 		return nil
 	}
 	plugin := pluginOf(db)
-	if plugin == nil || plugin.withoutVersions {
+	if plugin == nil {
 		return nil
 	}
 	return plugin.versions.of(db, db.Statement.Schema)
@@ -58,8 +59,9 @@ func readVersionTags(db *gorm.DB) {
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 	m := &versionedModel{schema: s, table: tableInStatement(s.Table)}
+	without := pluginOf(db).withoutVersions
 	for _, field := range s.Fields {
-		if err := m.readTag(db, field); err != nil {
+		if err := m.readTag(db, field, without); err != nil {
 			m.err = fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
 			return m
 		}
@@ -81,7 +83,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 	}
 	for _, relations := range [][]*schema.Relationship{s.Relationships.HasOne, s.Relationships.HasMany} {
 		for _, relation := range relations {
-			m.children = m.children || hasVersionTag(relation.FieldSchema)
+			m.children = m.children || !without && hasVersionTag(relation.FieldSchema)
 		}
 	}
 	if m.column != nil {
@@ -117,9 +119,13 @@ func hasVersionTag(s *schema.Schema) bool {
 	return false
 }
 
-func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field) error {
+func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) error {
 	words := strings.Split(field.Tag.Get("gormlock"), ",")
-	switch strings.TrimSpace(words[0]) {
+	word := strings.TrimSpace(words[0])
+	if withoutVersions && word != "fence" {
+		return nil
+	}
+	switch word {
 	case "version":
 		if m.column != nil {
 			return fmt.Errorf("a second version field beside %s: keep one", m.column.field.Name)
@@ -138,7 +144,14 @@ func (m *versionedModel) readTag(db *gorm.DB, field *schema.Field) error {
 			m.unversioned = map[string]bool{}
 		}
 		m.unversioned[field.DBName] = true
-	case "", "fence":
+	case "fence":
+		if m.fence != nil {
+			return fmt.Errorf("a second fence field beside %s: keep one", m.fence.field.Name)
+		}
+		column, err := parseFenceColumn(db, field, words[1:])
+		m.fence = column
+		return err
+	case "":
 	default:
 		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned or fence", words[0])
 	}

@@ -17,12 +17,13 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 	if w == nil || db.Error != nil {
 		return
 	}
-	w.save = mayBeSave(db.Statement) && !w.batch
+	save := mayBeSave(db.Statement) && !w.batch
+	w.save = save && (w.model.column != nil || w.intent.columns() != nil)
 	w.filtered = filtered(db.Statement) && !w.intent.touches()
 	switch {
 	case w.intent.touches():
 		w.op, w.forced = "touch", true
-	case w.save:
+	case save:
 		w.op = "save"
 	}
 	if err := w.prepare(db.Statement); err != nil {
@@ -31,7 +32,11 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 	}
 	if len(db.Statement.Clauses) > 1 { // one is ours
 		_, w.addKey = db.Statement.Clauses["SET"]
+		if w.addKey && w.model.column == nil && w.intent.columns() == nil {
+			w.rows, w.batch = nil, false // it is about the rows that its own conditions find, as in GORM
+		}
 	}
+	w.everywhere(db.Statement)
 	w.addKey = (w.addKey || w.partialKey) && len(w.rows) == 1 && !w.batch
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
@@ -47,6 +52,9 @@ func (w *versionWrite) prepare(stmt *gorm.Statement) error {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", w.model.schema.Name)
 	}
 	if column == nil {
+		if w.batch {
+			return w.pairTwins(stmt)
+		}
 		return nil
 	}
 	given, err := w.given(stmt)

@@ -121,6 +121,10 @@ func (w *versionWrite) wantKept(stmt *gorm.Statement) {
 // settleUpsert compares the rows that came back with the structs: by key, and those without one in their order.
 func (w *versionWrite) settleUpsert(db *gorm.DB) {
 	stmt := db.Statement
+	if err := w.whyFencedUpsert(db); err != nil {
+		w.refuse(db, err)
+		return
+	}
 	if len(w.rows) == 0 {
 		w.keepWritten(stmt)
 		return
@@ -147,6 +151,7 @@ func (w *versionWrite) settleUpsert(db *gorm.DB) {
 		}
 		if ok && row.row.CanAddr() {
 			w.followUpsert(i, from)
+			w.fence.follow(row.row)
 		}
 	}
 	w.keepWritten(stmt)

@@ -11,9 +11,22 @@ import (
 // buildOnConflict lets the conflicting rows be updated where their version is the one expected, and bumps it.
 func (w *versionWrite) buildOnConflict(c clause.Clause, stmt *gorm.Statement) bool {
 	conflict, ok := c.Expression.(clause.OnConflict)
-	if !ok || conflict.DoNothing || w.upsert == nil || w.model.column == nil || w.model.column.kind == systemVersion {
+	versions := w.upsert != nil && w.model.column != nil && w.model.column.kind != systemVersion
+	if !ok || conflict.DoNothing || !versions && w.fence == nil {
 		return false
 	}
+	if versions {
+		w.versionConflict(&conflict)
+	}
+	if w.fence != nil {
+		w.fenceConflict(&conflict, stmt)
+	}
+	c.Expression = conflict
+	c.Build(stmt)
+	return true
+}
+
+func (w *versionWrite) versionConflict(conflict *clause.OnConflict) {
 	name := w.model.column.field.DBName
 	set := slices.DeleteFunc(slices.Clone(conflict.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == name })
 	bump := clause.Assignment{Column: clause.Column{Name: name}, Value: upsertBump{w, set}}
@@ -22,12 +35,9 @@ func (w *versionWrite) buildOnConflict(c clause.Clause, stmt *gorm.Statement) bo
 		own := conflict.Where.Exprs
 		conflict.Where.Exprs = []clause.Expression{upsertGuard{w, set}}
 		if len(own) > 0 {
-			conflict.Where.Exprs = append(conflict.Where.Exprs, clause.And(clause.Expr{SQL: "(?)", Vars: []any{clause.Where{Exprs: own}}}))
+			conflict.Where.Exprs = append(conflict.Where.Exprs, inBrackets(own))
 		}
 	}
-	c.Expression = conflict
-	c.Build(stmt)
-	return true
 }
 
 // upsertBump is the version of a row that an upsert found. It is never the first version, so that a row that comes
@@ -163,4 +173,14 @@ func (w *versionWrite) keysWhere(is func(int) bool) [][]any {
 		}
 	}
 	return keys
+}
+
+// inBrackets is conditions of the caller's that hold beside others, whatever OR is among them.
+type inBrackets []clause.Expression
+
+// Build writes them.
+func (b inBrackets) Build(builder clause.Builder) {
+	_ = builder.WriteByte('(')
+	clause.Where{Exprs: b}.Build(builder)
+	_ = builder.WriteByte(')')
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
 )
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
@@ -20,6 +21,7 @@ type Plugin struct {
 	withoutVersions   bool
 	keyNames          *keyNames // nil: not kept
 	versions          versionCache
+	observer          observe.Observer
 	err               error
 
 	pools sync.Map // *sql.DB → *connPool
@@ -172,6 +174,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
+	refuseFenceOnText(db)
 	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -179,6 +182,7 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
+	refuseFenceOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -190,6 +194,7 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
+	refuseFenceOnText(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)

@@ -17,7 +17,7 @@ import (
 type connPool struct {
 	*sql.DB
 	transactions *sqltx.Pool
-	names        *keyNames
+	plugin       *Plugin
 }
 
 // replacePool puts a connPool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
@@ -49,17 +49,20 @@ func (p *connPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 	} else if asked, ok := openings.Load(opts); ok {
 		request = asked.(*advisory.Request)
 	}
-	p.names.note(p.DB, request)
-	tx, err := p.begin(ctx, *opts, request, keepsSnapshot(opts.Isolation))
+	p.plugin.keyNames.note(p.DB, request)
+	began := p.plugin.began()
+	j := &journal{begunWith: request}
+	tx, err := p.begin(ctx, *opts, j, keepsSnapshot(opts.Isolation))
 	if opts.Isolation == sql.LevelDefault && errors.Is(err, ErrSnapshotTaken) {
 		// The default of this database is an isolation level that keeps one snapshot.
-		return p.begin(ctx, *opts, request, true)
+		tx, err = p.begin(ctx, *opts, j, true)
 	}
+	p.plugin.tellLocks(ctx, request, began, j, err)
 	return tx, err
 }
 
-func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, request *advisory.Request, snapshot bool) (*sql.Tx, error) {
-	j := &journal{begunWith: request}
+func (p *connPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, snapshot bool) (*sql.Tx, error) {
+	request := j.begunWith
 	opening := sqltx.Opening{Options: opts, Watcher: j}
 	if request != nil {
 		locks := request.Opening(snapshot)
@@ -110,7 +113,7 @@ func choosePool(db *gorm.DB, locked bool) {
 func (p *Plugin) poolOver(plain *sql.DB) *connPool {
 	pool, ok := p.pools.Load(plain)
 	if !ok {
-		pool, _ = p.pools.LoadOrStore(plain, &connPool{plain, sqltx.New(plain), p.keyNames})
+		pool, _ = p.pools.LoadOrStore(plain, &connPool{plain, sqltx.New(plain), p})
 	}
 	return pool.(*connPool)
 }

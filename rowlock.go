@@ -95,7 +95,8 @@ type RowLockClause struct {
 	timeout   time.Duration
 	of        []string
 	preloaded bool
-	err       error // what was wrong with the options, reported on use
+	err       error     // what was wrong with the options, reported on use
+	began     time.Time // when the query began, if somebody is to be told
 }
 
 func newRowLock(opts []RowLockOption) RowLockClause {

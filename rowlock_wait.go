@@ -40,6 +40,7 @@ func beginRowLock(db *gorm.DB) {
 	}
 	l.lockPreloaded(stmt)
 	l = l.within(pluginOf(db).defaultTimeout)
+	l.began = pluginOf(db).began()
 	if db.DryRun {
 		return
 	}
@@ -69,6 +70,7 @@ func endRowLock(db *gorm.DB) {
 			fail(db, verdict)
 		}
 	}
+	l.tell(stmt.Context, pluginOf(db), tableName(stmt), db.RowsAffected, db.Error)
 }
 
 // beginRowLockInRow runs before Row, Rows and Scan, where the rows are open when the call returns: nothing can be

@@ -33,7 +33,7 @@ type StaleError struct {
 func (e *StaleError) Error() string {
 	var b strings.Builder
 	b.WriteString("gormlock: ")
-	b.WriteString(rowName(e.Table, e.keys, e.PrimaryKey))
+	b.WriteString(e.row())
 	b.WriteString(": ")
 	switch {
 	case len(e.columns) > 0 && !e.Deleted:
@@ -51,6 +51,8 @@ func (e *StaleError) Error() string {
 	}
 	return b.String()
 }
+
+func (e *StaleError) row() string { return rowName(e.Table, e.keys, e.PrimaryKey) }
 
 // Is makes a StaleError ErrStale.
 func (*StaleError) Is(target error) bool { return target == ErrStale }

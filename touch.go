@@ -75,8 +75,11 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*versionedModel, re
 	if err := stmt.Parse(value); err != nil {
 		return nil, reflect.Value{}, err
 	}
-	m := pluginOf(db).versions.of(db, stmt.Schema)
+	plugin := pluginOf(db)
+	m := plugin.versions.of(db, stmt.Schema)
 	switch {
+	case plugin.withoutVersions:
+		return nil, reflect.Value{}, fmt.Errorf("%w: the plugin was made WithoutVersions: %s", ErrOption, caller)
 	case m.err != nil:
 		return nil, reflect.Value{}, m.err
 	case m.column == nil:

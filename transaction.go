@@ -12,6 +12,7 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
 )
 
 // TxOption changes what [Transaction] begins and how often it tries.
@@ -167,6 +168,7 @@ func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 		if ended := pause(ctx, attempt, time.Since(began)); ended != nil {
 			return fmt.Errorf("gormlock: %w after %d attempts: %w", ended, attempt, err)
 		}
+		pluginOf(db).tell(ctx, observe.Event{Kind: observe.Retried, Err: err})
 		if t.onRetry != nil {
 			t.onRetry(attempt, err)
 		}

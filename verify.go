@@ -18,6 +18,12 @@ func VerifyVersion(db *gorm.DB, value any) error {
 	if err != nil {
 		return err
 	}
+	err = verifyVersion(db, m, row, value)
+	pluginOf(db).tellRefused(db.Statement.Context, err)
+	return err
+}
+
+func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any) error {
 	if transactionOf(db.Statement) == nil {
 		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, ErrNoTransaction)
 	}
@@ -26,6 +32,7 @@ func VerifyVersion(db *gorm.DB, value any) error {
 		if !intent.expects || intent.ignore || intent.unchanged != nil {
 			return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion goes with it", m.schema.Name)
 		}
+		var err error
 		if expected, err = m.column.of(intent.expected); err != nil {
 			return err
 		}

@@ -158,8 +158,12 @@ func acquire(db *gorm.DB, request *advisory.Request) error {
 	if tx == nil {
 		return fmt.Errorf("%w: lock %s", ErrNoTransaction, request)
 	}
-	pluginOf(db).keyNames.note(databaseUnder(db.ConnPool), request)
-	return request.Within(pluginOf(db).defaultTimeout).Acquire(db.Statement.Context, tx)
+	plugin := pluginOf(db)
+	plugin.keyNames.note(databaseUnder(db.ConnPool), request)
+	began := plugin.began()
+	err := request.Within(plugin.defaultTimeout).Acquire(db.Statement.Context, tx)
+	plugin.tellLocks(db.Statement.Context, request, began, journalOf(db.Statement), err)
+	return err
 }
 
 // transactionOf is the transaction the statement runs in, nil when there is none.

@@ -88,6 +88,13 @@ func (r *Request) Keys() []lockkey.Key {
 	return keys
 }
 
+// Each calls f for every lock, in the order in which they are taken.
+func (r *Request) Each(f func(key lockkey.Key, shared bool)) {
+	for _, l := range r.locks {
+		f(l.key, l.shared)
+	}
+}
+
 // order sorts the locks into the one order that every call of this package uses and drops repetitions, keeping the
 // exclusive one: taken shared first and exclusive later, two calls would wait for each other.
 func (r *Request) order() {

@@ -52,35 +52,6 @@ func TestReadme_theProgramRuns(t *testing.T) {
 	}
 }
 
-// What the README points to is there: files, headings, and above all the tests that show what it says.
-func TestReadme_linksLead(t *testing.T) {
-	t.Parallel()
-	text := regexp.MustCompile("(?s)```.*?```|`[^`\n]*[(][^`\n]*`").ReplaceAllString(readme(t), "") // code has brackets too
-	tests := 0
-	for _, link := range regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1) {
-		name, to := link[1], link[2]
-		switch {
-		case strings.HasPrefix(to, "#"):
-			heading := regexp.MustCompile(`(?mi)^#+ ` + strings.ReplaceAll(to[1:], "-", " ") + `$`)
-			if !heading.MatchString(text) {
-				t.Errorf("no heading for %s", to)
-			}
-		case strings.HasPrefix(name, "Test"):
-			tests++
-			if !strings.Contains(file(t, "../"+to), "\nfunc "+name+"(t *testing.T)") {
-				t.Errorf("no %s in %s", name, to)
-			}
-		default:
-			if _, err := os.Stat("../" + to); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if tests == 0 {
-		t.Error("the README names no test")
-	}
-}
-
 func file(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -1,0 +1,169 @@
+package gormlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// hearer keeps what it is told.
+type hearer struct {
+	mu     sync.Mutex
+	events []observe.Event
+}
+
+func (h *hearer) Observe(_ context.Context, e observe.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+// heard is what was told since it was last asked: times, which differ, only as far as they are there.
+func (h *hearer) heard() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := make([]string, len(h.events))
+	for i, e := range h.events {
+		line := e.Kind.String() + fmt.Sprintf(" key=%s table=%s mode=%s rows=%d", e.Key, e.Table, e.Mode, e.Rows)
+		if e.Source != "gormlock" {
+			line += " of " + e.Source
+		}
+		if e.Wait > 0 {
+			line += " waited"
+		}
+		if e.Held > 0 {
+			line += " held"
+		}
+		if e.Err != nil {
+			line += " failed"
+		}
+		lines[i] = line
+	}
+	h.events = nil
+	return strings.Join(lines, "\n")
+}
+
+func (h *hearer) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if got := h.heard(); got != strings.Join(want, "\n") {
+		t.Errorf("%s: heard\n%s\nwant\n%s", what, got, strings.Join(want, "\n"))
+	}
+}
+
+type observed struct {
+	ID      int64
+	State   string
+	Version int64 `gormlock:"version"`
+}
+
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	h := &hearer{}
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.WithObserver(h))))
+	must(t, db.AutoMigrate(&observed{}))
+	a := observed{State: "ready"}
+	must(t, db.Create(&a).Error)
+	h.expect(t, "a statement that uses nothing")
+	key := pgtest.Key(t)
+	acquired, over := fmt.Sprintf("acquired key=%s table= mode=exclusive rows=0 waited", key), fmt.Sprintf("released key=%s table= mode=exclusive rows=0 held", key)
+
+	t.Run("an advisory lock of a statement", func(t *testing.T) {
+		must(t, db.Scopes(gormlock.WithXactLock(key)).Create(&observed{}).Error)
+		h.expect(t, "create", acquired, over)
+	})
+	t.Run("of a transaction", func(t *testing.T) {
+		err := gormlock.Transaction(db, func(*gorm.DB) error { h.expect(t, "inside", acquired); return nil }, gormlock.Locking(key))
+		must(t, err)
+		h.expect(t, "after", over)
+	})
+	t.Run("of a savepoint that is rolled back", func(t *testing.T) {
+		must(t, db.Transaction(func(tx *gorm.DB) error {
+			_ = tx.Transaction(func(tx *gorm.DB) error {
+				must(t, gormlock.AcquireXactLock(tx, []lockkey.Key{key}, gormlock.Shared()))
+				return errors.New("back")
+			})
+			h.expect(t, "after the savepoint", strings.ReplaceAll(acquired, "exclusive", "shared"), strings.ReplaceAll(over, "exclusive", "shared"))
+			return nil
+		}))
+	})
+	t.Run("that is held by somebody else", func(t *testing.T) {
+		must(t, db.Transaction(func(tx *gorm.DB) error {
+			must(t, gormlock.AcquireXactLock(tx, []lockkey.Key{key}))
+			h.expect(t, "mine", acquired)
+			_ = db.Scopes(gormlock.WithXactLock(key, gormlock.Try())).Create(&observed{})
+			h.expect(t, "try", fmt.Sprintf("not acquired key=%s table= mode= rows=0 waited failed", key))
+			_ = gormlock.Transaction(db, func(*gorm.DB) error { return nil }, gormlock.Locking(key, gormlock.Timeout(time.Millisecond)))
+			h.expect(t, "timeout", fmt.Sprintf("timed out key=%s table= mode= rows=0 waited failed", key))
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			_ = gormlock.Transaction(db.WithContext(ctx), func(*gorm.DB) error { return nil }, gormlock.Locking(key))
+			h.expect(t, "a ctx that ends", fmt.Sprintf("timed out key=%s table= mode= rows=0 waited failed", key))
+			return nil
+		}))
+		h.expect(t, "after", over)
+	})
+	t.Run("rows", func(t *testing.T) {
+		must(t, db.Transaction(func(tx *gorm.DB) error {
+			b := a
+			must(t, gormlock.LockRow(tx, &b))
+			h.expect(t, "lock", "acquired key= table=observeds mode=for update rows=1 waited")
+			must(t, db.Transaction(func(other *gorm.DB) error {
+				_ = gormlock.LockRow(other, &b, gormlock.Try())
+				h.expect(t, "try", "not acquired key= table=observeds mode=for update rows=0 waited failed")
+				_ = other.Scopes(gormlock.WithRowLock(gormlock.ForShare, gormlock.Timeout(time.Millisecond))).Find(&[]observed{})
+				h.expect(t, "timeout", "timed out key= table=observeds mode=for share rows=0 waited failed")
+				must(t, other.Scopes(gormlock.WithSkipLocked()).Where("id = ?", a.ID).Find(&[]observed{}).Error)
+				h.expect(t, "skip", "acquired key= table=observeds mode=for update rows=0 waited")
+				return nil
+			}))
+			return nil
+		}))
+	})
+	t.Run("a claim", func(t *testing.T) {
+		for rows := range 2 {
+			_, err := gormlock.Claim[observed](db, 5, map[string]any{"state": "done"}, func(q *gorm.DB) *gorm.DB { return q.Where("state = 'ready'") })
+			must(t, err)
+			h.expect(t, "claim", fmt.Sprintf("claimed key= table=observeds mode= rows=%d waited", 1-rows))
+		}
+	})
+	t.Run("stale writes", func(t *testing.T) {
+		stale := fmt.Sprintf("stale key=observeds id=%d table=observeds mode=%%s rows=0 failed", a.ID)
+		_ = db.Save(&a)
+		h.expect(t, "save", fmt.Sprintf(stale, "save"))
+		_ = db.Delete(&[]observed{a})
+		h.expect(t, "delete", fmt.Sprintf(stale, "delete"))
+		_ = db.Transaction(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx, &a) })
+		h.expect(t, "verify", fmt.Sprintf(stale, "verify"))
+		runs := 0
+		_ = gormlock.Transaction(db, func(tx *gorm.DB) error {
+			if runs++; runs == 1 {
+				return tx.Model(&a).Update("state", "x").Error
+			}
+			return nil
+		}, gormlock.Attempts(2))
+		h.expect(t, "retry", fmt.Sprintf(stale, "update"), "retried key= table= mode= rows=0 failed")
+	})
+}
+
+// TestObserverThatPanics: nobody's statement fails by it.
+func TestObserverThatPanics(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.WithObserver(panics{}))))
+	must(t, db.AutoMigrate(&observed{}))
+	must(t, db.Scopes(gormlock.WithXactLock(pgtest.Key(t))).Create(&observed{}).Error)
+}
+
+type panics struct{}
+
+func (panics) Observe(context.Context, observe.Event) { panic("of the observer") }

@@ -1,0 +1,45 @@
+// Package all is what the Go in the documents uses without declaring it.
+package all
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/lease"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/lockkey/compat"
+	"github.com/gormlock/gormlock/observe"
+	"github.com/gormlock/gormlock/observe/otelobserve"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+var (
+	ctx       context.Context
+	db, tx    *gorm.DB
+	sqlDB     *sql.DB
+	sqlTx     *sql.Tx
+	dsn       string
+	err       error
+	key, a, b lockkey.Key
+)
