@@ -1,0 +1,37 @@
+package gormlocktest
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"testing"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Rival is another session that holds an advisory lock.
+type Rival struct {
+	tx   *sql.Tx
+	once sync.Once
+}
+
+// Hold lets a rival take the advisory lock, in a transaction on a connection of the pool. It holds it until
+// [Rival.Release], or the end of the test. With the options of package advisory it is shared, or given up after a while;
+// where the rival does not get it the test ends.
+func Hold(t testing.TB, pool *sql.DB, key lockkey.Key, opts ...advisory.Option) *Rival {
+	t.Helper()
+	tx, err := pool.BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Rival{tx: tx}
+	t.Cleanup(r.Release)
+	if err := advisory.Acquire(t.Context(), tx, []lockkey.Key{key}, opts...); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Release ends the rival's transaction, and with it its lock. Once is enough, more do nothing.
+func (r *Rival) Release() { r.once.Do(func() { _ = r.tx.Rollback() }) }
