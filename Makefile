@@ -55,8 +55,8 @@ fuzz: go ## run each fuzz test for FUZZTIME
 	done
 
 .PHONY: bench
-bench: go ## measure gormlock beside its peers
-	@$(with_postgres) go -C bench test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+bench: go ## measure gormlock beside its peers, and write docs/benchmarks.md
+	@$(with_postgres) go -C bench run ./report $(BENCHFLAGS)
 
 .PHONY: cover
 cover: go rails pgbouncer ## run all tests and show what they leave out

@@ -89,7 +89,7 @@ func BenchmarkClaim10(b *testing.B) {
 	db, pool := open(b, 1)
 	bareSQL := fmt.Sprintf(bareClaim, 10)
 	var small time.Duration
-	for _, size := range []int{10_000, 1_000_000} {
+	for _, size := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("ready=%d", size), func(b *testing.B) {
 			const rounds = 300 // 9,000 rows: the small table does not run dry
 			ways := []func() (int, error){

@@ -2,7 +2,7 @@
 // compares with never reaches who uses gormlock.
 //
 //	make bench
-//	go -C bench test -run '^$' -bench Claim .
+//	make bench BENCHFLAGS='-bench Claim'
 //
 // What is compared runs in turns on the same server in one run, and medians are reported: the ratio is what counts, the
 // times belong to the machine.

@@ -30,7 +30,7 @@ func BenchmarkSessionLock(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = m.Close(context.Background()) }()
-	for _, n := range []int{1, 8, 1000} {
+	for _, n := range []int{1, 8, 64, 1000} {
 		b.Run(fmt.Sprintf("goroutines=%d", n), func(b *testing.B) {
 			paired(b, 100*time.Millisecond,
 				func(until time.Time) int { return crowd(b, n, until, peer) },
