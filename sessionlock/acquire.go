@@ -157,23 +157,27 @@ func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
 	w.deadline, _ = ctx.Deadline()
 	m.arrive(w)
 	if err := m.await(ctx, w); err != nil {
-		return nil, m.unanswered(ctx, r, err)
+		return nil, m.unanswered(ctx, r, err, &m.dialError)
 	}
 	l, err := w.lock, w.err
 	w.reuse()
 	return l, err
 }
 
-// unanswered is the error of a caller whose ctx ended first.
-func (m *Manager) unanswered(ctx context.Context, r request, err error) error {
+// unanswered is the error of a caller whose ctx ended first. Its cause is why there is no
+// connection, else that of ctx.
+func (m *Manager) unanswered(ctx context.Context, r request, err error, dialError *error) error {
 	out := &lockError{key: r.key, state: err, detail: "not acquired"}
-	if errors.Is(context.Cause(ctx), errTimeout) {
-		out = &lockError{key: r.key, state: ErrLockTimeout, detail: "after " + r.timeout.String()}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTimeout):
+		out.state, out.detail = ErrLockTimeout, "after "+r.timeout.String()
+	case !errors.Is(err, cause):
+		out.cause = cause
 	}
 	m.mu.Lock()
 	defer m.unlock(nil)
-	if m.home == nil && m.dialError != nil {
-		out.cause = fmt.Errorf("no connection: %w", m.dialError)
+	if *dialError != nil {
+		out.cause = fmt.Errorf("no connection: %w", *dialError)
 	}
 	return out
 }
@@ -182,11 +186,14 @@ func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began ti
 	if m.config.observer == nil {
 		return
 	}
-	e := observe.Event{Key: r.key.String(), Wait: time.Since(began), Err: err}
+	e := observe.Event{Key: r.key.String(), Mode: r.mode.String(), Wait: time.Since(began), Err: err}
 	switch {
 	case err == nil:
 		e.Kind = observe.Acquired
 		e.Token = l.Token().Number
+		m.observe(ctx, e)
+		l.observeLost(ctx)
+		return
 	case errors.Is(err, ErrNotAcquired):
 		e.Kind = observe.NotAcquired
 	case errors.Is(err, ErrLockTimeout) || ctx.Err() != nil:

@@ -16,31 +16,63 @@ type Locks []*Lock
 // AcquireAll takes the locks of all keys, or none. Everybody who takes several locks in
 // one AcquireAll takes them in the same order, so that no two of them wait for each
 // other; nobody detects it when several Acquires do. Free locks cost one round trip,
-// however many. A key given twice is taken once.
+// however many. A key given twice is taken once. When some are lost while the others are
+// waited for, all are taken anew.
 func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, error) {
 	requests, err := inOrder(keys)
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
+	for {
+		locks, err := m.takeAll(ctx, requests)
+		if err != nil {
+			return nil, err
+		}
+		lost := locks.lost()
+		if lost == nil {
+			for i, l := range locks {
+				m.observeTaken(ctx, requests[i], l, began, nil)
+			}
+			return locks, nil
+		}
+		if err := locks.giveUp(ctx); err != nil || errors.Is(lost, ErrClosed) {
+			return nil, errors.Join(lost, err)
+		}
+	}
+}
+
+// lost is the error of the first lock that is not held any more.
+func (ls Locks) lost() error {
+	for _, l := range ls {
+		if err := l.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Manager) takeAll(ctx context.Context, requests []request) (Locks, error) {
+	if err := ctx.Err(); err != nil && len(requests) > 0 {
+		return nil, &lockError{key: requests[0].key, state: err, detail: "not asked for"}
+	}
 	var taken Locks
 	for len(requests) > 0 {
-		began := time.Now()
 		locks, err := m.takeFree(ctx, requests)
-		for i, l := range locks {
-			m.observeTaken(ctx, requests[i], l, began, nil)
-		}
 		taken = append(taken, locks...)
 		requests = requests[len(locks):]
 		if err == nil {
 			continue
 		}
 		if errors.Is(err, ErrNotAcquired) {
+			began := time.Now()
 			var l *Lock
-			if l, err = m.take(ctx, requests[0]); err == nil {
+			if l, err = m.takeOne(ctx, requests[0]); err == nil {
 				taken = append(taken, l)
 				requests = requests[1:]
 				continue
 			}
+			m.observeTaken(ctx, requests[0], nil, began, err)
 		}
 		return nil, errors.Join(err, taken.giveUp(ctx))
 	}
@@ -79,7 +111,7 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 	for i, w := range waiters {
 		l, err := (*Lock)(nil), m.await(ctx, w)
 		if err != nil {
-			err = m.unanswered(ctx, requests[i], err)
+			err = m.unanswered(ctx, requests[i], err, &m.dialError)
 		} else {
 			l, err = w.lock, w.err
 			w.reuse()

@@ -22,6 +22,8 @@ func (m *Manager) answer(s *session, p *part) {
 		m.answerUnlock(s, p)
 	case p.statement.isTry():
 		m.answerTry(s, p)
+	case p.statement.isWanted():
+		m.answerWanted(p)
 	case p.statement == slice:
 		m.answerSlice(s, p)
 	case p.issues != nil:

@@ -14,6 +14,7 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second
+	minBackoff  = 20 * time.Millisecond
 	maxBackoff  = 5 * time.Second
 	// socketBuffer holds two flights, so that writing one never waits for the server.
 	socketBuffer = 256 << 10
@@ -110,21 +111,32 @@ func (m *Manager) furnish(ctx context.Context, conn *pgconn.PgConn, f *facts, r 
 	}, nil
 }
 
-// reconnect makes a new home, however long it takes.
+// reconnect makes a new home, however long it takes. It begins at once, unless the last
+// one was short-lived.
 func (m *Manager) reconnect() {
-	backoff := time.Duration(0)
+	m.mu.Lock()
+	if time.Since(m.homeSince) > m.config.heartbeat {
+		m.backoff = 0
+	}
+	backoff := m.backoff
+	m.backoff = longer(backoff)
+	m.unlock(nil)
+	if backoff > 0 {
+		m.wait(backoff)
+	}
 	for {
 		s, err := m.dial(m.ctx, home)
 		m.mu.Lock()
 		if err == nil {
 			if m.adopt(s) {
-				m.home = s
+				m.home, m.homeSince = s, time.Now()
 				m.dialError = nil
 				for _, e := range m.ledger {
 					if e.state == asking && e.s == nil {
 						m.ask(e)
 					}
 				}
+				m.pollSoon()
 				m.fillSlots()
 			}
 			m.unlock(nil)
@@ -137,12 +149,28 @@ func (m *Manager) reconnect() {
 			}
 		}
 		m.unlock(nil)
-		backoff = min(max(2*backoff, 20*time.Millisecond), maxBackoff)
-		select {
-		case <-m.ctx.Done():
+		if m.ctx.Err() != nil {
 			return
-		case <-time.After(jitter(backoff)):
 		}
+		backoff = m.pause(backoff)
+	}
+}
+
+// pause waits longer than the last time, which it returns, or until the manager is closed.
+func (m *Manager) pause(last time.Duration) time.Duration {
+	next := longer(last)
+	m.wait(next)
+	return next
+}
+
+func longer(backoff time.Duration) time.Duration {
+	return min(max(2*backoff, minBackoff), maxBackoff)
+}
+
+func (m *Manager) wait(d time.Duration) {
+	select {
+	case <-m.ctx.Done():
+	case <-time.After(jitter(d)):
 	}
 }
 

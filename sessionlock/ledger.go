@@ -38,12 +38,13 @@ type entry struct {
 	holders   int
 	queue     queue
 	handOvers int
-	releaser  *waiter // who is told when the server has it back
+	freeUntil time.Time // until when hand-overs are not counted: nobody else wanted it
+	wondering bool      // the question whether anybody else wants it is on its way
+	releaser  *waiter   // who is told when the server has it back
 
-	polling bool      // waiting, and a try is on its way
-	since   time.Time // waiting: when it last had a session to wait on
-	refused bool      // the answer that is being read says no
-	retries int       // how often asking failed with an error
+	polling bool // waiting, and a try is on its way
+	refused bool // the answer that is being read says no
+	retries int  // how often asking failed with an error
 	failure *pgconn.PgError
 }
 
@@ -70,19 +71,20 @@ func (m *Manager) acquire(w *waiter) {
 		return
 	}
 	switch {
-	case e.state == held && w.mode == shared && e.mode == shared && e.queue.first == nil && e.handOvers < maxHandOvers && !w.fair:
-		e.handOvers++
-		m.grant(e, w)
-	case w.try && (e.state == held || e.state == waiting):
+	case e.state == held && e.mode == shared && w.mode == shared && !e.queue.wants(exclusive):
+		e.queue.push(w)
+		m.join(e)
+	case w.try && (e.state == held || e.state == waiting && !(e.polling && e.queue.first == nil)):
 		m.refuse(w, ErrNotAcquired, nil)
 	default:
+		w.late = e.polling || e.state == asking && e.s != nil
 		e.queue.push(w)
 	}
 }
 
 // ask sends a try for the first in line.
 func (m *Manager) ask(e *entry) {
-	e.state, e.mode, e.s, e.handOvers = asking, e.queue.first.mode, m.home, 0
+	e.state, e.mode, e.s, e.handOvers, e.freeUntil = asking, e.queue.first.mode, m.home, 0, time.Time{}
 	if e.s != nil {
 		e.s.push(try.forLock(e.id, e.mode), e)
 	}
@@ -108,16 +110,21 @@ func (m *Manager) serve(e *entry) {
 		m.giveBack(e)
 		return
 	}
-	m.refuseTries(e)
+	m.refuseTries(e, false)
 }
 
-// denied is the server's no to a try.
+// denied is the server's no to a try. It says nothing to those who came after the try
+// was sent; where nobody waits who would go first, they are asked for again.
 func (m *Manager) denied(e *entry) {
 	e.polling, e.retries = false, 0
-	m.refuseTries(e)
+	again := e.queue.triesOnly()
+	m.refuseTries(e, again)
 	switch {
 	case e.queue.first == nil:
 		m.drop(e)
+	case again:
+		m.leaveRoom(e)
+		m.ask(e)
 	case e.state == waiting:
 		m.pollSoon()
 	default:
@@ -125,13 +132,16 @@ func (m *Manager) denied(e *entry) {
 	}
 }
 
-func (m *Manager) refuseTries(e *entry) {
+// refuseTries answers those who do not wait, but not those of them who came late if
+// they are spared.
+func (m *Manager) refuseTries(e *entry, spareLate bool) {
 	for w := e.queue.first; w != nil; {
 		next := w.next
-		if w.try {
+		if w.try && !(spareLate && w.late) {
 			e.queue.remove(w)
 			m.refuse(w, ErrNotAcquired, nil)
 		}
+		w.late = false
 		w = next
 	}
 }
@@ -197,11 +207,12 @@ func (m *Manager) next(e *entry) {
 //
 // The entry is used again. Nobody has it any more: a waiter that is not settled is in
 // its queue or its releaser, a holder on its list, and what a session was asked is
-// answered, all of which would have kept it.
+// answered, all of which would have kept it; only the question whether somebody else
+// wants it may still be on its way.
 func (m *Manager) drop(e *entry) {
 	m.leaveRoom(e)
 	delete(m.ledger, e.id)
-	if len(m.entries) < maxKeys {
+	if len(m.entries) < maxKeys && !e.wondering {
 		*e = entry{}
 		m.entries = append(m.entries, e)
 	}
@@ -238,8 +249,8 @@ func (m *Manager) abandon(w *waiter) {
 		if e.s == nil && !e.polling {
 			m.drop(e)
 		}
-	case e.state == held && e.mode == shared && e.handOvers < maxHandOvers:
-		m.serve(e) // those behind may have waited for this one only
+	case e.state == held && e.mode == shared:
+		m.join(e) // those behind may have waited for this one only
 	}
 }
 
@@ -247,7 +258,7 @@ func (m *Manager) abandon(w *waiter) {
 func (m *Manager) grant(e *entry, w *waiter) {
 	l := w.newLock
 	w.newLock = nil
-	l.m, l.e, l.key, l.s, l.next = m, e, w.key, e.s, e.holder
+	l.m, l.e, l.key, l.mode, l.s, l.next = m, e, w.key, e.mode, e.s, e.holder
 	if m.config.observer != nil {
 		l.since = time.Now().UnixNano()
 	}

@@ -2,6 +2,7 @@ package sessionlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gormlock/gormlock/fence"
@@ -17,6 +18,8 @@ type Lock struct {
 	s     *session
 	token *fence.Token // nil without Fenced
 	since int64        // in nanoseconds, with an observer only
+	mode  mode
+	told  bool // the observer knows that it is held; belongs to m.mu
 
 	e     *entry        // while it is held; this and all below belong to m.mu
 	next  *Lock         // in e.holder
@@ -118,14 +121,49 @@ func (m *Manager) startRelease(w *waiter) {
 	m.release(l, w)
 }
 
+// observeReleased tells of the end of a lock by Release: given back, also where the
+// server did not confirm it in time, or lost on the way. A loss before that was told of
+// when it was seen, and a lock ends once.
 func (l *Lock) observeReleased(ctx context.Context, err error) {
-	if err == nil && l.m.config.observer != nil {
-		l.m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Token: l.Token().Number, Held: l.held()})
+	if l.m.config.observer == nil || errors.Is(err, ErrReleased) {
+		return
+	}
+	kind := observe.Released
+	if errors.Is(err, ErrLost) {
+		if !l.wasReleased() {
+			return
+		}
+		kind = observe.Lost
+	}
+	l.m.observe(ctx, l.event(kind, err))
+}
+
+// observeLost tells of a loss that was seen before the observer knew the lock. Later ones
+// are told of when they are seen: an observer hears of the end of each lock that it
+// heard of, once.
+func (l *Lock) observeLost(ctx context.Context) {
+	l.m.mu.Lock()
+	l.told = true
+	lost := l.err
+	l.m.unlock(nil)
+	if lost != nil {
+		l.m.observe(ctx, l.event(observe.Lost, lost))
 	}
 }
 
-// held is for how long, with an observer.
-func (l *Lock) held() time.Duration { return time.Since(time.Unix(0, l.since)) }
+func (l *Lock) wasReleased() bool {
+	l.m.mu.Lock()
+	defer l.m.unlock(nil)
+	return l.err == ErrReleased //nolint:errorlint // the value itself, which most locks end with
+}
+
+// event is one of the end of l, with an observer.
+func (l *Lock) event(kind observe.Kind, err error) observe.Event {
+	return observe.Event{
+		Kind: kind, Key: l.key.String(), Mode: l.mode.String(), Token: l.Token().Number,
+		Held: time.Since(time.Unix(0, l.since)), Err: err,
+	}
+}
 
 // binding is a context that ends with a lock.
 type binding struct{ cancel context.CancelCauseFunc }
@@ -139,7 +177,7 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 		ctx = fence.NewContext(ctx, *l.token)
 	}
 	id, _ := idOf(l.key)
-	ctx = context.WithValue(ctx, holdsKey{}, &holds{l.m, id, holdsOf(ctx)})
+	ctx = context.WithValue(ctx, holdsKey{}, &holds{l, id, holdsOf(ctx)})
 	ctx, cancel := context.WithCancelCause(ctx)
 	b := &binding{cancel}
 	l.m.mu.Lock()
@@ -169,9 +207,9 @@ func (l *Lock) unbind(cause error) {
 	l.bound = nil
 }
 
-// holds is a list of the keys whose holder a context belongs to.
+// holds is a list of the locks whose holder a context belongs to.
 type holds struct {
-	m     *Manager
+	lock  *Lock
 	id    lockID
 	outer *holds
 }
@@ -183,9 +221,11 @@ func holdsOf(ctx context.Context) *holds {
 	return h
 }
 
+// holdsAlready reports whether ctx belongs to a holder of the key. A lock that has ended
+// is in nobody's way.
 func (m *Manager) holdsAlready(ctx context.Context, id lockID) bool {
 	for h := holdsOf(ctx); h != nil; h = h.outer {
-		if h.m == m && h.id == id {
+		if h.lock.m == m && h.id == id && h.lock.Err() == nil {
 			return true
 		}
 	}

@@ -30,6 +30,9 @@ func (m *Manager) lose(s *session, cause error) {
 		return
 	}
 	for _, e := range m.ledger {
+		if e.wondering && s.role == home {
+			e.wondering, m.curious = false, true
+		}
 		if e.s == s || e.polling && s.role == home {
 			m.loseEntry(e, cause)
 		}
@@ -81,8 +84,8 @@ func (m *Manager) loseLock(l *Lock, cause error) {
 	}
 	close(l.lost)
 	l.unbind(err)
-	if m.config.observer != nil {
-		e := observe.Event{Kind: observe.Lost, Key: l.key.String(), Token: l.Token().Number, Held: l.held(), Err: err}
+	if l.told {
+		e := l.event(observe.Lost, err)
 		m.told = append(m.told, func() { m.observe(m.ctx, e) })
 	}
 }

@@ -42,12 +42,19 @@ type Manager struct {
 	extras    int // sessions of role waits
 	dialing   int // of them
 	pollAt    time.Time
+	wondered  time.Time // when the server was last asked who waits
+	curious   bool      // it is to be asked again with the next poll
 	issueAt   time.Time
 	issuerDue bool // a session of role numbers is being dialled
-	dialError error
 	dialAfter time.Time
 	farewells int // unlockAll not answered
 	emptied   chan struct{}
+
+	// Why there is no home or nothing to wait on, or nothing to issue tokens.
+	dialError, issuerError error
+
+	homeSince time.Time
+	backoff   time.Duration // before the next home is dialled
 
 	// For unlock to see to.
 	dirty     []*session
@@ -92,7 +99,7 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	}
 	m.mu.Lock()
 	m.adopt(s)
-	m.home = s
+	m.home, m.homeSince = s, time.Now()
 	m.wg.Go(m.tending)
 	m.unlock(nil)
 	return m, nil
@@ -127,21 +134,26 @@ func (m *Manager) probed(ctx context.Context, a *pgconn.PgConn, f *facts) (*sess
 	return m.furnish(ctx, a, f, home)
 }
 
-// errUnconfirmed says that Close did not hear from a server.
-var errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
+var (
+	// errUnconfirmed says that Close did not hear from a server.
+	errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
+	// errRunning says that Close did not wait for what it has no hold of.
+	errRunning = errors.New("gormlock: close: the function of BeforeConnect, or an observer, has not returned")
+)
 
 // Close gives back every lock and ends every connection. Holders are told first: their
 // locks are lost, with the cause [ErrClosed], and whoever waits gets that error. It
-// returns when the server has confirmed, nothing of the manager runs any more, and at
-// the latest when ctx has ended or the server has been silent for the time of a loss;
+// returns when the server has confirmed and nothing of the manager runs any more, and at
+// the latest a second after ctx has ended or the time of a loss has passed, with an error;
 // then the server frees the locks when it notices that the connections are gone. A second
-// Close waits for the first and returns nil.
+// Close gives nothing back but waits in the same way.
 func (m *Manager) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.patience(), fmt.Errorf("%w for %s", errSilent, m.patience()))
+	defer cancel()
 	m.mu.Lock()
 	if m.closed {
 		m.unlock(nil)
-		m.wg.Wait()
-		return nil
+		return m.ended(ctx)
 	}
 	m.closed = true
 	m.cancel()
@@ -152,23 +164,45 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.sayFarewell()
 	m.unlockAside() // a write may wait longer than we do
 
-	timeout := time.NewTimer(m.patience())
-	defer timeout.Stop()
 	var err error
 	select {
 	case <-m.emptied:
 	case <-ctx.Done():
-		err = fmt.Errorf("%w: %w", errUnconfirmed, ctx.Err())
-	case <-timeout.C:
-		err = fmt.Errorf("%w: %w for %s", errUnconfirmed, errSilent, m.patience())
+		err = fmt.Errorf("%w: %w", errUnconfirmed, context.Cause(ctx))
 	}
 	m.mu.Lock()
 	for len(m.sessions) > 0 {
 		m.lose(m.sessions[0], ErrClosed)
 	}
 	m.unlock(nil)
-	m.wg.Wait()
+	if running := m.ended(ctx); running != nil {
+		return errors.Join(err, running)
+	}
 	return err
+}
+
+// lastMoment is how long Close goes on when its time is over, for what ends at once.
+const lastMoment = time.Second
+
+// ended returns when nothing of the manager runs any more. What waits for a network has
+// been told to end by then; code of others may take its time.
+func (m *Manager) ended(ctx context.Context) error {
+	over := make(chan struct{})
+	go func() {
+		m.wg.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-over:
+		return nil
+	case <-time.After(lastMoment):
+		return errRunning
+	}
 }
 
 // closeEntry tells whoever waits for e and whoever holds it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,6 +20,7 @@ type issuing struct {
 	token  fence.Token
 	number int64
 	missed bool // its row was locked by somebody
+	alone  bool // it was in a statement that failed, perhaps by the fault of another key
 }
 
 const (
@@ -46,7 +49,7 @@ func (m *Manager) number(ctx context.Context, r request) (fence.Token, error) {
 	is.w.issuing = is
 	m.arrive(is.w)
 	if err := m.await(ctx, is.w); err != nil {
-		return fence.Token{}, m.unanswered(ctx, r, err)
+		return fence.Token{}, m.unanswered(ctx, r, err, &m.issuerError)
 	}
 	err = is.w.err
 	is.w.reuse()
@@ -65,33 +68,66 @@ func (m *Manager) callIssuer() {
 	}
 }
 
+// dialIssuer makes a session for tokens, however long it takes and somebody waits.
 func (m *Manager) dialIssuer() {
-	s, err := m.dial(m.ctx, numbers)
-	m.mu.Lock()
-	m.issuerDue = false
-	if err != nil {
-		m.failIssues(err)
-	} else if m.adopt(s) {
-		m.issuer = s
-		s.freeSince = time.Now()
-		m.touch(s)
+	backoff := time.Duration(0)
+	for {
+		s, err := m.dial(m.ctx, numbers)
+		m.mu.Lock()
+		m.issuerError = err
+		switch {
+		case err != nil:
+			m.refuseIssues(err)
+		case m.adopt(s):
+			m.issuer = s
+			s.freeSince = time.Now()
+			m.touch(s)
+		}
+		if err == nil || len(m.issues)+len(m.later) == 0 {
+			m.issuerDue = false
+			m.unlock(nil)
+			return
+		}
+		m.unlock(nil)
+		backoff = m.pause(backoff)
 	}
-	m.unlock(nil)
+}
+
+// refuseIssues answers those who do not wait, and all where waiting cures nothing.
+func (m *Manager) refuseIssues(cause error) {
+	var pgErr *pgconn.PgError
+	if errors.As(cause, &pgErr) && strings.HasPrefix(pgErr.Code, "42") { // no table, no right
+		m.failIssues(cause)
+		return
+	}
+	waiting := func(all []*issuing) []*issuing {
+		return slices.DeleteFunc(all, func(is *issuing) bool {
+			if is.w.try && !is.w.settled {
+				m.failIssue(is, cause)
+			}
+			return is.w.settled
+		})
+	}
+	m.issues, m.later = waiting(m.issues), waiting(m.later)
 }
 
 // boardIssues takes the issues that can go in one statement: no key twice.
 func (m *Manager) boardIssues() (part, bool) {
 	p := part{statement: issue, issues: map[lockID]*issuing{}}
+	limit := maxIssues
 	for _, is := range m.issues {
 		if is.missed && !is.w.settled {
 			p.statement = issueUnlocked
+		}
+		if is.alone && !is.w.settled {
+			limit = 1
 		}
 	}
 	var left []*issuing
 	for _, is := range m.issues {
 		switch {
 		case is.w.settled: // its caller went away
-		case p.issues[is.id] != nil || len(p.issues) == maxIssues || p.statement == issueUnlocked && !is.missed:
+		case p.issues[is.id] != nil || len(p.issues) == limit || p.statement == issueUnlocked && !is.missed:
 			left = append(left, is)
 		default:
 			p.issues[is.id] = is
@@ -104,8 +140,13 @@ func (m *Manager) boardIssues() (part, bool) {
 // answerIssue hands out the tokens of one statement.
 func (m *Manager) answerIssue(s *session, p *part) {
 	s.freeSince = time.Now()
-	if p.err != nil && (p.err.Code == lockTimeout || p.err.Code == deadlock) {
+	switch {
+	case p.err == nil:
+	case p.err.Code == lockTimeout || p.err.Code == deadlock:
 		m.missRows(p)
+		return
+	case len(p.issues) > 1 && p.err.Code != undefinedTable:
+		m.askAlone(p)
 		return
 	}
 	var err error
@@ -137,6 +178,15 @@ func (m *Manager) missRows(p *part) {
 			continue
 		}
 		is.missed = true
+		m.issues = append(m.issues, is)
+	}
+}
+
+// askAlone asks again one by one, so that an error is answered to whom it is about: a
+// name that the database's encoding does not have, a role that lacks a right.
+func (m *Manager) askAlone(p *part) {
+	for _, is := range p.issues {
+		is.alone = true
 		m.issues = append(m.issues, is)
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 // enterRoom makes e wait for somebody outside the process.
 func (m *Manager) enterRoom(e *entry) {
-	e.state, e.s, e.since = waiting, nil, time.Now()
+	e.state, e.s = waiting, nil
 	m.room = append(m.room, e)
 	m.fillSlots()
 }
@@ -85,12 +85,15 @@ func (m *Manager) pollSoon() {
 	}
 }
 
-// pollRoom asks for the keys that have no session to wait on, in one statement.
+// pollRoom asks for the keys that have no session to wait on, in one statement, and
+// whether others want those that are held together.
 func (m *Manager) pollRoom() {
 	m.pollAt = time.Time{}
 	if m.home == nil {
-		return
+		return // reconnect polls
 	}
+	m.wonderAgain()
+	m.fillSlots() // a session to wait on may be dialled again by now
 	for _, e := range m.room {
 		if e.s == nil && !e.polling && e.queue.first != nil {
 			e.polling, e.mode = true, e.queue.first.mode
@@ -122,6 +125,7 @@ func (m *Manager) dialWaiter() {
 		m.dialError = err
 		m.dialAfter = time.Now().Add(m.config.heartbeat)
 	} else if m.adopt(s) {
+		m.dialError = nil
 		m.extras++
 		m.free = append(m.free, s)
 		s.freeSince = time.Now()

@@ -58,8 +58,11 @@ func (m *Manager) set(ctx context.Context, conn *pgconn.PgConn, f *facts, r role
 	must := &pgconn.Batch{}
 	for _, w := range m.settings(r) {
 		current, known := f.settings[w[0]]
-		if !known || w[0] == "synchronous_commit" && current != "off" {
-			continue // of a later version, or as strong already
+		if !known {
+			continue // of a later version
+		}
+		if w[0] == "synchronous_commit" && current != "off" {
+			w[1] = current // as strong already; set all the same, for the server's may change
 		}
 		args := [][]byte{[]byte(w[0]), []byte(w[1])}
 		if !mayFail[w[0]] {

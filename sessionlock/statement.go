@@ -18,6 +18,8 @@ const (
 	shared
 )
 
+func (m mode) String() string { return [...]string{"exclusive", "shared"}[m] }
+
 // lockID is a lock as the server knows it: two keys with one lockID are one lock.
 type lockID struct {
 	pair bool
@@ -31,12 +33,13 @@ type statement uint8
 const (
 	unlock statement = iota // and one for each space and mode: see forLock
 	try    statement = 4
-	beat   statement = 8 // nothing: an answer proves that the session lives
-	slice  statement = 9 // waits for one lock
-	issue  statement = 10
+	wanted statement = 8  // asks for which locks another session waits; for each space
+	beat   statement = 12 // nothing: an answer proves that the session lives
+	slice  statement = 13 // waits for one lock
+	issue  statement = 14
 	// issueUnlocked leaves out the tokens whose row somebody has locked.
-	issueUnlocked statement = 11
-	unlockAll     statement = 12 // gives back everything
+	issueUnlocked statement = 15
+	unlockAll     statement = 16 // gives back everything
 )
 
 // forLock is the variant of unlock or try for a lock.
@@ -48,7 +51,8 @@ func (s statement) forLock(id lockID, m mode) statement {
 }
 
 func (s statement) isUnlock() bool { return s < try }
-func (s statement) isTry() bool    { return s >= try && s < beat }
+func (s statement) isTry() bool    { return s >= try && s < wanted }
+func (s statement) isWanted() bool { return s >= wanted && s < beat }
 
 // name is that of the prepared statement.
 func (s statement) name() string { return names[s] }
@@ -56,6 +60,7 @@ func (s statement) name() string { return names[s] }
 var names = [...]string{
 	"gormlock_unlock", "gormlock_unlock_shared", "gormlock_unlock_pair", "gormlock_unlock_pair_shared",
 	"gormlock_try", "gormlock_try_shared", "gormlock_try_pair", "gormlock_try_pair_shared",
+	wanted: "gormlock_wanted", wanted + 2: "gormlock_wanted_pair",
 	issue: "gormlock_issue", issueUnlocked: "gormlock_issue_unlocked",
 }
 
@@ -63,8 +68,17 @@ var names = [...]string{
 // is no LIMIT and no join, so the function is called once for each key. The keys are a
 // target list, not a function scan, which would store them first.
 func (s statement) sql() string {
+	if s.isWanted() {
+		return fmt.Sprintf(wantedSQL, (s-wanted)/2+1)
+	}
 	return "SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE NOT " + call(functions[s/try], s%try, "k")
 }
+
+// wantedSQL answers with the keys that another session waits for in the server's queue.
+const wantedSQL = `SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE k IN (
+	SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks
+	WHERE locktype = 'advisory' AND NOT granted AND objsubid = %d
+	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))`
 
 // functions are those of unlock and try, without their suffix.
 var functions = [...]string{"pg_advisory_unlock", "pg_try_advisory_lock"}
@@ -104,7 +118,9 @@ func prepare(ctx context.Context, conn *pgconn.PgConn, r role) error {
 		p.SendPrepare(issueUnlocked.name(), fence.BatchUnlocked, nil)
 	} else {
 		for s := unlock; s < beat; s++ {
-			p.SendPrepare(s.name(), s.sql(), nil)
+			if s.name() != "" {
+				p.SendPrepare(s.name(), s.sql(), nil)
+			}
 		}
 	}
 	if r == waits {

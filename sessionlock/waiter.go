@@ -15,6 +15,7 @@ type waiter struct {
 	mode     mode
 	try      bool
 	fair     bool
+	late     bool      // it came when the try for its key may have been sent already
 	deadline time.Time // of the caller, zero for none
 
 	gives   *Lock    // it waits for this one to be given back
@@ -65,6 +66,26 @@ func (q *queue) push(w *waiter) {
 		q.last.next = w
 	}
 	q.last = w
+}
+
+// wants reports whether anybody in line wants the key in mode.
+func (q *queue) wants(mode mode) bool {
+	for w := q.first; w != nil; w = w.next {
+		if w.mode == mode {
+			return true
+		}
+	}
+	return false
+}
+
+// triesOnly reports whether nobody in line waits.
+func (q *queue) triesOnly() bool {
+	for w := q.first; w != nil; w = w.next {
+		if !w.try {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *queue) remove(w *waiter) {

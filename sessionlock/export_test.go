@@ -1,0 +1,24 @@
+package sessionlock
+
+import "time"
+
+// Arrivals is how many wait for keys, for tests that need them in order.
+func Arrivals(m *Manager) int {
+	m.mu.Lock()
+	defer m.unlock(nil)
+	m.letIn()
+	n := 0
+	for _, e := range m.ledger {
+		for w := e.queue.first; w != nil; w = w.next {
+			n++
+		}
+	}
+	return n
+}
+
+// Proof is when the last message was sent whose answer proves that the session of l lived.
+func Proof(l *Lock) time.Time {
+	l.m.mu.Lock()
+	defer l.m.unlock(nil)
+	return l.s.proof
+}
