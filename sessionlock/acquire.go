@@ -109,7 +109,7 @@ var errTimeout = errors.New("gormlock: timeout")
 
 func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &lockError{key: r.key, state: err, detail: "not asked for"}
+		return nil, &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not asked for"}
 	}
 	if m.holdsAlready(ctx, r.id) {
 		return nil, &lockError{key: r.key, state: ErrReentrant}
@@ -167,12 +167,9 @@ func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
 // unanswered is the error of a caller whose ctx ended first. Its cause is why there is no
 // connection, else that of ctx.
 func (m *Manager) unanswered(ctx context.Context, r request, err error, dialError *error) error {
-	out := &lockError{key: r.key, state: err, detail: "not acquired"}
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errTimeout):
-		out.state, out.detail = ErrLockTimeout, "after "+r.timeout.String()
-	case !errors.Is(err, cause):
-		out.cause = cause
+	out := &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not acquired"}
+	if errors.Is(out.cause, errTimeout) {
+		out.state, out.cause, out.detail = ErrLockTimeout, nil, "after "+r.timeout.String()
 	}
 	m.mu.Lock()
 	defer m.unlock(nil)
@@ -180,6 +177,14 @@ func (m *Manager) unanswered(ctx context.Context, r request, err error, dialErro
 		out.cause = fmt.Errorf("no connection: %w", *dialError)
 	}
 	return out
+}
+
+// causeOf is why ctx ended, nil where its error says it all.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+		return cause
+	}
+	return nil
 }
 
 func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began time.Time, err error) {

@@ -54,7 +54,7 @@ func (ls Locks) lost() error {
 
 func (m *Manager) takeAll(ctx context.Context, requests []request) (Locks, error) {
 	if err := ctx.Err(); err != nil && len(requests) > 0 {
-		return nil, &lockError{key: requests[0].key, state: err, detail: "not asked for"}
+		return nil, &lockError{key: requests[0].key, state: err, cause: causeOf(ctx), detail: "not asked for"}
 	}
 	var taken Locks
 	for len(requests) > 0 {

@@ -136,6 +136,41 @@ func TestFenced_lockedRowDelaysItsKeyOnly(t *testing.T) {
 	release(t, later)
 }
 
+// An error that belongs to one key, such as a name that the database's encoding does not
+// have, is that key's alone, whatever travels with it.
+func TestFenced_errorOfOneKey(t *testing.T) {
+	t.Parallel()
+	p, dsn := listen(t, migrate(t))
+	if _, err := pgtest.SQLDB(t, pgtest.Schema()).ExecContext(t.Context(), "ALTER TABLE gormlock_fence ADD CHECK (name NOT LIKE '%unwanted%')"); err != nil {
+		t.Fatal(err)
+	}
+	m := openAt(t, dsn)
+	release(t, acquire(t, m, pgtest.Key(t), sessionlock.Fenced())) // the connection for tokens
+	const n = 40
+	var wg sync.WaitGroup
+	p.StallAnswers() // so that they travel together
+	for i := range n {
+		wg.Go(func() {
+			k := lockkey.Of(t.Name(), []string{"wanted", "unwanted"}[i%n/(n-1)], i)
+			l, err := m.Acquire(t.Context(), k, sessionlock.Fenced(), sessionlock.Timeout(bound))
+			switch {
+			case i < n-1 && err != nil:
+				t.Errorf("%v: %v", k, err)
+			case i < n-1:
+				release(t, l)
+			case err == nil || errors.Is(err, sessionlock.ErrLockTimeout) || !strings.Contains(err.Error(), "no fencing token"):
+				t.Errorf("%v: %v", k, err)
+			}
+		})
+	}
+	for sessionlock.Arrivals(m) < n {
+		<-time.After(100 * time.Microsecond)
+	}
+	p.Resume()
+	wg.Wait()
+	pgtest.AssertFree(t, lockkey.Of(t.Name(), "unwanted", n-1))
+}
+
 // L11: a commit that waits for a standby which is not there holds up no lock, and a
 // token whose commit was not waited for is not handed out.
 func TestFenced_missingSynchronousStandby(t *testing.T) {

@@ -1,0 +1,185 @@
+package sessionlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+// steps are the statements of an acquisition and its release, by a part of their text.
+var steps = []struct {
+	name, statement string
+	contended       bool
+}{
+	{name: "try", statement: "NOT pg_catalog.pg_try_advisory_lock(k)"},
+	{name: "limit", statement: "set_config('lock_timeout', $1", contended: true},
+	{name: "wait", statement: "SELECT pg_catalog.pg_advisory_xact_lock($1", contended: true},
+	{name: "keep", statement: "SELECT pg_catalog.pg_advisory_lock($1", contended: true},
+	{name: "token", statement: "INSERT INTO gormlock_fence"},
+	{name: "unlock", statement: "NOT pg_catalog.pg_advisory_unlock(k)"},
+}
+
+// stage is a manager behind a proxy that does something to a statement, once.
+type stage struct {
+	t     *testing.T
+	proxy *wiretap.Proxy
+	m     *sessionlock.Manager
+	key   lockkey.Key
+	free  func()        // lets the key's holder elsewhere go, if there is one
+	hit   chan struct{} // closed when the statement was met
+}
+
+func newStage(t *testing.T, statement string, action wiretap.Action, contended bool) *stage {
+	t.Helper()
+	p, dsn := listen(t, migrate(t))
+	s := &stage{t: t, proxy: p, m: openAt(t, dsn), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
+	if contended {
+		holder := open(t)
+		l := acquire(t, holder, s.key)
+		s.free = sync.OnceFunc(func() { release(t, l) })
+		t.Cleanup(s.free)
+	}
+	var once sync.Once
+	p.OnQuery(func(sql string) wiretap.Action {
+		do := wiretap.Pass
+		if strings.Contains(sql, statement) {
+			once.Do(func() {
+				do = action
+				close(s.hit)
+			})
+		}
+		return do
+	})
+	return s
+}
+
+// Whatever is on its way when a session ends is asked again or reported, never both held
+// and not.
+func TestLoss_atEachStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range steps {
+		for name, action := range map[string]wiretap.Action{"before": wiretap.CutRequest, "after": wiretap.CutAnswer} {
+			t.Run(step.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, step.statement, action, step.contended)
+				go func() {
+					<-s.hit
+					s.free()
+				}()
+				l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
+				if step.name == "token" {
+					// Nobody knows which number was issued. The lock is given back.
+					if err == nil || errors.Is(err, sessionlock.ErrLockTimeout) {
+						t.Errorf("got %v", err)
+					}
+					pgtest.AssertFree(t, s.key)
+					l, err = s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if held := pgtest.Locks(t, s.key); l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
+					t.Errorf("the lock says %d and %v, the server %+v", l.PID(), l.Err(), held)
+				}
+				switch err := l.Release(t.Context()); {
+				case step.name == "unlock" && !errors.Is(err, sessionlock.ErrLost), step.name != "unlock" && err != nil:
+					t.Errorf("Release says %v", err)
+				}
+				pgtest.AssertFree(t, s.key)
+				release(t, acquire(t, s.m, s.key))
+			})
+		}
+	}
+}
+
+// A caller may leave at any step. What was on its way is given back when it arrives.
+func TestCancel_atEachStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range steps {
+		for name, action := range map[string]wiretap.Action{"before": wiretap.HoldRequest, "after": wiretap.HoldAnswer} {
+			t.Run(step.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, step.statement, action, step.contended)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				acquired := make(chan *sessionlock.Lock, 1)
+				failed := make(chan error, 1)
+				go func() {
+					l, err := s.m.Acquire(ctx, s.key, sessionlock.Fenced())
+					if err == nil {
+						acquired <- l
+						err = l.Release(ctx)
+					}
+					failed <- err
+				}()
+				await(t, "the statement", s.hit)
+				s.free()
+				cancel()
+				began := time.Now()
+				if err := <-failed; !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+				// An answer that was held back cannot say that the token's lock was given back.
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("it took %s to leave", took)
+				}
+				if step.name == "unlock" {
+					if l := <-acquired; !errors.Is(l.Err(), sessionlock.ErrReleased) {
+						t.Errorf("Err is %v", l.Err())
+					}
+				}
+				s.proxy.Resume()
+				pgtest.AssertFree(t, s.key)
+				release(t, acquire(t, s.m, s.key, sessionlock.Fenced()))
+			})
+		}
+	}
+}
+
+// Close waits for no answer that does not come, and whoever waits is told.
+func TestClose_atEachStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range steps {
+		for name, action := range map[string]wiretap.Action{"before": wiretap.HoldRequest, "after": wiretap.HoldAnswer} {
+			t.Run(step.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, step.statement, action, step.contended)
+				failed := make(chan error, 1)
+				go func() {
+					l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
+					if err == nil {
+						err = l.Release(t.Context())
+					}
+					failed <- err
+				}()
+				await(t, "the statement", s.hit)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := s.m.Close(ctx)
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("Close took %s and says %v", took, err)
+				}
+				select {
+				case err := <-failed:
+					if !errors.Is(err, sessionlock.ErrClosed) {
+						t.Errorf("who waits is told %v", err)
+					}
+				case <-time.After(bound):
+					t.Error("who waits is not told")
+				}
+				s.proxy.Resume()
+				s.free()
+				pgtest.AssertFree(t, s.key)
+			})
+		}
+	}
+}
