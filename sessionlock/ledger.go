@@ -74,7 +74,7 @@ func (m *Manager) acquire(w *waiter) {
 	case e.state == held && e.mode == shared && w.mode == shared && !e.queue.wants(exclusive):
 		e.queue.push(w)
 		m.join(e)
-	case w.try && (e.state == held || e.state == waiting && !(e.polling && e.queue.first == nil)):
+	case w.try && (e.state == held || e.state == waiting && (!e.polling || e.queue.first != nil)):
 		m.refuse(w, ErrNotAcquired, nil)
 	default:
 		w.late = e.polling || e.state == asking && e.s != nil
@@ -137,7 +137,7 @@ func (m *Manager) denied(e *entry) {
 func (m *Manager) refuseTries(e *entry, spareLate bool) {
 	for w := e.queue.first; w != nil; {
 		next := w.next
-		if w.try && !(spareLate && w.late) {
+		if w.try && (!spareLate || !w.late) {
 			e.queue.remove(w)
 			m.refuse(w, ErrNotAcquired, nil)
 		}

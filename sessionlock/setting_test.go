@@ -27,7 +27,7 @@ func TestSession_settings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer drop(conn)
+		t.Cleanup(func() { drop(conn) })
 		if err := m.set(t.Context(), conn, facts, r); err != nil {
 			t.Fatal(err)
 		}

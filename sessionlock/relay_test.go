@@ -1,0 +1,112 @@
+package sessionlock_test
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// relay stands between a manager and the server, like wiretap, and can lose what the
+// kernel itself sends: acknowledgements and the answers to keepalive probes, which
+// arrive as long as a connection is open, whoever is stopped or stalls.
+type relay struct {
+	listener net.Listener
+	target   string
+	wg       sync.WaitGroup
+
+	mu    sync.Mutex
+	links map[*link]struct{}
+}
+
+type link struct {
+	client, server *net.TCPConn
+	silent         bool // belongs to relay.mu
+}
+
+func newRelay(t testing.TB, dsn string) (*relay, *pgx.ConnConfig) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: listener, target: address(t, dsn), links: map[*link]struct{}{}}
+	r.wg.Go(r.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		r.mu.Lock()
+		for l := range r.links {
+			_ = errors.Join(l.client.Close(), l.server.Close())
+		}
+		r.mu.Unlock()
+		r.wg.Wait()
+	})
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	n, _ := strconv.Atoi(port)
+	c.Host, c.Port, c.Fallbacks = "127.0.0.1", uint16(n), nil
+	return r, c
+}
+
+func (r *relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", r.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		l := &link{client: client.(*net.TCPConn), server: server.(*net.TCPConn)}
+		r.mu.Lock()
+		r.links[l] = struct{}{}
+		r.mu.Unlock()
+		r.wg.Go(func() { r.copy(l, l.server, l.client) })
+		r.wg.Go(func() { r.copy(l, l.client, l.server) })
+	}
+}
+
+// copy ends both sides when one ends. On a silent link nobody hears of that.
+func (r *relay) copy(l *link, to, from *net.TCPConn) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buf)
+		r.mu.Lock()
+		if !l.silent && err == nil {
+			_, err = to.Write(buf[:n])
+		}
+		silent := l.silent
+		r.mu.Unlock()
+		if err != nil {
+			if !silent {
+				_ = errors.Join(to.Close(), from.Close())
+				r.mu.Lock()
+				delete(r.links, l)
+				r.mu.Unlock()
+			}
+			return
+		}
+	}
+}
+
+// silence makes the connections that are open now lose everything, in both directions,
+// and without a word to anybody. New ones work.
+func (r *relay) silence(t testing.TB) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for l := range r.links {
+		if err := silence(l.server); err != nil {
+			t.Fatal(err)
+		}
+		l.silent = true
+	}
+}
