@@ -157,7 +157,11 @@ func TestAcquireAll_takesAnewWhatWasLost(t *testing.T) {
 	pgtest.WaitBlocked(t, blocked, 1)
 	for _, k := range keys {
 		if k != blocked {
-			pgtest.Kill(t, pgtest.Locks(t, k)[0].PID)
+			pid := pgtest.Locks(t, k)[0].PID
+			pgtest.Kill(t, pid)
+			for sessionlock.Alive(m, pid) {
+				<-time.After(100 * time.Microsecond)
+			}
 			break
 		}
 	}

@@ -22,3 +22,15 @@ func Proof(l *Lock) time.Time {
 	defer l.m.unlock(nil)
 	return l.s.proof
 }
+
+// Alive reports whether m believes in the session of a backend.
+func Alive(m *Manager, pid int) bool {
+	m.mu.Lock()
+	defer m.unlock(nil)
+	for _, s := range m.sessions {
+		if s.pid == pid {
+			return true
+		}
+	}
+	return false
+}

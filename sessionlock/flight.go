@@ -27,6 +27,7 @@ type part struct {
 	entries   []*entry
 	again     bool // an unlock of what may not be held
 	retries   int
+	variant   statement // of a slice: see forLock
 	limit     time.Duration
 	issues    map[lockID]*issuing
 
@@ -51,8 +52,7 @@ func (f *flight) encode(buf []byte) []byte {
 		case p.issues != nil:
 			buf = appendBind(buf, p.statement.name(), p.tokenArgs()...)
 		case p.statement == slice:
-			e := p.entries[0]
-			names, key := waitNames[unlock.forLock(e.id, e.mode)], strconv.FormatInt(e.id.id, 10)
+			names, key := waitNames[p.variant], strconv.FormatInt(p.entries[0].id.id, 10)
 			buf = appendBind(buf, limitName, strconv.FormatInt(max(1, p.limit.Milliseconds()), 10))
 			buf = appendBind(buf, names[0], key)
 			buf = appendBind(buf, names[1], key)

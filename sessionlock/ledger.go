@@ -43,6 +43,7 @@ type entry struct {
 	releaser  *waiter   // who is told when the server has it back
 
 	polling bool // waiting, and a try is on its way
+	torn    bool // it was on its way when a session ended, whose writer may still read it
 	refused bool // the answer that is being read says no
 	retries int  // how often asking failed with an error
 	failure *pgconn.PgError
@@ -207,12 +208,12 @@ func (m *Manager) next(e *entry) {
 //
 // The entry is used again. Nobody has it any more: a waiter that is not settled is in
 // its queue or its releaser, a holder on its list, and what a session was asked is
-// answered, all of which would have kept it; only the question whether somebody else
-// wants it may still be on its way.
+// answered, all of which would have kept it; but for the question whether somebody else
+// wants it, and what was asked of a session that ended.
 func (m *Manager) drop(e *entry) {
 	m.leaveRoom(e)
 	delete(m.ledger, e.id)
-	if len(m.entries) < maxKeys && !e.wondering {
+	if len(m.entries) < maxKeys && !e.wondering && !e.torn {
 		*e = entry{}
 		m.entries = append(m.entries, e)
 	}

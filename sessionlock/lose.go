@@ -53,6 +53,7 @@ func (m *Manager) end(s *session, cause error) {
 }
 
 func (m *Manager) loseEntry(e *entry, cause error) {
+	e.torn = true
 	switch e.state {
 	case held:
 		for l := e.holder; l != nil; l = e.holder {

@@ -114,7 +114,7 @@ func (s *session) board() *flight {
 	}
 	if e := s.waitFor; e != nil {
 		s.waitFor = nil
-		f.parts = append(f.parts, part{statement: slice, entries: []*entry{e}, limit: s.m.sliceFor(e, f.sent)})
+		f.parts = append(f.parts, part{statement: slice, entries: []*entry{e}, variant: unlock.forLock(e.id, e.mode), limit: s.m.sliceFor(e, f.sent)})
 	}
 	if s.single.statement != 0 {
 		f.parts = append(f.parts, s.single)

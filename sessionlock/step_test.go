@@ -3,6 +3,7 @@ package sessionlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,29 @@ func newStage(t *testing.T, statement string, action wiretap.Action, contended b
 	return s
 }
 
+// resume lets everything go on until the end of the test: the statement that was met may
+// be held back only after that.
+func (s *stage) resume() {
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			s.proxy.Resume()
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	s.t.Cleanup(func() {
+		close(over)
+		wg.Wait()
+	})
+}
+
 // Whatever is on its way when a session ends is asked again or reported, never both held
 // and not.
 func TestLoss_atEachStep(t *testing.T) {
@@ -86,7 +110,10 @@ func TestLoss_atEachStep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if held := pgtest.Locks(t, s.key); l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
+				held := pgtest.Locks(t, s.key)
+				// P12: the server still lets a session wait whose client is gone.
+				held = slices.DeleteFunc(held, func(l pgtest.Lock) bool { return !l.Granted })
+				if l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
 					t.Errorf("the lock says %d and %v, the server %+v", l.PID(), l.Err(), held)
 				}
 				switch err := l.Release(t.Context()); {
@@ -136,9 +163,13 @@ func TestCancel_atEachStep(t *testing.T) {
 						t.Errorf("Err is %v", l.Err())
 					}
 				}
-				s.proxy.Resume()
+				s.resume()
 				pgtest.AssertFree(t, s.key)
-				release(t, acquire(t, s.m, s.key, sessionlock.Fenced()))
+				l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
+				if err != nil {
+					t.Fatal(err)
+				}
+				release(t, l)
 			})
 		}
 	}
@@ -176,7 +207,7 @@ func TestClose_atEachStep(t *testing.T) {
 				case <-time.After(bound):
 					t.Error("who waits is not told")
 				}
-				s.proxy.Resume()
+				s.resume()
 				s.free()
 				pgtest.AssertFree(t, s.key)
 			})
