@@ -40,7 +40,7 @@ func (m *Manager) Listen(ctx context.Context, channel string, heard func(payload
 		if time.Since(began) > maxBackoff {
 			backoff = 0
 		}
-		backoff = min(max(2*backoff, 20*time.Millisecond), maxBackoff)
+		backoff = longer(backoff)
 		select {
 		case <-ctx.Done():
 		case <-time.After(jitter(backoff)):

@@ -138,7 +138,7 @@ var (
 	// errUnconfirmed says that Close did not hear from a server.
 	errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
 	// errRunning says that Close did not wait for what it has no hold of.
-	errRunning = errors.New("gormlock: close: the function of BeforeConnect, or an observer, has not returned")
+	errRunning = errors.New("gormlock: close: a function of BeforeConnect, Observer or Listen has not returned")
 )
 
 // Close gives back every lock and ends every connection. Holders are told first: their
