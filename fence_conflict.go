@@ -30,6 +30,7 @@ func (w *versionWrite) explainFence(db *gorm.DB) bool {
 		return false
 	}
 	db.Error = nil
+	pluginOf(db).tellRefused(stmt.Context, err)
 	fail(db, err)
 	return true
 }

@@ -43,6 +43,7 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 	if j := journalOf(tx.Statement); j != nil {
 		j.doom(refused)
 	}
+	pluginOf(tx).tellRefused(tx.Statement.Context, refused)
 	return refused
 }
 

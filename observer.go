@@ -150,6 +150,10 @@ func (p *Plugin) tellRefused(ctx context.Context, err error) {
 		}
 		return
 	}
+	if fenced := (*FencedError)(nil); errors.As(err, &fenced) {
+		e := observe.Event{Kind: observe.Fenced, Table: fenced.Table, Mode: fenced.Op, Key: fenced.Token.Name, Token: fenced.Token.Number, Err: err}
+		p.tell(ctx, e)
+	}
 	if stale := (*StaleError)(nil); errors.As(err, &stale) {
 		p.tell(ctx, observe.Event{Kind: observe.Stale, Table: stale.Table, Key: stale.row(), Mode: stale.Op, Err: err})
 	}

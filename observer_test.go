@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
@@ -154,6 +155,35 @@ func TestObserver(t *testing.T) {
 		}, gormlock.Attempts(2))
 		h.expect(t, "retry", fmt.Sprintf(stale, "update"), "retried key= table= mode= rows=0 failed")
 	})
+}
+
+// TestObserverOfFences: a write that a later token refuses is told of, whoever refuses it.
+func TestObserverOfFences(t *testing.T) {
+	t.Parallel()
+	h := &hearer{}
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.WithObserver(h))))
+	must(t, db.AutoMigrate(&report{}))
+	pool, err := db.DB()
+	must(t, err)
+	must(t, fence.Migrate(t.Context(), pool))
+	old := issue(t, db, "report", 1)
+	r := report{Body: "a"}
+	must(t, with(db, old).Create(&r).Error)
+	_ = issue(t, db, "report", 1)
+	for what, write := range map[string]func() error{
+		"create":  func() error { return with(db, old).Create(&report{}).Error },
+		"update":  func() error { return with(db, old).Model(&r).Update("body", "b").Error },
+		"bulk":    func() error { return with(db, old).Model(&report{}).Where("id > 0").Update("body", "b").Error },
+		"delete":  func() error { return with(db, old).Delete(&r).Error },
+		"FenceTx": func() error { return db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, old) }) },
+	} {
+		if err := write(); !errors.Is(err, gormlock.ErrFenced) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := h.heard(); strings.Count(got, "\n") != 0 || !strings.HasPrefix(got, "fenced key=report/1 ") || !strings.HasSuffix(got, "failed") {
+			t.Errorf("%s: heard\n%s", what, got)
+		}
+	}
 }
 
 // TestObserverThatPanics: nobody's statement fails by it.
