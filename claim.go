@@ -24,6 +24,10 @@ import (
 // afterwards, as it does for associations that Joins names. What has no place in a claim is an error: Select, Omit,
 // Limit, Distinct, Group, raw SQL, an alias of the table, another row lock.
 //
+// A fence column gets the token that the context carries or [Fence] names: see there. Without one nothing is claimed
+// ([ErrFenceMissing]); once a later token was issued, or a row was written with one, no row is ([ErrFenced]), and the
+// transaction can only be rolled back.
+//
 // AfterFind runs for each row, as for a query. If it fails, or a Preload does, the rows are claimed all the same: they
 // come back beside the error. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave and AfterSave
 // belong to rows that are known beforehand.
@@ -65,7 +69,11 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if err != nil {
 		return err
 	}
-	write := claimFree(query.Statement, set)
+	guard, err := c.fence(query.Statement)
+	if err != nil {
+		return err
+	}
+	write := claimFree(query.Statement, set, guard)
 	query.DryRun, query.Logger = db.DryRun, db.Logger
 	query.Statement.ConnPool = db.Statement.ConnPool // not the replica that a query without locks might go to
 	if query.DryRun {
@@ -75,6 +83,9 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	err = scanClaim(query, rows, c.limit)
 	pluginOf(db).tellClaim(query, began)
 	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
+	if refused := write.refusedByFence(query.Statement, err); refused != nil {
+		return refused
+	}
 	if err != nil {
 		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)
 	}

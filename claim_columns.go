@@ -21,11 +21,12 @@ func refuseOwnColumns(m *versionedModel, assigned map[string]string) error {
 	return nil
 }
 
-// writeClaimSet writes the SET clause, the version with it, as that of an update of rows that are not loaded.
-func writeClaimSet(stmt *gorm.Statement, m *versionedModel, set clause.Set) *versionWrite {
-	w := &versionWrite{model: m, op: "claim", armed: true}
-	if m.column != nil {
-		w.later = m.column.first(stmt.NowFunc())
+// writeClaimSet writes the SET clause, version and fence with it, as that of an update of rows that are not loaded.
+func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versionWrite {
+	if w.model.column != nil {
+		w.later = w.model.column.first(stmt.NowFunc())
+	}
+	if w.model.column != nil || w.fence != nil {
 		stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 		defer delete(stmt.Clauses, versionClause)
 	}
@@ -33,6 +34,27 @@ func writeClaimSet(stmt *gorm.Statement, m *versionedModel, set clause.Set) *ver
 	stmt.Build("SET")
 	delete(stmt.Clauses, "SET")
 	return w
+}
+
+// fence settles by which token the claim writes the rows: nil where the model has no fence.
+func (c claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
+	m, intent := versionedModelOf(stmt.DB), versionIntentOf(stmt)
+	if _, err := intent.on(m); err != nil {
+		return nil, err
+	}
+	guard, err := m.fenceOf(stmt, intent)
+	if err != nil || guard == nil {
+		return nil, err
+	}
+	for name := range c.assign {
+		if stmt.Schema.LookUpField(name) != guard.field {
+			continue
+		}
+		if guard.assigned = guard.ignored; !guard.ignored {
+			return nil, c.refused(stmt, fmt.Errorf("%q is the fence, which the claim's token sets", name))
+		}
+	}
+	return guard, nil
 }
 
 // writeOwnReturning adds what a table's * leaves out (V15).

@@ -109,7 +109,7 @@ func fitsClaim(stmt *gorm.Statement) error {
 		return fmt.Errorf("the table must stand under its own name, without an alias")
 	}
 	for name := range stmt.Clauses {
-		if !claimClauses[name] {
+		if !claimClauses[name] && (name != versionIntentClause || versionIntentOf(stmt).asksVersion()) {
 			return fmt.Errorf("the clause %q has no place in a claim", name)
 		}
 	}

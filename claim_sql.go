@@ -54,7 +54,7 @@ func (claim) refused(stmt *gorm.Statement, err error) error {
 
 // claimFree makes the query of the free rows, which is built, the statement that claims and returns them. The rows that
 // UPDATE returns have no order, so the place that each had is carried along.
-func claimFree(stmt *gorm.Statement, set clause.Set) *versionWrite {
+func claimFree(stmt *gorm.Statement, set clause.Set, guard *fenceWrite) *versionWrite {
 	free, m := stmt.SQL.String(), versionedModelOf(stmt.DB)
 	stmt.SQL.Reset()
 	stmt.SQL.Grow(2*len(free) + 300)
@@ -67,7 +67,7 @@ func claimFree(stmt *gorm.Statement, set clause.Set) *versionWrite {
 	text(with, `UPDATE `)
 	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
 	text(` `)
-	write := writeClaimSet(stmt, m, set)
+	write := writeClaimSet(stmt, &versionWrite{model: m, fence: guard, op: "claim", armed: true}, set)
 	text(` FROM `, from, ` WHERE `)
 	for i, field := range stmt.Schema.PrimaryFields {
 		if i > 0 {
@@ -90,7 +90,7 @@ func claimFree(stmt *gorm.Statement, set clause.Set) *versionWrite {
 		}
 	}
 	stmt.Joins = nil
-	for _, name := range []string{claimName, "FOR", "SELECT"} {
+	for _, name := range []string{claimName, versionIntentClause, "FOR", "SELECT"} {
 		delete(stmt.Clauses, name)
 	}
 	return write

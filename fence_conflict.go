@@ -13,19 +13,7 @@ import (
 
 // explainFence makes an error of the server what it is: a refusal, or a missing table of tokens.
 func (w *versionWrite) explainFence(db *gorm.DB) bool {
-	if !w.fence.guards() || db.Error == nil {
-		return false
-	}
-	said, stmt := db.Error, db.Statement
-	err := fenceTableMissing(w.tableName(stmt), said)
-	if latest, refused := refusalIn(said, w.fence.token); refused {
-		fenced := w.fencedError(stmt, w.onlyRow(stmt), latest)
-		fenced.cause = said
-		if j := journalOf(stmt); j != nil {
-			j.doom(fenced) // the server has given the transaction up
-		}
-		err = fenced
-	}
+	err := w.refusedByFence(db.Statement, db.Error)
 	if err == nil {
 		return false
 	}
@@ -33,6 +21,23 @@ func (w *versionWrite) explainFence(db *gorm.DB) bool {
 	pluginOf(db).tellRefused(stmt.Context, err)
 	fail(db, err)
 	return true
+}
+
+// refusedByFence is what an error of the server is where it is about the fence; nil for any other.
+func (w *versionWrite) refusedByFence(stmt *gorm.Statement, said error) error {
+	if !w.fence.guards() || said == nil {
+		return nil
+	}
+	latest, refused := refusalIn(said, w.fence.token)
+	if !refused {
+		return fenceTableMissing(w.tableName(stmt), said)
+	}
+	e := w.fencedError(stmt, w.onlyRow(stmt), latest)
+	e.cause = said
+	if j := journalOf(stmt); j != nil {
+		j.doom(e) // the server has given the transaction up
+	}
+	return e
 }
 
 // fenceTableMissing adds the cure to the error of a missing table of tokens; nil where err is another.

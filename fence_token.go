@@ -82,6 +82,6 @@ func refuseFenceOnText(db *gorm.DB) {
 	stmt := db.Statement
 	intent := versionIntentOf(stmt)
 	if intent != nil && len(intent.tokens) > 0 && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
-		fail(db, fmt.Errorf("%w: Fence guards no raw SQL: write the token's Guard into it, or call FenceTx first", ErrOption))
+		fail(db, fmt.Errorf("gormlock: Fence guards no raw SQL: write the token's Guard into it, or call FenceTx first"))
 	}
 }

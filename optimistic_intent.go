@@ -148,6 +148,6 @@ func refuseWithoutVersions(db *gorm.DB, intent *versionIntent) {
 // refuseWithoutModel fails a statement that asks about a version or a fence of a table whose model it does not know.
 func refuseWithoutModel(db *gorm.DB) {
 	if versionIntentOf(db.Statement) != nil {
-		fail(db, fmt.Errorf("%w: a table without its model has no version and no fence: name it by Model", ErrOption))
+		fail(db, fmt.Errorf("gormlock: %s: a table without its model has no version and no fence: name the model by Model", db.Statement.Table))
 	}
 }

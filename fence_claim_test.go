@@ -1,0 +1,107 @@
+package gormlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+type fencedTask struct {
+	ID      int64
+	State   string
+	Version int64  `gormlock:"version"`
+	Fence   *int64 `gormlock:"fence,key=queue"`
+}
+
+type fencedPair struct {
+	A     int64 `gorm:"primaryKey;autoIncrement:false"`
+	B     int64 `gorm:"primaryKey;autoIncrement:false"`
+	State string
+	Fence int64 `gormlock:"fence,key=queue"`
+}
+
+func readyFirst(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Order("id") }
+
+// A claim takes its token from the context or from Fence, and a superseded claimer gets no row and is told.
+func TestFencedClaim(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]pgtest.Option{"extended": nil, "prepared": {pgtest.PrepareStmt()}, "simple": {pgtest.SimpleProtocol()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fencedClaim(t, fenced(t, []any{&fencedTask{}, &fencedPair{}}, opts...))
+		})
+	}
+}
+
+func fencedClaim(t *testing.T, db *gorm.DB) {
+	token := issue(t, db, "queue", 1)
+	must(t, with(db, token).Create(&[]fencedTask{{State: "ready"}, {State: "ready"}, {State: "ready"}, {State: "ready"}}).Error)
+	run := map[string]any{"state": "running"}
+
+	got, err := gormlock.Claim[fencedTask](with(db, token), 1, run, readyFirst)
+	must(t, err)
+	equal(t, "claimed", len(got), 1)
+	equal(t, "fence", number(got[0].Fence), token.Number)
+	equal(t, "version", got[0].Version, 2)
+	equal(t, "stored", number(row[fencedTask](t, db, 1).Fence), token.Number)
+	got, err = gormlock.Claim[fencedTask](db.Clauses(gormlock.Fence(token)), 1, run, readyFirst)
+	must(t, err)
+	equal(t, "by a clause", got[0].ID, 2)
+	must(t, db.Exec("UPDATE fenced_tasks SET fence = NULL WHERE id = 3").Error)
+
+	for name, tx := range map[string]*gorm.DB{"no token": db, "wrong key": with(db, issue(t, db, "invoice", 1))} {
+		_, err = gormlock.Claim[fencedTask](tx, 1, run, readyFirst)
+		mustMissToken(t, err, `"queue"`)
+		if _, err := gormlock.Claim[fencedTask](tx.Session(&gorm.Session{DryRun: true}), 1, run, readyFirst); !errors.Is(err, gormlock.ErrFenceMissing) {
+			t.Error(name, err)
+		}
+	}
+	if _, err = gormlock.Claim[fencedTask](with(db, token), 1, map[string]any{"state": "x", "Fence": 7}, readyFirst); err == nil || !strings.Contains(err.Error(), "is the fence") {
+		t.Error(err)
+	}
+	got, err = gormlock.Claim[fencedTask](db.Clauses(gormlock.IgnoreFence()), 1, run, readyFirst)
+	must(t, err)
+	equal(t, "ignored", got[0].ID, 3)
+	equal(t, "kept", got[0].Fence == nil, true)
+	if _, err = gormlock.Claim[fencedTask](db.Clauses(gormlock.ExpectVersion(1)), 1, run, readyFirst); err == nil {
+		t.Error("a version cannot be expected of rows that are not known")
+	}
+
+	// L1: a later token is issued.
+	later := issue(t, db, "queue", 1)
+	_, err = gormlock.Claim[fencedTask](with(db, token), 1, run, readyFirst)
+	e := mustBeFenced(t, err)
+	equal(t, "latest", e.Latest, later)
+	equal(t, "op", e.Op, "claim")
+	equal(t, "table", e.Table, "fenced_tasks")
+	equal(t, "free", row[fencedTask](t, db, 4).State, "ready")
+	// V5: a refusal that is swallowed is the error of the commit.
+	mustFenced(t, db.Transaction(func(tx *gorm.DB) error {
+		_, err := gormlock.Claim[fencedTask](tx.Clauses(gormlock.Fence(token)), 1, run, readyFirst)
+		mustFenced(t, err)
+		return nil
+	}))
+	// A row that was written with a later token of another key is not taken, and not passed over in silence.
+	must(t, db.Exec("UPDATE fenced_tasks SET fence = ? WHERE id = 4", later.Number+5).Error)
+	_, err = gormlock.Claim[fencedTask](with(db, later), 1, run, readyFirst)
+	equal(t, "written", mustBeFenced(t, err).Latest, fence.Token{Number: later.Number + 5})
+	// Nothing is free: who is superseded changes nothing, and hears nothing.
+	must(t, db.Exec("UPDATE fenced_tasks SET state = 'running'").Error)
+	got, err = gormlock.Claim[fencedTask](with(db, token), 1, run, readyFirst)
+	must(t, err)
+	equal(t, "none", len(got), 0)
+
+	must(t, with(db, later).Create(&fencedPair{A: 1, B: 2, State: "ready"}).Error)
+	ready := func(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready") }
+	_, err = gormlock.Claim[fencedPair](with(db, token), 1, run, ready)
+	mustFenced(t, err)
+	pairs, err := gormlock.Claim[fencedPair](with(db, later), 1, run, ready)
+	must(t, err)
+	equal(t, "pair", pairs[0], fencedPair{1, 2, "running", later.Number})
+}
