@@ -156,12 +156,8 @@ func fencedCreate(t *testing.T, db *gorm.DB, create func(*gorm.DB) (int64, []int
 ) {
 	postgres := db.Name() == "postgres"
 	must(t, db.Exec("DELETE FROM loose_reports").Error)
-	token := fence.Token{Space: 1, ID: 1, Topic: "report", Name: "report/1", Number: 100}
+	token := someToken(t, db)
 	latest := token
-	if postgres {
-		token = issue(t, db, "report", 1)
-		latest = token
-	}
 	tx := with(db, token)
 	switch state {
 	case "superseded":
@@ -233,10 +229,7 @@ type coded struct {
 }
 
 func fencedUpserts(t *testing.T, db *gorm.DB) {
-	token := fence.Token{Space: 1, ID: 1, Topic: "report", Name: "report/1", Number: 100}
-	if db.Name() == "postgres" {
-		token = issue(t, db, "report", 1)
-	}
+	token := someToken(t, db)
 	tx := with(db, token)
 	must(t, tx.Create(&[]coded{{Code: "a"}, {Code: "b"}}).Error)
 	must(t, db.Exec("UPDATE codeds SET fence = ? WHERE code = 'b'", token.Number+5).Error)
@@ -296,10 +289,7 @@ func TestFencedBulk(t *testing.T) {
 }
 
 func fencedBulk(t *testing.T, db *gorm.DB) {
-	token := fence.Token{Space: 1, ID: 1, Topic: "report", Name: "report/1", Number: 100}
-	if db.Name() == "postgres" {
-		token = issue(t, db, "report", 1)
-	}
+	token := someToken(t, db)
 	tx := with(db, token)
 	rows := make([]report, 4)
 	must(t, tx.Create(&rows).Error)

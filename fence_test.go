@@ -305,13 +305,8 @@ func fenceMatrix(t *testing.T, db *gorm.DB, p fencedPath, transaction func(*gorm
 	postgres := db.Name() == "postgres"
 	must(t, db.Exec("DELETE FROM report_notes").Error)
 	must(t, db.Exec("DELETE FROM reports").Error)
-	token := fence.Token{Space: 1, ID: 1, Topic: "report", Name: "report/1", Number: 100}
-	later := token
-	later.Number = 101
-	if postgres {
-		token = issue(t, db, "report", 1)
-		later = issued(token, token.Number+1)
-	}
+	token := someToken(t, db)
+	later := issued(token, token.Number+1)
 	r := report{Body: "draft", Fence: token.Number - 1}
 	must(t, unguarded(db).Create(&r).Error)
 	want := row[report](t, db, r.ID)
@@ -410,4 +405,13 @@ func fenceMatrix(t *testing.T, db *gorm.DB, p fencedPath, transaction func(*gorm
 func issued(token fence.Token, number int64) fence.Token {
 	token.Number = number
 	return token
+}
+
+// someToken is the next token of a report, made by hand where no table keeps them.
+func someToken(t testing.TB, db *gorm.DB) fence.Token {
+	t.Helper()
+	if db.Name() == "postgres" {
+		return issue(t, db, "report", 1)
+	}
+	return fence.Token{Space: 1, ID: 1, Topic: "report", Name: "report/1", Number: 100}
 }
