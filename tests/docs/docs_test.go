@@ -2,7 +2,7 @@
 // somewhere, and the tests they name exist.
 //
 // A ```go block is a whole file, declarations, or the statements of a function; inline code is compiled where it is a call
-// into gormlock or on db or tx. What it uses without declaring it stands in testdata/all.go and, for docs/x.md alone, in
+// into gormlock or on db, tx, locks or leases. What it uses without declaring it stands in testdata/all.go and, for docs/x.md alone, in
 // testdata/x.go. An ellipsis stands for a function's body.
 package docs
 
@@ -57,7 +57,7 @@ type snippet struct {
 var (
 	inlineCode = regexp.MustCompile("`([^`\n]+)`")
 	// call matches inline code that is to compile: a call into a package of ours, or on db or tx.
-	call = regexp.MustCompile(`^(?:[\w, ]+ :?= )?(?:gorm\.G\[\w+\]|(?:db|tx|gormlock|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.[^ ]*)\(.*\)[\w.\[\]()]*$`)
+	call = regexp.MustCompile(`^(?:[\w, ]+ :?= )?(?:gorm\.G\[\w+\]|(?:db|tx|locks|leases|gormlock|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.[^ ]*)\(.*\)[\w.\[\]()]*$`)
 )
 
 // snippets finds the Go of a document, in blocks and inline.

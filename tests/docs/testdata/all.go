@@ -42,4 +42,6 @@ var (
 	dsn       string
 	err       error
 	key, a, b lockkey.Key
+	locks     *sessionlock.Manager
+	leases    *lease.Manager
 )

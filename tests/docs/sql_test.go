@@ -1,0 +1,35 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The SQL of a document runs, one block after the other.
+func TestDocs_sqlRuns(t *testing.T) {
+	t.Parallel()
+	blocks := 0
+	for _, d := range documents(t) {
+		t.Run(d.path, func(t *testing.T) {
+			conn := pgtest.Conn(t, pgtest.Schema())
+			if _, err := conn.Exec(t.Context(), gormlock.OnceSchema); err != nil {
+				t.Fatal(err)
+			}
+			for i, block := range strings.Split(d.text, "```sql\n")[1:] {
+				sql, _, _ := strings.Cut(block, "\n```")
+				blocks++
+				if _, err := conn.Exec(t.Context(), sql); err != nil {
+					t.Errorf("block %d: %v\n%s", i+1, err, sql)
+				}
+			}
+		})
+	}
+	if blocks == 0 {
+		t.Error("the documents have no SQL")
+	}
+}

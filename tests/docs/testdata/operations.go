@@ -1,0 +1,3 @@
+package operations
+
+var n int
