@@ -18,7 +18,6 @@ func (w *versionWrite) explainFence(db *gorm.DB) bool {
 		return false
 	}
 	db.Error = nil
-	pluginOf(db).tellRefused(stmt.Context, err)
 	fail(db, err)
 	return true
 }
@@ -37,6 +36,7 @@ func (w *versionWrite) refusedByFence(stmt *gorm.Statement, said error) error {
 	if j := journalOf(stmt); j != nil {
 		j.doom(e) // the server has given the transaction up
 	}
+	pluginOf(stmt.DB).tellRefused(stmt.Context, e)
 	return e
 }
 
