@@ -37,6 +37,9 @@ var chapters = []chapter{
 	{"Two people, one document", versions},
 	{"Sixteen writers, one row", hotRow},
 	{"A lock longer than a transaction", session},
+	{"A lock with an end, and a holder that wakes up late", leases},
+	{"A request that arrives twice", onceOnly},
+	{"Who holds what", looking},
 	{"What was not done is said", refusals},
 	{"A program that knows nothing of gormlock", foreign},
 }
