@@ -21,7 +21,9 @@ const (
 	// dialTimeout bounds a connection attempt where the connection string does not.
 	dialTimeout = 10 * time.Second
 	// askTimeout bounds a question to the server.
-	askTimeout = 30 * time.Second
+	askTimeout = time.Minute
+	// matters is more locks than ever wait or are waited for. They come first in a snapshot.
+	matters = 20_000
 )
 
 // target is the server a command works on.
@@ -90,7 +92,7 @@ func (t *target) open(ctx context.Context, command string) (*sql.DB, error) {
 
 // snapshot is what the server says about its locks, without the passwords in statements.
 func snapshot(ctx context.Context, db *sql.DB, opts ...inspect.Option) (*inspect.View, error) {
-	v, err := inspect.Snapshot(ctx, db, opts...)
+	v, err := inspect.Snapshot(ctx, db, append(opts, inspect.Timeout(askTimeout))...)
 	if err != nil {
 		return nil, errorOf(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -124,7 +123,7 @@ func (c *end) show(ctx context.Context, p *program, db *sql.DB, b *backend) erro
 	if text := statement(b.Query); text != "" {
 		p.printf("  %s\n", text)
 	}
-	v, err := snapshot(ctx, db, inspect.Limit(math.MaxInt32))
+	v, err := snapshot(ctx, db, inspect.Limit(matters))
 	if err != nil {
 		return err
 	}
@@ -139,6 +138,9 @@ func (c *end) show(ctx context.Context, p *program, db *sql.DB, b *backend) erro
 		more := ""
 		if len(held) > shown {
 			more = fmt.Sprintf(" and %s more", thousands(int64(len(held)-shown)))
+			if v.Totals.Cut > 0 {
+				more = " and many more"
+			}
 		}
 		p.printf("  holds %s%s\n", strings.Join(held[:min(len(held), shown)], ", "), more)
 	}

@@ -52,8 +52,11 @@ func (f *filter) all() bool {
 // options of the snapshot. Where something is filtered here, the snapshot must not cut.
 func (f *filter) options() []inspect.Option {
 	limit := f.limit
-	if limit == 0 || !f.all() {
+	switch {
+	case limit == 0, !f.all() && !f.waiting:
 		limit = math.MaxInt32
+	case f.waiting:
+		limit = matters
 	}
 	opts := []inspect.Option{inspect.Limit(limit)}
 	if k, ok := f.named(); ok {
@@ -81,6 +84,9 @@ func (f *filter) named() (lockkey.Key, bool) {
 func (f *filter) apply(v *inspect.View) {
 	if f.all() {
 		return
+	}
+	if n := len(v.Locks); n == 0 || v.Locks[n-1].Granted && v.Locks[n-1].Waiters == 0 {
+		v.Totals.Cut = 0 // what the snapshot left out comes after this, and was not asked for
 	}
 	v.Locks = slices.DeleteFunc(v.Locks, func(l inspect.Lock) bool { return !f.shows(&l) })
 	if f.limit > 0 && len(v.Locks) > f.limit {

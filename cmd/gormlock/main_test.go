@@ -88,7 +88,7 @@ func (p program) command(t *testing.T) *exec.Cmd {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "GORACE=halt_on_error=1 exitcode=66")
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0")
 	cmd.Env = append(cmd.Env, p.env...)
 	cmd.Stdin = strings.NewReader(p.stdin)
 	return cmd

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (c *why) run(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := snapshot(ctx, db, inspect.Limit(math.MaxInt32))
+	v, err := snapshot(ctx, db, inspect.Limit(matters))
 	if err != nil {
 		return err
 	}
