@@ -27,9 +27,12 @@ func TestReadme_theProgramRuns(t *testing.T) {
 	if program == nil {
 		t.Fatal("the README has no program")
 	}
-	promised := regexp.MustCompile(`// (balance: \d+)`).FindStringSubmatch(program[1])
-	if promised == nil {
-		t.Fatal("the program does not say what it prints")
+	var promised strings.Builder // what stands behind each call that prints, in their order
+	for _, line := range regexp.MustCompile(`(?m)\) +// (.+)$`).FindAllStringSubmatch(program[1], -1) {
+		promised.WriteString(line[1] + "\n")
+	}
+	if strings.Count(promised.String(), "\n") < 3 {
+		t.Fatalf("the program says only that it prints %q", promised.String())
 	}
 	dir := t.TempDir()
 	module := strings.Replace(file(t, "../go.mod"), "module "+ours, "module scratch", 1)
@@ -47,8 +50,8 @@ func TestReadme_theProgramRuns(t *testing.T) {
 	run.Dir = dir
 	run.Env = append(os.Environ(), "DATABASE_URL="+pgtest.SchemaDSN(t), "GOWORK=off")
 	out, err := run.CombinedOutput()
-	if err != nil || string(out) != promised[1]+"\n" {
-		t.Errorf("it prints %q, %v; it promises %q", out, err, promised[1])
+	if err != nil || string(out) != promised.String() {
+		t.Errorf("it prints\n%s%v\nit promises\n%s", out, err, promised.String())
 	}
 }
 

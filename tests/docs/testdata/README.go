@@ -1,8 +1,11 @@
 package readme
 
 import (
+	"database/sql"
+
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -29,5 +32,7 @@ var (
 	jobs     []Job
 	document Account
 	m        *sessionlock.Manager
+	pool     *sql.DB
+	leases   *lease.Manager
 	lock     func(*gorm.DB) *gorm.DB
 )
