@@ -53,7 +53,8 @@ SELECT concat_ws('/', c.locktype, c.database, c.relation, c.page, c.tuple, c.vir
 	CASE WHEN NOT c.granted THEN array_to_string(pg_blocking_pids(c.pid), ',') ELSE '' END,
 	totals.held, totals.waiting, totals.entries, totals.everything
 FROM totals LEFT JOIN chosen c ON true
-LEFT JOIN pg_prepared_xacts p ON c.pid IS NULL AND c.virtualtransaction = '-1/' || p.transaction
+LEFT JOIN l x ON c.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted AND x.virtualtransaction = c.virtualtransaction
+LEFT JOIN pg_prepared_xacts p ON x.xid = p.transaction::text
 LEFT JOIN LATERAL (
 	SELECT r.oid::regclass::text AS place, CASE WHEN m.page >= 0 THEN format('(%s,%s)', m.page, m.tuple) END AS spot
 	FROM places m JOIN pg_class r ON r.oid = m.relation
