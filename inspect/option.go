@@ -9,12 +9,19 @@ import (
 
 // Option changes what [Snapshot] shows. The set is closed.
 type Option interface {
+	HandlerOption
 	applySnapshot(*config) error
 }
 
 type option func(*config) error
 
 func (o option) applySnapshot(c *config) error { return o(c) }
+
+// applyHandler keeps the option for the snapshots of the page.
+func (o option) applyHandler(p *Page) error {
+	p.snapshot = append(p.snapshot, o)
+	return o(&config{known: map[lockID]lockkey.Key{}})
+}
 
 type config struct {
 	limit   int

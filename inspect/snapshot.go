@@ -145,12 +145,24 @@ func pids(text string) []int {
 	return list
 }
 
-func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
-	var list []string
-	for _, s := range r.view.Sessions {
-		list = append(list, strconv.Itoa(s.PID))
+// pidArray is a list as PostgreSQL writes an array.
+func pidArray(list []int) string {
+	var text strings.Builder
+	for i, pid := range list {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(strconv.Itoa(pid))
 	}
-	rows, err := tx.QueryContext(ctx, sessionsSQL, "{"+strings.Join(list, ",")+"}")
+	return "{" + text.String() + "}"
+}
+
+func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
+	var list []int
+	for _, s := range r.view.Sessions {
+		list = append(list, s.PID)
+	}
+	rows, err := tx.QueryContext(ctx, sessionsSQL, pidArray(list))
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,12 @@ func TestSnapshot_saysWhatIsKnownOfTheScope(t *testing.T) {
 	key, other, third := lockkey.Of(t.Name()), pgtest.Key(t), pgtest.Key(t)
 	idle, open, prepared := pgtest.Conn(t), pgtest.Conn(t), pgtest.Conn(t)
 	lock(t, idle, other)
-	exec(t, open, "BEGIN")
+	run(t, open, "BEGIN")
 	lock(t, open, third)
-	exec(t, prepared, "BEGIN")
-	exec(t, prepared, "SELECT pg_advisory_xact_lock("+arguments(key)+")")
-	exec(t, prepared, "PREPARE TRANSACTION '"+key.Name()+"'")
-	defer exec(t, prepared, "ROLLBACK PREPARED '"+key.Name()+"'")
+	run(t, prepared, "BEGIN")
+	run(t, prepared, "SELECT pg_advisory_xact_lock("+arguments(key)+")")
+	run(t, prepared, "PREPARE TRANSACTION '"+key.Name()+"'")
+	defer run(t, prepared, "ROLLBACK PREPARED '"+key.Name()+"'")
 
 	v := snapshot(t, db)
 	for name, c := range map[inspect.Scope]int{inspect.SessionScope: pid(idle), "": pid(open)} {
@@ -90,8 +90,8 @@ func TestSnapshot_showsRowWaits(t *testing.T) {
 	db := pgtest.SQLDB(t, pgtest.Schema())
 	holder, first, second := pgtest.Conn(t, pgtest.Schema()), pgtest.Conn(t, pgtest.Schema()), pgtest.Conn(t, pgtest.Schema())
 	table := accounts(t, holder)
-	exec(t, holder, "BEGIN")
-	exec(t, holder, "UPDATE accounts SET balance = 1 WHERE id = 1")
+	run(t, holder, "BEGIN")
+	run(t, holder, "UPDATE accounts SET balance = 1 WHERE id = 1")
 	finishFirst := begin(t, first, "UPDATE accounts SET balance = 2 WHERE id = 1")
 	finishSecond := begin(t, second, "UPDATE accounts SET balance = 3 WHERE id = 1")
 
@@ -109,7 +109,7 @@ func TestSnapshot_showsRowWaits(t *testing.T) {
 		!strings.Contains(held[0].Key, "accounts") || held[0].Since.IsZero() || !held[0].Earliest {
 		t.Errorf("held: %+v", held)
 	}
-	exec(t, holder, "COMMIT")
+	run(t, holder, "COMMIT")
 	finishFirst()
 	finishSecond()
 }
@@ -118,14 +118,14 @@ func TestSnapshot_showsTableWaits(t *testing.T) {
 	t.Parallel()
 	holder, waiter := pgtest.Conn(t, pgtest.Schema()), pgtest.Conn(t, pgtest.Schema())
 	accounts(t, holder)
-	exec(t, holder, "BEGIN")
-	exec(t, holder, "SELECT FROM accounts")
+	run(t, holder, "BEGIN")
+	run(t, holder, "SELECT FROM accounts")
 	finish := begin(t, waiter, "ALTER TABLE accounts ADD COLUMN note text")
 	v := snapshot(t, pgtest.SQLDB(t, pgtest.Schema()))
 	if l := waitOf(t, v, waiter); l.Kind != inspect.Relation || l.Key != "table accounts" || l.Mode != "AccessExclusiveLock" || !slices.Equal(l.Blockers, []int{pid(holder)}) {
 		t.Errorf("%+v by %+v", l, l.Session)
 	}
-	exec(t, holder, "COMMIT")
+	run(t, holder, "COMMIT")
 	finish()
 }
 
@@ -141,7 +141,7 @@ func TestSnapshot_namesKeys(t *testing.T) {
 	}
 	named, fenced, known, plain := lockkey.Of("named", 1), lockkey.Of("fenced", 1), lockkey.Of("known", 1), lockkey.Of("plain", 1)
 	id, _ := named.Int64()
-	exec(t, holder, "INSERT INTO gormlock_key_name VALUES (1, $1, 'named/1', now())", id)
+	run(t, holder, "INSERT INTO gormlock_key_name VALUES (1, $1, 'named/1', now())", id)
 	token, err := fence.Issue(t.Context(), db, fenced)
 	if err != nil {
 		t.Fatal(err)
@@ -227,15 +227,15 @@ func TestSnapshot_withoutPrivileges(t *testing.T) {
 	t.Parallel()
 	admin := pgtest.Conn(t, pgtest.Schema())
 	role := strings.ToLower(strings.ReplaceAll(pgtest.Key(t).Name(), "/", "_"))
-	exec(t, admin, `CREATE ROLE "`+role+`" LOGIN`)
-	defer exec(t, admin, `DROP OWNED BY "`+role+`"; DROP ROLE "`+role+`"`)
+	run(t, admin, `CREATE ROLE "`+role+`" LOGIN`)
+	defer run(t, admin, `DROP OWNED BY "`+role+`"; DROP ROLE "`+role+`"`)
 	db := pgtest.SQLDB(t, pgtest.Schema(), pgtest.Param("role", role))
 	superDB := pgtest.SQLDB(t, pgtest.Schema())
 	var schema string
 	if err := admin.QueryRow(t.Context(), "SELECT current_schema()").Scan(&schema); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, admin, `GRANT USAGE ON SCHEMA "`+schema+`" TO "`+role+`"`)
+	run(t, admin, `GRANT USAGE ON SCHEMA "`+schema+`" TO "`+role+`"`)
 	if err := fence.Migrate(t.Context(), superDB); err != nil {
 		t.Fatal(err)
 	}
@@ -276,13 +276,13 @@ func TestSnapshot_ofThisDatabaseOnly(t *testing.T) {
 	accounts(t, holder)
 	key := lockkey.Of("of another database")
 	lock(t, holder, key)
-	exec(t, holder, "BEGIN; UPDATE accounts SET balance = 1")
+	run(t, holder, "BEGIN; UPDATE accounts SET balance = 1")
 	finish := begin(t, waiter, "UPDATE accounts SET balance = 2")
 	v := snapshot(t, pgtest.SQLDB(t))
 	if v.Session(pid(holder)) != nil || v.Session(pid(waiter)) != nil {
 		t.Errorf("sessions of another database are in %+v", v.Locks)
 	}
-	exec(t, holder, "COMMIT")
+	run(t, holder, "COMMIT")
 	finish()
 }
 
@@ -293,7 +293,7 @@ func TestSnapshot_ofManyLocks(t *testing.T) {
 	dsn := server.DSN("postgres")
 	db := pgtest.SQLDB(t, pgtest.Through(dsn))
 	holder := pgtest.Conn(t, pgtest.Through(dsn))
-	exec(t, holder, "SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 100000) n")
+	run(t, holder, "SELECT count(pg_advisory_lock(n)) FROM generate_series(1, 100000) n")
 	observer := pgtest.Observe(t, dsn)
 	var waiters sync.WaitGroup
 	for range 60 {
@@ -332,7 +332,7 @@ func TestSnapshot_ofManyLocks(t *testing.T) {
 	if len(tree) != 1 || len(tree[0].Waiters) != 60 {
 		t.Errorf("the tree has %d roots, the first %d waiters", len(tree), len(tree[0].Waiters))
 	}
-	exec(t, holder, "SELECT pg_advisory_unlock_all()")
+	run(t, holder, "SELECT pg_advisory_unlock_all()")
 	waiters.Wait()
 }
 

@@ -13,16 +13,25 @@ SELECT clock_timestamp(), current_setting('server_version_num')::int, current_da
 FROM (SELECT name, has_table_privilege(to_regclass(name), 'SELECT') AS readable
 	FROM unnest(ARRAY['gormlock_key_name', 'gormlock_fence', 'gormlock_lease']) name) tables`
 
-// locksSQL reads pg_locks once. $1 is the limit. What a request waits for is found by
-// all columns that name a lock, joined by hash; who blocks it says pg_blocking_pids,
-// asked for those that are shown only, as each call stops the lock manager for a moment.
-const locksSQL = `
-WITH l AS MATERIALIZED (
+// allLocks is pg_locks without NULL in what names a lock, so that locks can be joined.
+const allLocks = `
 	SELECT locktype, coalesce(database, 0) AS database, coalesce(relation, 0) AS relation, coalesce(page, -1) AS page,
 		coalesce(tuple, -1) AS tuple, coalesce(virtualxid, '') AS virtualxid, coalesce(transactionid::text, '') AS xid,
 		coalesce(classid::int8, 0) AS classid, coalesce(objid::int8, 0) AS objid, coalesce(objsubid, 0) AS objsubid,
 		virtualtransaction, pid, mode, granted, waitstart
-	FROM pg_locks
+	FROM pg_locks`
+
+// thing is what [Lock.Thing] holds of a row c of allLocks.
+const thing = `concat_ws('/', c.locktype, c.database, c.relation, c.page, c.tuple, c.virtualxid, c.xid, c.classid, c.objid, c.objsubid)`
+
+// heldSQL is what the sessions $1 hold.
+const heldSQL = `SELECT pid, ` + thing + ` FROM (` + allLocks + ` WHERE granted AND pid = ANY ($1::int[])) c`
+
+// locksSQL reads pg_locks once. $1 is the limit. What a request waits for is found by
+// all columns that name a lock, joined by hash; who blocks it says pg_blocking_pids,
+// asked for those that are shown only, as each call stops the lock manager for a moment.
+const locksSQL = `WITH l AS MATERIALIZED (
+` + allLocks + `
 ), here AS (
 	SELECT oid FROM pg_database WHERE datname = current_database()
 ), ours AS (
@@ -46,7 +55,7 @@ WITH l AS MATERIALIZED (
 	SELECT * FROM shown
 	ORDER BY granted, waiters = 0, waitstart, pid, locktype, classid, objid, objsubid LIMIT $1
 )
-SELECT concat_ws('/', c.locktype, c.database, c.relation, c.page, c.tuple, c.virtualxid, c.xid, c.classid, c.objid, c.objsubid),
+SELECT ` + thing + `,
 	coalesce(c.locktype, ''), coalesce(c.classid, 0), coalesce(c.objid, 0), coalesce(c.objsubid, 0), coalesce(t.place, ''), coalesce(t.spot, ''),
 	coalesce(c.mode, ''), coalesce(c.granted, false), c.waitstart, coalesce(c.waiters, 0),
 	coalesce(c.pid, 0), coalesce(p.gid, ''), c.pid IS NULL OR c.pid IN (SELECT pid FROM l WHERE locktype = 'virtualxid' AND granted),

@@ -46,7 +46,7 @@ func waitOf(t *testing.T, v *inspect.View, c *pgx.Conn) *inspect.Lock {
 	return waiting[0]
 }
 
-func exec(t *testing.T, c *pgx.Conn, text string, args ...any) {
+func run(t *testing.T, c *pgx.Conn, text string, args ...any) {
 	t.Helper()
 	if _, err := c.Exec(t.Context(), text, args...); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -77,8 +77,8 @@ func accounts(t *testing.T, c *pgx.Conn) (table string) {
 	if err := c.QueryRow(t.Context(), "SELECT current_schema() || '.accounts'").Scan(&table); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, c, "CREATE TABLE accounts (id int PRIMARY KEY, balance int)")
-	exec(t, c, "INSERT INTO accounts VALUES (1, 0), (2, 0)")
+	run(t, c, "CREATE TABLE accounts (id int PRIMARY KEY, balance int)")
+	run(t, c, "INSERT INTO accounts VALUES (1, 0), (2, 0)")
 	return table
 }
 
@@ -86,12 +86,12 @@ func pid(c *pgx.Conn) int { return int(c.PgConn().PID()) }
 
 func lock(t *testing.T, c *pgx.Conn, key lockkey.Key) {
 	t.Helper()
-	exec(t, c, "SELECT pg_advisory_lock("+arguments(key)+")")
+	run(t, c, "SELECT pg_advisory_lock("+arguments(key)+")")
 }
 
 func unlock(t *testing.T, c *pgx.Conn, key lockkey.Key) {
 	t.Helper()
-	exec(t, c, "SELECT pg_advisory_unlock("+arguments(key)+")")
+	run(t, c, "SELECT pg_advisory_unlock("+arguments(key)+")")
 }
 
 func arguments(key lockkey.Key) string {

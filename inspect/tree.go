@@ -66,26 +66,39 @@ func (t *tree) sorted() []*Node {
 }
 
 // grow hangs each waiter below one of its blockers and returns what hangs below none.
+// Who has waited longest is hung last, and so is where a circle starts.
 func (t *tree) grow() []*Node {
 	parent := map[*Node]*Node{}
 	list := t.sorted()
-	for _, n := range list {
+	for _, n := range slices.Backward(list) {
 		if p := t.parent(n); p != nil && !leadsTo(parent, p, n) {
 			parent[n] = p
 		}
 	}
-	var roots []*Node
 	for _, n := range list {
 		if p := parent[n]; p != nil {
 			p.Waiters = append(p.Waiters, n)
 		}
 	}
+	var roots []*Node
 	for _, n := range list {
 		if parent[n] == nil && (len(n.Waiters) > 0 || n.Wait != nil) {
 			roots = append(roots, n)
 		}
 	}
+	slices.SortStableFunc(roots, func(a, b *Node) int { return cmp.Compare(longest(a), longest(b)) })
 	return roots
+}
+
+// longest is since when somebody waits in the part of the tree at n, in its first two rows.
+func longest(n *Node) int64 {
+	if n.Wait == nil && len(n.Waiters) > 0 {
+		n = n.Waiters[0]
+	}
+	if n.Wait == nil {
+		return 0
+	}
+	return n.Wait.Since.UnixNano()
 }
 
 func leadsTo(parent map[*Node]*Node, from, to *Node) bool {

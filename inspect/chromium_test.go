@@ -1,0 +1,183 @@
+package inspect_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// browser is a headless Chromium that is told what to do through a pipe, by its DevTools
+// protocol. Its methods end the test when something is wrong.
+type browser struct {
+	t       *testing.T
+	in      io.Writer
+	answers *bufio.Reader
+	mu      sync.Mutex
+	id      int
+	session string
+}
+
+// newBrowser starts one. Without Chromium the test is skipped, unless GORMLOCK_CHROMIUM is
+// "required", as it is in .ci/run.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		if os.Getenv("GORMLOCK_CHROMIUM") == "required" {
+			t.Fatal("there is no Chromium: scripts/require-chromium installs one")
+		}
+		t.Skip("there is no Chromium: scripts/require-chromium installs one")
+	}
+	home, err := os.MkdirTemp("", "gormlock-chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) }) // its children may still be ending
+	flags := []string{
+		"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server", "--hide-scrollbars",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+		"--user-data-dir=" + filepath.Join(home, "profile"), "--remote-debugging-pipe",
+	}
+	if os.Getuid() == 0 {
+		flags = append(flags, "--no-sandbox")
+	}
+	readIn, writeIn, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	readOut, writeOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(path, append(flags, "about:blank")...)
+	command.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home)
+	command.ExtraFiles = []*os.File{readIn, writeOut} // 3 and 4
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = readIn.Close(), writeOut.Close()
+	b := &browser{t: t, in: writeIn, answers: bufio.NewReaderSize(readOut, 1<<20)}
+	t.Cleanup(func() {
+		_, _ = io.WriteString(writeIn, `{"id":1000000,"method":"Browser.close"}`+"\x00")
+		ended := time.AfterFunc(10*time.Second, func() { _ = command.Process.Kill() })
+		_, _ = io.Copy(io.Discard, readOut)
+		_ = command.Wait()
+		ended.Stop()
+		_, _ = writeIn.Close(), readOut.Close()
+	})
+	ended := time.AfterFunc(2*time.Minute, func() { _ = command.Process.Kill() })
+	t.Cleanup(func() { ended.Stop() })
+	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})["targetId"]
+	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+	b.call("Page.enable", nil)
+	return b
+}
+
+// call sends a command and returns its result; what else the browser says is dropped.
+func (b *browser) call(method string, params map[string]any) map[string]any {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.id++
+	message := map[string]any{"id": b.id, "method": method, "params": params}
+	if params == nil {
+		message["params"] = map[string]any{}
+	}
+	if b.session != "" {
+		message["sessionId"] = b.session
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := b.in.Write(append(text, 0)); err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+	for {
+		line, err := b.answers.ReadBytes(0)
+		if err != nil {
+			b.t.Fatalf("%s: the browser has gone: %v", method, err)
+		}
+		var answer struct {
+			ID     int
+			Result map[string]any
+			Error  *struct{ Message string }
+		}
+		if err := json.Unmarshal(line[:len(line)-1], &answer); err != nil {
+			b.t.Fatalf("%s: %v in %s", method, err, line)
+		}
+		if answer.ID != b.id {
+			continue
+		}
+		if answer.Error != nil {
+			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+		}
+		return answer.Result
+	}
+}
+
+// eval is the value of a JavaScript expression.
+func (b *browser) eval(expression string) any {
+	b.t.Helper()
+	answer := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
+	if details, failed := answer["exceptionDetails"]; failed {
+		b.t.Fatalf("%s: %v", expression, details)
+	}
+	return answer["result"].(map[string]any)["value"]
+}
+
+// wait waits until a JavaScript expression is true.
+func (b *browser) wait(expression string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); b.eval(expression) != true; <-time.After(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("never true: %s, in %v", expression, b.eval("document.documentElement.outerHTML"))
+		}
+	}
+}
+
+func (b *browser) open(address string) {
+	b.t.Helper()
+	b.call("Page.navigate", map[string]any{"url": address})
+	b.wait("document.readyState === 'complete' && location.href !== 'about:blank' && !!document.querySelector('main')")
+}
+
+// screen sets the size and the colours.
+func (b *browser) screen(width, height int, scheme string, mobile bool) {
+	b.t.Helper()
+	scale := 1
+	if mobile {
+		scale = 2
+	}
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile})
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
+}
+
+// shoot returns what is on the screen as a PNG, and keeps it in the directory that
+// GORMLOCK_SCREENSHOTS names.
+func (b *browser) shoot(name string) []byte {
+	b.t.Helper()
+	data, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if dir := os.Getenv("GORMLOCK_SCREENSHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return data
+}

@@ -1,0 +1,188 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// serve is the page over a database, on a server of its own.
+func serve(t *testing.T, dsn string, opts ...inspect.HandlerOption) (page *inspect.Page, address string) {
+	t.Helper()
+	page = inspect.Handler(pgtest.SQLDB(t, pgtest.Through(dsn)), opts...)
+	server := httptest.NewServer(page)
+	t.Cleanup(func() {
+		server.Close()
+		if err := page.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return page, server.URL
+}
+
+// chain is three sessions of which the third waits for the second, and that for the first.
+type chain struct {
+	a, b            lockkey.Key
+	one, two, three *pgx.Conn
+	finish          func()
+}
+
+const script = "<script>document.title = 'taken over'</script>"
+
+func newChain(t *testing.T, dsn string) *chain {
+	t.Helper()
+	session := func(name string) *pgx.Conn {
+		return pgtest.Conn(t, pgtest.Through(dsn), pgtest.Param("application_name", name))
+	}
+	c := &chain{a: lockkey.Of("invoice", 42), b: lockkey.Of(script), one: session("billing-7"), two: session("api-2"), three: session("web-<b>1</b>")}
+	lock(t, c.one, c.a)
+	lock(t, c.two, c.b)
+	// What pgtest waits with looks at the test binary's database.
+	observer := pgtest.Observe(t, dsn)
+	wait := func(on *pgx.Conn, key lockkey.Key) (finish func()) {
+		done := make(chan error, 1)
+		go func() {
+			_, err := on.Exec(context.WithoutCancel(t.Context()), "SELECT pg_advisory_xact_lock("+arguments(key)+") /* "+script+" */")
+			done <- err
+		}()
+		observer.WaitBackendBlocked(t, pid(on))
+		return func() {
+			t.Helper()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	two := wait(c.two, c.a)
+	three := wait(c.three, c.b)
+	c.finish = func() {
+		t.Helper()
+		unlock(t, c.one, c.a)
+		two()
+		unlock(t, c.two, c.b)
+		three()
+	}
+	return c
+}
+
+func TestPage_inChromium(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	c := newChain(t, dsn)
+	_, address := serve(t, dsn, inspect.Known(c.a, c.b), inspect.Refresh(200*time.Millisecond))
+	b := newBrowser(t)
+	b.screen(1280, 900, "light", false)
+	b.open(address)
+
+	// The chain is drawn: each stands to the right of whom it waits for.
+	b.wait("document.querySelectorAll('#graph .card').length === 3")
+	place := func(name string) float64 {
+		x, _ := b.eval(fmt.Sprintf("[...document.querySelectorAll('#graph .card')].filter(c => c.querySelector('.name').textContent === %q)[0]?.getBoundingClientRect().x", name)).(float64)
+		return x
+	}
+	if one, two, three := place("billing-7"), place("api-2"), place("web-<b>1</b>"); !(one > 0 && one < two && two < three) {
+		t.Errorf("the chain is drawn at %v, %v, %v", one, two, three)
+	}
+	if n := b.eval("document.querySelectorAll('#graph .edge').length"); n != 2.0 {
+		t.Errorf("%v edges", n)
+	}
+	// What is text stays text.
+	if title := b.eval("document.title").(string); strings.Contains(title, "taken over") || !strings.HasPrefix(title, "(2)") {
+		t.Errorf("the title is %q", title)
+	}
+	if text := b.eval("document.body.innerText").(string); !strings.Contains(text, script) {
+		t.Errorf("the name is not shown as it is: %s", text)
+	}
+	if n := b.eval("document.querySelectorAll('main script, main b b').length"); n != 0.0 {
+		t.Errorf("%v elements come from names", n)
+	}
+	// The style and the script pass the page's own policy.
+	if color := b.eval("getComputedStyle(document.body).backgroundColor"); color != "rgb(244, 245, 248)" {
+		t.Errorf("the style does not apply: the page is %v", color)
+	}
+
+	// It refreshes by itself, keeps what is open, and sees the end.
+	b.eval("document.querySelector('tbody details').open = true; document.documentElement.dataset.refreshed = 0")
+	b.wait("Number(document.documentElement.dataset.refreshed) >= 2")
+	if open := b.eval("!!document.querySelector('tbody details[open]')"); open != true {
+		t.Error("a refresh closes what was opened")
+	}
+	b.eval("document.getElementById('filter').value = 'invoice'; document.getElementById('filter').dispatchEvent(new Event('input'))")
+	if n := b.eval("[...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length"); n != 2.0 {
+		t.Errorf("the filter leaves %v rows, want who holds invoice/42 and who waits for it", n)
+	}
+	c.finish()
+	b.wait("document.body.innerText.includes('Nobody waits') && document.title.startsWith('Locks')")
+}
+
+// A server that goes away and comes back, while somebody watches.
+func TestPage_inChromiumSurvivesTheServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	_, address := serve(t, server.DSN("postgres"), inspect.Refresh(200*time.Millisecond))
+	b := newBrowser(t)
+	b.open(address)
+	b.wait("document.body.innerText.includes('Nobody waits')")
+	if err := server.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("document.body.innerText.includes('The database does not answer') && !!document.querySelector('.view.stale')")
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("!document.body.innerText.includes('The database does not answer') && !document.querySelector('.view.stale')")
+}
+
+// The pictures of the documentation, in every colour and on a phone: nothing sticks out.
+func TestPage_inChromiumOnEveryScreen(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	c := newChain(t, dsn)
+	_, address := serve(t, dsn, inspect.Known(c.a, c.b), inspect.Refresh(200*time.Millisecond))
+	b := newBrowser(t)
+	seen := map[string]bool{}
+	for _, s := range []struct {
+		name, scheme  string
+		width, height int
+		mobile        bool
+	}{
+		{"light", "light", 1240, 900, false}, {"dark", "dark", 1240, 900, false}, {"phone", "light", 390, 844, true},
+	} {
+		b.screen(s.width, s.height, s.scheme, s.mobile)
+		b.open(address)
+		b.wait("document.querySelectorAll('#graph .card').length === 3")
+		if wide := b.eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
+			t.Errorf("%s: the page is %v wide, the screen %d", s.name, wide, s.width)
+		}
+		seen[fmt.Sprint(b.eval("getComputedStyle(document.body).backgroundColor"))] = true
+		data := b.shoot("test-" + s.name)
+		picture, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		colors := map[any]bool{}
+		for x := 0; x < picture.Bounds().Dx(); x += 3 {
+			for y := 0; y < picture.Bounds().Dy(); y += 3 {
+				colors[picture.At(x, y)] = true
+			}
+		}
+		if len(colors) < 20 {
+			t.Errorf("%s: %d colours, which is no page", s.name, len(colors))
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("light and dark are %v", seen)
+	}
+	c.finish()
+}
