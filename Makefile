@@ -116,6 +116,10 @@ cc: go
 pgbouncer: ## find or install PgBouncer, for sessionlock
 	@scripts/require-pgbouncer
 
+.PHONY: chromium
+chromium: ## find or install Chromium, for the page of inspect
+	@scripts/require-chromium
+
 $(LINT): | go
 	@mkdir -p $(@D)
 	@echo "building golangci-lint $(LINT_VERSION), about a minute"

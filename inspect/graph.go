@@ -157,7 +157,7 @@ func cardOf(n *Node, now time.Time) card {
 	}
 	if n.Cycle {
 		c.Class = "ring"
-		c.Detail += ", in a circle"
+		c.Detail += ", deadlock"
 	}
 	c.Full = strings.Join([]string{c.Title, c.What, c.Detail, n.Query}, "\n")
 	if n.PID != 0 {

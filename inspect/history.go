@@ -73,7 +73,7 @@ func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 	}
 	ended := map[string][]int{} // by thing, who does not wait for it any more
 	for _, l := range before.Locks {
-		if since, same := waits[claim{l.PID, l.Thing}]; !l.Granted && !(same && since.Equal(l.Since)) {
+		if since, same := waits[claim{l.PID, l.Thing}]; !l.Granted && (!same || !since.Equal(l.Since)) {
 			ended[l.Thing] = append(ended[l.Thing], l.PID)
 		}
 	}

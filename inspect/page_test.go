@@ -1,10 +1,8 @@
 package inspect_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"image/png"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -142,47 +140,4 @@ func TestPage_inChromiumSurvivesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait("!document.body.innerText.includes('The database does not answer') && !document.querySelector('.view.stale')")
-}
-
-// The pictures of the documentation, in every colour and on a phone: nothing sticks out.
-func TestPage_inChromiumOnEveryScreen(t *testing.T) {
-	t.Parallel()
-	dsn := pgtest.Database(t)
-	c := newChain(t, dsn)
-	_, address := serve(t, dsn, inspect.Known(c.a, c.b), inspect.Refresh(200*time.Millisecond))
-	b := newBrowser(t)
-	seen := map[string]bool{}
-	for _, s := range []struct {
-		name, scheme  string
-		width, height int
-		mobile        bool
-	}{
-		{"light", "light", 1240, 900, false}, {"dark", "dark", 1240, 900, false}, {"phone", "light", 390, 844, true},
-	} {
-		b.screen(s.width, s.height, s.scheme, s.mobile)
-		b.open(address)
-		b.wait("document.querySelectorAll('#graph .card').length === 3")
-		if wide := b.eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
-			t.Errorf("%s: the page is %v wide, the screen %d", s.name, wide, s.width)
-		}
-		seen[fmt.Sprint(b.eval("getComputedStyle(document.body).backgroundColor"))] = true
-		data := b.shoot("test-" + s.name)
-		picture, err := png.Decode(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		colors := map[any]bool{}
-		for x := 0; x < picture.Bounds().Dx(); x += 3 {
-			for y := 0; y < picture.Bounds().Dy(); y += 3 {
-				colors[picture.At(x, y)] = true
-			}
-		}
-		if len(colors) < 20 {
-			t.Errorf("%s: %d colours, which is no page", s.name, len(colors))
-		}
-	}
-	if len(seen) != 2 {
-		t.Errorf("light and dark are %v", seen)
-	}
-	c.finish()
 }

@@ -1,0 +1,154 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lease"
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/sessionlock"
+)
+
+// The pictures of the documentation, light, dark and on a phone: nothing sticks out.
+// With GORMLOCK_SCREENSHOTS they are written there, after a while of short waits.
+func TestPage_inChromiumOnEveryScreen(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	address := busy(t)
+	for deadline := time.Now().Add(100 * time.Second); os.Getenv("GORMLOCK_SCREENSHOTS") != "" && time.Now().Before(deadline); <-time.After(300 * time.Millisecond) {
+		get(t, address)
+	}
+	seen := map[string]bool{}
+	for _, s := range []struct {
+		name, scheme  string
+		width, height int
+		mobile        bool
+	}{
+		{"light", "light", 1240, 980, false}, {"dark", "dark", 1240, 980, false}, {"phone", "light", 390, 844, true},
+	} {
+		b.screen(s.width, s.height, s.scheme, s.mobile)
+		b.open(address)
+		b.wait("document.querySelectorAll('#graph .card').length === 8")
+		if wide := b.eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
+			t.Errorf("%s: the page is %v wide, the screen %d", s.name, wide, s.width)
+		}
+		seen[fmt.Sprint(b.eval("getComputedStyle(document.body).backgroundColor"))] = true
+		picture, err := png.Decode(bytes.NewReader(b.shoot("inspect-" + s.name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		colors := map[any]bool{}
+		for x := 0; x < picture.Bounds().Dx(); x += 3 {
+			for y := 0; y < picture.Bounds().Dy(); y += 3 {
+				colors[picture.At(x, y)] = true
+			}
+		}
+		if len(colors) < 20 {
+			t.Errorf("%s: %d colours, which is no page", s.name, len(colors))
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("light and dark are %v", seen)
+	}
+}
+
+// busy is the page of a database with a bit of everything: a chain of three, a row, a
+// deadlock that nobody has looked for yet, a manager with a token, a lease.
+func busy(t *testing.T) (address string) {
+	t.Helper()
+	server := pgtest.Fresh(t)
+	if _, err := server.CreateDatabase(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	dsn := server.DSN("shop")
+	session := func(name string) *pgx.Conn {
+		return pgtest.Conn(t, pgtest.Through(dsn), pgtest.Param("application_name", name), pgtest.Param("deadlock_timeout", "1h"))
+	}
+	invoice, report := lockkey.Of("invoice", 42), lockkey.Of("report", "daily")
+	stock, prices := lockkey.Of("stock", 7), lockkey.Of("prices", 7)
+	exporting := lockkey.Of("export", "nightly")
+
+	db := pgtest.SQLDB(t, pgtest.Through(dsn))
+	if err := lease.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := lease.New(t.Context(), db, lease.Owner("mailer-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leases.Acquire(t.Context(), lockkey.Of("newsletter"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	manager, err := sessionlock.Open(t.Context(), dsn, sessionlock.Owner("worker-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manager.Acquire(t.Context(), exporting, sessionlock.Fenced()); err != nil {
+		t.Fatal(err)
+	}
+	_, address = serve(t, dsn, inspect.Known(invoice, report, stock, prices), inspect.Refresh(250*time.Millisecond))
+
+	billing, api, psql := session("billing-7"), session("api-2"), session("psql")
+	cronA, cronB := session("cron-a"), session("cron-b")
+	accounts(t, psql)
+	lock(t, billing, invoice)
+	lock(t, api, report)
+	lock(t, cronA, stock)
+	lock(t, cronB, prices)
+	run(t, psql, "BEGIN")
+	run(t, psql, "UPDATE accounts SET balance = balance - 100 WHERE id = 1")
+
+	var waiters sync.WaitGroup
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	observer := pgtest.Observe(t, dsn)
+	for _, w := range []struct {
+		on   *pgx.Conn
+		text string
+	}{
+		{api, "SELECT pg_advisory_xact_lock(" + arguments(invoice) + ")"},
+		{session("web-1"), "SELECT pg_advisory_xact_lock(" + arguments(report) + ")"},
+		{session("web-2"), "SELECT pg_advisory_xact_lock(" + arguments(report) + ")"},
+		{session("worker-9"), "UPDATE accounts SET balance = balance + 10 WHERE id = 1"},
+		{cronA, "SELECT pg_advisory_xact_lock(" + arguments(prices) + ")"},
+		{cronB, "SELECT pg_advisory_xact_lock(" + arguments(stock) + ")"},
+	} {
+		waiters.Go(func() { _, _ = w.on.Exec(ctx, w.text) }) // until stop
+		observer.WaitBackendBlocked(t, pid(w.on))
+	}
+	if os.Getenv("GORMLOCK_SCREENSHOTS") != "" {
+		short := session("web-3")
+		waiters.Go(func() { waitInVain(ctx, short, invoice) })
+	}
+	t.Cleanup(func() {
+		stop()
+		waiters.Wait()
+		_ = manager.Close(context.Background())
+		_ = leases.Close(context.Background())
+	})
+	return address
+}
+
+// waitInVain gives the plots something to show, in bursts that leave the drawing alone.
+func waitInVain(ctx context.Context, c *pgx.Conn, key lockkey.Key) {
+	for i := range 12 {
+		_, err := c.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", 400+i%4*500))
+		if err == nil {
+			_, _ = c.Exec(ctx, "SELECT pg_advisory_xact_lock("+arguments(key)+")")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(1+i%5*2) * time.Second):
+		}
+	}
+}
