@@ -27,6 +27,12 @@
 // [ErrStale], [StaleError]. Every statement that GORM builds for the model compares and moves it. [ExpectVersion],
 // [IgnoreVersion] and [IfUnchanged] change that for one statement, [Touch] and [VerifyVersion] speak of one row.
 //
+// A fence (the tag `gormlock:"fence,key=report"`) lets the latest holder of a lock alone write a model: a holder that was
+// superseded, and may not know it, is refused by the database ([ErrFenced]). Its token comes with the context of a session
+// lock (package sessionlock) or a lease (package lease), from [FenceFor], or by [Fence].
+//
+// [Once] gives a request that arrives twice one effect, and the stored result the second time.
+//
 // [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of what a retry
 // can cure ([IsRetryable]).
 //
@@ -37,6 +43,8 @@
 // that were asked for, unless the connection is gone.
 //
 // # What is not
+//
+// A fence does not guard what raw SQL writes: put the token's Guard into it, or call [FenceTx] first.
 //
 // A version is neither compared nor moved by raw SQL, by db.Exec, and by db.Table("…") without a model, and not compared
 // by statements that name no struct, such as Model(&T{}).Where(…): see [VersionTrigger] and [ExpectVersion].

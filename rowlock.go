@@ -75,7 +75,8 @@ func (s Strength) applyRowLock(l *RowLockClause) error {
 //
 // What Preload reads is not locked, see [Preloaded]. In a sub-query the rows are locked by the statement around it, for
 // the transaction that it runs in; Try and Timeout are an error there, and [DefaultTimeout] does not reach it. On a
-// group of conditions, or the conditions of a joined association, a row lock is [ErrSubQuery].
+// group of conditions, or the conditions of a joined association, a row lock is [ErrSubQuery]. A raw sub-query, whose text
+// GORM copies without asking anybody, drops it silently: write FOR UPDATE into the text.
 //
 // gorm.G drops the scopes of the db it is given, before any plugin sees them: give it the clause, [RowLock].
 func WithRowLock(strength Strength, opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
