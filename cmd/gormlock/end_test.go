@@ -70,6 +70,10 @@ func TestPlainRole_isToldWhatItCannotSee(t *testing.T) {
 	if r.code == 2 || strings.Contains(r.out+r.stderr, "s3cret") {
 		t.Errorf("doctor: %d\n%s%s", r.code, r.out, r.stderr)
 	}
+	join(t, s.dsn, "admin").exec(`DO $$ BEGIN EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database()); END $$`)
+	for _, args := range [][]string{{"ls"}, {"doctor"}, {"key", "a"}, {"why", "1"}} {
+		on(t, dsn, args...).is(t, 2, "permission denied for database", "(42501)")
+	}
 }
 
 // plainRole makes the role gormlock_cli_plain, which all tests of a server share.

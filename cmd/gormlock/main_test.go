@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,22 +124,24 @@ func offline(t *testing.T, args ...string) result {
 	return program{args: args}.run(t)
 }
 
-// is fails the test unless the run ended with code and said all of the words.
+// is fails the test unless the run ended with code and said all of the words. An error
+// is one line of gormlock's.
 func (r result) is(t *testing.T, code int, says ...string) {
 	t.Helper()
+	var wrong []string
 	if r.code != code {
-		t.Errorf("exit code %d, want %d", r.code, code)
+		wrong = append(wrong, fmt.Sprintf("its exit code is %d, not %d", r.code, code))
 	}
 	for _, word := range says {
 		if !strings.Contains(r.out+r.stderr, word) {
-			t.Errorf("it does not say %q", word)
+			wrong = append(wrong, fmt.Sprintf("it does not say %q", word))
 		}
 	}
 	if code == 2 && (strings.Count(r.stderr, "\n") != 1 || !strings.HasPrefix(r.stderr, "gormlock: ")) {
-		t.Errorf("the error is not one line of gormlock's")
+		wrong = append(wrong, "its error is not one line of gormlock's")
 	}
-	if t.Failed() {
-		t.Logf("it printed:\n%s\nand on standard error:\n%s", r.out, r.stderr)
+	if len(wrong) > 0 {
+		t.Errorf("%s; it printed:\n%s\nand on standard error:\n%s", strings.Join(wrong, ", "), r.out, r.stderr)
 	}
 }
 

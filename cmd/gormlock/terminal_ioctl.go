@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 	"unsafe"
 )
@@ -33,3 +34,13 @@ func window(f *os.File) (winsize, error) {
 	}
 	return w, nil
 }
+
+// suspensions tells of each Ctrl-Z. After stop they do what they always do.
+func suspensions() (c <-chan os.Signal, stop func()) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTSTP)
+	return asked, func() { signal.Stop(asked) }
+}
+
+// suspend stops the process until the shell lets it go on.
+func suspend() error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }

@@ -11,3 +11,8 @@ func isTerminal(f *os.File) bool {
 }
 
 func ioctlSize(*os.File) (columns, lines int) { return 0, 0 }
+
+// suspensions never tells: there is no Ctrl-Z here.
+func suspensions() (c <-chan os.Signal, stop func()) { return nil, func() {} }
+
+func suspend() error { return nil }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -19,7 +20,9 @@ type watch struct {
 	interval time.Duration
 	looks    int
 
-	gone time.Time // since when the server does not answer
+	screen    bool             // it draws on a terminal
+	suspended <-chan os.Signal // by Ctrl-Z
+	gone      time.Time        // since when the server does not answer
 }
 
 func (*watch) usage() usage {
@@ -57,22 +60,24 @@ func (c *watch) run(ctx context.Context, p *program, _ []string) error {
 	}
 	defer func() { _ = db.Close() }() // it has only been asked
 	db.SetMaxOpenConns(1)
-	screen := isTerminal(p.stdout)
-	if screen {
+	if c.screen = isTerminal(p.stdout); c.screen {
+		var stop func()
+		c.suspended, stop = suspensions()
+		defer stop()
 		p.printf(enterScreen)
 		defer func() {
 			p.printf(leaveScreen)
 			_ = p.out.Flush() // the terminal may be gone
 		}()
 	}
-	err = c.loop(ctx, p, db, screen)
+	err = c.loop(ctx, p, db)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return nil // asked to end
 	}
 	return err
 }
 
-func (c *watch) loop(ctx context.Context, p *program, db *sql.DB, screen bool) error {
+func (c *watch) loop(ctx context.Context, p *program, db *sql.DB) error {
 	tick := time.NewTicker(c.interval)
 	defer tick.Stop()
 	var last *inspect.View
@@ -84,7 +89,7 @@ func (c *watch) loop(ctx context.Context, p *program, db *sql.DB, screen bool) e
 		if err != nil && n == 1 {
 			return err
 		}
-		if screen {
+		if c.screen {
 			if v != nil {
 				last = v
 			}
@@ -101,9 +106,23 @@ func (c *watch) loop(ctx context.Context, p *program, db *sql.DB, screen bool) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-c.suspended:
+			if err := c.suspend(p); err != nil {
+				return err
+			}
 		case <-tick.C:
 		}
 	}
+}
+
+// suspend gives the terminal back while the shell has it.
+func (c *watch) suspend(p *program) error {
+	p.printf(leaveScreen)
+	if err := errors.Join(p.out.Flush(), suspend()); err != nil {
+		return err
+	}
+	p.printf(enterScreen)
+	return nil
 }
 
 // look bounds the wait for a server that went silent.

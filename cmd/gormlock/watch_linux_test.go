@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +32,30 @@ func TestWatch_redrawsAndGivesTheTerminalBack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Ctrl-Z gives the terminal to the shell, and coming back takes it again.
+func TestWatch_canBeSuspended(t *testing.T) {
+	t.Parallel()
+	w := terminal(t, program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + pgtest.DSN(t)}})
+	w.shows("Ctrl-C ends")
+	w.types("\x1a")
+	state := func() string {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		return rest[:1]
+	}
+	eventually(t, "stopped process", func() (bool, string) { return state() == "T", state() })
+	w.shows("\x1b[?25h\x1b[?1049l")
+	if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	w.shows("\x1b[?25h\x1b[?1049l\x1b[?1049h\x1b[?25l\x1b[H")
+	w.types("\x03")
+	w.end(0)
 }
 
 func TestWatch_onATerminalSaysThatTheServerIsGone(t *testing.T) {

@@ -61,6 +61,33 @@ func TestWatch_survivesAServerThatGoesAway(t *testing.T) {
 	}
 }
 
+// A network that went silent is noticed too, within the time of a connection attempt.
+func TestWatch_noticesASilentNetwork(t *testing.T) {
+	t.Parallel()
+	tap, dsn := pgtest.Tap(t, pgtest.DSN(t))
+	cmd := program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + dsn}}.command(t)
+	var out buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	says := func(text string) {
+		t.Helper()
+		eventually(t, text, func() (bool, string) { return strings.Contains(out.text(), text), out.text() })
+	}
+	says("requests wait")
+	tap.Stall()
+	says("the server is gone: no answer from the server in time")
+	tap.Resume()
+	says("the server is back after ")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A script that counts looks learns that the last one failed.
 func TestWatch_lastLookAtAServerThatIsGoneIsAnError(t *testing.T) {
 	t.Parallel()
