@@ -84,6 +84,10 @@ vet: go ## run go vet
 lint: $(LINT) ## run the linters of .golangci.yml
 	$(LINT) run
 
+.PHONY: vuln
+vuln: go ## look for known vulnerabilities in what is built; needs the internet
+	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
 .PHONY: tidy
 tidy: go ## bring go.mod and go.sum in line with the code
 	go mod tidy
