@@ -29,7 +29,7 @@ func TestFencedwriter(t *testing.T) {
 	if err := show(t.Context(), &out, pgtest.DSN(t)); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{"the work of the second is gone", "first:  writes: refused: a later token", "lost: FATAL"} {
+	for _, want := range []string{"the work of the second is gone", "first:  writes: refused: gormlock: reports id=1: token report/", "lost: FATAL"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output does not say %q:\n%s", want, &out)
 		}

@@ -58,7 +58,7 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	say(out, "With the lock alone:")
-	body, err := scene(ctx, out, p, "lock")
+	body, err := scene(out, p, "lock")
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 		return fmt.Errorf("the late write should have gone through, but the report says %q", body)
 	}
 	say(out, "With the token in the write:")
-	if body, err = scene(ctx, out, p, "token"); err != nil {
+	if body, err = scene(out, p, "token"); err != nil {
 		return err
 	}
 	say(out, "  the report says %q", body)
@@ -78,7 +78,7 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 }
 
 // scene lets the first writer be paused between its decision to write and the write.
-func scene(ctx context.Context, out io.Writer, p *place, guard string) (string, error) {
+func scene(out io.Writer, p *place, guard string) (string, error) {
 	first, err := start(p, guard)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func scene(ctx context.Context, out io.Writer, p *place, guard string) (string, 
 	say(out, "  first:  holds the lock, and decides to write")
 	_ = first.cmd.Process.Signal(syscall.SIGSTOP)
 	say(out, "          (is stopped; the server, which hears nothing more, ends its session)")
-	if _, err := p.db.ExecContext(ctx, "SELECT pg_terminate_backend($1)", backend); err != nil {
+	if err := p.db.Exec("SELECT pg_terminate_backend(?)", backend).Error; err != nil {
 		return "", err
 	}
 
@@ -123,7 +123,7 @@ func scene(ctx context.Context, out io.Writer, p *place, guard string) (string, 
 		return "", err
 	}
 	say(out, "  first:  learns by and by: %s", told)
-	return p.report(ctx)
+	return p.report()
 }
 
 func write(out io.Writer, name string, p *process) error {

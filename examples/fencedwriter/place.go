@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -14,26 +13,36 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
 )
 
 // place is a schema for one run of this program.
 type place struct {
 	dsn, schema string
-	db          *sql.DB
+	db          *gorm.DB
 }
 
 func newPlace(ctx context.Context, dsn string) (*place, error) {
 	p := &place{dsn: dsn, schema: "fencedwriter_" + strings.ToLower(rand.Text()[:8])}
-	config, err := p.config()
+	db, err := p.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.db = stdlib.OpenDB(*config)
-	_, err = p.db.ExecContext(ctx, "CREATE SCHEMA "+p.schema+"; CREATE TABLE reports (id int PRIMARY KEY, body text NOT NULL); INSERT INTO reports VALUES (1, '')")
+	p.db = db
+	pool, err := db.DB()
 	if err == nil {
-		err = fence.Migrate(ctx, p.db)
+		err = db.Exec("CREATE SCHEMA " + p.schema).Error
+	}
+	if err == nil {
+		err = fence.Migrate(ctx, pool)
+	}
+	if err == nil {
+		err = errors.Join(db.AutoMigrate(&Report{}), db.Clauses(gormlock.IgnoreFence()).Create(&Report{}).Error)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.close())
@@ -51,14 +60,39 @@ func (p *place) config() (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-func (p *place) report(ctx context.Context) (body string, err error) {
-	err = p.db.QueryRowContext(ctx, "SELECT body FROM reports WHERE id = 1").Scan(&body)
+// open opens the database with gormlock.
+func (p *place) open(ctx context.Context) (*gorm.DB, error) {
+	config, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	pool := stdlib.OpenDB(*config)
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
+	if err == nil {
+		err = db.Use(gormlock.New())
+	}
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return db.WithContext(ctx), nil
+}
+
+func (p *place) report() (body string, err error) {
+	err = p.db.Model(&Report{ID: 1}).Pluck("body", &body).Error
 	return body, err
 }
 
 func (p *place) close() error {
-	_, err := p.db.Exec("DROP SCHEMA IF EXISTS " + p.schema + " CASCADE") //nolint:noctx // also when the program was interrupted
-	return errors.Join(err, p.db.Close())
+	db := p.db.WithContext(context.Background()) // also when the program was interrupted
+	return errors.Join(db.Exec("DROP SCHEMA IF EXISTS "+p.schema+" CASCADE").Error, closeDB(db))
+}
+
+func closeDB(db *gorm.DB) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	return pool.Close()
 }
 
 // process is a writer that does what it is told, line by line.

@@ -3,15 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -29,8 +29,11 @@ func writer(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDB(*config)
-	defer func() { _ = db.Close() }()
+	db, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeDB(db) }()
 	m, err := sessionlock.OpenConfig(ctx, config)
 	if err != nil {
 		return err
@@ -43,11 +46,11 @@ func writer(ctx context.Context, in io.Reader, out io.Writer) error {
 		var answer any
 		switch order {
 		case "acquire":
-			if lock, err = m.Acquire(ctx, lockkey.Of("report", p.schema, 1), sessionlock.Fenced()); err == nil {
+			if lock, err = m.Acquire(ctx, gormlock.Key("report", p.schema, 1), sessionlock.Fenced()); err == nil {
 				answer = lock.PID()
 			}
 		case "write":
-			answer, err = save(ctx, db, lock, text)
+			answer, err = save(db, lock, text)
 		case "held?":
 			<-lock.Lost()
 			answer = lock.Err()
@@ -62,22 +65,23 @@ func writer(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// save writes the report as the holder of the lock. Between the lock and the statement any time can pass: only what
-// is in the statement itself is true when it runs.
-func save(ctx context.Context, db *sql.DB, lock *sessionlock.Lock, body string) (string, error) {
-	query, args := "UPDATE reports SET body = $1 WHERE id = 1", []any{body}
-	if os.Getenv(writerGuard) == "token" {
-		token := lock.Token()
-		query += " AND " + token.Guard(2)
-		args = append(args, token.Args()...)
+// Report is written by one holder of the lock on "report" after the other.
+type Report struct {
+	ID    int64
+	Body  string
+	Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
+}
+
+// save writes the report as the holder of the lock. Between the lock and the statement any time can pass: only what is
+// in the statement itself is true when it runs.
+func save(db *gorm.DB, lock *sessionlock.Lock, body string) (string, error) {
+	guard := gormlock.Fence(lock.Token()) // db.WithContext with the context of lock.Bind does the same
+	if os.Getenv(writerGuard) == "lock" {
+		guard = gormlock.IgnoreFence()
 	}
-	result, err := db.ExecContext(ctx, query, args...)
-	if err != nil {
-		return "", err
+	err := db.Clauses(guard).Model(&Report{ID: 1}).Update("body", body).Error
+	if errors.Is(err, gormlock.ErrFenced) {
+		return "refused: " + err.Error(), nil
 	}
-	changed, err := result.RowsAffected()
-	if err != nil || changed == 1 {
-		return "1 row changed", err
-	}
-	return fmt.Sprintf("refused: a later token than %s has been issued", lock.Token()), nil
+	return "1 row changed", err
 }
