@@ -49,7 +49,7 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"Create, by key": func(tx *gorm.DB) (int64, []int64, error) {
-		r := looseReport{ID: 70, Body: "a"}
+		r := looseReport{ID: -70, Body: "a"}
 		err := tx.Create(&r).Error
 		return 1, []int64{number(r.Fence)}, err
 	},
@@ -83,12 +83,12 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"Save, by key": func(tx *gorm.DB) (int64, []int64, error) {
-		r := looseReport{ID: 71, Body: "a"}
+		r := looseReport{ID: -71, Body: "a"}
 		err := tx.Save(&r).Error
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"Save of a slice": func(tx *gorm.DB) (int64, []int64, error) {
-		r := []looseReport{{}, {ID: 72}}
+		r := []looseReport{{}, {ID: -72}}
 		err := tx.Save(&r).Error
 		return 2, []int64{number(r[0].Fence), number(r[1].Fence)}, err
 	},
@@ -98,13 +98,13 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"Upsert": func(tx *gorm.DB) (int64, []int64, error) {
-		r := looseReport{ID: 73, Body: "a"}
+		r := looseReport{ID: -73, Body: "a"}
 		err := tx.Clauses(all).Create(&r).Error
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"FirstOrCreate": func(tx *gorm.DB) (int64, []int64, error) {
 		var r looseReport
-		err := tx.Where(looseReport{ID: 74}).Attrs(looseReport{Body: "a"}).FirstOrCreate(&r).Error
+		err := tx.Where(looseReport{ID: -74}).Attrs(looseReport{Body: "a"}).FirstOrCreate(&r).Error
 		return 1, []int64{number(r.Fence)}, err
 	},
 	"G.Create": func(tx *gorm.DB) (int64, []int64, error) {
