@@ -73,28 +73,60 @@ func TestClose_silentServerIsNotWaitedForLong(t *testing.T) {
 	p.Cut()
 }
 
-func TestOpenClose_leavesNothing(t *testing.T) {
+// Whatever happened to its sessions, a manager that was closed leaves no lock, no
+// connection and no goroutine, which is looked for when all tests have ended.
+func TestTorture_openAndCloseLeaveNothing(t *testing.T) {
 	t.Parallel()
-	k := pgtest.Key(t)
-	p, dsn := listen(t, pgtest.DSN(t))
-	for i := range rounds(30, 1_000) {
+	k, contended := pgtest.Key(t), pgtest.Key(t, "contended")
+	blocker := acquire(t, open(t), contended)
+	p, dsn := listen(t, migrate(t))
+	for i := range rounds(35, 1_050) {
 		m, err := sessionlock.Open(t.Context(), dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := m.Acquire(t.Context(), k, sessionlock.Timeout(bound))
+		l, err := m.Acquire(t.Context(), k, sessionlock.Timeout(bound), sessionlock.Fenced())
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch i % 4 {
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := m.Acquire(t.Context(), contended)
+			waiting <- err
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		switch i % 7 {
 		case 0:
 			release(t, l)
 		case 1:
 			p.Cut()
 		case 2:
 			p.ResetConnections()
+		case 3:
+			pgtest.Kill(t, l.PID())
+		case 4:
+			p.Refuse() // it cannot come back
+			p.Cut()
+		case 5:
+			p.Stall()
+			cancel()
 		}
-		_ = m.Close(t.Context()) // the connection may be gone
+		if err := m.Close(ctx); i%7 == 6 && err != nil {
+			t.Error(err) // in the others the connection may be gone
+		}
+		cancel()
+		if err := <-waiting; !errors.Is(err, sessionlock.ErrClosed) {
+			t.Errorf("who waited was told %v", err)
+		}
+		p.Cut()
+		p.Resume()
+		p.Admit()
 	}
-	pgtest.AssertFree(t, k)
+	release(t, blocker)
+	pgtest.AssertFree(t, k, contended)
+	for deadline := time.Now().Add(bound); p.Connections() > 0; {
+		if <-time.After(time.Millisecond); time.Now().After(deadline) {
+			t.Fatalf("%d connections are open", p.Connections())
+		}
+	}
 }

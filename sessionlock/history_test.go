@@ -45,13 +45,11 @@ var fenceModel = porcupine.Model{
 	},
 }
 
-// slack is what a loaded machine adds to the time of a loss.
-const slack = 2 * time.Second
-
 // histories turns what the workers said about one register into operations. A loss
-// spans the time from the last proof on, or from the grant on where a process was
-// stopped and could not notice. What a killed process held ended at some time.
-func histories(events []happened, register int, stopped bool, audited map[string]bool) (mutex, fenced []porcupine.Operation) {
+// spans the time from the last proof to when it was seen (L2), or, where the holder is
+// to know before the server frees the lock, is the moment when it was seen. What a killed
+// process held ended at some time.
+func histories(events []happened, register int, knowsFirst bool, audited map[string]bool) (mutex, fenced []porcupine.Operation) {
 	ended := map[int64]bool{} // by token, which compare within a register only
 	answered := map[string]bool{}
 	for _, h := range events {
@@ -81,8 +79,8 @@ func histories(events []happened, register int, stopped bool, audited map[string
 			add(&mutex, mutexStep{false, h.Token}, h.Call, math.MaxInt64)
 		case "lost":
 			since := h.Call
-			if !stopped {
-				since = max(since, h.Return-int64(3*time.Second+slack))
+			if knowsFirst {
+				since = h.Return
 			}
 			add(&mutex, mutexStep{false, h.Token}, since, h.Return)
 		case "written":
@@ -115,6 +113,16 @@ func TestModels_seeAViolation(t *testing.T) {
 	mutex, _ := histories(two, 0, false, nil)
 	if check(t, "two holders", mutexModel, mutex) != porcupine.Illegal {
 		t.Error("two holders are not seen")
+	}
+	late := []happened{
+		{What: "held", Token: 1, Call: 10, Return: 11}, {What: "lost", Token: 1, Call: 12, Return: 30},
+		{What: "held", Token: 2, Call: 20, Return: 21}, {What: "released", Token: 2, Call: 40, Return: 41},
+	}
+	for knowsFirst, want := range map[bool]porcupine.CheckResult{false: porcupine.Ok, true: porcupine.Illegal} {
+		mutex, _ = histories(late, 0, knowsFirst, nil)
+		if check(t, "a loss seen late", mutexModel, mutex) != want {
+			t.Errorf("a loss that is seen after the next one holds the lock, knowsFirst=%t: not %s", knowsFirst, want)
+		}
 	}
 	stale := []happened{
 		{What: "held", Token: 1, Call: 10, Return: 11}, {What: "held", Token: 2, Call: 20, Return: 21},

@@ -92,22 +92,39 @@ func (w *worker) turn(ctx context.Context, register int) {
 		return
 	}
 	token := l.Token()
-	held := now()
-	w.say(happened{What: "held", Register: register, Token: token.Number, Call: call, Return: held})
+	w.say(happened{What: "held", Register: register, Token: token.Number, Call: call, Return: now()})
+	over := make(chan struct{})
+	lost := make(chan int64, 1)
+	go func() {
+		defer close(lost)
+		select {
+		case <-l.Lost():
+			lost <- now()
+		case <-over:
+		}
+	}()
 	if w.naked {
 		pause(60 * time.Millisecond) // time to be stopped in
 	}
-	pause(8 * time.Millisecond)
+	pause(16 * time.Millisecond)
 	w.write(register, l)
 
 	detached, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	call = now()
-	switch err := l.Release(detached); {
+	err = l.Release(detached)
+	end := now()
+	close(over)
+	switch {
 	case err == nil:
-		w.say(happened{What: "released", Register: register, Token: token.Number, Call: call, Return: now()})
+		w.say(happened{What: "released", Register: register, Token: token.Number, Call: call, Return: end})
 	case errors.Is(err, sessionlock.ErrLost):
-		w.say(happened{What: "lost", Register: register, Token: token.Number, Call: held, Return: now()})
+		// L2: from the sending of the last proof to when the loss was seen, which is the
+		// end of Release when it was lost on its way back.
+		if seen, ok := <-lost; ok {
+			end = seen
+		}
+		w.say(happened{What: "lost", Register: register, Token: token.Number, Call: sessionlock.Proof(l).UnixNano(), Return: end})
 	default:
 		w.say(happened{What: "unsure", Register: register, Token: token.Number, Call: call})
 	}
