@@ -44,7 +44,13 @@
 //
 // Waiters of one process stand in line in the order they came. A key goes from holder
 // to holder inside the process at most 16 times, then the server gets it, and with it
-// the processes in the server's queue; [Fair] makes that every time.
+// the processes in the server's queue; [Fair] makes that every time. Shared holders have
+// nothing to give to the server while some of them stay: after 16 have joined it is asked
+// whether a session waits for the key. If one does, who comes now waits behind it, as in
+// the server's own queue; if not, all join freely for the time of a slice.
+//
+// [Manager.TryAcquire] stands in no line: it is answered by a question that was put to
+// the server after it came, or by what this process has or waits for itself.
 //
 // A wait on the server is cut into slices of 0.8 × deadlock_timeout, at most 800 ms: a
 // statement that waits holds a snapshot, which holds back vacuum, and past
@@ -69,14 +75,17 @@
 // context of a caller never reaches the connection. Who gives up leaves, and what was
 // on its way is given back when it arrives. After any other error of a statement all
 // of its keys are unlocked before they are asked for one by one; if that fails too, the
-// connection is closed.
+// connection is closed. What was on its way when a session ended is asked again on the
+// next one; an unlock that was on its way is [ErrLost], and so is a token an error, for
+// its number may have been issued.
 //
 // # Loss
 //
 // A lock is lost when its session ends. Then [Lock.Lost] is closed, contexts of
 // [Manager.Do] and [Lock.Bind] end with the cause [ErrLost], [Lock.Err] and
 // [Lock.Release] return it, all before any goroutine of this process can be granted the
-// key again. The manager connects again, with backoff, and those who wait go on waiting.
+// key again. The manager connects again, with backoff, and those who wait go on waiting:
+// while there is no connection an Acquire waits for one, and says so when its time is over.
 //
 // Who knows first, the holder or the next one? It depends on how the session ended.
 //
@@ -129,5 +138,7 @@
 //   - A key that another program takes by pg_advisory_lock with the same id excludes
 //     us and is excluded; one that program releases with pg_advisory_unlock_all on its
 //     own session is none of ours.
+//   - A session that waits when its manager is closed or killed stays in the server's
+//     queue until the server looks at its connection: at the end of the slice, or of h.
 //   - A Manager that is not closed keeps its connections and goroutines.
 package sessionlock

@@ -162,9 +162,10 @@ func Fenced() AcquireOption {
 }
 
 // Fair refuses to be preferred: the lock is not handed to this caller inside the
-// process while other processes wait for it, each hand-over goes through the server,
-// whose queue is first come, first served. Default: up to 16 hand-overs inside the
-// process before the server is asked again.
+// process while sessions of others wait for it. Each hand-over goes through the server,
+// whose queue is first come, first served; a shared lock is joined after the server was
+// asked. Those of other processes who only ask again and again, see [MaxWaiters], do not
+// count. Default: up to 16 hand-overs inside the process before the server is asked.
 func Fair() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.fair = true
