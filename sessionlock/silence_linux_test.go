@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// silence makes a connection lose every packet that arrives: the peer's kernel gets no
+// losePackets makes a connection lose every packet that arrives: the peer's kernel gets no
 // answer any more, not even to its probes.
-func silence(c *net.TCPConn) error {
+func losePackets(c *net.TCPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
