@@ -55,7 +55,7 @@ fuzz: go ## run each fuzz test for FUZZTIME
 	done
 
 .PHONY: bench
-bench: go ## measure gormlock beside its peers, and write docs/benchmarks.md
+bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.md
 	@$(with_postgres) go -C bench run ./report $(BENCHFLAGS)
 
 .PHONY: cover
@@ -123,6 +123,10 @@ pgbouncer: ## find or install PgBouncer, for sessionlock
 .PHONY: chromium
 chromium: ## find or install Chromium, for the page of inspect
 	@scripts/require-chromium
+
+.PHONY: redis
+redis: ## find or install Redis, for bench
+	@scripts/require-redis
 
 $(LINT): | go
 	@mkdir -p $(@D)

@@ -205,7 +205,10 @@ func (m *Manager) ask(ctx context.Context, r *request) (*Lease, *refusal, error)
 	if !r.try {
 		m.listening()
 	}
-	listens := m.listens && !r.try
+	text := m.sql.acquire
+	if m.listens && !r.try {
+		text = m.sql.acquireListened
+	}
 	m.mu.Unlock()
 
 	c := claim{token: r.token, row: r.row, holder: rand.Text()[:holderLength]}
@@ -213,7 +216,7 @@ func (m *Manager) ask(ctx context.Context, r *request) (*Lease, *refusal, error)
 		c.holder = m.config.owner + holderMark + c.holder
 	}
 	ref := &refusal{}
-	sent, err := m.query(ctx, m.sql.acquire, m.acquireArgs(r, c, listens), func(rows *sql.Rows) error {
+	sent, err := m.query(ctx, text, m.acquireArgs(r, c), func(rows *sql.Rows) error {
 		var owner string
 		var remains int64
 		if err := rows.Scan(&c.token.Number, &owner, &remains, &ref.marked); err != nil {

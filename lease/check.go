@@ -63,11 +63,11 @@ func (m *Manager) check(ctx context.Context) error {
 		return err
 	}
 	// What is left to go wrong the server knows itself: row security, types, rules.
-	for _, text := range []string{m.sql.acquire, m.sql.renew, m.sql.release} {
-		args := m.listArgs(nil)
-		if text == m.sql.acquire {
-			args = m.acquireArgs(&request{}, claim{}, false)
-		}
+	for text, args := range map[string][]any{
+		m.sql.acquire:     m.acquireArgs(&request{}, claim{}),
+		m.sql.renew:       m.listArgs(nil),
+		m.sql.releaseMany: m.listArgs(nil),
+	} {
 		if _, err := m.query(ctx, "EXPLAIN "+text, args, func(*sql.Rows) error { return nil }); err != nil {
 			return fmt.Errorf("gormlock: leases in %s: %w", leases.name, explain(err))
 		}

@@ -10,15 +10,16 @@ import "strings"
 func ownStatements(table string) *statements {
 	named := strings.NewReplacer("{lease}", table)
 	return &statements{
-		acquire: named.Replace(ownAcquire),
-		renew:   named.Replace(ownRenew),
-		release: named.Replace(ownRelease),
-		holder:  named.Replace(ownHolder),
+		acquire:         named.Replace(strings.NewReplacer(", {marked}", "", "{is marked}", "false").Replace(ownAcquire)),
+		acquireListened: named.Replace(strings.NewReplacer("{marked}", ownMarked, "{is marked}", "wanted OR EXISTS (SELECT 1 FROM marked)").Replace(ownAcquire)),
+		renew:           named.Replace(ownRenew),
+		release:         named.Replace(ownRelease),
+		releaseMany:     named.Replace(ownReleaseMany),
+		holder:          named.Replace(ownHolder),
 	}
 }
 
-// What is taken is looked for first: a refusal writes nothing. A waiter's wish to be
-// notified is put down while the lease is still taken, else it asks again.
+// What is taken is looked for first: a refusal writes nothing.
 var ownAcquire = `WITH taken AS MATERIALIZED (
 	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
 	WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()
@@ -32,14 +33,27 @@ var ownAcquire = `WITH taken AS MATERIALIZED (
 	RETURNING l.space, l.id, l.name
 ), issued AS (
 	` + issueFromMine + `
-), marked AS (
-	UPDATE {lease} l SET wanted = true FROM taken
-	WHERE $8::boolean AND NOT taken.wanted AND l.space = $1::smallint AND l.id = $2::bigint AND l.expires_at > now()
-	RETURNING 1
-)
+), {marked}
 SELECT token, ''::text, 0::bigint, false FROM issued
 UNION ALL
-SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, $8::boolean AND (wanted OR EXISTS (SELECT 1 FROM marked)) FROM taken`
+SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked} FROM taken`
+
+// ownMarked puts down a waiter's wish to be notified, while the lease is still taken: else
+// nobody would read it, and the waiter asks again.
+const ownMarked = `marked AS (
+	UPDATE {lease} l SET wanted = true FROM taken
+	WHERE NOT taken.wanted AND l.space = $1::smallint AND l.id = $2::bigint AND l.expires_at > now()
+	RETURNING 1
+)`
+
+// A release of one has a plan that does not depend on its parameters, which the server
+// keeps; that of a list it makes anew each time.
+const ownRelease = `WITH released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + $4::bigint * interval '1 microsecond', holder = ''
+	WHERE l.space = $1::smallint AND l.id = $2::bigint AND l.holder = $3::text
+	RETURNING l.space, l.id, l.wanted
+)
+SELECT 1, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
 
 const ownList = `given AS MATERIALIZED (
 	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
@@ -62,7 +76,7 @@ SELECT given.n, EXISTS (SELECT 1 FROM {lease} l
 	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder AND l.expires_at > now())
 FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
 
-const ownRelease = `WITH ` + ownList + `, released AS (
+const ownReleaseMany = `WITH ` + ownList + `, released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + given.span, holder = '' FROM given
 	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder
 	RETURNING given.n, l.space, l.id, l.wanted

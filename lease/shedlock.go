@@ -23,10 +23,11 @@ const shedlockSchema = `CREATE TABLE IF NOT EXISTS shedlock (
 func shedlockStatements(table string) *statements {
 	named := strings.NewReplacer("{shedlock}", table, "{now}", "timezone('utc', CURRENT_TIMESTAMP)")
 	return &statements{
-		acquire: named.Replace(shedlockAcquire),
-		renew:   named.Replace(shedlockRenew),
-		release: named.Replace(shedlockRelease),
-		holder:  named.Replace(shedlockHolder),
+		acquire:     named.Replace(shedlockAcquire),
+		renew:       named.Replace(shedlockRenew),
+		release:     named.Replace(shedlockRelease),
+		releaseMany: named.Replace(shedlockReleaseMany),
+		holder:      named.Replace(shedlockHolder),
 	}
 }
 
@@ -68,7 +69,14 @@ SELECT given.n, EXISTS (SELECT 1 FROM {shedlock} l
 	WHERE l.name = given.name AND l.locked_by = given.holder AND l.lock_until > {now})
 FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
 
-const shedlockRelease = `WITH ` + shedlockList + `, released AS (
+const shedlockRelease = `WITH released AS (
+	UPDATE {shedlock} l SET lock_until = GREATEST(l.locked_at + $3::bigint * interval '1 microsecond', {now})
+	WHERE l.name = $1::text AND l.locked_by = $2::text
+	RETURNING 1
+)
+SELECT 1, NULL::text FROM released`
+
+const shedlockReleaseMany = `WITH ` + shedlockList + `, released AS (
 	UPDATE {shedlock} l SET lock_until = GREATEST(l.locked_at + given.span, {now}) FROM given
 	WHERE l.name = given.name AND l.locked_by = given.holder
 	RETURNING given.n

@@ -21,12 +21,15 @@ type statements struct {
 	// One row: the token (0: refused); the owner, the microseconds that the lease still
 	// runs, and whether its release will be notified. No row: a race was lost, ask again.
 	acquire string
+	// acquireListened puts down that the release is to be notified as well. There is none
+	// for ShedLock's table.
+	acquireListened string
 	// renew renews many, by listArgs with their lengths. Its rows are those that were not
 	// renewed: which, and whether that is because somebody had the row locked.
 	renew string
-	// release gives many back, by listArgs with the AtLeast of each. Its rows are those
-	// that were there, and notifies whoever asked for that.
-	release string
+	// release gives one back, by releaseArgs, and releaseMany many, by listArgs with the
+	// AtLeast of each. Their rows are those that were there. Whoever asked for it is notified.
+	release, releaseMany string
 	// holder reads one: owner, data, microseconds since it was acquired and still to run.
 	holder string
 }
@@ -42,12 +45,19 @@ type claim struct {
 	holder string      // names the acquisition, as nothing else does
 }
 
-func (m *Manager) acquireArgs(r *request, c claim, listen bool) []any {
+func (m *Manager) acquireArgs(r *request, c claim) []any {
 	args := []any{c.token.Space, c.token.ID, c.token.Name, c.holder, r.ttl.Microseconds()}
 	if m.config.shedlock {
 		return append(args, c.row)
 	}
-	return append(args, m.config.owner, r.data, listen)
+	return append(args, m.config.owner, r.data)
+}
+
+func (m *Manager) releaseArgs(it listed) []any {
+	if m.config.shedlock {
+		return []any{it.row, it.holder, it.span.Microseconds()}
+	}
+	return []any{it.token.Space, it.token.ID, it.holder, it.span.Microseconds()}
 }
 
 // listed is an element of a list that a statement works off.

@@ -90,9 +90,13 @@ func (m *Manager) returnStrays(strays []*stray) {
 
 // giveBack gives acquisitions back in one statement and returns which of them were there.
 func (m *Manager) giveBack(ctx context.Context, items []listed) (there []int, err error) {
+	text, args := m.sql.releaseMany, m.listArgs(items)
+	if len(items) == 1 {
+		text, args = m.sql.release, m.releaseArgs(items[0])
+	}
 	for range 10 {
 		there = there[:0]
-		_, err = m.query(ctx, m.sql.release, m.listArgs(items), func(rows *sql.Rows) error {
+		_, err = m.query(ctx, text, args, func(rows *sql.Rows) error {
 			var n int
 			var notified sql.NullString
 			if err := rows.Scan(&n, &notified); err != nil {
