@@ -36,7 +36,7 @@ func TestDo_guardsModels(t *testing.T) {
 	}
 	var slept context.Context
 	err := m.Do(t.Context(), k, time.Minute, func(ctx context.Context) error {
-		slept = context.WithoutCancel(ctx) // a statement that was on its way
+		slept = context.WithoutCancel(ctx) //nolint:fatcontext // a statement that was on its way outlives the lease
 		if err := db.WithContext(ctx).Create(&report{ID: 1, Body: "new"}).Error; err != nil {
 			return err
 		}
