@@ -76,6 +76,7 @@ func (o *once) claim() (fresh bool, err error) {
 	}
 	switch state := sqlState(err); {
 	case err == nil:
+		o.savepointSet()
 		return fresh, nil
 	case errors.Is(err, sql.ErrTxDone), state == "25P01", state == "25P02": // over or aborted before the call: no savepoint was set
 		return false, o.explain(err)
@@ -106,13 +107,13 @@ func (o *once) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) 
 	if err := read(stored); err != nil {
 		return err
 	}
-	// The line break in front lets the journal look for what is released here.
-	_, err = o.tx.ExecContext(o.ctx(), fmt.Sprintf("\nUPDATE gormlock_once SET result = %s::json WHERE key = %s; RELEASE SAVEPOINT %s",
+	_, err = o.tx.ExecContext(o.ctx(), fmt.Sprintf("UPDATE gormlock_once SET result = %s::json WHERE key = %s; RELEASE SAVEPOINT %s",
 		text(stored), text([]byte(o.key)), o.savepoint))
 	if err != nil {
 		return fmt.Errorf("gormlock: once %q: store the result: %w", o.key, err)
 	}
 	open = false
+	o.savepointReleased()
 	return nil
 }
 
@@ -132,6 +133,7 @@ func (o *once) repeat(read func([]byte) error) (found bool, err error) {
 	if _, released := o.tx.ExecContext(o.ctx(), "RELEASE SAVEPOINT "+o.savepoint); err == nil && released != nil {
 		err = fmt.Errorf("gormlock: once %q: %w", o.key, released)
 	}
+	o.savepointReleased()
 	return found, err
 }
 
@@ -159,6 +161,10 @@ func (o *once) undo(cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx()), 5*time.Second)
 	defer cancel()
 	_, err := o.tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+o.savepoint+"; RELEASE SAVEPOINT "+o.savepoint)
+	if j := journalOf(o.session.Statement); j != nil {
+		j.RollbackTo(o.savepoint)
+	}
+	o.savepointReleased()
 	if err == nil {
 		return cause
 	}
@@ -167,6 +173,27 @@ func (o *once) undo(cause error) error {
 		return lost
 	}
 	return fmt.Errorf("%w (%w)", cause, lost)
+}
+
+// savepointSet tells the journal of the savepoint, unless it has heard: it hears of those of a transaction that began on
+// its own pool, and with PlainTransactions of none.
+func (o *once) savepointSet() {
+	j := journalOf(o.session.Statement)
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	heard := j.last(o.savepoint) >= 0
+	j.mu.Unlock()
+	if !heard {
+		j.Savepoint(o.savepoint)
+	}
+}
+
+func (o *once) savepointReleased() {
+	if j := journalOf(o.session.Statement); j != nil {
+		j.Release(o.savepoint)
+	}
 }
 
 func (o *once) explain(err error) error {

@@ -214,6 +214,43 @@ func TestOnce_failureLeavesNothing(t *testing.T) {
 	}
 }
 
+// V1: so is what was changed in memory where only Transaction knows of the transaction.
+func TestOnce_failureWithPlainTransactions(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+	if err := errors.Join(db.AutoMigrate(&payment{}), gormlock.MigrateOnce(db)); err != nil {
+		t.Fatal(err)
+	}
+	p := payment{Key: "p"}
+	if err := db.Create(&p).Error; err != nil {
+		t.Fatal(err)
+	}
+	before := p
+	fails := func(tx *gorm.DB) (int, error) { return 0, errors.Join(tx.Model(&p).Update("amount", 3).Error, errPay) }
+	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
+		_, err := gormlock.Once(tx, "outer", func(tx *gorm.DB) (int, error) {
+			if _, err := gormlock.Once(tx, "inner", fails); !errors.Is(err, errPay) || p != before {
+				t.Errorf("%v, %+v, want %+v", err, p, before)
+			}
+			return fails(tx)
+		})
+		if !errors.Is(err, errPay) || p != before {
+			t.Errorf("%v, %+v, want %+v", err, p, before)
+		}
+		if _, err := gormlock.Once(tx, "kept", func(tx *gorm.DB) (int, error) { return 0, tx.Model(&p).Update("amount", 4).Error }); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if err != nil || p.Version != before.Version+1 {
+		t.Errorf("%v, %+v", err, p)
+	}
+	p.Amount = 5
+	if err := db.Save(&p).Error; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOnce_panic(t *testing.T) {
 	t.Parallel()
 	db := onceDB(t)
