@@ -21,8 +21,6 @@ type Job struct {
 	State string
 }
 
-type T struct{}
-
 var (
 	id       string
 	invoice  Invoice

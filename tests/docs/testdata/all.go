@@ -34,12 +34,17 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
+// T is any model.
+type T struct{ ID int64 }
+
 var (
 	ctx       context.Context
 	db, tx    *gorm.DB
 	sqlDB     *sql.DB
+	pool      *sql.DB
 	sqlTx     *sql.Tx
-	dsn       string
+	dsn, text string
+	token     fence.Token
 	err       error
 	key, a, b lockkey.Key
 	locks     *sessionlock.Manager
