@@ -145,6 +145,9 @@ func TestKeyNames_ofKeysWaitedFor(t *testing.T) {
 	found := 0
 	for _, l := range view.Locks {
 		if l.Name == key.String() && l.Source == "names" {
+			if !l.Granted && l.Scope != inspect.TransactionScope {
+				t.Errorf("who waits has scope %q", l.Scope)
+			}
 			found++
 		}
 	}

@@ -27,6 +27,9 @@ func (r *reader) name() {
 			l.Key, l.Name, l.Source = k.String(), k.Name(), "known"
 		} else if n, ok := r.names[id]; ok {
 			l.Key, l.Name, l.Source = n.text, n.text, n.source
+			if n.source == "names" && l.Scope == "" && l.InTransaction {
+				l.Scope = TransactionScope // the table has the keys of such locks
+			}
 		} else if tool, ok := compat.Reserved(key); ok {
 			l.Key, l.Name, l.Source = tool, tool, "reserved"
 		} else if k, ok := derived[id]; ok {

@@ -336,6 +336,39 @@ func TestSnapshot_ofManyLocks(t *testing.T) {
 	waiters.Wait()
 }
 
+// As through a pooler that knows no prepared statements.
+func TestSnapshot_bySimpleProtocol(t *testing.T) {
+	t.Parallel()
+	key := pgtest.Key(t)
+	holder, waiter := pgtest.Conn(t), pgtest.Conn(t)
+	db := pgtest.SQLDB(t, pgtest.Schema(), pgtest.SimpleProtocol(), pgtest.MaxConns(1))
+	if err := inspect.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	lock(t, holder, key)
+	finish := begin(t, waiter, "SELECT pg_advisory_xact_lock("+arguments(key)+")")
+	v := snapshot(t, db, inspect.Known(key))
+	if l := waitOf(t, v, waiter); l.Key != key.String() || !slices.Equal(l.Blockers, []int{pid(holder)}) || len(v.Unseen) > 0 {
+		t.Errorf("%+v, unseen %q", l, v.Unseen)
+	}
+	unlock(t, holder, key)
+	finish()
+}
+
+func TestSnapshot_ofAStandby(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Fresh(t)
+	standby, err := primary.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Stop() })
+	v := snapshot(t, pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
+	if !v.Server.Standby || len(v.Unseen) > 0 {
+		t.Errorf("%+v, unseen %q", v.Server, v.Unseen)
+	}
+}
+
 func TestSnapshot_refusesBadOptions(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)

@@ -181,7 +181,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	case len(there) == 0:
 		return l.lostAtRelease()
 	}
-	m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Mode: "exclusive", Token: l.Token().Number, Held: held})
+	if m.config.observer != nil {
+		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Mode: "exclusive", Token: l.Token().Number, Held: held})
+	}
 	return nil
 }
 

@@ -91,10 +91,10 @@ func ShedLock() Option {
 	})
 }
 
-// Observer is told what happens to leases. Default: nobody.
+// Observer is told what happens to leases; a panic in it is contained. Default: nobody.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
-		c.observer = o
+		c.observer = observe.Contain(o)
 		return nil
 	})
 }

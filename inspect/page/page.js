@@ -23,6 +23,14 @@
 		});
 	}
 
+	// The address without what an earlier request did.
+	function address() {
+		var here = new URL(location.href);
+		here.searchParams.delete("did");
+		here.searchParams.delete("pid");
+		return here.pathname + here.search;
+	}
+
 	function selecting() {
 		var selection = window.getSelection();
 		return selection && !selection.isCollapsed;
@@ -32,7 +40,7 @@
 		if (paused || busy || document.hidden || selecting()) { return; }
 		busy = true;
 		try {
-			var answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(15000) });
+			var answer = await fetch(address(), { headers: { Accept: "text/html" }, cache: "no-store", signal: AbortSignal.timeout(15000) });
 			var page = new DOMParser().parseFromString(await answer.text(), "text/html");
 			var before = document.querySelector("main"), after = page.querySelector("main");
 			if (!after) { throw new Error("no page"); }

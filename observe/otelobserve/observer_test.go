@@ -2,6 +2,8 @@ package otelobserve_test
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +104,33 @@ func TestMetrics_measureSeconds(t *testing.T) {
 		}
 		if sum != want || metrics[name].Unit != "s" {
 			t.Errorf("%s is %v %s, want %v s", name, sum, metrics[name].Unit, want)
+		}
+	}
+}
+
+// docs/observability.md lists what there is, by the names that dashboards see.
+func TestMetrics_areDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := record(t)
+	for name, m := range metrics {
+		series := strings.ReplaceAll(name, ".", "_")
+		if m.Unit == "s" {
+			series += "_seconds"
+		} else {
+			series += "_total"
+		}
+		if row := "| `" + name + "` | `" + series + "` |"; !strings.Contains(string(text), row) {
+			t.Errorf("no row %s", row)
+		}
+	}
+	for _, series := range regexp.MustCompile(`gormlock_[a-z_]+_(?:total|seconds)`).FindAllString(string(text), -1) {
+		name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(series, "_total"), "_seconds"), "_", ".")
+		if _, known := metrics[name]; !known {
+			t.Errorf("%s is documented, and is not there", series)
 		}
 	}
 }
