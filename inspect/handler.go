@@ -86,6 +86,9 @@ const unused = time.Minute
 // minute after the last; [Page.Close] ends that at once. When the server cannot be reached
 // the page says so, shows what it saw last, and goes on trying.
 //
+// Give it a pool of its own, of two connections: when a program hangs, all connections of
+// its pool may wait for locks.
+//
 // It shows queries, and so what is in them: put it where only those come who may see
 // that. An option that makes no sense is what every request is answered with.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {

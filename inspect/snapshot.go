@@ -15,6 +15,9 @@ import (
 // It needs no privileges; what it may not see is said in Unseen. It works on PostgreSQL
 // 14 and newer, standbys included, and through transaction poolers. The statements of
 // one snapshot run a few milliseconds apart, so a session can be gone that a lock names.
+//
+// It takes one connection of db. When a program hangs all of its connections may wait for
+// locks: what looks at it then needs a pool of its own.
 func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	c, err := newConfig(opts)
 	if err != nil {
@@ -22,6 +25,9 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
+		if pool := db.Stats(); ctx.Err() != nil && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
+			err = fmt.Errorf("all %d connections of the pool are in use, give the inspector a pool of its own: %w", pool.InUse, err)
+		}
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
@@ -53,7 +59,9 @@ func (r *reader) within(ctx context.Context, read func(context.Context, *sql.Tx)
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	const bound = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true), set_config('jit', 'off', true)`
+	// The lock table may be larger than work_mem, and is looked through several times.
+	const bound = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true),
+		set_config('jit', 'off', true), set_config('work_mem', '64MB', true)`
 	if _, err := tx.ExecContext(ctx, bound, strconv.FormatInt(r.config.timeout.Milliseconds(), 10)); err != nil {
 		return err
 	}

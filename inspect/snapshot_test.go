@@ -355,6 +355,23 @@ func TestSnapshot_bySimpleProtocol(t *testing.T) {
 	finish()
 }
 
+// A pool whose connections all wait is told from a server that is away.
+func TestSnapshot_withoutAConnectionLeft(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = inspect.Snapshot(ctx, db)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 1 connections of the pool are in use") {
+		t.Error(err)
+	}
+}
+
 func TestSnapshot_ofAStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Fresh(t)

@@ -53,7 +53,7 @@ const locksSQL = `WITH l AS MATERIALIZED (
 	FROM shown
 ), chosen AS MATERIALIZED (
 	SELECT * FROM shown
-	ORDER BY granted, waiters = 0, waitstart, pid, locktype, classid, objid, objsubid LIMIT $1
+	ORDER BY granted, waiters = 0, waitstart, pid, classid, objid, objsubid, locktype LIMIT $1
 )
 SELECT ` + thing + `,
 	coalesce(c.locktype, ''), coalesce(c.classid, 0), coalesce(c.objid, 0), coalesce(c.objsubid, 0), coalesce(t.place, ''), coalesce(t.spot, ''),
@@ -71,7 +71,7 @@ LEFT JOIN LATERAL (
 		AND (m.locktype = c.locktype AND NOT m.granted OR c.locktype = 'transactionid' AND m.locktype = 'tuple')
 	LIMIT 1
 ) t ON true
-ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.locktype, c.classid, c.objid, c.objsubid`
+ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.classid, c.objid, c.objsubid, c.locktype`
 
 // sessionsSQL is a row for each process of $1 that lives. A role that may not look at
 // another sees no state of it.
