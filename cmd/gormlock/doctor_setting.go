@@ -119,7 +119,7 @@ func (x *examination) checkNetwork(ctx context.Context) error {
 		x.add(finding{
 			Check: "client_connection_check_interval", Status: note,
 			Says: "0: a request whose program has died stays in the queue, and is granted the lock for nobody",
-			Cure: "ALTER SYSTEM SET client_connection_check_interval = '2s'; package sessionlock does it for its own sessions",
+			Cure: "ALTER SYSTEM SET client_connection_check_interval = '2s'; SELECT pg_reload_conf(); package sessionlock does it for its own sessions",
 		})
 	} else if there {
 		x.well("client_connection_check_interval", "%s", s.text())
@@ -140,7 +140,7 @@ func (x *examination) checkKeepalives(known map[string]setting) {
 	case silence > long:
 		x.add(finding{
 			Check: "network", Status: note, Says: says,
-			Cure: "ALTER SYSTEM SET tcp_keepalives_idle = 60, and 10 and 3 for _interval and _count; package sessionlock frees them within 15 s for its own sessions",
+			Cure: "ALTER SYSTEM SET tcp_keepalives_idle = 60, 10 for _interval, 3 for _count, SELECT pg_reload_conf(); package sessionlock frees them within 15 s for its own sessions",
 		})
 	default:
 		x.well("network", "%s", says)
@@ -173,6 +173,8 @@ func (s setting) from() string {
 		return "the connection itself"
 	case "configuration file":
 		return "the server's configuration"
+	case "user", "database user":
+		return "the role"
 	}
 	return "the " + s.source
 }

@@ -72,12 +72,20 @@ func TestDoctor_findsNothingOnAServerAsItComes(t *testing.T) {
 func TestDoctor_findsTimeoutsThatDefeatSessionLocks(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
-	for name, does := range map[string]string{
+	all := map[string]string{
 		"idle_session_timeout":                "ends a session that holds a session lock",
 		"idle_in_transaction_session_timeout": "with every lock of both",
 		"statement_timeout":                   "can be held after that error",
 		"lock_timeout":                        "can be held after that error",
-	} {
+	}
+	var version int
+	if err := pgtest.Conn(t).QueryRow(t.Context(), "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	if version >= 170000 {
+		all["transaction_timeout"] = "ends a session whose transaction lasts that long"
+	}
+	for name, does := range all {
 		f := has(t, diagnosis(t, dsn+"&"+name+"=300s"), name, "warning", "5m0s in this session (from the connection itself): it ends")
 		if !strings.Contains(f.Says, does) || !strings.Contains(f.Cure, `ALTER ROLE "postgres" SET `+name+" = 0") {
 			t.Errorf("%+v", f)
@@ -92,7 +100,8 @@ func TestDoctor_findsTimeoutsOfOtherRoles(t *testing.T) {
 	server := pgtest.Fresh(t)
 	dsn := server.DSN("postgres")
 	join(t, dsn, "admin").exec(`CREATE ROLE "shop app"`, `ALTER ROLE "shop app" SET idle_session_timeout = '5min'`,
-		`ALTER ROLE "shop app" IN DATABASE postgres SET statement_timeout = '3s'`, `ALTER ROLE "shop app" SET lock_timeout = '0'`)
+		`ALTER ROLE "shop app" IN DATABASE postgres SET statement_timeout = '3s'`, `ALTER ROLE "shop app" SET lock_timeout = '0'`,
+		"ALTER ROLE postgres SET lock_timeout = '7s'")
 	findings := diagnosis(t, dsn)
 	f := has(t, findings, "idle_session_timeout", "warning", "5min for the role shop app")
 	if !strings.HasPrefix(f.Cure, `ALTER ROLE "shop app" SET idle_session_timeout = 0`) {
@@ -102,9 +111,10 @@ func TestDoctor_findsTimeoutsOfOtherRoles(t *testing.T) {
 	if !strings.HasPrefix(f.Cure, `ALTER ROLE "shop app" IN DATABASE "postgres" SET statement_timeout = 0`) {
 		t.Errorf("%+v", f)
 	}
+	has(t, findings, "lock_timeout", "warning", "7s in this session (from the role): it ends")
 	for _, f := range findings {
-		if f.Check == "lock_timeout" {
-			t.Errorf("0 is off: %+v", f)
+		if f.Check == "lock_timeout" && strings.Contains(f.Says, "for the role") {
+			t.Errorf("0 is off, and this session's own is said already: %+v", f)
 		}
 	}
 }
