@@ -161,3 +161,36 @@ func TestFencedAssociationMode(t *testing.T) {
 	must(t, db.Model(&page{}).Where("binder_id = ?", b.ID).Count(&n).Error)
 	equal(t, "pages", n, 0)
 }
+
+// V5: a parent whose child was refused is not committed, though the caller drops the error.
+func TestV5_ParentOfARefusedChild(t *testing.T) {
+	t.Parallel()
+	db := fenced(t, append([]any{&linedOrder{}, &linedLine{}}, binders...))
+	o := linedOrder{Title: "a", Lines: []linedLine{{Qty: 1}}}
+	must(t, db.Create(&o).Error)
+	must(t, db.Model(&linedLine{}).Where("1=1").Update("qty", 5).Error)
+	o.Title, o.Lines[0].Qty = "b", 9
+	mustStale(t, db.Transaction(func(tx *gorm.DB) error {
+		mustStale(t, tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(&o).Error)
+		return nil
+	}))
+	equal(t, "stored", row[linedOrder](t, db, o.ID).Title, "a")
+	equal(t, "in memory", o.Version, 1)
+
+	owner := issue(t, db, "owner", 1)
+	p := binderOwner{Name: "a"}
+	must(t, with(db, owner).Create(&p).Error)
+	kept := keeper{Title: "a", Pages: []page{{Text: "1"}}}
+	mustMissToken(t, with(db, owner).Transaction(func(tx *gorm.DB) error {
+		must(t, tx.AutoMigrate(&keeper{}))
+		mustMissToken(t, tx.Create(&kept).Error, "pages")
+		return nil
+	}))
+}
+
+// keeper has children with a fence, and none of its own.
+type keeper struct {
+	ID    int64
+	Title string
+	Pages []page `gorm:"foreignKey:BinderID;constraint:-"`
+}

@@ -264,6 +264,16 @@ func fencedUpserts(t *testing.T, db *gorm.DB) {
 	var b coded
 	must(t, db.First(&b, "code = 'b'").Error)
 	equal(t, "ignored", b, coded{ID: 2, Code: "b", Price: 7, Fence: token.Number + 5})
+	named := byCode
+	named.DoUpdates = clause.AssignmentColumns([]string{"price", "fence"})
+	must(t, tx.Clauses(named).Create(&coded{Code: "a", Price: 8, Fence: 3}).Error)
+	if err := tx.Clauses(named).Clauses(clause.OnConflict{DoUpdates: clause.Assignments(map[string]any{"fence": 3})}).Create(&coded{Code: "a"}).Error; err == nil {
+		t.Error("an upsert has assigned the fence")
+	}
+	must(t, unguarded(tx).Clauses(named).Create(&coded{Code: "c", Price: 8, Fence: 3}).Error)
+	var c coded
+	must(t, db.First(&c, "code = 'c'").Error)
+	equal(t, "assigned", c.Fence, 3)
 	b.Fence = 3
 	must(t, unguarded(tx).Save([]*coded{&b}).Error)
 	must(t, db.First(&b, "code = 'b'").Error)

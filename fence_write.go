@@ -79,8 +79,15 @@ func (f *fenceWrite) assigns(stmt *gorm.Statement) bool {
 		}
 	}
 	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	return f.isIn(set, false) || f.isIn(conflict.DoUpdates, !f.ignored)
+}
+
+// isIn tells whether set assigns the column: other than from the row of the create, where that is what it may be.
+func (f *fenceWrite) isIn(set clause.Set, orExcluded bool) bool {
 	for i := range set {
-		if set[i].Column.Name == f.field.DBName {
+		from, _ := set[i].Value.(clause.Column)
+		if set[i].Column.Name == f.field.DBName && (!orExcluded || from.Table != "excluded") {
 			return true
 		}
 	}

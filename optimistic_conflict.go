@@ -24,8 +24,19 @@ func (w *versionWrite) refuse(db *gorm.DB, err error) {
 			j.doom(err)
 		}
 	}
+	doomWithParent(db.Statement, err)
 	pluginOf(db).tellRefused(db.Statement.Context, err)
 	fail(db, err)
+}
+
+// doomWithParent keeps what a statement stored before one of its associations was refused with err from being committed.
+func doomWithParent(stmt *gorm.Statement, err error) {
+	if !isAssociation(stmt) {
+		return
+	}
+	if j := journalOf(stmt); j != nil {
+		j.doom(err)
+	}
 }
 
 // wroteBefore tells whether something was stored before the statement itself: what its structs belong to, or, of a

@@ -270,7 +270,9 @@ func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 	}
 	w.memory.leave()
 	if j := journalOf(stmt); j != nil && !w.undone {
-		j.wrote(w)
+		if w.model.column != nil {
+			j.wrote(w)
+		}
 		j.record(w.undo)
 		if w.op != "create" && len(w.rows) == 0 && asksForRows(stmt) {
 			keepRowsRead(stmt.DB, stmt.Model) // a bulk statement that returns rows reads them
