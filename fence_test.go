@@ -32,10 +32,15 @@ type reportForm struct{ Body string }
 func fenced(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
 	db := versioned(t, models, opts...)
+	must(t, migrateFence(t, db))
+	return db
+}
+
+func migrateFence(t testing.TB, db *gorm.DB) error {
+	t.Helper()
 	pool, err := db.DB()
 	must(t, err)
-	must(t, fence.Migrate(t.Context(), pool))
-	return db
+	return fence.Migrate(t.Context(), pool)
 }
 
 // issue gives the next token of the key.
