@@ -3,6 +3,7 @@ package gormlock
 import (
 	"database/sql"
 	"slices"
+	"strconv"
 	"sync"
 
 	"gorm.io/gorm"
@@ -15,6 +16,7 @@ import (
 type journal struct {
 	tx        *sql.Tx
 	begunWith *advisory.Request // the locks that travelled with its BEGIN
+	deaf      bool              // it hears of no savepoints: Transaction keeps it, over a pool that tells nothing
 
 	mu         sync.Mutex
 	undo       []func()
@@ -92,6 +94,23 @@ func (j *journal) isStrict() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.strict > 0
+}
+
+// part is a savepoint of a transaction whose journal is deaf, which end tells it the end of.
+func (j *journal) part() (end func(failed bool)) {
+	if j == nil || !j.deaf {
+		return func(bool) {}
+	}
+	j.mu.Lock()
+	name := "gormlock part " + strconv.Itoa(len(j.savepoints))
+	j.mu.Unlock()
+	j.Savepoint(name)
+	return func(failed bool) {
+		if failed {
+			j.RollbackTo(name)
+		}
+		j.Release(name)
+	}
 }
 
 // Savepoint implements sqltx.Watcher, as do the methods below.

@@ -270,6 +270,27 @@ func TestTransactionKeepsAJournalOfItsOwn(t *testing.T) {
 					t.Error(err)
 				}
 				wantUndone(t, undone, "a")
+				undone = nil
+				err = Transaction(db, func(tx *gorm.DB) error {
+					note(t, tx, &undone, "kept")
+					for _, nested := range []func(*gorm.DB) error{
+						func(tx *gorm.DB) error { note(t, tx, &undone, "failed"); return errUndo },
+						func(tx *gorm.DB) error { note(t, tx, &undone, "panicked"); panic(errUndo) },
+						func(tx *gorm.DB) error { note(t, tx, &undone, "doomed"); journalOf(tx.Statement).doom(errUndo); return nil },
+					} {
+						func() {
+							defer func() { _ = recover() }()
+							if err := Transaction(tx, nested); !errors.Is(err, errUndo) {
+								t.Error(err)
+							}
+						}()
+					}
+					return Transaction(tx, func(tx *gorm.DB) error { note(t, tx, &undone, "kept too"); return nil })
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				wantUndone(t, undone, "failed", "panicked", "doomed")
 				return nil
 			}
 			if name == "db.Connection" {

@@ -134,12 +134,19 @@ func (t *transaction) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 		return fmt.Errorf("%w: Isolation and ReadOnly cannot change the transaction that is open already", ErrOption)
 	}
 	return db.Transaction(func(tx *gorm.DB) error {
+		failed := true // or fn panicked
+		if !tx.DisableNestedTransaction { // there is a savepoint
+			end := journalOf(tx.Statement).part()
+			defer func() { end(failed) }()
+		}
 		if t.request != nil && !tx.DryRun {
 			if err := acquire(tx, t.request); err != nil {
 				return err
 			}
 		}
-		return within(tx, fn)
+		err := within(tx, fn)
+		failed = err != nil
+		return err
 	})
 }
 
@@ -242,7 +249,7 @@ func (t *transaction) watch(tx *gorm.DB) ownJournal {
 	if !ok || journalOf(tx.Statement) != nil {
 		return ownJournal{}
 	}
-	j := &journal{}
+	j := &journal{deaf: true}
 	j.of(plain)
 	return ownJournal{j}
 }
