@@ -152,6 +152,9 @@ func cardOf(n *Node, now time.Time) card {
 		}
 		c.What = "holds " + strings.Join(keys, ", ")
 		c.Detail = n.State
+		if n.State != "" && !n.StateSince.IsZero() {
+			c.Detail += " " + span(now.Sub(n.StateSince))
+		}
 	case n.Gone:
 		c.Detail = "gone"
 	}

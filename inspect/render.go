@@ -40,8 +40,15 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") },
 	"version": func(n int) string { return fmt.Sprintf("%d.%d", n/10000, n%10000) },
 	"number":  number,
+	"at":      func(now time.Time, s *Session) sessionAt { return sessionAt{s, now} },
 	"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 }).Parse(pageHTML))
+
+// sessionAt is a session and the time at which it was seen.
+type sessionAt struct {
+	*Session
+	Now time.Time
+}
 
 // number is an integer with commas between thousands.
 func number(n int) string {

@@ -40,6 +40,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	r.name()
+	r.date()
 	return r.view, nil
 }
 
@@ -240,14 +241,22 @@ func (r *reader) settle() {
 		} else {
 			l.Scope = TransactionScope
 		}
-		if l.Granted {
-			l.Earliest = true
-			l.Since = l.Began
-			if l.Scope == SessionScope || l.Began.IsZero() {
-				l.Since = l.Started
-			}
-			l.Earliest = !l.Since.IsZero()
+	}
+}
+
+// date says of each lock that is held since when it can have been: PostgreSQL does not
+// keep when it was granted. One that may be the session's is as old as that at most.
+func (r *reader) date() {
+	for i := range r.view.Locks {
+		l := &r.view.Locks[i]
+		if !l.Granted {
+			continue
 		}
+		l.Since = l.Started
+		if l.Scope == TransactionScope {
+			l.Since = l.Began
+		}
+		l.Earliest = !l.Since.IsZero()
 	}
 }
 

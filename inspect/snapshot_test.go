@@ -75,6 +75,11 @@ func TestSnapshot_saysWhatIsKnownOfTheScope(t *testing.T) {
 		i := slices.IndexFunc(v.Locks, func(l inspect.Lock) bool { return l.PID == c })
 		if i < 0 || v.Locks[i].Scope != name {
 			t.Errorf("want a lock of scope %q by %d in %+v", name, c, v.Locks)
+			continue
+		}
+		// What may be the session's can be older than the transaction.
+		if l := v.Locks[i]; !l.Since.Equal(l.Started) || !l.Earliest {
+			t.Errorf("since %s, the session since %s", l.Since, l.Started)
 		}
 	}
 	id, _ := key.Int64()
@@ -106,7 +111,7 @@ func TestSnapshot_showsRowWaits(t *testing.T) {
 	}
 	held, _ := locksOf(v, holder)
 	if len(held) != 1 || held[0].Kind != inspect.Transaction || held[0].Waiters != 1 || held[0].State != "idle in transaction" ||
-		!strings.Contains(held[0].Key, "accounts") || held[0].Since.IsZero() || !held[0].Earliest {
+		!strings.Contains(held[0].Key, "accounts") || held[0].Since.IsZero() || !held[0].Since.Equal(held[0].Began) || !held[0].Earliest {
 		t.Errorf("held: %+v", held)
 	}
 	run(t, holder, "COMMIT")

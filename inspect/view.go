@@ -70,9 +70,9 @@ type Lock struct {
 	Granted bool   `json:"granted"`
 	Scope   Scope  `json:"scope,omitempty"`
 
-	// Since is when a request began to wait. Of a lock that is held it is the beginning
-	// of the transaction or session that holds it, and Earliest is true: PostgreSQL does
-	// not say when a lock was granted. It is zero when it cannot be seen.
+	// Since is when a request began to wait. Of a lock that is held it is the earliest that
+	// it can have been granted, and Earliest is true: the beginning of its transaction, or of
+	// the session where it may be the session's. It is zero when it cannot be seen.
 	Since    time.Time `json:"since,omitzero"`
 	Earliest bool      `json:"earliest,omitempty"`
 
