@@ -276,7 +276,11 @@ func TestTransactionKeepsAJournalOfItsOwn(t *testing.T) {
 					for _, nested := range []func(*gorm.DB) error{
 						func(tx *gorm.DB) error { note(t, tx, &undone, "failed"); return errUndo },
 						func(tx *gorm.DB) error { note(t, tx, &undone, "panicked"); panic(errUndo) },
-						func(tx *gorm.DB) error { note(t, tx, &undone, "doomed"); journalOf(tx.Statement).doom(errUndo); return nil },
+						func(tx *gorm.DB) error {
+							note(t, tx, &undone, "doomed")
+							journalOf(tx.Statement).doom(errUndo)
+							return nil
+						},
 					} {
 						func() {
 							defer func() { _ = recover() }()

@@ -134,7 +134,7 @@ func (t *transaction) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 		return fmt.Errorf("%w: Isolation and ReadOnly cannot change the transaction that is open already", ErrOption)
 	}
 	return db.Transaction(func(tx *gorm.DB) error {
-		failed := true // or fn panicked
+		failed := true                    // or fn panicked
 		if !tx.DisableNestedTransaction { // there is a savepoint
 			end := journalOf(tx.Statement).part()
 			defer func() { end(failed) }()
