@@ -1,6 +1,7 @@
 package sessionlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,8 @@ func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
 }
 
 // takeAndNumber takes the lock and its token. A lock that is lost before its token is
-// there is taken again, unless it was only tried for.
+// there is taken again, unless it was only tried for: the token would be later than that
+// of whoever holds the lock by then.
 func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 	for {
 		l, err := m.takeOne(ctx, r)
@@ -137,16 +139,16 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 			return l, err
 		}
 		token, err := m.number(ctx, r)
-		if err == nil {
+		lost := l.Err()
+		if err == nil && lost == nil {
 			m.mu.Lock()
 			l.token = &token
 			m.unlock(nil)
 			return l, nil
 		}
-		held := l.Err()
 		_ = Locks{l}.giveUp(ctx) // not to be used either way
-		if held == nil || r.try || ctx.Err() != nil || errors.Is(held, ErrClosed) {
-			return nil, err
+		if lost == nil || r.try || ctx.Err() != nil || errors.Is(lost, ErrClosed) {
+			return nil, cmp.Or(err, lost)
 		}
 	}
 }

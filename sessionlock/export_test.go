@@ -16,6 +16,14 @@ func Arrivals(m *Manager) int {
 	return n
 }
 
+// Tokens is how many tokens are asked for and not sent yet.
+func Tokens(m *Manager) int {
+	m.mu.Lock()
+	defer m.unlock(nil)
+	m.letIn()
+	return len(m.issues)
+}
+
 // Proof is when the last message was sent whose answer proves that the session of l lived.
 func Proof(l *Lock) time.Time {
 	l.m.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
 )
@@ -136,6 +137,36 @@ func TestFenced_lockedRowDelaysItsKeyOnly(t *testing.T) {
 	release(t, later)
 }
 
+// A lock that is lost while its token is on its way is taken again, with a later token.
+func TestFenced_lostBeforeItsToken(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "INSERT INTO gormlock_fence", wiretap.HoldAnswer, false)
+	type taken struct {
+		lock *sessionlock.Lock
+		err  error
+	}
+	got := make(chan taken)
+	go func() {
+		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
+		got <- taken{l, err}
+	}()
+	await(t, "the token", s.hit)
+	pid := pgtest.Locks(t, s.key)[0].PID
+	pgtest.Kill(t, pid)
+	for sessionlock.Alive(s.m, pid) {
+		<-time.After(100 * time.Microsecond)
+	}
+	s.resume()
+	g := <-got
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	if g.lock.Err() != nil || g.lock.PID() == pid || g.lock.Token().Number != 1<<40+2 {
+		t.Errorf("%v, on %d after %d, with %v", g.lock.Err(), g.lock.PID(), pid, g.lock.Token())
+	}
+	release(t, g.lock)
+}
+
 // An error that belongs to one key, such as a name that the database's encoding does not
 // have, is that key's alone, whatever travels with it.
 func TestFenced_errorOfOneKey(t *testing.T) {
@@ -148,7 +179,27 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 	release(t, acquire(t, m, pgtest.Key(t), sessionlock.Fenced())) // the connection for tokens
 	const n = 40
 	var wg sync.WaitGroup
-	p.StallAnswers() // so that they travel together
+	met := make(chan struct{})
+	var once sync.Once
+	p.OnQuery(func(sql string) wiretap.Action { // so that the others travel together
+		action := wiretap.Pass
+		if strings.Contains(sql, "gormlock_fence") {
+			once.Do(func() {
+				action = wiretap.HoldRequest
+				close(met)
+			})
+		}
+		return action
+	})
+	wg.Go(func() {
+		l, err := m.Acquire(t.Context(), lockkey.Of(t.Name(), "first"), sessionlock.Fenced())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		release(t, l)
+	})
+	await(t, "the first token", met)
 	for i := range n {
 		wg.Go(func() {
 			k := lockkey.Of(t.Name(), []string{"wanted", "unwanted"}[i%n/(n-1)], i)
@@ -163,7 +214,7 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 			}
 		})
 	}
-	for sessionlock.Arrivals(m) < n {
+	for sessionlock.Tokens(m) < n {
 		<-time.After(100 * time.Microsecond)
 	}
 	p.Resume()

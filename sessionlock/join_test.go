@@ -134,6 +134,9 @@ func TestShared_joinsWhenTheWriterBeforeItLeaves(t *testing.T) {
 		}
 		joining <- l
 	}()
+	for sessionlock.Arrivals(m) < 2 {
+		<-time.After(100 * time.Microsecond)
+	}
 	leave()
 	if err := <-writing; !errors.Is(err, context.Canceled) {
 		t.Error(err)

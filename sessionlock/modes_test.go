@@ -3,6 +3,7 @@ package sessionlock_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,6 +267,64 @@ func TestWaiters_slotsRotate(t *testing.T) {
 	for range n {
 		release(t, <-got)
 	}
+}
+
+// A wait that somebody cancels goes on, and an error that stays is the caller's.
+func TestWaiting_isCancelledByAnAdministrator(t *testing.T) {
+	t.Parallel()
+	holder, m := open(t), open(t, sessionlock.MaxWaiters(1))
+	k := pgtest.Key(t)
+	l := acquire(t, holder, k)
+	got := make(chan error, 1)
+	go func() {
+		again, err := m.Acquire(t.Context(), k)
+		if err == nil {
+			err = again.Release(t.Context())
+		}
+		got <- err
+	}()
+	admin := pgtest.Conn(t)
+	cancel := func() {
+		t.Helper()
+		pgtest.WaitBlocked(t, k, 1)
+		for _, waiting := range pgtest.Locks(t, k) {
+			if waiting.Granted {
+				continue
+			}
+			if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend($1)", waiting.PID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cancel()
+	pgtest.WaitBlocked(t, k, 1)
+	for len(got) == 0 {
+		if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = $1", objid(k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-got; err == nil || !strings.Contains(err.Error(), "57014") {
+		t.Errorf("after being cancelled all the time: %v", err)
+	}
+	go func() {
+		again, err := m.Acquire(t.Context(), k)
+		if err == nil {
+			err = again.Release(t.Context())
+		}
+		got <- err
+	}()
+	cancel()
+	pgtest.WaitBlocked(t, k, 1)
+	release(t, l)
+	if err := <-got; err != nil {
+		t.Errorf("after being cancelled once: %v", err)
+	}
+}
+
+// objid is the lower half of a key, as pg_locks shows it.
+func objid(k lockkey.Key) uint32 {
+	id, _ := k.Int64()
+	return uint32(id)
 }
 
 // One goroutine that waits never delays another's release.

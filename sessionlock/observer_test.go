@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/sessionlock"
 )
@@ -32,6 +33,71 @@ func (r *recorder) kinds() []observe.Kind {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
+}
+
+// Whoever is told of an acquisition is told of its end, once, however it ends.
+func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
+	t.Parallel()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		statement string
+		action    wiretap.Action
+		end       func(t *testing.T, s *stage, l *sessionlock.Lock)
+		want      observe.Kind
+		err       error
+	}{
+		"lost, then released": {end: func(t *testing.T, s *stage, l *sessionlock.Lock) {
+			t.Helper()
+			s.proxy.Cut()
+			assertLost(t, s.m, l)
+		}, want: observe.Lost, err: sessionlock.ErrLost},
+		"lost on the way back": {statement: "pg_advisory_unlock_shared(k)", action: wiretap.CutRequest, end: func(t *testing.T, _ *stage, l *sessionlock.Lock) {
+			t.Helper()
+			if err := l.Release(t.Context()); !errors.Is(err, sessionlock.ErrLost) {
+				t.Errorf("Release says %v", err)
+			}
+		}, want: observe.Lost, err: sessionlock.ErrLost},
+		"not confirmed in time": {statement: "pg_advisory_unlock_shared(k)", action: wiretap.HoldRequest, end: func(t *testing.T, s *stage, l *sessionlock.Lock) {
+			t.Helper()
+			if err := l.Release(canceled); !errors.Is(err, context.Canceled) {
+				t.Errorf("Release says %v", err)
+			}
+			s.resume()
+		}, want: observe.Released, err: context.Canceled},
+		"released twice": {end: func(t *testing.T, _ *stage, l *sessionlock.Lock) {
+			t.Helper()
+			release(t, l)
+			if err := l.Release(t.Context()); !errors.Is(err, sessionlock.ErrReleased) {
+				t.Errorf("Release says %v", err)
+			}
+		}, want: observe.Released},
+		"closed": {end: func(t *testing.T, s *stage, _ *sessionlock.Lock) {
+			t.Helper()
+			if err := s.m.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}, want: observe.Lost, err: sessionlock.ErrClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{}
+			statement := c.statement
+			if statement == "" {
+				statement = "no such statement"
+			}
+			s := newStage(t, statement, c.action, false, sessionlock.Observer(r))
+			c.end(t, s, acquire(t, s.m, s.key, sessionlock.Shared()))
+			if err := s.m.Close(t.Context()); err != nil { // nothing is told after that
+				t.Log(err)
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if len(r.events) != 2 || r.events[1].Kind != c.want || r.events[1].Mode != "shared" || !errors.Is(r.events[1].Err, c.err) {
+				t.Errorf("got %+v", r.events)
+			}
+		})
+	}
 }
 
 func TestObserver_isToldWhatHappens(t *testing.T) {
@@ -59,7 +125,7 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 	for _, e := range r.events {
-		if e.Source != "sessionlock" || e.Owner != "me" || e.Key != k.String() {
+		if e.Source != "sessionlock" || e.Owner != "me" || e.Key != k.String() || e.Mode != "exclusive" {
 			t.Errorf("%v: %+v", e.Kind, e)
 		}
 	}

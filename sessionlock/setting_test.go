@@ -49,6 +49,11 @@ func TestSession_settings(t *testing.T) {
 				t.Errorf("%s: the server knows no %s", name, setting)
 			}
 		}
+		// Whatever becomes of the server's configuration, which a session follows that has set
+		// nothing itself.
+		if source, err := value(t.Context(), conn, "SELECT source FROM pg_settings WHERE name = 'synchronous_commit'"); r == numbers && source != "session" {
+			t.Errorf("synchronous_commit comes from %s, %v", source, err)
+		}
 		number := func(setting string) int {
 			got, _ := value(t.Context(), conn, "SELECT setting FROM pg_settings WHERE name = '"+setting+"'")
 			n, _ := strconv.Atoi(got)

@@ -38,10 +38,10 @@ type stage struct {
 	hit   chan struct{} // closed when the statement was met
 }
 
-func newStage(t *testing.T, statement string, action wiretap.Action, contended bool) *stage {
+func newStage(t *testing.T, statement string, action wiretap.Action, contended bool, opts ...sessionlock.Option) *stage {
 	t.Helper()
 	p, dsn := listen(t, migrate(t))
-	s := &stage{t: t, proxy: p, m: openAt(t, dsn), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
+	s := &stage{t: t, proxy: p, m: openAt(t, dsn, opts...), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
 	if contended {
 		holder := open(t)
 		l := acquire(t, holder, s.key)
