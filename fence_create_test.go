@@ -358,13 +358,13 @@ func TestFenceInADryRun(t *testing.T) {
 	dry := with(db, token).Session(&gorm.Session{DryRun: true})
 	equal(t, "update", dry.Model(&r).Update("body", "x").Statement.SQL.String(),
 		`UPDATE "reports" SET "body"=$1,"fence"=$2 WHERE "reports"."deleted_at" IS NULL AND "id" = $3 AND COALESCE("reports"."fence",0)<=$4`+
-			` AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space = $5::smallint AND id = $6::bigint AND token > $7::bigint)`)
+			` AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space=$5::smallint AND id=$6::bigint AND token>$7::bigint)`)
 	must(t, dry.Create(&report{}).Error)
 	equal(t, "in memory", r.Fence, 0)
 	mustMissToken(t, db.Session(&gorm.Session{DryRun: true}).Model(&r).Update("body", "x").Error)
 	sql := with(db, token).ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Model(&report{ID: 1}).Update("body", "x") })
 	equal(t, "sql", sql, `UPDATE "reports" SET "body"='x',"fence"=1099511627777 WHERE "reports"."deleted_at" IS NULL AND "id" = 1 AND COALESCE("reports"."fence",0)<=1099511627777`+
-		` AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space = 1::smallint AND id = `+idOf(token)+`::bigint AND token > 1099511627777::bigint)`)
+		` AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space=1::smallint AND id=`+idOf(token)+`::bigint AND token>1099511627777::bigint)`)
 }
 
 func idOf(token fence.Token) string { return strconv.FormatInt(token.ID, 10) }

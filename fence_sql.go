@@ -41,19 +41,20 @@ func (f *fenceWrite) refuseNothing(stmt *gorm.Statement, written bool) {
 func (w *versionWrite) writeFence(stmt *gorm.Statement) {
 	f := w.fence
 	write := func(text string) { _, _ = stmt.WriteString(text) }
-	write(f.name + "=")
+	write(f.name)
+	write("=")
 	if !isPostgres(stmt.DB) || !w.bulk() {
-		w.add(stmt, f.token.Number)
+		w.add(stmt, f.number)
 		return
 	}
 	column := f.in(stmt)
 	write("CASE WHEN COALESCE(" + column + ",0)<=")
-	w.add(stmt, f.token.Number)
+	w.add(stmt, f.number)
 	write("::bigint THEN ")
 	if w.op == "claim" {
 		f.writeUnlessLater(w, stmt)
 	} else {
-		w.add(stmt, f.token.Number)
+		w.add(stmt, f.number)
 		write("::bigint")
 	}
 	write(" ELSE ('" + writtenLater + "'||" + column + ")::bigint END")
@@ -63,9 +64,9 @@ func (w *versionWrite) writeFence(stmt *gorm.Statement) {
 func (f *fenceWrite) writeUnlessLater(w *versionWrite, stmt *gorm.Statement) {
 	write := func(text string) { _, _ = stmt.WriteString(text) }
 	write("(SELECT CASE WHEN latest<=")
-	w.add(stmt, f.token.Number)
+	w.add(stmt, f.number)
 	write("::bigint THEN ")
-	w.add(stmt, f.token.Number)
+	w.add(stmt, f.number)
 	write("::bigint ELSE ('" + issuedLater + "'||COALESCE(latest,0))::bigint END FROM (SELECT ")
 	if w.op == "claim" {
 		write("COALESCE(")
@@ -86,12 +87,19 @@ func (f *fenceWrite) writeUnlessLater(w *versionWrite, stmt *gorm.Statement) {
 func (w *versionWrite) writeGuard(stmt *gorm.Statement) {
 	f := w.fence
 	if w.leavesOut(stmt) || !w.bulk() {
-		_, _ = stmt.WriteString(" AND COALESCE(" + f.in(stmt) + ",0)<=")
-		w.add(stmt, f.token.Number)
+		_, _ = stmt.WriteString(" AND COALESCE(")
+		_, _ = stmt.WriteString(f.in(stmt))
+		_, _ = stmt.WriteString(",0)<=")
+		w.add(stmt, f.number)
 	}
-	if isPostgres(stmt.DB) {
-		_, _ = stmt.WriteString(" AND " + f.token.Guard(len(stmt.Vars)+1))
-		stmt.Vars = append(stmt.Vars, f.token.Args()...)
+	if isPostgres(stmt.DB) { // as fence.Token.Guard, which leaves its parameters to the caller
+		_, _ = stmt.WriteString(" AND NOT EXISTS (SELECT 1 FROM " + fence.Table + " WHERE space=")
+		w.add(stmt, f.token.Space)
+		_, _ = stmt.WriteString("::smallint AND id=")
+		w.add(stmt, f.token.ID)
+		_, _ = stmt.WriteString("::bigint AND token>")
+		w.add(stmt, f.number)
+		_, _ = stmt.WriteString("::bigint)")
 	}
 }
 
@@ -105,7 +113,7 @@ func (v fenceValue) Build(builder clause.Builder) {
 	if isPostgres(stmt.DB) {
 		v.w.fence.writeUnlessLater(v.w, stmt)
 	} else {
-		v.w.add(stmt, v.w.fence.token.Number)
+		v.w.add(stmt, v.w.fence.number)
 	}
 }
 
@@ -132,7 +140,7 @@ func (w *versionWrite) fenceValues(values *clause.Values) {
 		if i == 0 {
 			values.Values[i][at] = fenceValue{w}
 		} else {
-			values.Values[i][at] = f.token.Number
+			values.Values[i][at] = f.number
 		}
 	}
 }

@@ -2,6 +2,7 @@ package gormlock
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -15,28 +16,36 @@ func (c *fenceColumn) tokenOf(stmt *gorm.Statement, intent *versionIntent) (fenc
 	if len(named) == 0 {
 		named, from = fence.FromContext(stmt.Context), "the context carries"
 	}
-	var fitting []fence.Token
-	for _, token := range named {
-		if !token.IsZero() && (c.topic == "" || token.Topic == c.topic) {
-			fitting = append(fitting, token)
+	var token fence.Token
+	fitting := 0
+	for i := range named {
+		if c.fits(named[i]) {
+			token = named[i]
+			fitting++
 		}
 	}
-	if len(fitting) == 1 {
-		return fitting[0], nil
+	if fitting == 1 {
+		return token, nil
 	}
 	wanted := "token"
 	if c.topic != "" {
 		wanted = fmt.Sprintf("token of a key whose name begins with %q", c.topic)
 	}
 	switch {
-	case len(fitting) > 1:
+	case fitting > 1:
+		named = slices.DeleteFunc(named, func(t fence.Token) bool { return !c.fits(t) })
 		return fence.Token{}, fmt.Errorf("%w: %s: %s %d tokens that fit, %s: name the one that is meant with Fence",
-			ErrFenceMissing, stmt.Table, from, len(fitting), listed(fitting))
+			ErrFenceMissing, stmt.Table, from, fitting, listed(named))
 	case len(named) > 0:
 		return fence.Token{}, fmt.Errorf("%w: %s: %s no %s, but %s", ErrFenceMissing, stmt.Table, from, wanted, listed(named))
 	}
 	return fence.Token{}, fmt.Errorf("%w: %s: %s no %s: use the context of a lock that was acquired with one, Fence, or IgnoreFence",
 		ErrFenceMissing, stmt.Table, from, wanted)
+}
+
+// fits tells whether the column is written by the token.
+func (c *fenceColumn) fits(token fence.Token) bool {
+	return !token.IsZero() && (c.topic == "" || token.Topic == c.topic)
 }
 
 // listed is tokens for people.

@@ -2,6 +2,7 @@ package gormlock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"strings"
@@ -243,4 +244,41 @@ func TestFenceAtRepeatableRead(t *testing.T) {
 	mustFenced(t, gormlock.Transaction(with(db, token), func(tx *gorm.DB) error {
 		return tx.Model(&r).Update("body", "late").Error
 	}, gormlock.Isolation(sql.LevelRepeatableRead)))
+}
+
+// What a role needs to write by tokens that others issue.
+func TestFencePrivileges(t *testing.T) {
+	t.Parallel()
+	db := fenced(t, []any{&report{}, &reportNote{}}, pgtest.MaxConns(1))
+	token := issue(t, db, "report", 1)
+	must(t, unguarded(db).Create(&report{}).Error)
+	role := "writer_" + strings.ToLower(rand.Text()[:10])
+	for _, statement := range []string{
+		"CREATE ROLE " + role, "GRANT USAGE ON SCHEMA " + schemaOf(t, db) + " TO " + role,
+		"GRANT ALL ON reports, report_notes, reports_id_seq TO " + role, "GRANT SELECT ON gormlock_fence TO " + role,
+	} {
+		must(t, db.Exec(statement).Error)
+	}
+	as := func(write func(tx *gorm.DB) error) error {
+		must(t, db.Exec("SET ROLE "+role).Error)
+		err := write(with(db, token))
+		must(t, db.Exec("RESET ROLE").Error)
+		return err
+	}
+	create := func(tx *gorm.DB) error { return tx.Create(&report{}).Error }
+	must(t, as(func(tx *gorm.DB) error { return tx.Model(&report{ID: 1}).Update("body", "x").Error }))
+	must(t, as(func(tx *gorm.DB) error { return tx.Where("id = 1").Delete(&report{}).Error }))
+	if err := as(create); err == nil || errors.Is(err, gormlock.ErrFenced) || !strings.Contains(err.Error(), fence.Table) {
+		t.Errorf("a create without the right to lock the token: %v", err)
+	}
+	must(t, db.Exec("GRANT UPDATE ON gormlock_fence TO "+role).Error)
+	must(t, as(create))
+	must(t, db.Exec("DROP OWNED BY "+role).Error)
+	must(t, db.Exec("DROP ROLE "+role).Error)
+}
+
+func schemaOf(t *testing.T, db *gorm.DB) (name string) {
+	t.Helper()
+	must(t, db.Raw("SELECT current_schema()").Scan(&name).Error)
+	return name
 }

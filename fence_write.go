@@ -14,6 +14,7 @@ import (
 type fenceWrite struct {
 	*fenceColumn
 	token    fence.Token
+	number   any   // of the token
 	ignored  bool  // IgnoreFence
 	assigned bool  // ignored, and the caller assigns the column by name
 	proposed int   // rows of a create
@@ -44,7 +45,7 @@ func (m *versionedModel) fenceOf(stmt *gorm.Statement, intent *versionIntent) (*
 	if err != nil {
 		return nil, err
 	}
-	f.token = token
+	f.token, f.number = token, token.Number
 	if named := intent.namedTokens(); len(named) > 0 {
 		stmt.Context = fence.NewContext(stmt.Context, named...)
 	}
