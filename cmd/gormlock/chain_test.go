@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -214,6 +215,22 @@ func TestWhy_namesACircle(t *testing.T) {
 	}
 }
 
+// A prepared transaction has no process, and waits for nobody but its end.
+func TestWhy_namesAPreparedTransaction(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Fresh(t, pgserver.Setting("max_prepared_transactions", "5")).DSN("postgres")
+	p, waiter, other := join(t, dsn, "psql"), join(t, dsn, "waiter"), join(t, dsn, "other")
+	p.exec("BEGIN", take(t, lockkey.Of("a")), "PREPARE TRANSACTION 'transfer 1'", "BEGIN", take(t, lockkey.Of("b")), "PREPARE TRANSACTION 'it''s 2'")
+	other.wait(pgtest.Observe(t, dsn), take(t, lockkey.Of("a")))
+	waiter.wait(pgtest.Observe(t, dsn), take(t, lockkey.Of("b")))
+	on(t, dsn, "ls").is(t, 0, "prepared transfer 1", "prepared it's 2", "2 requests wait")
+	r := on(t, dsn, "why", waiter.arg())
+	r.is(t, 1, "prepared it's 2", "is a prepared transaction", "which a prepared transaction holds", "COMMIT PREPARED 'it''s 2' or ROLLBACK PREPARED 'it''s 2'")
+	if strings.Contains(r.out, "transfer 1") {
+		t.Errorf("it does not wait for the other:\n%s", r.out)
+	}
+}
+
 func TestList_filters(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -225,6 +242,7 @@ func TestList_filters(t *testing.T) {
 		want []int
 	}{
 		{nil, 0, []int{s.psql.pid(), s.worker.pid(), s.worker.pid(), s.billing.pid(), held.pid(), held.pid()}},
+		{[]string{"--limit", "0"}, 0, []int{s.psql.pid(), s.worker.pid(), s.worker.pid(), s.billing.pid(), held.pid(), held.pid()}},
 		{[]string{"--waiting"}, 1, []int{s.psql.pid(), s.worker.pid(), s.worker.pid(), s.billing.pid()}},
 		{[]string{"--key", "pair(7,42)"}, 0, []int{held.pid()}},
 		{[]string{"--key", "9"}, 0, []int{held.pid()}},

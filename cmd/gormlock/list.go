@@ -168,8 +168,17 @@ func process(s *inspect.Session) string {
 	return fmt.Sprint(s.PID)
 }
 
+// pidList is processes for people. Prepared transactions have the PID 0.
 func pidList(pids []int) string {
-	return strings.Trim(fmt.Sprint(pids), "[]")
+	var list []string
+	for _, pid := range pids {
+		if pid == 0 {
+			list = append(list, "a prepared transaction")
+		} else {
+			list = append(list, strconv.Itoa(pid))
+		}
+	}
+	return strings.Join(list, " ")
 }
 
 // doing is what a session is at.

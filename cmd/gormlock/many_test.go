@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +35,4 @@ func TestList_of100000Locks(t *testing.T) {
 	on(t, dsn, "why", waiter.arg()).is(t, 1, "the lock int64(77777) (exclusive), which "+holder.arg()+" holds")
 	on(t, dsn, "key", "--scheme", "int64", "4242").is(t, 0, "held by   in database postgres", holder.arg())
 	on(t, dsn, "terminate", holder.arg()).is(t, 1, "int64(", "and many more", "1 request waits behind it")
-	var v struct{ Locks []struct{ Key string } }
-	if err := json.Unmarshal([]byte(on(t, dsn, "ls", "--limit", "0", "--json").out), &v); err != nil || len(v.Locks) != 100001 {
-		t.Errorf("--limit 0 shows %d locks: %v", len(v.Locks), err)
-	}
 }

@@ -101,7 +101,7 @@ func follow(v *inspect.View, b *backend) *chain {
 		first = &b.Session
 	}
 	circle := circles(v)
-	seen := map[int]bool{first.PID: true}
+	seen := map[*inspect.Session]bool{first: true}
 	for queue := []*inspect.Session{first}; len(queue) > 0; queue = queue[1:] {
 		s := queue[0]
 		l := link{Session: s, Wait: waiting[s.PID], Circle: circle[s.PID]}
@@ -110,9 +110,9 @@ func follow(v *inspect.View, b *backend) *chain {
 			l.Cure = cure(s, l.Circle)
 		}
 		c.Links = append(c.Links, l)
-		for _, pid := range s.Blockers {
-			if next := v.Session(pid); next != nil && !seen[pid] {
-				seen[pid] = true
+		for _, next := range blockers(v, s, l.Wait) {
+			if !seen[next] {
+				seen[next] = true
 				queue = append(queue, next)
 			}
 		}
@@ -120,6 +120,23 @@ func follow(v *inspect.View, b *backend) *chain {
 	c.Waiting = len(first.Blockers) > 0 || waiting[first.PID] != nil
 	c.Behind = behind(v, first.PID)
 	return c
+}
+
+// blockers are those that s waits for. Prepared transactions all have the PID 0, and are
+// told apart by what they hold.
+func blockers(v *inspect.View, s *inspect.Session, wanted *inspect.Lock) []*inspect.Session {
+	var found []*inspect.Session
+	for _, pid := range s.Blockers {
+		if b := v.Session(pid); b != nil && b.Prepared == "" {
+			found = append(found, b)
+		}
+	}
+	for i := range v.Locks {
+		if l := &v.Locks[i]; wanted != nil && l.Granted && l.Prepared != "" && l.Thing == wanted.Thing {
+			found = append(found, l.Session)
+		}
+	}
+	return found
 }
 
 // circles are the processes that wait for themselves through others.
