@@ -47,7 +47,7 @@ func (k *keyNames) note(db *sql.DB, request *advisory.Request) {
 		recorder, _ = k.recorders.LoadOrStore(db, keynames.New(db, k.report))
 	}
 	for _, key := range request.Keys() {
-		recorder.(*keynames.Recorder).Note(numberOf(key), key)
+		recorder.(*keynames.Recorder).Note(numberOf(key), keynames.Transaction, key)
 	}
 }
 

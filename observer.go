@@ -61,7 +61,8 @@ func (p *Plugin) tellLocks(ctx context.Context, request *advisory.Request, began
 	}
 	granted := time.Now()
 	request.Each(func(key lockkey.Key, shared bool) {
-		e := observe.Event{Kind: observe.Acquired, Key: key.String(), Mode: lockMode(shared), Wait: granted.Sub(began)}
+		number := numberOf(key)
+		e := observe.Event{Kind: observe.Acquired, Key: key.String(), Space: number.Space, ID: number.ID, Mode: lockMode(shared), Wait: granted.Sub(began)}
 		p.tell(ctx, e)
 		j.hold(heldLock{plugin: p, ctx: ctx, key: e.Key, mode: e.Mode, since: granted})
 	})

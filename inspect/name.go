@@ -8,7 +8,10 @@ import (
 )
 
 // name is a name of a key and who gave it.
-type name struct{ text, source string }
+type name struct {
+	text, source string
+	scope        Scope // for what gormlock took it last
+}
 
 // name gives each lock the best name there is: that of the caller, of gormlock's tables,
 // of tools that have a fixed key, of tools that make one from the name of the database.
@@ -23,13 +26,13 @@ func (r *reader) name() {
 		id := lockID{l.Space, l.ID}
 		key := id.key()
 		l.Key = key.String()
+		if l.Scope == "" {
+			l.Scope = r.names[id].scope
+		}
 		if k, ok := r.config.known[id]; ok && k.Name() != "" {
 			l.Key, l.Name, l.Source = k.String(), k.Name(), "known"
 		} else if n, ok := r.names[id]; ok {
 			l.Key, l.Name, l.Source = n.text, n.text, n.source
-			if n.source == "names" && l.Scope == "" && l.InTransaction {
-				l.Scope = TransactionScope // the table has the keys of such locks
-			}
 		} else if tool, ok := compat.Reserved(key); ok {
 			l.Key, l.Name, l.Source = tool, tool, "reserved"
 		} else if k, ok := derived[id]; ok {

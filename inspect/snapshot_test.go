@@ -146,7 +146,7 @@ func TestSnapshot_namesKeys(t *testing.T) {
 	}
 	named, fenced, known, plain := lockkey.Of("named", 1), lockkey.Of("fenced", 1), lockkey.Of("known", 1), lockkey.Of("plain", 1)
 	id, _ := named.Int64()
-	run(t, holder, "INSERT INTO gormlock_key_name VALUES (1, $1, 'named/1', now())", id)
+	run(t, holder, "INSERT INTO gormlock_key_name VALUES (1, $1, 'named/1', 'transaction', now())", id)
 	token, err := fence.Issue(t.Context(), db, fenced)
 	if err != nil {
 		t.Fatal(err)

@@ -81,15 +81,16 @@ func (r *reader) readTokens(ctx context.Context, tx *sql.Tx) error {
 }
 
 const namesSQL = `
-SELECT t.space, t.id, t.name FROM gormlock_key_name t
+SELECT t.space, t.id, t.name, t.scope FROM gormlock_key_name t
 WHERE (t.space, t.id) IN (SELECT space, id FROM jsonb_to_recordset($1::jsonb) AS k(space int2, id int8))`
 
 func (r *reader) readNames(ctx context.Context, tx *sql.Tx) error {
 	return r.readByKey(ctx, tx, namesSQL, func(rows *sql.Rows) error {
 		var id lockID
 		var text string
-		err := rows.Scan(&id.space, &id.id, &text)
-		r.learn(id, text, "names")
+		var scope Scope
+		err := rows.Scan(&id.space, &id.id, &text, &scope)
+		r.names[id] = name{text, "names", scope}
 		return err
 	})
 }
@@ -128,5 +129,5 @@ func (r *reader) readByKey(ctx context.Context, tx *sql.Tx, query string, read f
 
 // learn keeps a name; what is read later counts more.
 func (r *reader) learn(id lockID, text, source string) {
-	r.names[id] = name{text, source}
+	r.names[id] = name{text, source, ""}
 }

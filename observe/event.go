@@ -38,6 +38,8 @@ type Event struct {
 	Kind   Kind
 	Source string // the package: "gormlock", "sessionlock", "lease"
 	Key    string // the key, for people: "invoice/42"
+	Space  int16  // of an advisory lock that was granted or refused, as objsubid in pg_locks: 1 one bigint, 2 two int4
+	ID     int64  // its number there; of two int4 the first is in the upper half
 	Table  string // the table whose rows were locked, written or claimed
 	Mode   string // how: "exclusive", "shared", "for update"
 	Owner  string // who: the owner of the manager

@@ -194,6 +194,7 @@ func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began ti
 		return
 	}
 	e := observe.Event{Key: r.key.String(), Mode: r.mode.String(), Wait: time.Since(began), Err: err}
+	e.Space, e.ID = r.id.number()
 	switch {
 	case err == nil:
 		e.Kind = observe.Acquired

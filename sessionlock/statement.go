@@ -26,6 +26,14 @@ type lockID struct {
 	id   int64
 }
 
+// number is l as pg_locks has it, in objsubid and in classid and objid.
+func (l lockID) number() (space int16, id int64) {
+	if l.pair {
+		return 2, l.id
+	}
+	return 1, l.id
+}
+
 // statement is what a session can be asked. Those that give back come first, so that
 // they go first.
 type statement uint8

@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"advisory":            {"lockkey", "observe"},
 	"lease":               {"advisory", "lockkey", "fence", "observe"},
 	"sessionlock":         {"advisory", "lockkey", "fence", "observe", pgxModule},
-	"inspect":             {"lockkey", "lockkey/compat", "internal/keynames"},
+	"inspect":             {"lockkey", "lockkey/compat", "observe", "internal/keynames"},
 	"internal/keynames":   {},
 	"cmd/gormlock": {
 		".", "advisory", "lockkey", "lockkey/compat", "fence", "observe", "lease", "sessionlock", "inspect", pgxModule,

@@ -30,7 +30,7 @@ var ownTables = []ownTable{
 		"gormlock_lease", []string{"space", "id", "name", "holder", "owner", "expires_at"}, "leases", "lease.Migrate",
 		"after a crash two programs hold one lease",
 	},
-	{inspect.Table, []string{"space", "id", "name", "seen_at"}, "names of keys in ls", "inspect.Migrate, for gormlock.WithKeyNames,", ""},
+	{inspect.Table, []string{"space", "id", "name", "scope", "seen_at"}, "names of keys in ls", "inspect.Migrate, for gormlock.WithKeyNames,", ""},
 }
 
 // tableState is one table of that name.

@@ -42,7 +42,7 @@ func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := join(t, dsn, "psql")
-	p.exec(`INSERT INTO gormlock_key_name VALUES (2, (7::bigint << 32) + 42, '<script>', now())`, "SELECT pg_advisory_lock(7, 42)")
+	p.exec(`INSERT INTO gormlock_key_name VALUES (2, (7::bigint << 32) + 42, '<script>', 'session', now())`, "SELECT pg_advisory_lock(7, 42)")
 
 	r := on(t, dsn, "ls")
 	r.is(t, 0, "billing/nightly", fmt.Sprint(fenced.Token().Number), "gormlock billing-7", "<script>", "LEASE", "report/daily", "expires in 59m")

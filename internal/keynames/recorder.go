@@ -20,6 +20,15 @@ const (
 	sweepEvery = 10 * time.Minute
 )
 
+// Scope is the end of what frees a lock.
+type Scope string
+
+// The scopes of advisory locks.
+const (
+	Transaction Scope = "transaction"
+	Session     Scope = "session"
+)
+
 // ID is a key as pg_locks has it.
 type ID struct {
 	Space int16
@@ -47,8 +56,9 @@ type Recorder struct {
 }
 
 type noted struct {
-	name string
-	at   time.Time
+	name  string
+	scope Scope
+	at    time.Time
 }
 
 // New is a recorder that writes to db. report is told of the first failure of a row of
@@ -61,13 +71,13 @@ func New(db *sql.DB, report func(error)) *Recorder {
 
 // Note says that somebody is about to ask for a key. It does not block, and cannot fail:
 // while tens of thousands of other keys wait to be looked after, the key gets no name.
-func (r *Recorder) Note(id ID, name fmt.Stringer) {
+func (r *Recorder) Note(id ID, scope Scope, name fmt.Stringer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.pending[id]; known || r.closed || len(r.pending) >= room {
 		return
 	}
-	r.pending[id] = noted{name.String(), time.Now()}
+	r.pending[id] = noted{name.String(), scope, time.Now()}
 	if !r.running {
 		r.running = true
 		r.wg.Go(r.run)
@@ -136,7 +146,7 @@ func (r *Recorder) flush() error {
 	var names []row
 	for id, n := range due {
 		if locked[id] && time.Since(r.written[id]) > remembered {
-			names = append(names, row{id.Space, id.ID, n.name})
+			names = append(names, row{id.Space, id.ID, n.name, n.scope})
 		}
 	}
 	if err := r.write(ctx, names); err != nil {

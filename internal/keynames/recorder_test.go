@@ -71,11 +71,11 @@ func TestRecorder_sweeps(t *testing.T) {
 	db, r := open(t)
 	held, old := pgtest.Key(t, "held"), pgtest.Key(t, "old")
 	heldID, oldID := hold(t, held), hold(t, old)
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO gormlock_key_name SELECT 1, n, 'gone', now() - interval '2 days' FROM generate_series(1, 500) n
-		UNION ALL SELECT 1, $1::int8, 'old and locked', now() - interval '2 days' UNION ALL SELECT 1, 501, 'of today', now()`, oldID.ID); err != nil {
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO gormlock_key_name SELECT 1, n, 'gone', 'session', now() - interval '2 days' FROM generate_series(1, 500) n
+		UNION ALL SELECT 1, $1::int8, 'old and locked', 'session', now() - interval '2 days' UNION ALL SELECT 1, 501, 'of today', 'session', now()`, oldID.ID); err != nil {
 		t.Fatal(err)
 	}
-	r.Note(heldID, held)
+	r.Note(heldID, keynames.Session, held)
 	eventually(t, "the old names are gone", func() bool { return len(names(t, db)) == 3 })
 	got := names(t, db)
 	if got[heldID.ID] != held.String() || got[oldID.ID] != "old and locked" || got[501] != "of today" {
@@ -89,14 +89,14 @@ func TestRecorder_besideOthers(t *testing.T) {
 	db, first := open(t)
 	key := pgtest.Key(t)
 	id := hold(t, key)
-	first.Note(id, key)
+	first.Note(id, keynames.Session, key)
 	var all sync.WaitGroup
 	for range 5 {
 		r := keynames.New(db, func(err error) { t.Error(err) })
 		t.Cleanup(r.Close)
 		all.Go(func() {
 			for range 100 {
-				r.Note(id, key)
+				r.Note(id, keynames.Session, key)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestRecorder_goesOnAfterFailures(t *testing.T) {
 	key := pgtest.Key(t)
 	id := hold(t, key)
 	proxy.Refuse()
-	r.Note(id, key)
+	r.Note(id, keynames.Session, key)
 	eventually(t, "the failure is reported", func() bool { mu.Lock(); defer mu.Unlock(); return failures > 0 })
 	proxy.Admit()
 	eventually(t, "the name is written", func() bool { return names(t, db)[id.ID] == key.String() })

@@ -17,6 +17,7 @@ const Schema = `CREATE TABLE IF NOT EXISTS gormlock_key_name (
 	space   smallint    NOT NULL, -- 1: the key is one bigint, 2: two int4 (objsubid of pg_locks)
 	id      bigint      NOT NULL,
 	name    text        NOT NULL, -- the key for people
+	scope   text        NOT NULL, -- what it was taken for last: transaction, session
 	seen_at timestamptz NOT NULL, -- when it was last waited for or held for long, give or take an hour
 	PRIMARY KEY (space, id)
 )`

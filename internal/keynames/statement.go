@@ -16,12 +16,12 @@ GROUP BY 1, 2 ORDER BY bool_and(granted) LIMIT 50000`
 
 // writeSQL leaves rows alone that say the same already, so that many programs with one
 // hot key write it once. The order keeps two of them from a deadlock.
-const writeSQL = `INSERT INTO gormlock_key_name AS t (space, id, name, seen_at)
-SELECT space, id, name, now() FROM jsonb_to_recordset($1::jsonb) AS k(space int2, id int8, name text)
+const writeSQL = `INSERT INTO gormlock_key_name AS t (space, id, name, scope, seen_at)
+SELECT space, id, name, scope, now() FROM jsonb_to_recordset($1::jsonb) AS k(space int2, id int8, name text, scope text)
 WHERE NOT EXISTS (SELECT FROM gormlock_key_name w
-	WHERE w.space = k.space AND w.id = k.id AND w.name = k.name AND w.seen_at > now() - interval '1 hour')
+	WHERE w.space = k.space AND w.id = k.id AND (w.name, w.scope) = (k.name, k.scope) AND w.seen_at > now() - interval '1 hour')
 ORDER BY space, id
-ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, seen_at = excluded.seen_at`
+ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, scope = excluded.scope, seen_at = excluded.seen_at`
 
 // sweepSQL deletes names that nobody needed for a day and nobody has locked now.
 const sweepSQL = `DELETE FROM gormlock_key_name WHERE (space, id) IN (
@@ -34,6 +34,7 @@ type row struct {
 	Space int16  `json:"space"`
 	ID    int64  `json:"id"`
 	Name  string `json:"name"`
+	Scope Scope  `json:"scope"`
 }
 
 // locked is the set of keys that are held or waited for.

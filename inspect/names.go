@@ -1,0 +1,58 @@
+package inspect
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+
+	"github.com/gormlock/gormlock/internal/keynames"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Names is an observer that keeps the names of advisory locks in the table [Table], as
+// gormlock.WithKeyNames does for those of transactions. It is made by [KeepNames].
+type Names struct{ recorder *keynames.Recorder }
+
+// KeepNames keeps the names of the locks that it is told of, for managers of session
+// locks:
+//
+//	names := inspect.KeepNames(db, nil)
+//	defer names.Close()
+//	m, err := sessionlock.Open(ctx, dsn, sessionlock.Observer(names))
+//
+// Only keys that are still held or waited for after a second get a row, in batches, on a
+// connection of db. Who tells it never waits for the database. What goes wrong is said
+// once to logger, [slog.Default] when it is nil, and tried again.
+func KeepNames(db *sql.DB, logger *slog.Logger) *Names {
+	return &Names{keynames.New(db, func(err error) {
+		if logger == nil {
+			logger = slog.Default()
+		}
+		logger.Error(err.Error())
+	})}
+}
+
+// Observe implements [observe.Observer].
+func (n *Names) Observe(_ context.Context, e observe.Event) {
+	switch e.Kind {
+	case observe.Acquired, observe.NotAcquired, observe.TimedOut:
+		scope := keynames.Transaction
+		if e.Source == "sessionlock" {
+			scope = keynames.Session
+		}
+		if e.Space != 0 && e.Key != "" {
+			n.recorder.Note(keynames.ID{Space: e.Space, ID: e.ID}, scope, text(e.Key))
+		}
+	default:
+	}
+}
+
+// Close ends what runs in the background. Names not written yet stay unwritten.
+func (n *Names) Close() error {
+	n.recorder.Close()
+	return nil
+}
+
+type text string
+
+func (t text) String() string { return string(t) }
