@@ -1,6 +1,7 @@
 package gormlock
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -128,6 +129,10 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	if m.column == nil && m.fence == nil && intent == nil {
 		return nil
 	}
+	if stmt.SQL.Len() > 0 {
+		fail(db, errBuilt)
+		return nil
+	}
 	refuseWithoutVersions(db, intent)
 	if db.Error != nil {
 		return nil
@@ -151,6 +156,10 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 	return w
 }
+
+// errBuilt is the error of a statement that comes with the text of another one, which GORM would send again in its place.
+var errBuilt = errors.New("gormlock: the statement has been built before it begins: what a hook makes of its tx by Session " +
+	"repeats the hook's own statement, unless the session is a NewDB")
 
 // remember takes the structs that the statement stands for: none where value holds none.
 func (w *versionWrite) remember(db *gorm.DB, value any) {

@@ -206,3 +206,33 @@ func associationMode(t *testing.T, db *gorm.DB) {
 	equal(t, "linked", linked.OrderID, o.ID)
 	equal(t, "linked", linked.Version, 3)
 }
+
+// sequel is a model whose hook changes the row again, by a session that GORM gives the hook's own statement.
+type sequel struct {
+	ID, N   int64
+	Version int64 `gormlock:"version"`
+	session gorm.Session
+}
+
+func (s *sequel) AfterUpdate(tx *gorm.DB) error {
+	s.session.SkipHooks = true
+	return tx.Session(&s.session).Model(s).Update("n", s.N+1).Error
+}
+
+// A session that a hook makes of its tx without NewDB would send the statement of the hook again, and not what it is
+// asked for.
+func TestASessionInAHook(t *testing.T) {
+	t.Parallel()
+	onBoth(t, []any{&sequel{}}, func(t *testing.T, db *gorm.DB) {
+		s := sequel{}
+		must(t, db.Create(&s).Error)
+		if err := db.Model(&s).Update("n", 5).Error; err == nil || !strings.Contains(err.Error(), "NewDB") {
+			t.Errorf("it changed nothing: %v", err)
+		}
+		equal(t, "stored", row[sequel](t, db, s.ID).N, 0)
+		s.session = gorm.Session{NewDB: true}
+		must(t, db.Model(&s).Update("n", 5).Error)
+		equal(t, "stored", row[sequel](t, db, s.ID).N, 6)
+		equal(t, "version", s.Version, 3)
+	})
+}
