@@ -86,11 +86,18 @@ func (i *versionIntent) asksVersion() bool {
 	return i != nil && (i.ignore || i.expects || i.touch || i.preserve || i.unchanged != nil)
 }
 
-// refuseFenceOnText fails a statement of raw SQL that names a token: nothing can be added to its text.
-func refuseFenceOnText(db *gorm.DB) {
+// refuseIntentOnText fails a statement of raw SQL that names a token or what a row must be like: nothing can be added to
+// its text.
+func refuseIntentOnText(db *gorm.DB) {
 	stmt := db.Statement
 	intent := versionIntentOf(stmt)
-	if intent != nil && len(intent.tokens) > 0 && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
+	if intent == nil || stmt.SQL.Len() == 0 || isSavepoint(stmt) {
+		return
+	}
+	switch {
+	case len(intent.tokens) > 0:
 		fail(db, fmt.Errorf("gormlock: Fence guards no raw SQL: write the token's Guard into it, or call FenceTx first"))
+	case intent.expects, intent.unchanged != nil:
+		fail(db, fmt.Errorf("gormlock: ExpectVersion and IfUnchanged compare nothing in raw SQL: write the condition into it"))
 	}
 }

@@ -206,6 +206,9 @@ func (w *versionWrite) given(stmt *gorm.Statement) (*version, error) {
 
 func (w *versionWrite) inDestination(stmt *gorm.Statement) (*version, error) {
 	column := w.model.column
+	if value, assigned := assignedTo(stmt, column.field.DBName); assigned && !w.intent.touches() {
+		return w.inMap(map[string]any{column.field.DBName: value})
+	}
 	switch dest := stmt.Dest.(type) {
 	case map[string]any:
 		return w.inMap(dest)
@@ -244,6 +247,17 @@ func (w *versionWrite) inDestination(stmt *gorm.Statement) (*version, error) {
 	}
 	v, err := column.of(value)
 	return &v, err
+}
+
+// assignedTo is what the caller's own SET assigns to the column, as Set of the generics API makes one.
+func assignedTo(stmt *gorm.Statement, column string) (value any, assigned bool) {
+	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
+	for i := range set {
+		if set[i].Column.Name == column {
+			value, assigned = set[i].Value, true
+		}
+	}
+	return value, assigned
 }
 
 func (w *versionWrite) inMap(dest map[string]any) (*version, error) {

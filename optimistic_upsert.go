@@ -28,6 +28,9 @@ func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	column, u, now := w.model.column, w.upsert, stmt.NowFunc()
 	w.expand()
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	if computesColumn(conflict.DoUpdates, column.field.DBName) {
+		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, it moves by itself: leave it out", w.model.schema.Name, column.field.Name)
+	}
 	u.all = conflict.UpdateAll && len(stmt.Selects) == 0 && len(stmt.Omits) == 0
 	u.skips = conflict.DoNothing
 	w.filtered = u.skips || len(conflict.Where.Exprs) > 0
@@ -101,6 +104,12 @@ func (w *versionWrite) wantInserted(stmt *gorm.Statement) error {
 	w.want(w.model.schema.PrimaryFields...)
 	if !u.skips {
 		w.want(column.field)
+	}
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	for _, field := range w.model.readable() { // V2: what the server works out
+		if computesColumn(conflict.DoUpdates, field.DBName) {
+			w.want(field)
+		}
 	}
 	if u.all {
 		w.wantKept(stmt)

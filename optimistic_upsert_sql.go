@@ -40,6 +40,17 @@ func (w *versionWrite) versionConflict(conflict *clause.OnConflict) {
 	}
 }
 
+// computesColumn tells whether an upsert assigns to the column something else than the value of the row proposed.
+func computesColumn(set clause.Set, column string) bool {
+	for i := range set {
+		from, proposed := set[i].Value.(clause.Column)
+		if set[i].Column.Name == column && (!proposed || from.Table != "excluded" || from.Name != column) {
+			return true
+		}
+	}
+	return false
+}
+
 // upsertBump is the version of a row that an upsert found. It is never the first version, so that a row that comes
 // back with that one was inserted.
 type upsertBump struct {

@@ -174,7 +174,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
-	refuseFenceOnText(db)
+	refuseIntentOnText(db)
 	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -182,7 +182,7 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
-	refuseFenceOnText(db)
+	refuseIntentOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -194,7 +194,7 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
-	refuseFenceOnText(db)
+	refuseIntentOnText(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)
