@@ -137,7 +137,7 @@ func (m *Manager) take(ctx context.Context, key lockkey.Key, ttl time.Duration, 
 // takeNow asks until there is an answer; what is asked again is over in a moment.
 func (m *Manager) takeNow(ctx context.Context, r *request) (*Lease, error) {
 	for n := 0; ; n++ {
-		l, ref, err := m.ask(ctx, r)
+		l, ref, err := m.ask(ctx, r, false)
 		switch {
 		case err == nil && l != nil:
 			return l, nil
@@ -169,11 +169,13 @@ func (m *Manager) takeInTurn(ctx context.Context, r *request) (*Lease, error) {
 	}
 	var last error
 	for n := 0; ; n++ {
-		l, ref, err := m.ask(ctx, r)
+		l, ref, err := m.ask(ctx, r, n > 0)
 		switch {
 		case err == nil && l != nil:
 			return l, nil
-		case err != nil && (ctx.Err() != nil || !passes(err)):
+		case err == nil && n == 0 && m.hears():
+			continue // and says this time that it waits
+		case err != nil && (ended(ctx) != nil || !passes(err)):
 			return nil, m.gaveUp(ctx, r, last, err)
 		case err != nil:
 			last, ref = err, &refusal{}
@@ -195,18 +197,15 @@ func (r *refusal) String() string {
 	return fmt.Sprintf("%q holds it for %s if it is not renewed", *r.owner, r.remains)
 }
 
-// ask asks once.
-func (m *Manager) ask(ctx context.Context, r *request) (*Lease, *refusal, error) {
+// ask asks once, in company where that is possible. Who waits and listens asks alone.
+func (m *Manager) ask(ctx context.Context, r *request, listen bool) (*Lease, *refusal, error) {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
 		return nil, nil, ErrClosed
 	}
-	if !r.try {
-		m.listening()
-	}
 	text := m.sql.acquire
-	if m.listens && !r.try {
+	if listen && m.listening() {
 		text = m.sql.acquireListened
 	}
 	m.mu.Unlock()
@@ -215,6 +214,26 @@ func (m *Manager) ask(ctx context.Context, r *request) (*Lease, *refusal, error)
 	if m.config.shedlock {
 		c.holder = m.config.owner + holderMark + c.holder
 	}
+	if text == m.sql.acquire && r.data == nil {
+		e := &errand{listed: listed{c, r.ttl}}
+		done, land, err := m.asks.ride(ctx, e)
+		switch {
+		case err != nil:
+			if done { // else tooLate sees to it
+				m.tooLate(e)
+			}
+			return nil, nil, err
+		case done && e.token.Number == 0:
+			return nil, &e.refusal, nil
+		case done:
+			return m.granted(r, e.claim, e.sent), &refusal{}, nil
+		}
+		defer land()
+	}
+	return m.askAlone(ctx, r, c, text)
+}
+
+func (m *Manager) askAlone(ctx context.Context, r *request, c claim, text string) (*Lease, *refusal, error) {
 	ref := &refusal{}
 	sent, err := m.query(ctx, text, m.acquireArgs(r, c), func(rows *sql.Rows) error {
 		var owner string
@@ -240,6 +259,47 @@ func (m *Manager) ask(ctx context.Context, r *request) (*Lease, *refusal, error)
 		return nil, ref, nil
 	}
 	return m.granted(r, c, sent), ref, nil
+}
+
+// askArgs are the parameters of acquireMany.
+func (m *Manager) askArgs(batch []*errand) []any {
+	names := strings.Builder{}
+	for i, e := range batch {
+		names.WriteByte("{,"[min(i, 1)])
+		writeQuoted(&names, e.token.Name)
+	}
+	if len(batch) == 0 {
+		names.WriteByte('{')
+	}
+	return append(m.returnArgs(batch), names.String()+"}", m.config.owner)
+}
+
+func scanAsked(batch []*errand, rows *sql.Rows) error {
+	var n int
+	var at place
+	var token, remains int64
+	var owner string
+	if err := rows.Scan(&n, &at.space, &at.id, &token, &owner, &remains); err != nil {
+		return err
+	}
+	if n > 0 {
+		batch[n-1].answered = true
+		batch[n-1].refusal = refusal{owner: &owner, remains: time.Duration(remains) * time.Microsecond}
+		return nil
+	}
+	for _, e := range batch {
+		if placeOf(e.token) == at {
+			e.answered, e.token.Number = true, token
+		}
+	}
+	return nil
+}
+
+// tooLate gives back what was granted to somebody who has left.
+func (m *Manager) tooLate(e *errand) {
+	if e.token.Number != 0 || e.err != nil && mayBeDone(e.sent, e.err) {
+		m.stray(listed{e.claim, 0}, e.span)
+	}
 }
 
 // mayBeDone reports whether a statement that ended with err may have been committed.
@@ -271,14 +331,23 @@ func (m *Manager) granted(r *request, c claim, sent instant) *Lease {
 	return l
 }
 
+// ended is the error of ctx. A connection's deadline may pass a moment before ctx knows.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
 // gaveUp is the error of a request that was not granted.
 func (m *Manager) gaveUp(ctx context.Context, r *request, last, err error) error {
+	over := ended(ctx)
 	out := &leaseError{key: r.key, state: explain(err), cause: last, detail: "not acquired"}
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout):
 		out.state, out.detail = ErrLockTimeout, "after "+r.timeout.String()
-	case ctx.Err() != nil:
-		out.state = ctx.Err()
+	case over != nil:
+		out.state = over
 	case errors.Is(err, ErrClosed):
 		out.detail = ""
 	}

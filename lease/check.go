@@ -65,9 +65,13 @@ func (m *Manager) check(ctx context.Context) error {
 	// What is left to go wrong the server knows itself: row security, types, rules.
 	for text, args := range map[string][]any{
 		m.sql.acquire:     m.acquireArgs(&request{}, claim{}),
+		m.sql.acquireMany: m.askArgs(nil),
 		m.sql.renew:       m.listArgs(nil),
 		m.sql.releaseMany: m.listArgs(nil),
 	} {
+		if text == "" {
+			continue
+		}
 		if _, err := m.query(ctx, "EXPLAIN "+text, args, func(*sql.Rows) error { return nil }); err != nil {
 			return fmt.Errorf("gormlock: leases in %s: %w", leases.name, explain(err))
 		}

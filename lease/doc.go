@@ -66,6 +66,14 @@
 // for again, so that it keeps no other from being renewed. A renewal is written beside the
 // row that it replaces (fillfactor 50, no index on the time), and nothing grows.
 //
+// # Many at once
+//
+// Up to eight acquisitions and eight releases of a manager are on their way alone, each as
+// fast as a statement is. What more goroutines ask for meanwhile gathers, and travels
+// together: one statement and one commit for up to 256. It passes over rows that somebody
+// has locked, and over keys that were never leased; those are asked for alone, so nobody
+// waits for another's lock. A statement that takes 50 ms is not waited for.
+//
 // # Waiting
 //
 // Who finds a lease taken asks again: after 10 ms at first, every 250 ms at last, and

@@ -170,7 +170,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return ended
 	}
-	there, err := m.giveBack(ctx, []listed{back})
+	there, err := m.handBack(ctx, back)
 	m.mu.Lock()
 	m.wake(l.place())
 	m.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	case err != nil:
 		m.stray(back, l.ttl)
 		return &leaseError{key: l.key, state: explain(err), detail: "release not confirmed"}
-	case len(there) == 0:
+	case !there:
 		return l.lostAtRelease()
 	}
 	if m.config.observer != nil {

@@ -28,10 +28,17 @@ type place struct {
 
 func placeOf(t fence.Token) place { return place{t.Space, t.ID} }
 
-// listening starts the listener when the first waiter comes. It is called with mu held.
-func (m *Manager) listening() {
-	if m.config.listener == nil || m.config.shedlock || m.listens || m.closed {
-		return
+// hears reports whether waiters can be notified.
+func (m *Manager) hears() bool { return m.config.listener != nil && !m.config.shedlock }
+
+// listening starts the listener when the first waiter comes, and reports whether there is
+// one. It is called with mu held.
+func (m *Manager) listening() bool {
+	if !m.hears() {
+		return false
+	}
+	if m.listens || m.closed {
+		return m.listens
 	}
 	m.listens = true
 	m.wg.Go(func() {
@@ -41,6 +48,7 @@ func (m *Manager) listening() {
 			m.pause(m.ctx, longestPoll)
 		}
 	})
+	return true
 }
 
 // heard wakes those who wait for the key that a payload names; without a name, all.

@@ -29,6 +29,8 @@ type Manager struct {
 	held    map[place]*Lease
 	lines   map[place][]*waiter
 	strays  []*stray
+	asks    lane          // acquisitions
+	returns lane          // releases
 	dueAt   time.Duration // when the tender looks next, on the monotonic clock
 
 }
@@ -55,6 +57,8 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 	} else {
 		m.sql = ownStatements(c.quotedTable())
 	}
+	m.asks = lane{m: m, text: m.sql.acquireMany, args: m.askArgs, scan: scanAsked, late: m.tooLate}
+	m.returns = lane{m: m, text: m.sql.releaseFree, args: m.returnArgs, scan: scanReturned, late: func(*errand) {}}
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,10 @@ func ownStatements(table string) *statements {
 	return &statements{
 		acquire:         named.Replace(strings.NewReplacer(", {marked}", "", "{is marked}", "false").Replace(ownAcquire)),
 		acquireListened: named.Replace(strings.NewReplacer("{marked}", ownMarked, "{is marked}", "wanted OR EXISTS (SELECT 1 FROM marked)").Replace(ownAcquire)),
+		acquireMany:     named.Replace(ownAcquireMany),
 		renew:           named.Replace(ownRenew),
 		release:         named.Replace(ownRelease),
+		releaseFree:     named.Replace(ownReleaseFree),
 		releaseMany:     named.Replace(ownReleaseMany),
 		holder:          named.Replace(ownHolder),
 	}
@@ -55,10 +57,46 @@ const ownRelease = `WITH released AS (
 )
 SELECT 1, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
 
+// ownList are the parameters of a statement for many.
 const ownList = `given AS MATERIALIZED (
 	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
 	FROM unnest($4::text::smallint[], $1::text::bigint[], $2::text::text[], $3::text::bigint[]) WITH ORDINALITY g(space, id, holder, span, n)
 )`
+
+// ownShortList is ownList for no more than a few hundred. That the lists come out of a
+// SELECT keeps the server from making a plan for each length of them.
+const ownShortList = `given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
+		WITH ORDINALITY g(space, id, holder, span, n)
+)`
+
+// Only what is plainly free is taken in company: keys that were leased before and whose
+// rows nobody has locked. No row is the answer to the others, who then ask alone. No key
+// is there twice.
+var ownAcquireMany = `WITH given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.name, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $5::text)::text[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
+		WITH ORDINALITY g(space, id, name, holder, span, n)
+), taken AS MATERIALIZED (
+	SELECT given.n, l.owner, l.expires_at - now() AS remains
+	FROM given JOIN {lease} l USING (space, id) WHERE l.expires_at > now()
+), ` + durable + `, free AS MATERIALIZED (
+	SELECT l.space, l.id, given.name, given.holder, given.span
+	FROM durable, given JOIN {lease} l USING (space, id) JOIN gormlock_fence f USING (space, id)
+	WHERE l.expires_at <= now()
+	FOR NO KEY UPDATE OF l, f SKIP LOCKED
+), mine AS (
+	UPDATE {lease} l SET name = free.name, holder = free.holder, owner = $6::text,
+		data = NULL, acquired_at = now(), expires_at = now() + free.span, wanted = false
+	FROM free WHERE l.space = free.space AND l.id = free.id
+	RETURNING l.space, l.id, l.name
+), issued AS (
+	` + issueFromMine + `
+)
+SELECT 0, space, id, token, ''::text, 0::bigint FROM issued
+UNION ALL
+SELECT n, 0, 0, 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint FROM taken`
 
 // A row that somebody has locked is passed over and asked for again: it must not keep the
 // others from being renewed.
@@ -75,6 +113,19 @@ const ownRenew = `WITH ` + ownList + `, ` + durable + `, free AS MATERIALIZED (
 SELECT given.n, EXISTS (SELECT 1 FROM {lease} l
 	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder AND l.expires_at > now())
 FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
+
+// What somebody has locked is passed over here, and released alone.
+const ownReleaseFree = `WITH ` + ownShortList + `, free AS MATERIALIZED (
+	SELECT given.n, l.space, l.id, given.span
+	FROM given JOIN {lease} l USING (space, id)
+	WHERE l.holder = given.holder
+	FOR NO KEY UPDATE OF l SKIP LOCKED
+), released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + free.span, holder = '' FROM free
+	WHERE l.space = free.space AND l.id = free.id
+	RETURNING free.n, l.space, l.id, l.wanted
+)
+SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
 
 const ownReleaseMany = `WITH ` + ownList + `, released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + given.span, holder = '' FROM given

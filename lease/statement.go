@@ -24,12 +24,18 @@ type statements struct {
 	// acquireListened puts down that the release is to be notified as well. There is none
 	// for ShedLock's table.
 	acquireListened string
+	// acquireMany takes those of many leases that nothing stands in the way of, by askArgs.
+	// Its rows are which, and those of acquire. There is none for ShedLock's table.
+	acquireMany string
 	// renew renews many, by listArgs with their lengths. Its rows are those that were not
 	// renewed: which, and whether that is because somebody had the row locked.
 	renew string
 	// release gives one back, by releaseArgs, and releaseMany many, by listArgs with the
 	// AtLeast of each. Their rows are those that were there. Whoever asked for it is notified.
 	release, releaseMany string
+	// releaseFree is releaseMany without those whose rows somebody has locked. There is none
+	// for ShedLock's table.
+	releaseFree string
 	// holder reads one: owner, data, microseconds since it was acquired and still to run.
 	holder string
 }

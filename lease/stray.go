@@ -88,6 +88,43 @@ func (m *Manager) returnStrays(strays []*stray) {
 	m.strays = kept
 }
 
+// handBack gives one acquisition back, in company where that is possible, and reports
+// whether it was there.
+func (m *Manager) handBack(ctx context.Context, it listed) (there bool, err error) {
+	done, land, err := m.returns.ride(ctx, &errand{listed: it})
+	if done || err != nil {
+		return done, err
+	}
+	defer land()
+	found, err := m.giveBack(ctx, []listed{it})
+	return len(found) > 0, err
+}
+
+// returnArgs are the parameters of releaseMany.
+func (m *Manager) returnArgs(batch []*errand) []any {
+	items := make([]listed, len(batch))
+	for i, e := range batch {
+		items[i] = e.listed
+	}
+	return m.listArgs(items)
+}
+
+func scanReturned(batch []*errand, rows *sql.Rows) error {
+	n, err := scanReleased(rows)
+	if err == nil {
+		batch[n].answered = true
+	}
+	return err
+}
+
+// scanReleased reads which of a list was released.
+func scanReleased(rows *sql.Rows) (int, error) {
+	var n int
+	var notified sql.NullString
+	err := rows.Scan(&n, &notified)
+	return n - 1, err
+}
+
 // giveBack gives acquisitions back in one statement and returns which of them were there.
 func (m *Manager) giveBack(ctx context.Context, items []listed) (there []int, err error) {
 	text, args := m.sql.releaseMany, m.listArgs(items)
@@ -97,13 +134,9 @@ func (m *Manager) giveBack(ctx context.Context, items []listed) (there []int, er
 	for range 10 {
 		there = there[:0]
 		_, err = m.query(ctx, text, args, func(rows *sql.Rows) error {
-			var n int
-			var notified sql.NullString
-			if err := rows.Scan(&n, &notified); err != nil {
-				return err
-			}
-			there = append(there, n-1)
-			return nil
+			n, err := scanReleased(rows)
+			there = append(there, n)
+			return err
 		})
 		if !isRetry(err) {
 			return there, err
