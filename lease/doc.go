@@ -48,9 +48,8 @@
 // A lease is lost when it ran out without a renewal, or when a renewal is told that the row
 // is somebody else's. Then [Lease.Lost] is closed, at Until at the latest; contexts of
 // [Manager.Do] and [Lease.Bind] end with the cause [ErrLost]; [Lease.Err], [Lease.Renew]
-// and [Lease.Release] return it. A renewal is tried three times and more before that, each
-// time by another connection if the one before did not answer within a quarter of the
-// length. What is lost stays lost, also where nobody else has taken it yet.
+// and [Lease.Release] return it. A renewal is tried three times before that: when a quarter of the
+// length has passed without an answer, another one goes by another connection. What is lost stays lost, also where nobody else has taken it yet.
 //
 // A process that is stopped cannot notice. When it goes on, Err answers by the clocks at
 // once, but a statement on its way is on its way. So every acquisition has a fencing token

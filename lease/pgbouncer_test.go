@@ -127,12 +127,12 @@ func TestPgBouncer_transactionMode(t *testing.T) {
 			for i := range 10 {
 				wg.Go(func() {
 					k := lockkey.Of("report", i)
-					l, err := m.Acquire(t.Context(), k, time.Second)
+					l, err := m.Acquire(t.Context(), k, 3*time.Second)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+					for end := time.Now().Add(4 * time.Second); time.Now().Before(end); {
 						if _, err := rival.TryAcquire(t.Context(), k, time.Second); !errors.Is(err, lease.ErrNotAcquired) {
 							t.Errorf("the rival: %v", err)
 						}
@@ -169,7 +169,7 @@ func TestPgBouncer_restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := open(t, db)
-	l := acquire(t, m, lockkey.Of("report"), 3*time.Second)
+	l := acquire(t, m, lockkey.Of("report"), 5*time.Second)
 	for range 3 {
 		b.kill()
 		b.start()

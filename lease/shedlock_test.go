@@ -200,16 +200,17 @@ func TestShedLock_tokensAndRenewals(t *testing.T) {
 	t.Parallel()
 	_, java, m := shedlock(t)
 	k := lockkey.Of("job")
-	first := acquire(t, m, k, time.Second)
-	others := []*lease.Lease{first, acquire(t, m, lockkey.Of("b"), time.Second), acquire(t, m, lockkey.Of("c"), time.Second)}
-	<-time.After(2 * time.Second)
+	const ttl = 3 * time.Second
+	first := acquire(t, m, k, ttl)
+	others := []*lease.Lease{first, acquire(t, m, lockkey.Of("b"), ttl), acquire(t, m, lockkey.Of("c"), ttl)}
+	<-time.After(5 * time.Second)
 	for _, l := range others {
 		if l.Err() != nil || java.run(javaUpdate, l.Key().Topic(), time.Minute) {
 			t.Errorf("%s was not renewed: %v", l.Key(), l.Err())
 		}
 		release(t, l)
 	}
-	second := acquire(t, m, k, time.Second)
+	second := acquire(t, m, k, ttl)
 	if second.Token().Number != first.Token().Number+1 {
 		t.Errorf("after %v came %v", first.Token(), second.Token())
 	}

@@ -59,32 +59,32 @@ func (m *Manager) dueLeases(now instant) (batch []*Lease, told []func()) {
 		switch {
 		case l.ranOut(now):
 			told = append(told, m.lose(l, l.whyRanOut())) // the timer's clock may have stood still
-		case l.renews && !l.renewing:
+		case l.renews:
 			due = due || l.renewAt <= now.mono
 		}
 	}
 	for _, l := range m.held {
-		if !l.renews || l.renewing {
+		if !l.renews {
 			continue
 		}
-		if due && l.renewAt-l.ttl/6 <= now.mono {
+		if due && (l.renewAt <= now.mono || !l.renewing && l.renewAt-l.ttl/6 <= now.mono) {
 			l.renewing = true
+			l.renewAt = now.mono + l.ttl/4 // again, beside this one, if it is not answered by then
 			batch = append(batch, l)
-			continue
 		}
 		m.dueAt = min(m.dueAt, l.renewAt)
 	}
 	return batch, told
 }
 
-// renewDue renews leases in one statement, and sees that what was not answered is asked
-// again, by another connection, while there is time.
+// renewDue renews leases in one statement, and sees that what failed is asked for again
+// while there is time.
 func (m *Manager) renewDue(batch []*Lease) {
 	within := batch[0].ttl
 	for _, l := range batch {
 		within = min(within, l.ttl)
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, within/4)
+	ctx, cancel := context.WithTimeout(m.ctx, within/2)
 	defer cancel()
 	_, err := m.renewAll(ctx, batch)
 
@@ -94,7 +94,7 @@ func (m *Manager) renewDue(batch []*Lease) {
 	for _, l := range batch {
 		l.renewing = false
 		if err != nil {
-			l.renewAt = now.mono + l.ttl/20
+			l.renewAt = min(l.renewAt, now.mono+l.ttl/20)
 		}
 		if l.err == nil {
 			m.tendBy(l.renewAt)
