@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,33 +197,10 @@ func TestNew_refusesMissingPrivileges(t *testing.T) {
 func TestNew_refusesServersWithoutWrites(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
-	db := tables(t, pgtest.Through(dsn))
+	tables(t, pgtest.Through(dsn))
 	readOnly := pgtest.SQLDB(t, pgtest.Through(dsn), pgtest.Param("default_transaction_read_only", "on"))
 	if _, err := lease.New(t.Context(), readOnly); !errors.Is(err, lease.ErrReadOnly) || !strings.Contains(err.Error(), "default_transaction_read_only") {
 		t.Errorf("read-only sessions: %v", err)
-	}
-	m := open(t, db)
-	l := acquire(t, m, lockkey.Of("a"), time.Minute)
-	conn, err := db.Conn(t.Context()) // the pool's sessions become read-only
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.Close()
-	readOnlyNow(t, db)
-	if _, err := m.TryAcquire(t.Context(), lockkey.Of("b"), time.Minute); !errors.Is(err, lease.ErrReadOnly) {
-		t.Errorf("TryAcquire: %v", err)
-	}
-	if _, err := m.Acquire(t.Context(), lockkey.Of("b"), time.Minute, lease.Timeout(100*time.Millisecond)); !errors.Is(err, lease.ErrLockTimeout) || !strings.Contains(err.Error(), "read-only") {
-		t.Errorf("Acquire waits for a server that takes writes: %v", err)
-	}
-	if err := l.Renew(t.Context()); !errors.Is(err, lease.ErrReadOnly) || l.Err() != nil {
-		t.Errorf("Renew: %v, and the lease still runs: %v", err, l.Err())
-	}
-	if err := l.Release(t.Context()); !errors.Is(err, lease.ErrReadOnly) {
-		t.Errorf("Release: %v", err)
-	}
-	if _, err := db.ExecContext(t.Context(), "SET default_transaction_read_only = off"); err != nil {
-		t.Error(err)
 	}
 
 	primary := pgtest.Fresh(t)
@@ -233,19 +209,46 @@ func TestNew_refusesServersWithoutWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby := follow(t, primary)
-	_, err = lease.New(t.Context(), pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
+	_, err := lease.New(t.Context(), pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
 	if !errors.Is(err, lease.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs") {
 		t.Errorf("a standby: %v", err)
 	}
+
+	m := open(t, pool)
+	l := acquire(t, m, lockkey.Of("a"), time.Minute)
+	writesEnd(t, primary, "on")
+	if _, err := m.TryAcquire(t.Context(), lockkey.Of("b"), time.Minute); !errors.Is(err, lease.ErrReadOnly) {
+		t.Errorf("TryAcquire: %v", err)
+	}
+	if _, err := m.Acquire(t.Context(), lockkey.Of("b"), time.Minute, lease.Timeout(500*time.Millisecond)); !errors.Is(err, lease.ErrLockTimeout) || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("Acquire waits for a server that takes writes: %v", err)
+	}
+	if err := l.Renew(t.Context()); !errors.Is(err, lease.ErrReadOnly) || l.Err() != nil {
+		t.Errorf("Renew: %v, and the lease still runs: %v", err, l.Err())
+	}
+	if err := l.Release(t.Context()); !errors.Is(err, lease.ErrReadOnly) {
+		t.Errorf("Release: %v", err)
+	}
+	writesEnd(t, primary, "off")
+	release(t, acquire(t, m, lockkey.Of("a"), time.Minute)) // what could not be given back is by now
 }
 
-// readOnlyNow makes the one session of a pool take no writes.
-func readOnlyNow(t testing.TB, db *sql.DB) {
+// writesEnd makes all sessions of a server take no writes, or takes that back.
+func writesEnd(t testing.TB, server *pgserver.Server, setting string) {
 	t.Helper()
-	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(t.Context(), "SET default_transaction_read_only = on"); err != nil {
-		t.Fatal(err)
+	admin := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")), pgtest.Param("default_transaction_read_only", "off"))
+	for _, statement := range []string{"ALTER SYSTEM SET default_transaction_read_only = " + setting, "SELECT pg_reload_conf()"} {
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
+	db := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))
+	for now := ""; now != setting; {
+		if err := db.QueryRowContext(t.Context(), "SHOW default_transaction_read_only").Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(200 * time.Millisecond) // for the sessions that are there
 }
 
 func follow(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *pgserver.Server {
