@@ -71,12 +71,16 @@ type Page struct {
 type state struct {
 	view    *View // the last there was
 	looked  time.Time
+	begun   time.Time // when somebody began to look again
 	failure error     // of the last look
 	since   time.Time // of the first failure in a row
 }
 
-// unused is for how long nobody has to ask before the page stops looking.
-const unused = time.Minute
+const (
+	unused      = time.Minute      // for how long nobody has to ask before the page stops looking
+	lookTimeout = 15 * time.Second // of one look at the database
+	overdue     = 6 * time.Second  // when people are told that a look takes long
+)
 
 // Handler is a page that shows who holds what and who waits for whom in the database db
 // leads to: people get HTML, programs that accept application/json get the [View] with
@@ -94,7 +98,7 @@ const unused = time.Minute
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 	p := &Page{db: db, refresh: 2 * time.Second, fresh: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.snapshot = []Option{Limit(300), Timeout(5 * time.Second)}
+	p.snapshot = []Option{Limit(300)}
 	for _, o := range opts {
 		if o == nil {
 			p.invalid = errors.Join(p.invalid, errors.New("gormlock: inspect: a nil option"))
@@ -161,11 +165,11 @@ func (p *Page) look(ctx context.Context) (state, []Sample, error) {
 	}
 	p.used = time.Now()
 	if !p.running {
-		p.running = true
+		p.running, p.last.begun = true, p.used
 		p.wg.Go(p.watch)
 	}
 	if time.Since(p.last.looked) > p.refresh+p.refresh/2 {
-		fresh, soon := p.fresh, time.NewTimer(3*time.Second)
+		fresh, soon := p.fresh, time.NewTimer(p.last.worth())
 		defer soon.Stop()
 		p.mu.Unlock()
 		select {
@@ -175,7 +179,27 @@ func (p *Page) look(ctx context.Context) (state, []Sample, error) {
 		}
 		p.mu.Lock()
 	}
-	return p.last, p.history.list(), nil
+	return p.last.at(time.Now(), p.refresh), p.history.list(), nil
+}
+
+// worth is how long a newer state is worth waiting for: longer where there is none yet.
+func (s state) worth() time.Duration {
+	if s.view == nil && s.failure == nil {
+		return lookTimeout
+	}
+	return 3 * time.Second
+}
+
+// at is the state as it is now: a look that takes too long is a server that does not answer.
+func (s state) at(now time.Time, refresh time.Duration) state {
+	last := s.looked
+	if s.begun.After(last) {
+		last = s.begun
+	}
+	if age := now.Sub(last) - refresh; s.failure == nil && s.view != nil && age > overdue {
+		s.failure, s.since = fmt.Errorf("gormlock: inspect: no answer for %s", span(age)), last
+	}
+	return s
 }
 
 // watch looks at the database until nobody looks at the page.
@@ -189,7 +213,7 @@ func (p *Page) watch() {
 		case <-timer.C:
 		}
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(p.ctx, max(5*time.Second, 2*p.refresh))
+		ctx, cancel := context.WithTimeout(p.ctx, lookTimeout)
 		view, err := Snapshot(ctx, p.db, p.snapshot...)
 		gone := 0
 		if err == nil {
