@@ -55,7 +55,10 @@ func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 
 func (c *lent) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if c.plan.After == "" {
-		return c.beginDriver(ctx, opts)
+		tx, err := c.beginDriver(ctx, opts)
+		// As in database/sql: what the driver refused to begin is no reason to close a connection.
+		c.clean = err != nil && c.plan.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
+		return tx, err
 	}
 	begin, err := beginText(opts)
 	if err != nil {

@@ -132,6 +132,75 @@ func TestBeginFailsClean(t *testing.T) {
 	}
 }
 
+// What the driver refuses to begin leaves the connection as it was, as in database/sql.
+func TestBeginRefusedByTheDriver(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
+	pid := func() (n int) {
+		if err := db.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	before := pid()
+	_, err := sqltx.New(db).Begin(ctx, sqltx.Opening{Options: sql.TxOptions{Isolation: sql.LevelLinearizable}})
+	if err == nil {
+		t.Error("an isolation level that PostgreSQL does not have began")
+	}
+	if after := pid(); after != before {
+		t.Errorf("backend %d took the place of %d", after, before)
+	}
+}
+
+// A statement that the driver prepared before its table was altered is prepared anew, but in a transaction.
+func TestPreparedBeforeTheTableWasAltered(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := pgtest.SQLDB(t, pgtest.Schema(), pgtest.MaxConns(1))
+	pool := sqltx.New(db)
+	t.Cleanup(func() { _ = pool.Close() })
+	if _, err := db.ExecContext(ctx, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	stmt, err := pool.PrepareContext(ctx, "SELECT * FROM t WHERE a = $1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stmt.Close()
+	columns := func(query func(context.Context, ...any) (*sql.Rows, error)) (int, error) {
+		rows, err := query(ctx, 1)
+		if err != nil {
+			return 0, err
+		}
+		defer rows.Close()
+		names, err := rows.Columns()
+		return len(names), errors.Join(err, rows.Err())
+	}
+	if n, err := columns(stmt.QueryContext); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := db.ExecContext(ctx, "ALTER TABLE t ADD b int"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := columns(stmt.QueryContext); n != 2 || err != nil {
+		t.Errorf("%d columns, %v", n, err)
+	}
+	if _, err := db.ExecContext(ctx, "ALTER TABLE t ADD c int"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := pool.Begin(ctx, sqltx.Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := columns(tx.StmtContext(ctx, stmt).QueryContext); err == nil {
+		t.Errorf("%d columns in a transaction that the refusal ends", n)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBeginOnAPoolThatIsClosed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)

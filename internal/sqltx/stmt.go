@@ -17,6 +17,9 @@ func (s *stmt) NumInput() int { return -1 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	result, err := s.conn.ExecContext(ctx, s.query, args)
+	if s.isOutdated(err) {
+		result, err = s.conn.ExecContext(ctx, s.query, args)
+	}
 	if !errors.Is(err, driver.ErrSkip) {
 		return result, err
 	}
@@ -40,6 +43,9 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := s.conn.QueryContext(ctx, s.query, args)
+	if s.isOutdated(err) {
+		rows, err = s.conn.QueryContext(ctx, s.query, args)
+	}
 	if !errors.Is(err, driver.ErrSkip) {
 		return rows, err
 	}
@@ -61,6 +67,13 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		return s.conn.opened(nil, err)
 	}
 	return s.conn.opened(&preparedRows{Rows: rows, prepared: prepared}, nil)
+}
+
+// isOutdated reports whether the server refused what the driver had prepared before a table was altered (0A000), as it does
+// once: the driver forgets it then. It is run again, but not in a transaction, which has failed with it.
+func (s *stmt) isOutdated(err error) bool {
+	var state interface{ SQLState() string }
+	return s.conn.plan == nil && errors.As(err, &state) && state.SQLState() == "0A000"
 }
 
 // Exec and Query are never called: database/sql prefers the forms with a context.
