@@ -112,6 +112,12 @@ func (l XactLockClause) ModifyStatement(stmt *gorm.Statement) {
 // Build implements [clause.Expression]. There is nothing to build.
 func (XactLockClause) Build(clause.Builder) {}
 
+// Name is empty: the clause itself writes nothing.
+func (XactLockClause) Name() string { return "" }
+
+// MergeClause merges nothing: ModifyStatement does it.
+func (XactLockClause) MergeClause(*clause.Clause) {}
+
 // xactLockOn is the request that the statement carries, nil when it carries none.
 func xactLockOn(stmt *gorm.Statement) *advisory.Request {
 	if lock, ok := stmt.Clauses[xactLockName].Expression.(XactLockClause); ok {
