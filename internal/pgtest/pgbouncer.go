@@ -1,0 +1,117 @@
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PgBouncer is a real one, in front of one server.
+type PgBouncer struct {
+	t       testing.TB
+	program string
+	file    string
+	address string
+	cmd     *osexec.Cmd
+	log     *bytes.Buffer
+}
+
+// StartPgBouncer puts a PgBouncer in front of the server that dsn leads to; lines are added to the section [pgbouncer]
+// of its configuration. It is ended at the end of the test. The test is skipped only where GORMLOCK_WITHOUT_PGBOUNCER
+// says that there is none.
+func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
+	t.Helper()
+	program, err := osexec.LookPath("pgbouncer")
+	if err != nil {
+		program, err = osexec.LookPath("/usr/sbin/pgbouncer") // which is not in every user's path
+	}
+	if err != nil {
+		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
+			t.Skip("left out by GORMLOCK_WITHOUT_PGBOUNCER: there is no pgbouncer here")
+		}
+		t.Fatalf("%v: scripts/require-pgbouncer installs it, GORMLOCK_WITHOUT_PGBOUNCER=1 leaves this test out", err)
+	}
+	server, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &PgBouncer{t: t, program: program, address: free.Addr().String()}
+	_ = free.Close()
+	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	b.file = filepath.Join(dir, "pgbouncer.ini")
+	_, port, _ := net.SplitHostPort(b.address)
+	upstream := fmt.Sprintf("host=%s port=%d user=%s", server.Host, server.Port, server.User)
+	if server.Password != "" {
+		upstream += " password=" + server.Password
+	}
+	ini := "[databases]\n* = " + upstream + "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " + port +
+		"\nauth_type = any\nunix_socket_dir =\n" + strings.Join(lines, "\n") + "\n"
+	// As root it runs under another user, which has to read it.
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	b.Start()
+	t.Cleanup(b.Kill)
+	return b
+}
+
+// Through returns dsn led through the pooler.
+func (b *PgBouncer) Through(dsn string) string {
+	b.t.Helper()
+	host, port, _ := net.SplitHostPort(b.address)
+	for _, param := range [][2]string{{"host", host}, {"port", port}, {"sslmode", "disable"}} {
+		var err error
+		if dsn, err = withParam(dsn, param[0], param[1]); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return dsn
+}
+
+// Start runs it again after Kill.
+func (b *PgBouncer) Start() {
+	b.t.Helper()
+	b.log = &bytes.Buffer{}
+	b.cmd = osexec.Command(b.program, "-q", b.file)
+	if os.Geteuid() == 0 {
+		b.cmd = osexec.Command(b.program, "-q", "-u", "nobody", b.file)
+	}
+	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
+	if err := b.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(bound); ; {
+		c, err := net.Dial("tcp", b.address)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			b.Kill()
+			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
+		}
+	}
+}
+
+// Kill ends it at once, as a crash does.
+func (b *PgBouncer) Kill() {
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+}
