@@ -34,6 +34,9 @@ demo: go ## walk through all features on a throw-away server
 .PHONY: test
 test: go cc rails pgbouncer ## run all tests with the race detector
 	$(with_postgres) go test -race -timeout 10m $(TESTFLAGS) $(PKG)
+ifeq ($(PKG),./...)
+	$(with_postgres) go -C tests/compat test -race -timeout 10m $(TESTFLAGS) ./...
+endif
 
 .PHONY: test-matrix
 test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
@@ -79,10 +82,12 @@ fmt: $(LINT) ## format the code
 .PHONY: vet
 vet: go ## run go vet
 	go vet ./...
+	go -C tests/compat vet ./...
 
 .PHONY: lint
 lint: $(LINT) ## run the linters of .golangci.yml
 	$(LINT) run
+	cd tests/compat && $(CURDIR)/$(LINT) run
 
 .PHONY: vuln
 vuln: go ## look for known vulnerabilities in what is built; needs the internet
@@ -91,6 +96,7 @@ vuln: go ## look for known vulnerabilities in what is built; needs the internet
 .PHONY: tidy
 tidy: go ## bring go.mod and go.sum in line with the code
 	go mod tidy
+	go -C tests/compat mod tidy
 
 .PHONY: ci
 ci: ## run all that has to pass before a merge
