@@ -16,6 +16,7 @@ const (
 	dialTimeout = 10 * time.Second
 	minBackoff  = 20 * time.Millisecond
 	maxBackoff  = 5 * time.Second
+	flapBackoff = time.Second // before a server that lets us in and throws us out
 	// socketBuffer holds two flights, so that writing one never waits for the server.
 	socketBuffer = 256 << 10
 )
@@ -119,7 +120,7 @@ func (m *Manager) reconnect() {
 		m.backoff = 0
 	}
 	backoff := m.backoff
-	m.backoff = longer(backoff)
+	m.backoff = min(longer(backoff), flapBackoff)
 	m.unlock(nil)
 	if backoff > 0 {
 		m.wait(backoff)
