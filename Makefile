@@ -123,7 +123,7 @@ cc: go
 	@scripts/require-cc
 
 .PHONY: pgbouncer
-pgbouncer: ## find or install PgBouncer, for sessionlock
+pgbouncer: ## find or install PgBouncer, for sessionlock and lease
 	@scripts/require-pgbouncer
 
 .PHONY: chromium
