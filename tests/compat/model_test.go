@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 )
 
 // The models know nothing of gormlock. Between them they have all that GORM can map.
@@ -200,5 +199,3 @@ func seed(db *gorm.DB) error {
 	diaries := []diary{{Text: "one", Pages: []page{{Text: "p1"}, {Text: "p2"}}}, {Text: "two"}}
 	return errors.Join(db.Create(&prices).Error, db.Create(&diaries).Error)
 }
-
-var _ schema.Tabler = person{}

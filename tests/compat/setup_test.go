@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -43,7 +42,7 @@ func setups() []setup {
 		{name: "simple protocol", simple: true},
 		{name: "other settings of GORM", config: otherSettings},
 		{name: "one connection", pool: single},
-		{name: "stdlib OpenDB", pool: opened(pgx.QueryExecModeCacheDescribe)},
+		{name: "stdlib OpenDB", pool: opened},
 		{name: "stdlib OpenDBFromPool", pool: fromPool},
 		{name: "dbresolver", beside: resolver},
 		{name: "dbresolver last", beside: resolver, gormlockFirst: true},
@@ -91,18 +90,10 @@ func single(t *testing.T, at place) *sql.DB {
 	return pgtest.SQLDB(t, append(at.options(), pgtest.MaxConns(1))...)
 }
 
-func opened(mode pgx.QueryExecMode) func(*testing.T, place) *sql.DB {
-	return func(t *testing.T, at place) *sql.DB {
-		t.Helper()
-		return pgtest.SQLDB(t, append(at.options(), pgtest.Param("default_query_exec_mode", modeName(mode)))...)
-	}
-}
-
-func modeName(mode pgx.QueryExecMode) string {
-	if mode == pgx.QueryExecModeCacheDescribe {
-		return "cache_describe"
-	}
-	return mode.String()
+// opened is pgx's database/sql pool, which keeps descriptions of statements and no statements.
+func opened(t *testing.T, at place) *sql.DB {
+	t.Helper()
+	return pgtest.SQLDB(t, append(at.options(), pgtest.Param("default_query_exec_mode", "cache_describe"))...)
 }
 
 // fromPool is database/sql over a pgxpool.
