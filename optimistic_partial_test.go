@@ -48,3 +48,26 @@ func TestG2_NothingRemainsOfAConflict(t *testing.T) {
 	must(t, db.Model(&ownedPart{}).Count(&n).Error)
 	equal(t, "parts", n, 0)
 }
+
+type fencedCell struct {
+	Sheet int64 `gorm:"primaryKey;autoIncrement:false"`
+	Line  int64 `gorm:"primaryKey;autoIncrement:false"`
+	Text  string
+	Fence int64 `gormlock:"fence,key=sheet"`
+}
+
+// A part of a key may be zero, and GORM leaves it out of the conditions: of a struct that holds a fence, and so was read or
+// written, it belongs there as it does with a version.
+func TestFencedRowWithAZeroInItsKey(t *testing.T) {
+	t.Parallel()
+	db := fenced(t, []any{&fencedCell{}})
+	tx := with(db, issue(t, db, "sheet", 1))
+	cells := []fencedCell{{Sheet: 1, Line: 0}, {Sheet: 1, Line: 1}}
+	must(t, tx.Create(&cells).Error)
+	must(t, tx.Model(&cells[0]).Update("text", "first").Error)
+	must(t, unguarded(tx).Model(&cells[0]).Update("text", "one").Error)
+	var found []fencedCell
+	must(t, db.Order("line").Find(&found).Error)
+	equal(t, "changed", found[0].Text, "one")
+	equal(t, "the other row", found[1].Text, "")
+}

@@ -148,7 +148,7 @@ func (w *versionWrite) hasKey(row reflect.Value) bool {
 	case zero == len(w.model.schema.PrimaryFields):
 		return false
 	}
-	w.partialKey = w.model.column != nil && w.model.column.loaded(w.model.column.read(row))
+	w.partialKey = w.model.column != nil && w.model.column.loaded(w.model.column.read(row)) || w.fence != nil && w.fence.read(row).n != 0
 	return w.partialKey
 }
 
