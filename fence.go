@@ -73,7 +73,5 @@ func (FenceClause) MergeClause(*clause.Clause) {}
 
 // ModifyStatement adds what the clause says to the statement.
 func (c FenceClause) ModifyStatement(stmt *gorm.Statement) {
-	if c.change != nil {
-		VersionClause{change: c.change}.ModifyStatement(stmt)
-	}
+	VersionClause{change: c.change}.ModifyStatement(stmt)
 }

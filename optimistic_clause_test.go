@@ -220,3 +220,14 @@ func onlyTheUpdateTime(t *testing.T, db *gorm.DB) {
 	must(t, db.Model(&stampedItem{}).Count(&items).Error)
 	equal(t, "items", items, 2)
 }
+
+// What asks for nothing is an error, as with a row lock.
+func TestAClauseThatNobodyMade(t *testing.T) {
+	t.Parallel()
+	db := onSQLite(t, []any{&account{}})
+	for _, empty := range []clause.Expression{gormlock.VersionClause{}, gormlock.FenceClause{}} {
+		if err := db.Clauses(empty).Create(&account{}).Error; !errors.Is(err, gormlock.ErrOption) {
+			t.Errorf("%T: %v", empty, err)
+		}
+	}
+}

@@ -99,8 +99,12 @@ func (VersionClause) MergeClause(*clause.Clause) {}
 
 // ModifyStatement adds what the clause asks to the statement.
 func (c VersionClause) ModifyStatement(stmt *gorm.Statement) {
-	if c.err != nil {
+	switch {
+	case c.err != nil:
 		fail(stmt.DB, c.err)
+		return
+	case c.change == nil:
+		fail(stmt.DB, fmt.Errorf("%w: a clause about versions or fences that no function of gormlock made", ErrOption))
 		return
 	}
 	if pluginOf(stmt.DB) == nil {
