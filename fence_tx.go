@@ -12,7 +12,8 @@ import (
 // FenceTx guards the rest of the transaction tx by token: it locks the row of the token FOR SHARE, so that a later token of
 // its key is issued when tx has ended and not before, and whatever tx writes, to models without a fence too, is written
 // by the latest holder. Where a later token has been issued, or this one never was, the error is [ErrFenced], and tx can
-// only be rolled back: its commit fails with the same error. Without a transaction it is [ErrNoTransaction].
+// only be rolled back: its commit fails, with the same error where gormlock saw it begin. Without a
+// transaction it is [ErrNoTransaction].
 //
 // Call it first: a transaction that has changed rows already may be waited for by the one that it waits for here. At
 // REPEATABLE READ and above a token that was issued since the snapshot is an error that [IsRetryable] knows.
@@ -42,6 +43,8 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 	refused := &FencedError{PrimaryKey: map[string]any{}, Token: token, Latest: issued(token, latest)}
 	if j := journalOf(tx.Statement); j != nil {
 		j.doom(refused)
+	} else { // nobody sees the commit, so the server must refuse it
+		_, _ = tx.Statement.ConnPool.ExecContext(tx.Statement.Context, "SELECT '"+issuedLater+"'::bigint")
 	}
 	pluginOf(tx).tellRefused(tx.Statement.Context, refused)
 	return refused

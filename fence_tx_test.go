@@ -282,3 +282,24 @@ func schemaOf(t *testing.T, db *gorm.DB) (name string) {
 	must(t, db.Raw("SELECT current_schema()").Scan(&name).Error)
 	return name
 }
+
+// In a transaction that gormlock did not see begin the server refuses what follows a refusal, and its commit.
+func TestFenceTxInAnUnseenTransaction(t *testing.T) {
+	t.Parallel()
+	db := fenced(t, []any{&reportNote{}})
+	old := issue(t, db, "report", 1)
+	issue(t, db, "report", 1)
+	must(t, db.Connection(func(conn *gorm.DB) error {
+		if err := conn.Transaction(func(tx *gorm.DB) error {
+			mustFenced(t, gormlock.FenceTx(tx, old))
+			tx.Create(&reportNote{})
+			return nil
+		}); err == nil {
+			t.Error("it was committed")
+		}
+		return nil
+	}))
+	var n int64
+	must(t, db.Model(&reportNote{}).Count(&n).Error)
+	equal(t, "notes", n, 0)
+}
