@@ -41,11 +41,7 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 		return nil
 	}
 	refused := &FencedError{PrimaryKey: map[string]any{}, Token: token, Latest: issued(token, latest)}
-	if j := journalOf(tx.Statement); j != nil {
-		j.doom(refused)
-	} else { // nobody sees the commit, so the server must refuse it
-		_, _ = tx.Statement.ConnPool.ExecContext(tx.Statement.Context, "SELECT '"+issuedLater+"'::bigint")
-	}
+	doom(tx, refused)
 	pluginOf(tx).tellRefused(tx.Statement.Context, refused)
 	return refused
 }

@@ -144,7 +144,7 @@ func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
 	}
 	guard, err := m.fenceOf(stmt, intent)
 	if err != nil {
-		doomWithParent(stmt, err)
+		doomWithParent(db, err)
 		fail(db, err)
 		return nil
 	}

@@ -20,23 +20,35 @@ func (w *versionWrite) refuse(db *gorm.DB, err error) {
 		return
 	}
 	if errors.Is(err, ErrStale) || errors.Is(err, ErrFenced) {
-		if j := journalOf(db.Statement); j != nil && (db.RowsAffected > 0 || j.isStrict() || w.wroteBefore(db.Statement)) {
-			j.doom(err)
+		j := journalOf(db.Statement)
+		if db.RowsAffected > 0 || j != nil && j.isStrict() || w.wroteBefore(db.Statement) {
+			doom(db, err)
 		}
 	}
-	doomWithParent(db.Statement, err)
+	doomWithParent(db, err)
 	pluginOf(db).tellRefused(db.Statement.Context, err)
 	fail(db, err)
 }
 
 // doomWithParent keeps what a statement stored before one of its associations was refused with err from being committed.
-func doomWithParent(stmt *gorm.Statement, err error) {
-	if !isAssociation(stmt) {
+func doomWithParent(db *gorm.DB, err error) {
+	if isAssociation(db.Statement) {
+		doom(db, err)
+	}
+}
+
+// doom keeps the transaction of db from being committed. Where gormlock does not see the commit the server must refuse it:
+// one statement that fails is enough, and a savepoint set before heals it.
+func doom(db *gorm.DB, err error) {
+	if j := journalOf(db.Statement); j != nil {
+		j.doom(err)
 		return
 	}
-	if j := journalOf(stmt); j != nil {
-		j.doom(err)
+	tx := transactionOf(db.Statement)
+	if _, own := db.InstanceGet("gorm:started_transaction"); own || tx == nil || db.DryRun || !isPostgres(db) {
+		return // GORM rolls its own back
 	}
+	_, _ = tx.ExecContext(db.Statement.Context, "SELECT 'gormlock: an earlier write was refused'::bigint")
 }
 
 // wroteBefore tells whether something was stored before the statement itself: what its structs belong to, or, of a

@@ -225,3 +225,51 @@ func TestV10_Retry(t *testing.T) {
 	}
 	equal(t, "counter", row[account](t, db, a.ID).Balance, writers*rounds)
 }
+
+// TestV5_InATransactionThatNobodySees: where gormlock does not see the commit, the server refuses what was written by half,
+// and a savepoint set before heals it.
+func TestV5_InATransactionThatNobodySees(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) (*gorm.DB, func(func(*gorm.DB) error) error){
+		"PlainTransactions": func(t *testing.T) (*gorm.DB, func(func(*gorm.DB) error) error) {
+			t.Helper()
+			db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+			return db, func(fn func(*gorm.DB) error) error { return db.Transaction(fn) }
+		},
+		"db.Connection": func(t *testing.T) (*gorm.DB, func(func(*gorm.DB) error) error) {
+			t.Helper()
+			db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+			return db, func(fn func(*gorm.DB) error) error {
+				return db.Connection(func(c *gorm.DB) error { return c.Transaction(fn) })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, inTransaction := open(t)
+			must(t, db.AutoMigrate(&account{}))
+			fresh, stale := pair(t, db)
+			before := row[account](t, db, fresh.ID)
+			other := account{Balance: 7}
+			must(t, db.Create(&other).Error)
+			if err := inTransaction(func(tx *gorm.DB) error {
+				mustStale(t, tx.Model(&[]account{other, stale}).Update("balance", 3).Error)
+				return nil
+			}); err == nil {
+				t.Error("half a batch is committed")
+			}
+			equal(t, "the fresh one", row[account](t, db, other.ID), account{ID: other.ID, Balance: 7, Version: 1})
+			equal(t, "the stale one", row[account](t, db, fresh.ID), before)
+
+			must(t, inTransaction(func(tx *gorm.DB) error {
+				mustStale(t, tx.Transaction(func(tx *gorm.DB) error { return tx.Model(&[]account{other, stale}).Update("balance", 3).Error }))
+				return tx.Model(&account{ID: other.ID, Version: 1}).Update("balance", 8).Error
+			}))
+			equal(t, "after a savepoint", row[account](t, db, other.ID).Balance, 8)
+			must(t, inTransaction(func(tx *gorm.DB) error { // one row, nothing written: the transaction goes on
+				mustStale(t, tx.Model(&stale).Update("balance", 3).Error)
+				return tx.Model(&account{ID: other.ID, Version: 2}).Update("balance", 9).Error
+			}))
+		})
+	}
+}
