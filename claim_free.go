@@ -78,7 +78,14 @@ func rowLockOfClaim(stmt *gorm.Statement) RowLockClause {
 }
 
 // claimKey is the name of a key column in the claim's statement, where columns of the table are named too.
-func claimKey(i int) string { return "gormlock_key" + strconv.Itoa(i+1) }
+func claimKey(i int) string {
+	if i == 0 {
+		return claimKeys + "1"
+	}
+	return claimKeys + strconv.Itoa(i+1)
+}
+
+const claimKeys = "gormlock_key"
 
 // fitsClaim says what of the query has no place in a claim. What the row lock refuses it refuses itself.
 func fitsClaim(stmt *gorm.Statement) error {

@@ -3,6 +3,7 @@ package gormlock
 import (
 	"database/sql"
 	"reflect"
+	"slices"
 	"sort"
 
 	"gorm.io/gorm"
@@ -19,8 +20,12 @@ func scanClaim(query *gorm.DB, dest any, limit int) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
 	query.Statement.ReflectValue.Grow(min(limit, 100))
 	_ = query.AddError(readClaim(query, opened))
-	callbacks.Preload(query)
-	callbacks.AfterQuery(query)
+	if len(query.Statement.Preloads) > 0 {
+		callbacks.Preload(query)
+	}
+	if query.Statement.Schema.AfterFind {
+		callbacks.AfterQuery(query)
+	}
 	return query.Error
 }
 
@@ -35,7 +40,7 @@ func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
 	if err != nil {
 		return err
 	}
-	rows := claimedRows{slice: query.Statement.ReflectValue}
+	rows := &claimedRows{slice: query.Statement.ReflectValue, places: make([]int64, 0, query.Statement.ReflectValue.Cap())}
 	scan := newRowScan(query.Statement, columns[:len(columns)-1], &rows.place)
 	query.RowsAffected = 0
 	for opened.Next() {
@@ -49,9 +54,9 @@ func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
 	if err := opened.Err(); err != nil {
 		return err
 	}
-	rows.swap = reflect.Swapper(rows.slice.Interface())
-	if !sort.IsSorted(&rows) {
-		sort.Sort(&rows)
+	if !slices.IsSorted(rows.places) {
+		rows.swap = reflect.Swapper(rows.slice.Interface())
+		sort.Sort(rows)
 	}
 	return nil
 }

@@ -19,7 +19,12 @@ func (c claim) assignments(free *gorm.DB) (clause.Set, error) {
 		return nil, c.refused(stmt, fmt.Errorf("nothing is assigned, so the rows would stay free"))
 	}
 	assigned := make(map[string]string, len(c.assign))
-	for _, name := range slices.Sorted(maps.Keys(c.assign)) {
+	names := make([]string, 0, len(c.assign))
+	for name := range c.assign {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		field, err := fieldOf(stmt.Schema, name)
 		if err != nil {
 			return nil, c.refused(stmt, err)
@@ -63,12 +68,21 @@ func claimFree(stmt *gorm.Statement, set clause.Set, guard *fenceWrite) *version
 			_, _ = stmt.WriteString(part)
 		}
 	}
-	with, from := onceEvaluated(stmt.Schema, free)
-	text(with, `UPDATE `)
+	once := onceEvaluated(stmt.Schema)
+	if once.with {
+		text(once.before, free, once.after, ` `)
+	}
+	text(`UPDATE `)
 	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
 	text(` `)
 	write := writeClaimSet(stmt, &versionWrite{model: m, fence: guard, op: "claim", armed: true}, set)
-	text(` FROM `, from, ` WHERE `)
+	text(` FROM `)
+	if once.with {
+		text(`"gormlock_free"`)
+	} else {
+		text(once.before, free, once.after)
+	}
+	text(` WHERE `)
 	for i, field := range stmt.Schema.PrimaryFields {
 		if i > 0 {
 			text(` AND `)
@@ -96,15 +110,25 @@ func claimFree(stmt *gorm.Statement, set clause.Set, guard *fenceWrite) *version
 	return write
 }
 
-// onceEvaluated makes the query of the free rows a source that no plan evaluates twice: as a plain sub-query, in a nested
-// loop, it would run again for every row of the table and exceed its limit many times over. An array is the cheapest,
-// but holds one column, and arrays would melt in it.
-func onceEvaluated(s *schema.Schema, free string) (with, from string) {
+// source is the text around the query of the free rows that makes it "gormlock_free", with its keys and its places.
+type source struct {
+	before, after string
+	with          bool // it stands before the statement, as WITH
+}
+
+var (
+	ofOneKey = source{before: `unnest(ARRAY(`, after: `)) WITH ORDINALITY AS "gormlock_free"("` + claimKeys + `1","gormlock_place")`}
+	ofKeys   = source{before: `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (`, after: `) AS "gormlock_rows")`, with: true}
+)
+
+// onceEvaluated is a source that no plan evaluates twice: as a plain sub-query, in a nested loop, it would run again for
+// every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column, and arrays
+// would melt in it.
+func onceEvaluated(s *schema.Schema) source {
 	if len(s.PrimaryFields) == 1 && !isArray(s.PrimaryFields[0].IndirectFieldType) {
-		return "", `unnest(ARRAY(` + free + `)) WITH ORDINALITY AS "gormlock_free"("` + claimKey(0) + `","gormlock_place")`
+		return ofOneKey
 	}
-	return `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + free +
-		`) AS "gormlock_rows") `, `"gormlock_free"`
+	return ofKeys
 }
 
 // isArray tells whether values of the type may be arrays to the server: what is made of bytes is text, bytea or a uuid.

@@ -1,0 +1,166 @@
+// Package api keeps the public surface of every package as text: what changes there is seen in review.
+package api
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gormlock/gormlock"
+
+// TestPublicSurface: the exported names of every package are those of the text beside this file. GORMLOCK_UPDATE=1
+// writes what it finds.
+func TestPublicSurface(t *testing.T) {
+	t.Parallel()
+	written := map[string]bool{}
+	for _, pkg := range publicPackages(t) {
+		file := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"), "/", "_") + ".txt"
+		if pkg == module {
+			file = "gormlock.txt"
+		}
+		written[file] = true
+		found := surface(t, filepath.Join("..", "..", strings.TrimPrefix(pkg, module)), pkg)
+		if os.Getenv("GORMLOCK_UPDATE") != "" {
+			if err := os.WriteFile(file, []byte(found), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		reviewed, err := os.ReadFile(file)
+		if err != nil {
+			t.Errorf("%s has no reviewed surface: GORMLOCK_UPDATE=1 go test ./tests/api writes it", pkg)
+			continue
+		}
+		for _, line := range difference(string(reviewed), found) {
+			t.Errorf("%s: %s", pkg, line)
+		}
+	}
+	texts, err := filepath.Glob("*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if !written[text] {
+			t.Errorf("%s is about no package", text)
+		}
+	}
+}
+
+// publicPackages are the packages that others can import and are meant to.
+func publicPackages(t *testing.T) []string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if ne .Name \"main\"}}{{if .GoFiles}}{{.ImportPath}}{{end}}{{end}}", "./...")
+	list.Dir = filepath.Join("..", "..")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
+		return strings.Contains(pkg, "/internal/") || strings.HasPrefix(pkg, module+"/tests") || strings.HasPrefix(pkg, module+"/examples")
+	})
+	if len(packages) == 0 {
+		t.Fatal("go list shows no package")
+	}
+	return packages
+}
+
+// surface is what a package exports, one declaration after the other.
+func surface(t *testing.T, dir, path string) string {
+	t.Helper()
+	files := token.NewFileSet()
+	parsed, err := parser.ParseDir(files, dir, func(info fs.FileInfo) bool { return !strings.HasSuffix(info.Name(), "_test.go") }, parser.ParseComments) //nolint:staticcheck // no build tags here
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources []*ast.File
+	for _, pkg := range parsed {
+		for _, name := range slices.Sorted(maps.Keys(pkg.Files)) {
+			sources = append(sources, pkg.Files[name])
+		}
+	}
+	about, err := doc.NewFromFiles(files, sources, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	show := func(node any) {
+		if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent, Tabwidth: 8}).Fprint(&b, files, node); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteByte('\n')
+	}
+	values := func(all []*doc.Value) {
+		for _, v := range all {
+			show(bare(v.Decl))
+		}
+	}
+	functions := func(all []*doc.Func) {
+		for _, f := range all {
+			f.Decl.Doc, f.Decl.Body = nil, nil
+			show(f.Decl)
+		}
+	}
+	b.WriteString("package " + about.Name + "\n\n")
+	values(about.Consts)
+	values(about.Vars)
+	functions(about.Funcs)
+	for _, typ := range about.Types {
+		b.WriteByte('\n')
+		show(bare(typ.Decl))
+		values(typ.Consts)
+		values(typ.Vars)
+		functions(typ.Funcs)
+		functions(typ.Methods)
+	}
+	return b.String()
+}
+
+// bare is a declaration without its comments.
+func bare(d *ast.GenDecl) *ast.GenDecl {
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GenDecl:
+			n.Doc = nil
+		case *ast.TypeSpec:
+			n.Doc, n.Comment = nil, nil
+		case *ast.ValueSpec:
+			n.Doc, n.Comment = nil, nil
+		case *ast.Field:
+			n.Doc, n.Comment = nil, nil
+		}
+		return true
+	})
+	return d
+}
+
+// difference is the lines that only one of two texts has.
+func difference(before, after string) []string {
+	old, now := strings.Split(before, "\n"), strings.Split(after, "\n")
+	var lines []string
+	for _, line := range old {
+		if !slices.Contains(now, line) {
+			lines = append(lines, "gone: "+line)
+		}
+	}
+	for _, line := range now {
+		if !slices.Contains(old, line) {
+			lines = append(lines, "new: "+line)
+		}
+	}
+	if len(lines) == 0 && before != after {
+		lines = append(lines, "the order changed")
+	}
+	return lines
+}
