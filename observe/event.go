@@ -51,7 +51,7 @@ type Event struct {
 }
 
 // Observer is told of events as they happen, from many goroutines at once. The caller
-// waits for it, so it should not block.
+// waits for it, so it should not block: a [Queue] around it takes care of that.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }

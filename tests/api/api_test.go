@@ -94,6 +94,9 @@ func surface(t *testing.T, dir, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range undocumented(about) {
+		t.Errorf("%s.%s has no comment", path, name)
+	}
 	var b strings.Builder
 	show := func(node any) {
 		if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent, Tabwidth: 8}).Fprint(&b, files, node); err != nil {
@@ -126,6 +129,44 @@ func surface(t *testing.T, dir, path string) string {
 	}
 	return b.String()
 }
+
+// undocumented are the exported names that say nothing of themselves. Methods that a comment on a group, or the interface
+// they implement, speaks for are the ones named here.
+func undocumented(about *doc.Package) []string {
+	var names []string
+	functions := func(owner string, all []*doc.Func) {
+		for _, f := range all {
+			if f.Doc == "" && !spokenFor[f.Name] {
+				names = append(names, owner+f.Name)
+			}
+		}
+	}
+	values := func(all []*doc.Value) {
+		for _, v := range all {
+			for _, spec := range v.Decl.Specs {
+				if s := spec.(*ast.ValueSpec); v.Doc == "" && s.Doc == nil && s.Comment == nil && ast.IsExported(s.Names[0].Name) {
+					names = append(names, s.Names[0].Name)
+				}
+			}
+		}
+	}
+	functions("", about.Funcs)
+	values(about.Consts)
+	values(about.Vars)
+	for _, typ := range about.Types {
+		if typ.Doc == "" {
+			names = append(names, typ.Name)
+		}
+		functions(typ.Name+".", typ.Funcs)
+		functions(typ.Name+".", typ.Methods)
+		values(typ.Consts)
+		values(typ.Vars)
+	}
+	return names
+}
+
+// spokenFor are methods of interfaces of others.
+var spokenFor = map[string]bool{"Error": true, "Unwrap": true, "Is": true, "String": true, "Build": true, "Name": true, "MergeClause": true}
 
 // bare is a declaration without its comments.
 func bare(d *ast.GenDecl) *ast.GenDecl {
