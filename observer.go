@@ -24,7 +24,8 @@ import (
 //   - [observe.Retried] before each run of [Transaction] but the first.
 //
 // Of a lock in a transaction whose end gormlock does not see (a *sql.Tx the application began itself, db.Begin with
-// [PlainTransactions]) Released is not told. The statement waits for o, unless [observe.NewQueue] is around it; a panic in o ends there. Default: nobody is told,
+// [PlainTransactions]) Released is not told. A panic in o ends there, and nobody waits for it longer than 10 ms, see
+// [observe.Contain]. Default: nobody is told,
 // and nothing is spent.
 func WithObserver(o observe.Observer) Option {
 	return pluginOption(func(p *Plugin) { p.observer = observe.Contain(o) })

@@ -5,11 +5,24 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// Contain is o for those who emit: a panic in Observe ends there, so that the lock, the
-// write or the release it was told of goes on. The first is reported to [slog.Default]
-// with its stack, later ones are not; o is told of later events all the same.
+// patience is how long an emitter waits for an observer, and most how many events wait for one that is slow.
+const (
+	patience = 10 * time.Millisecond
+	most     = 1000
+)
+
+// Contain is o for those who emit, so that the lock, the write or the release it is told of goes on whatever o does.
+//
+// A panic in Observe ends there. The first is reported to [slog.Default] with its stack, later ones are not; o is told of
+// later events all the same.
+//
+// An observer that returns promptly is called while the emitter waits, so that it can write into the span of its context.
+// Nobody waits longer than 10 ms: from then on events stand in a queue until o has come through it, and while a thousand
+// stand there further ones are dropped, which is reported once.
 //
 // Contain(nil) is nil: an emitter compares with nil and spends nothing. What is contained
 // already comes back as it is.
@@ -20,21 +33,72 @@ func Contain(o Observer) Observer {
 	case *contained, multi:
 		return o
 	}
-	return &contained{observer: o}
+	c := &contained{}
+	c.queue.init(&guarded{observer: o}, most)
+	c.queue.emptied = func() { c.slow.Store(false) }
+	return c
 }
 
 type contained struct {
+	queue  Queue
+	slow   atomic.Bool // somebody has waited in vain since the queue was empty
+	report sync.Once
+}
+
+func (c *contained) Observe(ctx context.Context, e Event) {
+	if c.slow.Load() {
+		c.put(ctx, e, nil)
+		return
+	}
+	w := waits.Get().(*wait)
+	if !c.put(ctx, e, w.told) {
+		return
+	}
+	w.limit.Reset(patience)
+	select {
+	case <-w.told:
+		w.limit.Stop()
+		waits.Put(w)
+	case <-w.limit.C: // w is forgotten: the observer may come to it later
+		c.slow.Store(true)
+	}
+}
+
+// wait is one emitter's for one event, and used again.
+type wait struct {
+	told  chan struct{}
+	limit *time.Timer
+}
+
+var waits = sync.Pool{New: func() any {
+	w := &wait{told: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
+	w.limit.Stop()
+	return w
+}}
+
+func (c *contained) put(ctx context.Context, e Event, told chan struct{}) bool {
+	if c.queue.put(ctx, e, told) {
+		return true
+	}
+	c.report.Do(func() {
+		slog.Default().ErrorContext(ctx, "gormlock: an observer is too slow, and events are dropped; later ones are not reported", "event", e.Kind.String(), "key", e.Key)
+	})
+	return false
+}
+
+// guarded is an observer whose panics end with their event.
+type guarded struct {
 	observer Observer
 	report   sync.Once
 }
 
-func (c *contained) Observe(ctx context.Context, e Event) {
+func (g *guarded) Observe(ctx context.Context, e Event) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			c.report.Do(func() { reportPanic(ctx, e, cause) })
+			g.report.Do(func() { reportPanic(ctx, e, cause) })
 		}
 	}()
-	c.observer.Observe(ctx, e)
+	g.observer.Observe(ctx, e)
 }
 
 // reportPanic logs, and lets a logger that panics too have it its way.

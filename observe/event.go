@@ -50,8 +50,8 @@ type Event struct {
 	Err    error
 }
 
-// Observer is told of events as they happen, from many goroutines at once. The caller
-// waits for it, so it should not block: a [Queue] around it takes care of that.
+// Observer is told of events as they happen. What it is given to comes through [Contain]: one
+// event after the other, and who caused it waits for a moment and no longer.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }

@@ -18,39 +18,60 @@ type Queue struct {
 	dropped  atomic.Int64
 
 	mu      sync.Mutex
-	waiting []queued
+	waiting []queued // from first on
+	first   int
 	busy    bool
 	idle    sync.Cond
+	emptied func() // nil, or called when the queue is empty
 }
 
 type queued struct {
-	ctx context.Context
-	e   Event
+	ctx  context.Context
+	e    Event
+	told chan struct{} // nil, or with room for one: it has been delivered
 }
 
 // NewQueue is a queue of at most n events before o; at least one.
 func NewQueue(o Observer, n int) *Queue {
-	q := &Queue{observer: Contain(o), most: max(n, 1)}
-	q.idle.L = &q.mu
+	q := &Queue{}
+	if o != nil {
+		q.init(&guarded{observer: o}, n)
+	} else {
+		q.init(nil, n)
+	}
 	return q
+}
+
+func (q *Queue) init(o Observer, n int) {
+	q.observer, q.most, q.idle.L = o, max(n, 1), &q.mu
 }
 
 // Observe leaves the event in the queue.
 func (q *Queue) Observe(ctx context.Context, e Event) {
-	if q.observer == nil {
-		return
+	if q.observer != nil {
+		q.put(ctx, e, nil)
 	}
+}
+
+// put leaves the event, unless the queue is full.
+func (q *Queue) put(ctx context.Context, e Event, told chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) >= q.most {
+	if len(q.waiting)-q.first >= q.most {
 		q.dropped.Add(1)
-		return
+		return false
 	}
-	q.waiting = append(q.waiting, queued{context.WithoutCancel(ctx), e})
+	if q.first > 0 && len(q.waiting) == cap(q.waiting) { // room is made at its beginning
+		n := copy(q.waiting, q.waiting[q.first:])
+		clear(q.waiting[n:])
+		q.waiting, q.first = q.waiting[:n], 0
+	}
+	q.waiting = append(q.waiting, queued{context.WithoutCancel(ctx), e, told})
 	if !q.busy {
 		q.busy = true
 		go q.deliver()
 	}
+	return true
 }
 
 // Dropped is how many events found the queue full.
@@ -77,17 +98,43 @@ func (q *Queue) Drain(ctx context.Context) error {
 }
 
 func (q *Queue) deliver() {
+	through := false
+	defer func() {
+		if !through { // the observer ended the goroutine
+			go q.deliver()
+		}
+	}()
 	for {
-		q.mu.Lock()
-		if len(q.waiting) == 0 {
-			q.busy, q.waiting = false, nil
-			q.idle.Broadcast()
-			q.mu.Unlock()
+		next, ok := q.next()
+		if !ok {
+			through = true
 			return
 		}
-		next := q.waiting[0]
-		q.waiting = q.waiting[1:]
-		q.mu.Unlock()
-		q.observer.Observe(next.ctx, next.e)
+		q.tell(next)
 	}
+}
+
+func (q *Queue) tell(next queued) {
+	if next.told != nil {
+		defer func() { next.told <- struct{}{} }()
+	}
+	q.observer.Observe(next.ctx, next.e)
+}
+
+// next takes an event out of the queue; where there is none its goroutine is over.
+func (q *Queue) next() (queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.first == len(q.waiting) {
+		q.busy, q.waiting, q.first = false, q.waiting[:0], 0
+		q.idle.Broadcast()
+		if q.emptied != nil {
+			q.emptied()
+		}
+		return queued{}, false
+	}
+	next := q.waiting[q.first]
+	q.waiting[q.first] = queued{}
+	q.first++
+	return next, true
 }

@@ -3,6 +3,7 @@ package observe_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -49,6 +50,64 @@ func TestQueue_nobodyWaitsForASlowObserver(t *testing.T) {
 		if rows != int64(i) {
 			t.Fatalf("the order is %v", g.events)
 		}
+	}
+}
+
+func TestContain_nobodyWaitsForAnObserverThatHangs(t *testing.T) {
+	t.Parallel()
+	g := &gate{open: make(chan struct{})}
+	o := observe.Contain(g)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for i := range int64(500) {
+			o.Observe(t.Context(), observe.Event{Rows: i})
+		}
+	}()
+	<-told // it would hang here
+	close(g.open)
+	for {
+		g.mu.Lock()
+		n := len(g.events)
+		g.mu.Unlock()
+		if n == 500 {
+			break
+		}
+		runtime.Gosched()
+	}
+	for i, rows := range g.events {
+		if rows != int64(i) {
+			t.Fatalf("the order is %v", g.events)
+		}
+	}
+	for { // it has come through, and is waited for again: what it is told it has when the call returns
+		before := len(g.events)
+		o.Observe(t.Context(), observe.Event{})
+		g.mu.Lock()
+		after := len(g.events)
+		g.mu.Unlock()
+		if after > before {
+			return
+		}
+	}
+}
+
+type exits struct{ counter }
+
+func (e *exits) Observe(ctx context.Context, event observe.Event) {
+	e.counter.Observe(ctx, event)
+	runtime.Goexit()
+}
+
+func TestContain_anObserverThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	inner := &exits{}
+	o := observe.Contain(inner)
+	for range 3 {
+		o.Observe(t.Context(), observe.Event{})
+	}
+	if inner.events != 3 {
+		t.Errorf("told %d times", inner.events)
 	}
 }
 
