@@ -25,8 +25,7 @@ import (
 //
 // Of a lock in a transaction whose end gormlock does not see (a *sql.Tx the application began itself, db.Begin with
 // [PlainTransactions]) Released is not told. A panic in o ends there, and nobody waits for it longer than 10 ms, see
-// [observe.Contain]. Default: nobody is told,
-// and nothing is spent.
+// [observe.Contain]. Default: nobody is told, and nothing is spent.
 func WithObserver(o observe.Observer) Option {
 	return pluginOption(func(p *Plugin) { p.observer = observe.Contain(o) })
 }
