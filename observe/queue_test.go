@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -46,10 +47,8 @@ func TestQueue_nobodyWaitsForASlowObserver(t *testing.T) {
 	if n := int64(len(g.events)); n+q.Dropped() != 100 || n < 10 || n > 11 {
 		t.Errorf("%d delivered, %d dropped", n, q.Dropped())
 	}
-	for i, rows := range g.events {
-		if rows != int64(i) {
-			t.Fatalf("the order is %v", g.events)
-		}
+	if !slices.IsSorted(g.events) { // with gaps: the observer fetches its first event when it comes to run
+		t.Fatalf("the order is %v", g.events)
 	}
 }
 
