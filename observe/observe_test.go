@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -91,8 +92,12 @@ func TestContained_allocatesLittle(t *testing.T) {
 		"Contain":              {observe.Contain(&counter{}), 3}, // a goroutine and its context
 		"Multi of two":         {observe.Multi(&counter{}, &counter{}), 6},
 	} {
-		if n := testing.AllocsPerRun(100, func() { c.o.Observe(context.Background(), e) }); n > c.most {
-			t.Errorf("%s: %v allocations an event, want %v", name, n, c.most)
+		least := math.Inf(1) // a pool that was emptied meanwhile counts more, and the race detector empties them by chance
+		for round := 0; round < 50 && least > c.most; round++ {
+			least = min(least, testing.AllocsPerRun(3, func() { c.o.Observe(context.Background(), e) }))
+		}
+		if least > c.most {
+			t.Errorf("%s: %v allocations an event, want %v", name, least, c.most)
 		}
 	}
 }
