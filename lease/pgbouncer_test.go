@@ -1,16 +1,8 @@
 package lease_test
 
 import (
-	"bytes"
 	"database/sql"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,87 +14,17 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// pgbouncer is a real one, in front of one server.
+// pgbouncer is a real one in transaction mode, and the way through it.
 type pgbouncer struct {
-	t       testing.TB
-	program string
-	file    string
-	port    int
-	dsn     string
-	cmd     *exec.Cmd
-	log     *bytes.Buffer
+	*pgtest.PgBouncer
+	dsn string
 }
 
-// startPgBouncer runs a PgBouncer in transaction mode. As root it runs under another
-// user, which it insists on.
 func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgbouncer {
 	t.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/pgbouncer") // which is not in every user's path
-	}
-	if err != nil {
-		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
-			t.Skip("left out by GORMLOCK_WITHOUT_PGBOUNCER: there is no pgbouncer here")
-		}
-		t.Fatalf("%v: scripts/require-pgbouncer installs it, GORMLOCK_WITHOUT_PGBOUNCER=1 leaves this test out", err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &pgbouncer{t: t, program: program, port: free.Addr().(*net.TCPAddr).Port}
-	_ = free.Close()
-	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	b.file = filepath.Join(dir, "pgbouncer.ini")
-	ini := fmt.Sprintf("[databases]\n* = host=%s port=%d user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
-		"auth_type = any\nunix_socket_dir =\npool_mode = transaction\nmax_client_conn = 200\nserver_round_robin = 1\n%s\n",
-		server.Host(), server.Port(), b.port, strings.Join(lines, "\n"))
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	through, err := url.Parse(server.DSN("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	through.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port))
-	b.dsn = through.String()
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-func (b *pgbouncer) start() {
-	b.t.Helper()
-	b.log = &bytes.Buffer{}
-	b.cmd = exec.Command(b.program, "-q", b.file)
-	if os.Geteuid() == 0 {
-		b.cmd = exec.Command(b.program, "-q", "-u", "nobody", b.file)
-	}
-	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	for deadline := time.Now().Add(bound); ; {
-		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)))
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Now().After(deadline) {
-			b.kill()
-			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
-		}
-	}
-}
-
-func (b *pgbouncer) kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
+	mode := []string{"pool_mode = transaction", "max_client_conn = 200", "server_round_robin = 1"}
+	b := pgtest.StartPgBouncer(t, server.DSN("postgres"), append(mode, lines...)...)
+	return &pgbouncer{b, b.Through(server.DSN("postgres"))}
 }
 
 // P17: leases need no session, so a pooler in transaction mode may change it between any
@@ -171,8 +93,8 @@ func TestPgBouncer_restart(t *testing.T) {
 	m := open(t, db)
 	l := acquire(t, m, lockkey.Of("report"), 5*time.Second)
 	for range 3 {
-		b.kill()
-		b.start()
+		b.Kill()
+		b.Start()
 		<-time.After(time.Second)
 	}
 	if err := l.Err(); err != nil {

@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -67,7 +65,7 @@ func (s *scene) start(n int) {
 	for i := range n {
 		target := s.address.String()
 		if s.pgbouncer != nil {
-			target = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.pgbouncer.port))
+			target = s.pgbouncer.Addr()
 		}
 		proxy, err := wiretap.Listen(target)
 		if err != nil {

@@ -83,8 +83,8 @@ var faults = []fault{
 	{name: "clocks off by hours", strike: stopPastTheLease, skews: []string{"5h", "-5h", "0s"}},
 	{name: "restarted PgBouncer", pooled: true, strike: func(s *scene) {
 		s.holder()
-		s.pgbouncer.kill()
-		s.pgbouncer.start()
+		s.pgbouncer.Kill()
+		s.pgbouncer.Start()
 	}},
 	{name: "failover to a synchronous standby", strike: (*scene).failover},
 }

@@ -1,18 +1,9 @@
 package sessionlock_test
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,94 +13,16 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// pgbouncer is a real one, in front of one server.
+// pgbouncer is a real one, and the way through it.
 type pgbouncer struct {
-	t       testing.TB
-	program string
-	file    string
-	port    int
-	dsn     string
-	cmd     *exec.Cmd
-	log     *bytes.Buffer
+	*pgtest.PgBouncer
+	dsn string
 }
 
-// startPgBouncer runs a PgBouncer in the given pool mode. As root it runs under another
-// user, which it insists on.
 func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgbouncer {
 	t.Helper()
-	program, err := findPgBouncer()
-	if err != nil {
-		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
-			t.Skip("left out by GORMLOCK_WITHOUT_PGBOUNCER: there is no pgbouncer here")
-		}
-		t.Fatalf("%v: scripts/require-pgbouncer installs it, GORMLOCK_WITHOUT_PGBOUNCER=1 leaves this test out", err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &pgbouncer{t: t, program: program, port: free.Addr().(*net.TCPAddr).Port}
-	_ = free.Close()
-	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	b.file = filepath.Join(dir, "pgbouncer.ini")
-	ini := fmt.Sprintf("[databases]\n* = host=%s port=%d user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
-		"auth_type = any\nunix_socket_dir =\n%s\n", server.Host(), server.Port(), b.port, strings.Join(lines, "\n"))
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	through, err := url.Parse(server.DSN("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	through.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port))
-	b.dsn = through.String()
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-// findPgBouncer also looks where Debian puts it, which is not in every user's path.
-func findPgBouncer() (string, error) {
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if found, _ := exec.LookPath("/usr/sbin/pgbouncer"); found != "" {
-			return found, nil
-		}
-	}
-	return program, err
-}
-
-func (b *pgbouncer) start() {
-	b.t.Helper()
-	b.log = &bytes.Buffer{}
-	b.cmd = exec.Command(b.program, "-q", b.file)
-	if os.Geteuid() == 0 {
-		b.cmd = exec.Command(b.program, "-q", "-u", "nobody", b.file)
-	}
-	b.cmd.Stdout, b.cmd.Stderr = b.log, b.log
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	for deadline := time.Now().Add(bound); ; {
-		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)))
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Now().After(deadline) {
-			b.kill()
-			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
-		}
-	}
-}
-
-func (b *pgbouncer) kill() {
-	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
+	b := pgtest.StartPgBouncer(t, server.DSN("postgres"), lines...)
+	return &pgbouncer{b, b.Through(server.DSN("postgres"))}
 }
 
 // P17, L13: a session lock behind it would stay with a server connection of others.
@@ -193,9 +106,9 @@ func TestPgBouncer_sessionModeWithAllowPooler(t *testing.T) {
 	if _, err := rival.TryAcquire(t.Context(), k); !errors.Is(err, sessionlock.ErrNotAcquired) {
 		t.Errorf("the rival got %v", err)
 	}
-	b.kill()
+	b.Kill()
 	assertLost(t, m, l)
-	b.start()
+	b.Start()
 	again, err := m.Acquire(t.Context(), k, sessionlock.Timeout(bound))
 	if err != nil {
 		t.Fatal(err)

@@ -221,8 +221,8 @@ var faults = []struct {
 	}},
 	{name: "restarted PgBouncer", pooled: true, strike: func(s *scene) {
 		s.holder()
-		s.pgbouncer.kill()
-		s.pgbouncer.start()
+		s.pgbouncer.Kill()
+		s.pgbouncer.Start()
 	}},
 }
 

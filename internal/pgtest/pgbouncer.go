@@ -85,6 +85,9 @@ func (b *PgBouncer) Through(dsn string) string {
 	return dsn
 }
 
+// Addr is where it listens: host:port.
+func (b *PgBouncer) Addr() string { return b.address }
+
 // Start runs it again after Kill.
 func (b *PgBouncer) Start() {
 	b.t.Helper()
