@@ -211,6 +211,7 @@ func TestHandOver_doesNotStarveOthers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var turns atomic.Int64
+	busy := make(chan struct{})
 	for range 8 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -218,14 +219,14 @@ func TestHandOver_doesNotStarveOthers(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				turns.Add(1)
+				if turns.Add(1) == 100 {
+					close(busy)
+				}
 				release(t, l)
 			}
 		})
 	}
-	for turns.Load() < 100 {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // until the greedy are at it
-	}
+	<-busy // the greedy are at it
 	for range 5 {
 		before := turns.Load()
 		l, err := other.Acquire(t.Context(), k, sessionlock.Timeout(bound))
