@@ -66,7 +66,7 @@ func (m *Manager) Acquire(ctx context.Context, key lockkey.Key, opts ...AcquireO
 	if err != nil {
 		return nil, err
 	}
-	return m.take(ctx, r)
+	return m.take(ctx, &r)
 }
 
 // TryAcquire takes the lock if nobody holds it, else it answers [ErrNotAcquired]. It
@@ -78,7 +78,7 @@ func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...Acqui
 		return nil, err
 	}
 	r.try = true
-	return m.take(ctx, r)
+	return m.take(ctx, &r)
 }
 
 // Do runs fn while it holds the lock. The ctx of fn is that of [Lock.Bind]: it ends
@@ -108,7 +108,7 @@ func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.C
 // errTimeout is the cause of a context that ended by Timeout.
 var errTimeout = errors.New("gormlock: timeout")
 
-func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
+func (m *Manager) take(ctx context.Context, r *request) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not asked for"}
 	}
@@ -132,7 +132,7 @@ func (m *Manager) take(ctx context.Context, r request) (*Lock, error) {
 // takeAndNumber takes the lock and its token. A lock that is lost before its token is
 // there is taken again, unless it was only tried for: the token would be later than that
 // of whoever holds the lock by then.
-func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
+func (m *Manager) takeAndNumber(ctx context.Context, r *request) (*Lock, error) {
 	for {
 		l, err := m.takeOne(ctx, r)
 		if err != nil || !r.fenced {
@@ -153,10 +153,11 @@ func (m *Manager) takeAndNumber(ctx context.Context, r request) (*Lock, error) {
 	}
 }
 
-func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
-	w := newWaiter(&r)
-	w.equip()
+func (m *Manager) takeOne(ctx context.Context, r *request) (*Lock, error) {
+	w := newWaiter(r)
+	w.equip(m)
 	w.deadline, _ = ctx.Deadline()
+	m.takeLane(w)
 	m.arrive(w)
 	if err := m.await(ctx, w); err != nil {
 		return nil, m.unanswered(ctx, r, err, &m.dialError)
@@ -168,7 +169,7 @@ func (m *Manager) takeOne(ctx context.Context, r request) (*Lock, error) {
 
 // unanswered is the error of a caller whose ctx ended first. Its cause is why there is no
 // connection, else that of ctx.
-func (m *Manager) unanswered(ctx context.Context, r request, err error, dialError *error) error {
+func (m *Manager) unanswered(ctx context.Context, r *request, err error, dialError *error) error {
 	out := &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not acquired"}
 	if errors.Is(out.cause, errTimeout) {
 		out.state, out.cause, out.detail = ErrLockTimeout, nil, "after "+r.timeout.String()
@@ -189,7 +190,7 @@ func causeOf(ctx context.Context) error {
 	return nil
 }
 
-func (m *Manager) observeTaken(ctx context.Context, r request, l *Lock, began time.Time, err error) {
+func (m *Manager) observeTaken(ctx context.Context, r *request, l *Lock, began time.Time, err error) {
 	if m.config.observer == nil {
 		return
 	}

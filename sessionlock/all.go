@@ -32,7 +32,7 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, e
 		lost := locks.lost()
 		if lost == nil {
 			for i, l := range locks {
-				m.observeTaken(ctx, requests[i], l, began, nil)
+				m.observeTaken(ctx, &requests[i], l, began, nil)
 			}
 			return locks, nil
 		}
@@ -67,12 +67,12 @@ func (m *Manager) takeAll(ctx context.Context, requests []request) (Locks, error
 		if errors.Is(err, ErrNotAcquired) {
 			began := time.Now()
 			var l *Lock
-			if l, err = m.takeOne(ctx, requests[0]); err == nil {
+			if l, err = m.takeOne(ctx, &requests[0]); err == nil {
 				taken = append(taken, l)
 				requests = requests[1:]
 				continue
 			}
-			m.observeTaken(ctx, requests[0], nil, began, err)
+			m.observeTaken(ctx, &requests[0], nil, began, err)
 		}
 		return nil, errors.Join(err, taken.giveUp(ctx))
 	}
@@ -101,7 +101,7 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 		}
 		r.try = true
 		waiters[i] = newWaiter(&r)
-		waiters[i].equip()
+		waiters[i].equip(m)
 	}
 	for _, w := range waiters {
 		m.arrive(w)
@@ -111,7 +111,7 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 	for i, w := range waiters {
 		l, err := (*Lock)(nil), m.await(ctx, w)
 		if err != nil {
-			err = m.unanswered(ctx, requests[i], err, &m.dialError)
+			err = m.unanswered(ctx, &requests[i], err, &m.dialError)
 		} else {
 			l, err = w.lock, w.err
 			w.reuse()
@@ -158,7 +158,8 @@ func (ls Locks) Release(ctx context.Context) error {
 func (ls Locks) release(ctx context.Context) []error {
 	waiters := make([]*waiter, len(ls))
 	for i, l := range ls {
-		waiters[i] = l.beginRelease()
+		waiters[i] = newReleaser(l)
+		l.m.arrive(waiters[i])
 	}
 	errs := make([]error, len(ls))
 	for i, l := range ls {

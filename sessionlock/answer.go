@@ -90,9 +90,9 @@ func (m *Manager) answerUnlock(s *session, p *part) {
 			m.repaired(s, e)
 		case e.refused:
 			e.refused = false
-			m.unlocked(e, &lockError{key: e.key, state: ErrLost, detail: "the server did not hold it"})
+			m.unlocked(e, false)
 		default:
-			m.unlocked(e, nil)
+			m.unlocked(e, true)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func (m *Manager) letIn() {
 		return // Swap would take the cache line from those who arrive
 	}
 	last := m.arrivals.Swap(nil)
+	m.standing.Store(0)
 	var first *waiter
 	for last != nil {
 		last, last.earlier, first = last.earlier, first, last
@@ -45,20 +46,22 @@ func (m *Manager) letIn() {
 // await returns nil when w, which has arrived, is settled, else the error of ctx. A
 // caller whose answer nobody reads does so itself.
 func (m *Manager) await(ctx context.Context, w *waiter) error {
-	if m.mu.TryLock() {
+	if m.isOnItsOwn() && m.mu.TryLock() {
 		m.readAnswer(ctx, w)
 	}
 	if ctx.Done() == nil {
-		<-w.done
+		w.wait()
 		return nil
 	}
 	select {
 	case <-w.done:
+		w.wakeNext()
 		return nil
 	default:
 	}
 	select {
 	case <-w.done:
+		w.wakeNext()
 		return nil
 	case <-ctx.Done():
 	}
@@ -66,7 +69,7 @@ func (m *Manager) await(ctx context.Context, w *waiter) error {
 	m.letIn()
 	if w.settled {
 		m.unlock(nil)
-		<-w.done
+		w.wait()
 		return nil
 	}
 	m.abandon(w)
@@ -82,6 +85,7 @@ func (m *Manager) await(ctx context.Context, w *waiter) error {
 func (m *Manager) readAnswer(ctx context.Context, w *waiter) {
 	m.letIn()
 	for s := m.readable(w); s != nil && ctx.Err() == nil; s = m.readable(w) {
+		w.lane = nil // nobody is to wait for one who reads
 		s.reading = true
 		m.unlock(s)
 		m.readFor(ctx, s)

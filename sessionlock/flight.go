@@ -18,7 +18,8 @@ import (
 type flight struct {
 	parts []part
 	sent  time.Time
-	at    int // the part whose answer is read
+	many  bool // it carries a throng
+	at    int  // the part whose answer is read
 }
 
 // part is one statement of a flight, and its answer.

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/gormlock/gormlock/lockkey"
 )
 
 // state is where an entry is between nobody of this process wanting a key and
@@ -29,7 +27,6 @@ const maxHandOvers = 16
 // Manager.mu.
 type entry struct {
 	id    lockID
-	key   lockkey.Key
 	state state
 	mode  mode     // that is asked for, or held
 	s     *session // that was asked, holds it or waits for it; nil while there is none
@@ -184,11 +181,15 @@ func (m *Manager) giveBack(e *entry) {
 	e.s.push(unlock.forLock(e.id, e.mode), e)
 }
 
-// unlocked is the answer to unlock: ok when the lock was held until then.
-func (m *Manager) unlocked(e *entry, err error) {
+// unlocked is the answer to unlock: whether the lock was held until then.
+func (m *Manager) unlocked(e *entry, held bool) {
 	if w := e.releaser; w != nil {
 		e.releaser = nil
-		m.settle(w, err)
+		if held {
+			m.settle(w, nil)
+		} else {
+			m.settle(w, &lockError{key: w.gives.key, state: ErrLost, detail: "the server did not hold it"})
+		}
 	}
 	m.vacate(e)
 	m.next(e)
@@ -228,7 +229,7 @@ func (m *Manager) newEntry(w *waiter) *entry {
 	} else {
 		e = &entry{}
 	}
-	e.id, e.key = w.id, w.key
+	e.id = w.id
 	return e
 }
 
@@ -259,7 +260,7 @@ func (m *Manager) abandon(w *waiter) {
 func (m *Manager) grant(e *entry, w *waiter) {
 	l := w.newLock
 	w.newLock = nil
-	l.m, l.e, l.key, l.mode, l.s, l.next = m, e, w.key, e.mode, e.s, e.holder
+	l.e, l.s, l.next = e, e.s, e.holder
 	if m.config.observer != nil {
 		l.since = time.Now().UnixNano()
 	}
@@ -275,5 +276,5 @@ func (m *Manager) refuse(w *waiter, state, cause error) {
 
 func (m *Manager) settle(w *waiter, err error) {
 	w.settled, w.err = true, err
-	m.woken = append(m.woken, w)
+	m.wakeSoon(w)
 }

@@ -13,19 +13,19 @@ import (
 // Lock is a lock that was acquired. It is held until [Lock.Release], or until it is
 // lost. Its methods may be called from several goroutines.
 type Lock struct {
-	m     *Manager
-	key   lockkey.Key
-	s     *session
-	token *fence.Token // nil without Fenced
-	since int64        // in nanoseconds, with an observer only
-	mode  mode
-	told  bool // the observer knows that it is held; belongs to m.mu
-
-	e     *entry        // while it is held; this and all below belong to m.mu
+	e     *entry        // while it is held; this and all up to told belong to m.mu
 	next  *Lock         // in e.holder
 	err   error         // why it is not held any more
 	lost  chan struct{} // made by whoever asks first
 	bound map[*binding]struct{}
+	told  bool // the observer knows that it is held
+
+	mode  mode
+	s     *session
+	m     *Manager
+	key   lockkey.Key
+	token *fence.Token // nil without Fenced
+	since int64        // in nanoseconds, with an observer only
 }
 
 // Key returns the key that was locked.
@@ -82,16 +82,12 @@ func (l *Lock) ended() error {
 // held it since. [ErrReleased]: it was released before. When ctx ends first the error
 // is that of ctx, and the lock is given back all the same.
 func (l *Lock) Release(ctx context.Context) error {
-	err := l.endRelease(ctx, l.beginRelease())
+	w := newReleaser(l)
+	l.m.takeLane(w)
+	l.m.arrive(w)
+	err := l.endRelease(ctx, w)
 	l.observeReleased(ctx, err)
 	return err
-}
-
-func (l *Lock) beginRelease() *waiter {
-	w := newWaiter(&request{key: l.key})
-	w.gives = l
-	l.m.arrive(w)
-	return w
 }
 
 func (l *Lock) endRelease(ctx context.Context, w *waiter) error {

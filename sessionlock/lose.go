@@ -63,7 +63,7 @@ func (m *Manager) loseEntry(e *entry, cause error) {
 	case unlocking:
 		if w := e.releaser; w != nil {
 			e.releaser = nil
-			m.settle(w, &lockError{key: e.key, state: ErrLost, cause: cause})
+			m.settle(w, &lockError{key: w.gives.key, state: ErrLost, cause: cause})
 		}
 	case waiting:
 		e.polling, e.s = false, nil

@@ -25,6 +25,9 @@ type Manager struct {
 	tend   chan struct{} // wakes the tender
 
 	arrivals atomic.Pointer[waiter] // the last of those that whoever holds mu is to let in
+	standing atomic.Int32           // how many of them did not try for mu
+	landing  atomic.Bool            // nobody need try for mu: see leave
+	late     *time.Timer            // ends landing
 
 	mu       sync.Mutex
 	maxLocks int
@@ -57,10 +60,14 @@ type Manager struct {
 	backoff   time.Duration // before the next home is dialled
 
 	// For unlock to see to.
-	dirty     []*session
-	woken     []*waiter
-	wokenList []*waiter // empty, for the next woken
-	told      []func()
+	dirty   []*session
+	settled int             // how many are to be woken
+	heads   []chan struct{} // of those that are woken by unlock itself
+	spare   []chan struct{} // empty, for the next heads
+	lanes   []*lane         // whose first is woken by unlock
+	told    []func()
+
+	lanePool sync.Pool // one lane for each processor
 }
 
 // Open connects to the server and returns a manager that holds no locks. ctx bounds the
@@ -86,6 +93,7 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 		dsn: dsn.Copy(), config: c, ledger: map[lockID]*entry{},
 		tend: make(chan struct{}, 1), emptied: make(chan struct{}),
 	}
+	m.late = time.AfterFunc(landingTime, m.overdue)
 	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s, err := m.first(ctx)
 	if err != nil {

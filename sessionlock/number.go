@@ -40,13 +40,14 @@ var (
 // number issues the token of a lock that is held. It is durable when number returns:
 // a token on a connection of its own, for a commit that waits for a standby must not
 // hold up tries and unlocks.
-func (m *Manager) number(ctx context.Context, r request) (fence.Token, error) {
+func (m *Manager) number(ctx context.Context, r *request) (fence.Token, error) {
 	token, err := fence.For(r.key, 0)
 	if err != nil {
 		return fence.Token{}, err
 	}
-	is := &issuing{w: newWaiter(&r), id: r.id, token: token}
+	is := &issuing{w: newWaiter(r), id: r.id, token: token}
 	is.w.issuing = is
+	m.takeLane(is.w)
 	m.arrive(is.w)
 	if err := m.await(ctx, is.w); err != nil {
 		return fence.Token{}, m.unanswered(ctx, r, err, &m.issuerError)

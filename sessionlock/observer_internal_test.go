@@ -19,8 +19,8 @@ func TestNobodyIsTold_allocatesNothing(t *testing.T) {
 	}
 	l := &Lock{m: &Manager{config: c}, key: r.key}
 	for name, tell := range map[string]func(){
-		"granted":  func() { l.m.observeTaken(ctx, r, l, time.Time{}, nil) },
-		"refused":  func() { l.m.observeTaken(ctx, r, nil, time.Time{}, ErrNotAcquired) },
+		"granted":  func() { l.m.observeTaken(ctx, &r, l, time.Time{}, nil) },
+		"refused":  func() { l.m.observeTaken(ctx, &r, nil, time.Time{}, ErrNotAcquired) },
 		"released": func() { l.observeReleased(ctx, nil) },
 	} {
 		if n := testing.AllocsPerRun(100, tell); n != 0 {

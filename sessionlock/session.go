@@ -2,7 +2,6 @@ package sessionlock
 
 import (
 	"net"
-	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -23,8 +22,9 @@ const (
 	// crowd is how many keys make a second flight worth sending before the first is
 	// answered.
 	crowd = 256
-	// throng is how many callers that were answered at once are let go first.
-	throng = 16
+	// throng is how many callers that are answered at once are worth gathering again before
+	// the next flight, and how many keys are too many for a second flight behind theirs.
+	throng = 4
 )
 
 // session is one connection of a manager. Its fields belong to Manager.mu, except that
@@ -85,7 +85,7 @@ func (s *session) canSend() bool {
 		return s.count > 0 || len(s.repairs) > 0 || s.waitFor != nil || s.single.statement != 0 ||
 			s.role == numbers && len(s.m.issues) > 0
 	case 1:
-		return s.count >= crowd || s.role == numbers && len(s.m.issues) >= crowd
+		return s.count >= crowd || s.count > 0 && !s.inflight[0].many || s.role == numbers && len(s.m.issues) >= crowd
 	}
 	return false
 }
@@ -128,6 +128,9 @@ func (s *session) board() *flight {
 	if len(f.parts) == 0 {
 		return nil // what there was is not wanted any more
 	}
+	if f.many = maxKeys-room >= throng; f.many {
+		s.m.late.Reset(landingTime)
+	}
 	s.inflight = append(s.inflight, f)
 	s.sent = f.sent
 	return f
@@ -145,11 +148,11 @@ func (s *session) write(f *flight) error {
 func (m *Manager) unlock(reader *session) {
 	for {
 		m.letIn()
-		if len(m.woken)+len(m.told) > 0 {
+		if m.settled+len(m.told) > 0 {
 			m.tell()
 		}
 		s, f := m.nextFlight()
-		m.mu.Unlock()
+		m.leave()
 		if f == nil {
 			if m.arrivals.Load() == nil || !m.mu.TryLock() {
 				return // whoever has mu lets them in
@@ -172,33 +175,14 @@ func (m *Manager) unlock(reader *session) {
 
 // unlockAside is unlock for those who cannot wait for a write.
 func (m *Manager) unlockAside() {
-	busy := len(m.dirty)+len(m.woken)+len(m.told) > 0
-	m.mu.Unlock()
+	busy := len(m.dirty)+m.settled+len(m.told) > 0
+	m.leave()
 	if busy || m.arrivals.Load() != nil {
 		m.wg.Go(func() {
 			m.mu.Lock()
 			m.unlock(nil)
 		})
 	}
-}
-
-// tell gives back mu while it wakes those that were settled.
-func (m *Manager) tell() {
-	woken, told := m.woken, m.told
-	m.woken, m.told, m.wokenList = m.wokenList, nil, nil
-	m.mu.Unlock()
-	for _, w := range woken {
-		w.done <- struct{}{}
-	}
-	for _, do := range told {
-		do()
-	}
-	if len(woken) >= throng {
-		runtime.Gosched() // most of them want something next, which can share a flight
-	}
-	clear(woken)
-	m.mu.Lock()
-	m.wokenList = woken[:0]
 }
 
 // nextFlight takes the next flight of the sessions that have something to send.

@@ -9,28 +9,31 @@ import (
 
 // waiter is a caller that waits for one answer: the lock, that it was given back, or a
 // token. From its arrival on all fields but done belong to Manager.mu.
+//
+// What is read by a caller that is woken stands together, and so does what is read when it
+// is let in: at 1,000 callers most of the time goes into moving memory between processors.
 type waiter struct {
-	id       lockID
-	key      lockkey.Key
-	mode     mode
-	try      bool
-	fair     bool
-	late     bool      // it came when the try for its key may have been sent already
-	deadline time.Time // of the caller, zero for none
-
-	gives   *Lock    // it waits for this one to be given back
-	issuing *issuing // it waits for this token
-	earlier *waiter  // in Manager.arrivals
-
-	e          *entry  // nil before it is in line, and of those who wait for a token
-	next, prev *waiter // in e.queue
-
-	settled bool
-	lock    *Lock // that it got
-	err     error
 	done    chan struct{} // gets one value once settled
-
+	after   chan struct{} // done of the next in lane
+	lane    *lane         // nil for one that is woken by itself
+	lock    *Lock         // that it got
+	err     error
 	newLock *Lock // what it will get, made outside mu
+	settled bool
+	mode    mode
+	try     bool
+	fair    bool
+	late    bool // it came when the try for its key may have been sent already
+
+	id         lockID
+	gives      *Lock    // it waits for this one to be given back
+	issuing    *issuing // it waits for this token
+	earlier    *waiter  // in Manager.arrivals
+	e          *entry   // nil before it is in line, and of those who wait for a token
+	next, prev *waiter  // in e.queue
+
+	key      lockkey.Key // of the lock, or token, that it wants
+	deadline time.Time   // of the caller, zero for none
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{done: make(chan struct{}, 1)} }}
@@ -43,10 +46,19 @@ func newWaiter(r *request) *waiter {
 }
 
 // equip makes what a waiter for a lock will get.
-func (w *waiter) equip() {
+func (w *waiter) equip(m *Manager) {
 	if w.newLock == nil {
 		w.newLock = &Lock{}
 	}
+	l := w.newLock
+	l.m, l.key, l.mode = m, w.key, w.mode
+}
+
+// newReleaser is a waiter for l to be given back.
+func newReleaser(l *Lock) *waiter {
+	w, _ := waiters.Get().(*waiter)
+	w.gives = l
+	return w
 }
 
 // reuse gives back a waiter whose done was received, or that was never settled.

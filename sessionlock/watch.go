@@ -20,10 +20,10 @@ func (s *session) watch() {
 	for s.dead == nil {
 		quiet := time.Since(s.sent) >= idle
 		if !s.reading && (kicked && len(s.inflight) > 0 || quiet) {
-			kicked = false
 			s.reading = true
 			m.unlock(s)
 			m.read(context.Background(), s)
+			kicked = len(s.inflight) > 0 // go on: there is more to read at once
 			continue
 		}
 		m.unlock(nil)
