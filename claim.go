@@ -1,6 +1,9 @@
 package gormlock
 
 import (
+	"cmp"
+	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -36,7 +39,7 @@ import (
 // READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows.
 func Claim[T any](db *gorm.DB, limit int, assign map[string]any, scopes ...func(*gorm.DB) *gorm.DB) ([]T, error) {
 	rows := []T{}
-	err := claimInto(db, &rows, claim{limit: limit, assign: assign, scopes: scopes})
+	err := claimInto(db, &rows, &claim{limit: limit, assign: assign, scopes: scopes})
 	if err != nil && len(rows) == 0 {
 		return nil, err
 	}
@@ -48,10 +51,12 @@ type claim struct {
 	limit  int
 	assign map[string]any
 	scopes []func(*gorm.DB) *gorm.DB
+
+	write *versionWrite // what it writes, once its statement is built
 }
 
 // claimInto claims rows into the slice that rows points to.
-func claimInto(db *gorm.DB, rows any, c claim) error {
+func claimInto(db *gorm.DB, rows any, c *claim) error {
 	if err := usable(db); err != nil {
 		return err
 	}
@@ -61,29 +66,28 @@ func claimInto(db *gorm.DB, rows any, c claim) error {
 	if c.limit <= 0 {
 		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
 	}
-	query, err := c.freeRows(db, rows)
+	query, err := c.query(db, rows)
 	if err != nil {
 		return err
-	}
-	set, err := c.assignments(query)
-	if err != nil {
-		return err
-	}
-	guard, err := c.fence(query.Statement)
-	if err != nil {
-		return err
-	}
-	write := claimFree(query.Statement, set, guard)
-	query.DryRun, query.Logger = db.DryRun, db.Logger
-	query.Statement.ConnPool = db.Statement.ConnPool // not the replica that a query without locks might go to
-	if query.DryRun {
-		return nil
 	}
 	began := pluginOf(db).began()
-	err = scanClaim(query, rows, c.limit)
+	query = query.Callback().Row().Execute(query)
+	opened, _ := query.Statement.Dest.(*sql.Rows)
+	switch {
+	case c.write == nil && opened != nil:
+		return errors.Join(errOtherQuery, opened.Close())
+	case c.write == nil:
+		return cmp.Or(query.Error, errOtherQuery)
+	case query.DryRun:
+		return query.Error
+	case query.Error == nil:
+		err = scanClaim(query, opened, rows, c.limit)
+	default:
+		err = query.Error
+	}
 	pluginOf(db).tellClaim(query, began)
-	rememberClaim(query.Statement, write, reflect.ValueOf(rows).Elem())
-	if refused := write.refusedByFence(query.Statement, err); refused != nil {
+	rememberClaim(query.Statement, c.write, reflect.ValueOf(rows).Elem())
+	if refused := c.write.refusedByFence(query.Statement, err); refused != nil {
 		return refused
 	}
 	if err != nil {

@@ -26,18 +26,21 @@ func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versi
 	if w.model.column != nil {
 		w.later = w.model.column.first(stmt.NowFunc())
 	}
-	if w.model.column != nil || w.fence != nil {
-		stmt.Clauses[versionClause] = clause.Clause{Expression: w}
-		defer delete(stmt.Clauses, versionClause)
+	if w.model.column == nil && w.fence == nil {
+		_, _ = stmt.WriteString("SET ")
+		set.Build(stmt)
+		return w
 	}
+	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
 	stmt.Clauses["SET"] = clause.Clause{Name: "SET", Expression: set}
 	stmt.Build("SET")
 	delete(stmt.Clauses, "SET")
+	delete(stmt.Clauses, versionClause)
 	return w
 }
 
 // fence settles by which token the claim writes the rows: nil where the model has no fence.
-func (c claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
+func (c *claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
 	m, intent := versionedModelOf(stmt.DB), versionIntentOf(stmt)
 	if _, err := intent.on(m); err != nil {
 		return nil, err

@@ -1,61 +1,76 @@
 package gormlock
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 )
 
 // claimName marks, among a statement's clauses, the query of a claim's free rows.
 const claimName = "gormlock:claim"
 
-// claimMark is the claim on its way to shapeClaim.
-type claimMark struct {
-	limit  int
-	shaped *bool
-}
+// Build implements [clause.Expression]: a claim stands among the clauses until beforeRow finds it there.
+func (*claim) Build(clause.Builder) {}
 
-// Build implements [clause.Expression]. There is nothing to build.
-func (claimMark) Build(clause.Builder) {}
-
-// freeRows builds the query that finds and locks the rows, without running it: the scopes say which, what a claim needs
-// is put in by shapeClaim, after the last scope of a scope has run.
-func (c claim) freeRows(db *gorm.DB, rows any) (*gorm.DB, error) {
+// query is the query of the claim's rows as the scopes make it, with the claim in it. That it has a row lock from the
+// start keeps it on the primary.
+func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
+	query := db.Session(&gorm.Session{}).Set("rows", true)
+	stmt := query.Statement
+	stmt.Model, stmt.Dest = rows, rows
+	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c}
+	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: c}
 	for _, scope := range c.scopes {
 		if scope == nil {
 			return nil, fmt.Errorf("%w: a nil scope", ErrOption)
 		}
-	}
-	shaped := false
-	query := db.Session(&gorm.Session{DryRun: true, Logger: logger.Discard})
-	query = query.Model(reflect.New(modelOf(rows)).Interface()).Scopes(c.scopes...)
-	query.Statement.Clauses[claimName] = clause.Clause{Name: claimName, Expression: claimMark{c.limit, &shaped}}
-	query = query.Find(rows)
-	switch {
-	case query.Error != nil:
-		return nil, query.Error
-	case !shaped:
-		return nil, fmt.Errorf("gormlock: claim: a scope returned another query than it was given")
+		if query = scope(query); query == nil || claimOn(query) != c {
+			return nil, errOtherQuery
+		}
 	}
 	return query, nil
 }
 
-// shapeClaim makes the query of a claim's free rows what the claim needs, or says what does not go with it.
-func shapeClaim(db *gorm.DB) {
-	stmt := db.Statement
-	mark, ok := stmt.Clauses[claimName].Expression.(claimMark)
-	if !ok || db.Error != nil {
+var errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
+
+func claimOn(query *gorm.DB) *claim {
+	c, _ := query.Statement.Clauses[claimName].Expression.(*claim)
+	return c
+}
+
+// buildClaim makes the query of a claim's free rows the statement that claims them, after the last scope of a scope has
+// run, or says what does not go with it.
+func buildClaim(db *gorm.DB) {
+	c := claimOn(db)
+	if c == nil || db.Error != nil {
 		return
 	}
-	if err := fitsClaim(stmt); err != nil {
-		fail(db, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err))
+	if readVersionTags(db); db.Error != nil {
 		return
+	}
+	stmt := db.Statement
+	set, guard, err := c.shape(db)
+	if err != nil {
+		fail(db, err)
+		return
+	}
+	if callbacks.BuildQuerySQL(db); db.Error == nil {
+		c.write = claimFree(stmt, set, guard)
+	}
+}
+
+// shape puts into the query what a claim needs, and returns what the claim sets.
+func (c *claim) shape(db *gorm.DB) (clause.Set, *fenceWrite, error) {
+	stmt := db.Statement
+	if err := c.fits(stmt); err != nil {
+		return nil, nil, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err)
 	}
 	columns := make([]clause.Column, len(stmt.Schema.PrimaryFields))
 	for i, field := range stmt.Schema.PrimaryFields {
@@ -64,13 +79,23 @@ func shapeClaim(db *gorm.DB) {
 	stmt.Clauses["SELECT"] = clause.Clause{Name: "SELECT", Expression: clause.Select{Columns: columns}}
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
-	limit := "LIMIT " + strconv.Itoa(mark.limit)
+	limit := "LIMIT " + strconv.Itoa(c.limit)
 	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
 		limit += " OFFSET " + strconv.Itoa(given.Offset)
 	}
 	stmt.Clauses["LIMIT"] = clause.Clause{Expression: clause.Expr{SQL: limit}}
-	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: rowLockOfClaim(stmt)}
-	*mark.shaped = true
+	lock := rowLockOfClaim(stmt)
+	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: lock}
+	allowHere(stmt)
+	if err := lock.fits(stmt); err != nil {
+		return nil, nil, err
+	}
+	set, err := c.assignments(db)
+	if err != nil {
+		return nil, nil, err
+	}
+	guard, err := c.fence(stmt)
+	return set, guard, err
 }
 
 func rowLockOfClaim(stmt *gorm.Statement) RowLockClause {
@@ -87,11 +112,10 @@ func claimKey(i int) string {
 
 const claimKeys = "gormlock_key"
 
-// fitsClaim says what of the query has no place in a claim. What the row lock refuses it refuses itself.
-func fitsClaim(stmt *gorm.Statement) error {
+// fits says what of the query has no place in a claim. What the row lock refuses it refuses itself.
+func (c *claim) fits(stmt *gorm.Statement) error {
 	limit, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
 	_, grouped := stmt.Clauses["GROUP BY"]
-	_, locked := stmt.Clauses["FOR"]
 	_, selected := stmt.Clauses["SELECT"]
 	switch {
 	case stmt.Schema == nil:
@@ -106,7 +130,7 @@ func fitsClaim(stmt *gorm.Statement) error {
 		return fmt.Errorf("Distinct has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
 	case grouped:
 		return fmt.Errorf("Group has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
-	case locked:
+	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
 		return fmt.Errorf("another row lock has no place in a claim, which has its own")
 	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
 		return fmt.Errorf("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
@@ -125,7 +149,7 @@ func fitsClaim(stmt *gorm.Statement) error {
 
 // claimClauses are the clauses of a query that a claim knows what to do with.
 var claimClauses = map[string]bool{
-	"FROM": true, "WHERE": true, "ORDER BY": true, "LIMIT": true, "soft_delete_enabled": true,
+	"FROM": true, "WHERE": true, "ORDER BY": true, "LIMIT": true, "FOR": true, "soft_delete_enabled": true,
 	claimName: true, xactLockName: true,
 }
 

@@ -10,13 +10,9 @@ import (
 	"gorm.io/gorm/callbacks"
 )
 
-// scanClaim runs the claim's statement and reads its rows into the slice that dest points to, in their order; then what
-// a query does after it: Preload, AfterFind.
-func scanClaim(query *gorm.DB, dest any, limit int) error {
-	opened, err := query.Rows()
-	if err != nil {
-		return err
-	}
+// scanClaim reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
+// AfterFind.
+func scanClaim(query *gorm.DB, opened *sql.Rows, dest any, limit int) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
 	query.Statement.ReflectValue.Grow(min(limit, 100))
 	_ = query.AddError(readClaim(query, opened))

@@ -12,7 +12,7 @@ import (
 )
 
 // assignments are what the claim sets: what it was given, and the times that GORM sets in every update.
-func (c claim) assignments(free *gorm.DB) (clause.Set, error) {
+func (c *claim) assignments(free *gorm.DB) (clause.Set, error) {
 	stmt := free.Statement
 	set := make(clause.Set, 0, len(c.assign)+1)
 	if len(c.assign) == 0 {
@@ -53,7 +53,7 @@ func (c claim) assignments(free *gorm.DB) (clause.Set, error) {
 	return set, nil
 }
 
-func (claim) refused(stmt *gorm.Statement, err error) error {
+func (*claim) refused(stmt *gorm.Statement, err error) error {
 	return fmt.Errorf("gormlock: claim %s: %w", stmt.Schema.Table, err)
 }
 
@@ -62,12 +62,13 @@ func (claim) refused(stmt *gorm.Statement, err error) error {
 func claimFree(stmt *gorm.Statement, set clause.Set, guard *fenceWrite) *versionWrite {
 	free, m := stmt.SQL.String(), versionedModelOf(stmt.DB)
 	stmt.SQL.Reset()
-	stmt.SQL.Grow(2*len(free) + 300)
+	stmt.SQL.Grow(len(free) + 400)
 	text := func(parts ...string) {
 		for _, part := range parts {
 			_, _ = stmt.WriteString(part)
 		}
 	}
+	quote := func(name string) { stmt.DB.QuoteTo(stmt, name) }
 	once := onceEvaluated(stmt.Schema)
 	if once.with {
 		text(once.before, free, once.after, ` `)
@@ -87,10 +88,14 @@ func claimFree(stmt *gorm.Statement, set clause.Set, guard *fenceWrite) *version
 		if i > 0 {
 			text(` AND `)
 		}
-		stmt.WriteQuoted(clause.Column{Table: clause.CurrentTable, Name: field.DBName})
+		quote(stmt.Table)
+		text(`.`)
+		quote(field.DBName)
 		text(` = "gormlock_free"."`, claimKey(i), `"`)
 	}
-	text(` RETURNING `, stmt.Quote(clause.Table{Name: stmt.Table}), `.*`)
+	text(` RETURNING `)
+	quote(stmt.Table)
+	text(`.*`)
 	writeOwnReturning(stmt, m)
 	text(`, "gormlock_free"."gormlock_place"`) // the last column: see claimedRows
 

@@ -175,7 +175,6 @@ func inTransaction(db *gorm.DB) {
 
 func beforeQuery(db *gorm.DB) {
 	refuseIntentOnText(db)
-	shapeClaim(db)
 	readVersionTags(db)
 	takeXactLocks(db)
 	beginRowLock(db)
@@ -195,6 +194,7 @@ func afterQuery(db *gorm.DB) {
 
 func beforeRow(db *gorm.DB) {
 	refuseIntentOnText(db)
+	buildClaim(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)

@@ -24,6 +24,11 @@ func (l RowLockClause) admit(db *gorm.DB) error {
 		failSubQuery(stmt, err)
 		return nil
 	}
+	return l.fits(stmt)
+}
+
+// fits refuses queries whose rows cannot be locked.
+func (l RowLockClause) fits(stmt *gorm.Statement) error {
 	if err := l.fitsRows(stmt); err != nil {
 		return fmt.Errorf("gormlock: %s: %w", tableName(stmt), err)
 	}

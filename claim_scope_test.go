@@ -1,0 +1,63 @@
+package gormlock_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+// A scope of a claim may ask the database itself, and it gets answers.
+func TestClaim_scopeThatQueries(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	var seen int64
+	rows, err := gormlock.Claim[job](db, 10, running, ready, func(q *gorm.DB) *gorm.DB {
+		mustDo(t, q.Session(&gorm.Session{NewDB: true}).Model(&job{}).Where("state = 'ready'").Count(&seen))
+		return q.Where("id <> ?", seen)
+	})
+	if err != nil || seen != 3 || !slices.Equal(jobIDs(rows), []int64{2, 1}) && !slices.Equal(jobIDs(rows), []int64{1, 2}) {
+		t.Fatal(rows, seen, err)
+	}
+}
+
+// A scope within a scope that loses the claim is an error, and nothing is claimed.
+func TestClaim_scopeWithinAScopeThatReturnsAnotherQuery(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	for name, other := range map[string]*gorm.DB{"runs": db.Model(&job{}), "dry": db.Session(&gorm.Session{DryRun: true}).Model(&job{})} {
+		t.Run(name, func(t *testing.T) {
+			rows, err := gormlock.Claim[job](db, 10, running, func(q *gorm.DB) *gorm.DB {
+				return q.Scopes(func(*gorm.DB) *gorm.DB { return other.Session(&gorm.Session{}).Where("true") })
+			})
+			if err == nil || !strings.Contains(err.Error(), "another query") || len(rows) > 0 {
+				t.Fatal(rows, err)
+			}
+		})
+	}
+	var claimed int64
+	if mustDo(t, db.Model(&job{}).Where("state <> 'ready'").Count(&claimed)); claimed > 0 {
+		t.Errorf("%d rows were claimed", claimed)
+	}
+}
+
+// A claim is one statement to those who watch GORM's callbacks too, and on the primary from the start.
+func TestClaim_isOneStatementToCallbacks(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	var statements []string
+	note := func(tx *gorm.DB) { statements = append(statements, tx.Statement.SQL.String()) }
+	must(t, db.Callback().Query().After("gorm:query").Register("test:query", note))
+	must(t, db.Callback().Row().After("gorm:row").Register("test:row", note))
+	var locking bool
+	must(t, db.Callback().Row().Before("*").Register("test:first", func(tx *gorm.DB) { _, locking = tx.Statement.Clauses["FOR"] }))
+	if _, err := gormlock.Claim[job](db, 1, running, ready); err != nil {
+		t.Fatal(err)
+	}
+	if len(statements) != 1 || !strings.HasPrefix(statements[0], "UPDATE") || !locking {
+		t.Errorf("%d statements: %q; a row lock is asked for: %t", len(statements), statements, locking)
+	}
+}
