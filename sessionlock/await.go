@@ -44,7 +44,7 @@ func (m *Manager) letIn() {
 }
 
 // await returns nil when w, which has arrived, is settled, else the error of ctx. A
-// caller whose answer nobody reads does so itself.
+// caller whose answer nobody reads does so itself, if it tried for mu, else the watcher.
 func (m *Manager) await(ctx context.Context, w *waiter) error {
 	if m.isOnItsOwn() && m.mu.TryLock() {
 		m.readAnswer(ctx, w)

@@ -6,9 +6,10 @@ import (
 )
 
 // lane is callers that were settled together and wake each other: unlock wakes the first,
-// and each wakes the next before it goes on. It is made of callers that came on one
-// processor, and whoever is woken runs on the processor of who woke it: so a lane stays
-// where the memory of its callers is. A lane belongs to Manager.mu.
+// and each wakes the next before it returns, at the latest when it has seen to what it
+// found to do in unlock itself. It is made of callers that came on one processor, and
+// whoever is woken runs on the processor of who woke it: so a lane stays where the memory
+// of its callers is. A lane belongs to Manager.mu.
 type lane struct {
 	first chan struct{}
 	last  *waiter
@@ -69,8 +70,8 @@ func (m *Manager) tell() {
 		do()
 	}
 	if gather {
-		// Most of them want something next, which can share a flight.
-		m.landing.Store(true)
+		// Most of them want something next, which can share a flight. Whoever comes can have
+		// mu meanwhile: it may be long before this goroutine goes on.
 		runtime.Gosched()
 	}
 	clear(heads)
@@ -102,7 +103,8 @@ func (m *Manager) toWake() []chan struct{} {
 	return heads
 }
 
-// landingTime is how long a flight may keep those who arrive from trying for mu.
+// landingTime is how long a flight may keep those who arrive from trying for mu. With a
+// second flight behind it that may be twice as long.
 const landingTime = 5 * time.Millisecond
 
 // leave gives back mu. While a flight with many keys is about to land, and somebody is
@@ -128,6 +130,10 @@ func (m *Manager) isLanding() bool {
 // must not wait for it.
 func (m *Manager) overdue() {
 	m.mu.Lock()
+	if !m.closed {
+		m.wg.Add(1) // Close waits for what unlock may do
+		defer m.wg.Done()
+	}
 	m.unlock(nil)
 }
 

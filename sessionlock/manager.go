@@ -182,6 +182,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	for len(m.sessions) > 0 {
 		m.lose(m.sessions[0], ErrClosed)
 	}
+	m.late.Stop()
 	m.unlock(nil)
 	if running := m.ended(ctx); running != nil {
 		return errors.Join(err, running)

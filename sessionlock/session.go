@@ -22,16 +22,16 @@ const (
 	// crowd is how many keys make a second flight worth sending before the first is
 	// answered.
 	crowd = 256
-	// throng is how many callers that are answered at once are worth gathering again before
-	// the next flight, and how many keys are too many for a second flight behind theirs.
+	// throng is how many callers answered at once are worth gathering again before the next
+	// flight, and how many keys of a flight are too many for a second small one behind it.
 	throng = 4
 )
 
 // session is one connection of a manager. Its fields belong to Manager.mu, except that
 // whoever set reading reads and whoever set writing writes.
 //
-// Callers read their own answers: it saves waking them. When nobody has sent anything
-// for a while the watcher reads, to see the session end.
+// Callers read their own answers: it saves waking them. The watcher reads while flight
+// follows flight, and when nobody has sent anything for a while, to see the session end.
 type session struct {
 	m      *Manager
 	role   role

@@ -8,7 +8,8 @@ import (
 )
 
 // waiter is a caller that waits for one answer: the lock, that it was given back, or a
-// token. From its arrival on all fields but done belong to Manager.mu.
+// token. From its arrival on all fields but done belong to Manager.mu, and to the caller
+// once it has received from done.
 //
 // What is read by a caller that is woken stands together, and so does what is read when it
 // is let in: at 1,000 callers most of the time goes into moving memory between processors.
