@@ -18,8 +18,8 @@ import (
 type flight struct {
 	parts []part
 	sent  time.Time
-	many  bool // it carries a throng
-	at    int  // the part whose answer is read
+	keys  int // how many it carries
+	at    int // the part whose answer is read
 }
 
 // part is one statement of a flight, and its answer.

@@ -123,7 +123,7 @@ func (m *Manager) isLanding() bool {
 		return false
 	}
 	f := s.inflight[0]
-	return f.many && time.Since(f.sent) < landingTime
+	return f.keys >= multitude && time.Since(f.sent) < landingTime
 }
 
 // overdue ends landing for a flight that does not land: what the server is not needed for

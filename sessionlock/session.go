@@ -25,6 +25,8 @@ const (
 	// throng is how many callers answered at once are worth gathering again before the next
 	// flight, and how many keys of a flight are too many for a second small one behind it.
 	throng = 4
+	// multitude is how many keys of a flight keep those who arrive from trying for mu.
+	multitude = 64
 )
 
 // session is one connection of a manager. Its fields belong to Manager.mu, except that
@@ -85,7 +87,7 @@ func (s *session) canSend() bool {
 		return s.count > 0 || len(s.repairs) > 0 || s.waitFor != nil || s.single.statement != 0 ||
 			s.role == numbers && len(s.m.issues) > 0
 	case 1:
-		return s.count >= crowd || s.count > 0 && !s.inflight[0].many || s.role == numbers && len(s.m.issues) >= crowd
+		return s.count >= crowd || s.count > 0 && s.inflight[0].keys < throng || s.role == numbers && len(s.m.issues) >= crowd
 	}
 	return false
 }
@@ -128,7 +130,7 @@ func (s *session) board() *flight {
 	if len(f.parts) == 0 {
 		return nil // what there was is not wanted any more
 	}
-	if f.many = maxKeys-room >= throng; f.many {
+	if f.keys = maxKeys - room; f.keys >= multitude {
 		s.m.late.Reset(landingTime)
 	}
 	s.inflight = append(s.inflight, f)
