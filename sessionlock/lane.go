@@ -70,8 +70,10 @@ func (m *Manager) tell() {
 		do()
 	}
 	if gather {
-		// Most of them want something next, which can share a flight. Whoever comes can have
-		// mu meanwhile: it may be long before this goroutine goes on.
+		// Most of them want something next, which can share a flight. It may be long before
+		// this goroutine goes on.
+		m.late.Reset(gatherTime)
+		m.landing.Store(true)
 		runtime.Gosched()
 	}
 	clear(heads)
@@ -104,12 +106,18 @@ func (m *Manager) toWake() []chan struct{} {
 }
 
 // landingTime is how long a flight may keep those who arrive from trying for mu. With a
-// second flight behind it that may be twice as long.
-const landingTime = 5 * time.Millisecond
+// second flight behind it that may be twice as long. gatherTime is the same for a goroutine
+// that lets others go first.
+const (
+	landingTime = 5 * time.Millisecond
+	gatherTime  = time.Millisecond
+)
 
 // leave gives back mu. While a flight with many keys is about to land, and somebody is
 // there to read its answer and let in those who have arrived by then, they need not try
 // for mu, each for itself.
+//
+// Whoever sets landing sets late too.
 func (m *Manager) leave() {
 	if landing := m.isLanding(); landing != m.landing.Load() {
 		m.landing.Store(landing)
@@ -133,6 +141,9 @@ func (m *Manager) overdue() {
 	if !m.closed {
 		m.wg.Add(1) // Close waits for what unlock may do
 		defer m.wg.Done()
+	}
+	if m.isLanding() {
+		m.late.Reset(landingTime) // the time was that of gathering
 	}
 	m.unlock(nil)
 }
