@@ -130,6 +130,10 @@ pgbouncer: ## find or install PgBouncer, for sessionlock and lease
 chromium: ## find or install Chromium, for the page of inspect
 	@scripts/require-chromium
 
+.PHONY: shells
+shells: ## find or install zsh and fish, whose completion is tested
+	@scripts/require-shells
+
 .PHONY: redis
 redis: ## find or install Redis, for bench
 	@scripts/require-redis

@@ -57,7 +57,9 @@ func (r row) verdict(found measured) (value, target, met string, ok bool) {
 	if !ok {
 		return "", "", "", false
 	}
-	value = fmt.Sprintf(r.format, v)
+	if value = fmt.Sprintf(r.format, v); strings.HasPrefix(value, "1 ") {
+		value = singular.Replace(value)
+	}
 	yes := v <= r.most
 	switch {
 	case r.none:
@@ -72,6 +74,8 @@ func (r row) verdict(found measured) (value, target, met string, ok bool) {
 	}
 	return value, target, "no", true
 }
+
+var singular = strings.NewReplacer("allocations", "allocation", "round trips", "round trip")
 
 // lines is the table, its head first.
 func lines(found measured) [][]string {

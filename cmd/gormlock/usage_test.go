@@ -103,8 +103,8 @@ func TestOutput_thatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
-// Each shell completes commands, flags and schemes. Bash is asked; zsh and fish are where
-// they are installed.
+// Each shell completes commands, flags and schemes. Where zsh or fish is not installed it is
+// not asked, unless GORMLOCK_SHELLS is "required".
 func TestCompletion_completes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Dir(binary(t)) + ":" + os.Getenv("PATH")
@@ -124,6 +124,9 @@ func TestCompletion_completes(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(shell); err != nil {
+				if os.Getenv("GORMLOCK_SHELLS") == "required" {
+					t.Fatalf("%v: scripts/require-shells installs it", err)
+				}
 				t.Skipf("%s is not here", shell)
 			}
 			flags := map[string][]string{"bash": {"--norc", "-c", script}, "fish": {"--no-config", "-c", script}, "zsh": {"-f", "-c", script}}[shell]
