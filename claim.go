@@ -80,10 +80,12 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		return cmp.Or(query.Error, errOtherQuery)
 	case query.DryRun:
 		return query.Error
-	case query.Error == nil:
-		err = scanClaim(query, opened, rows, c.limit)
-	default:
+	case query.Error != nil:
 		err = query.Error
+	case opened == nil:
+		return errors.New("gormlock: claim: no rows were opened: another plugin has replaced the callback gorm:row")
+	default:
+		err = scanClaim(query, opened, rows, c.limit)
 	}
 	pluginOf(db).tellClaim(query, began)
 	rememberClaim(query.Statement, c.write, reflect.ValueOf(rows).Elem())

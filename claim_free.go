@@ -16,8 +16,13 @@ import (
 // claimName marks, among a statement's clauses, the query of a claim's free rows.
 const claimName = "gormlock:claim"
 
-// Build implements [clause.Expression]: a claim stands among the clauses until beforeRow finds it there.
-func (*claim) Build(clause.Builder) {}
+// Build implements [clause.Expression]. A claim stands among the clauses until buildClaim finds it there: if it is built,
+// a scope runs the query that it should return.
+func (*claim) Build(builder clause.Builder) {
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		fail(stmt.DB, errors.New("gormlock: claim: a scope runs the claim's own query: start another with Session(&gorm.Session{NewDB: true})"))
+	}
+}
 
 // query is the query of the claim's rows as the scopes make it, with the claim in it. That it has a row lock from the
 // start keeps it on the primary.

@@ -24,6 +24,31 @@ func TestClaim_scopeThatQueries(t *testing.T) {
 	}
 }
 
+// A scope that runs the claim's own query is told so.
+func TestClaim_scopeThatRunsTheClaim(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	var n int64
+	var err error
+	_, _ = gormlock.Claim[job](db, 10, running, func(q *gorm.DB) *gorm.DB {
+		err = q.Session(&gorm.Session{}).Count(&n).Error
+		return q
+	})
+	if err == nil || fromServer(err) || !strings.Contains(err.Error(), "NewDB") {
+		t.Error(n, err)
+	}
+}
+
+// A claim whose callback somebody replaced says so.
+func TestClaim_withoutTheRowCallback(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	must(t, db.Callback().Row().Replace("gorm:row", func(*gorm.DB) {}))
+	if rows, err := gormlock.Claim[job](db, 10, running, ready); err == nil || !strings.Contains(err.Error(), "gorm:row") {
+		t.Error(rows, err)
+	}
+}
+
 // A scope within a scope that loses the claim is an error, and nothing is claimed.
 func TestClaim_scopeWithinAScopeThatReturnsAnotherQuery(t *testing.T) {
 	t.Parallel()
