@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,10 +51,16 @@ func newChain(t *testing.T, dsn string) *chain {
 	observer := pgtest.Observe(t, dsn)
 	wait := func(on *pgx.Conn, key lockkey.Key) (finish func()) {
 		done := make(chan error, 1)
-		go func() {
-			_, err := on.Exec(context.WithoutCancel(t.Context()), "SELECT pg_advisory_xact_lock("+arguments(key)+") /* "+script+" */")
+		ctx, giveUp := context.WithCancel(context.WithoutCancel(t.Context()))
+		var waiting sync.WaitGroup
+		t.Cleanup(func() { // before on is closed
+			giveUp()
+			waiting.Wait()
+		})
+		waiting.Go(func() {
+			_, err := on.Exec(ctx, "SELECT pg_advisory_xact_lock("+arguments(key)+") /* "+script+" */")
 			done <- err
-		}()
+		})
 		observer.WaitBackendBlocked(t, pid(on))
 		return func() {
 			t.Helper()
@@ -76,10 +83,10 @@ func newChain(t *testing.T, dsn string) *chain {
 
 func TestPage_inChromium(t *testing.T) {
 	t.Parallel()
+	b := newBrowser(t)
 	dsn := pgtest.Database(t)
 	c := newChain(t, dsn)
 	_, address := serve(t, dsn, inspect.Known(c.a, c.b), inspect.Refresh(200*time.Millisecond))
-	b := newBrowser(t)
 	b.screen(1280, 900, "light", false)
 	b.open(address)
 
@@ -127,9 +134,9 @@ func TestPage_inChromium(t *testing.T) {
 // A server that goes away and comes back, while somebody watches.
 func TestPage_inChromiumSurvivesTheServer(t *testing.T) {
 	t.Parallel()
+	b := newBrowser(t)
 	server := pgtest.Fresh(t)
 	_, address := serve(t, server.DSN("postgres"), inspect.Refresh(200*time.Millisecond))
-	b := newBrowser(t)
 	b.open(address)
 	b.wait("document.body.innerText.includes('Nobody waits')")
 	if err := server.Crash(); err != nil {

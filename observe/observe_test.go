@@ -8,15 +8,34 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gormlock/gormlock/observe"
 )
 
-type counter struct{ events int }
+type counter struct{ events atomic.Int64 }
 
-func (c *counter) Observe(context.Context, observe.Event) { c.events++ }
+func (c *counter) Observe(context.Context, observe.Event) { c.events.Add(1) }
+
+// mustReach waits until all have been told n times: on a busy machine nobody waits for an observer that long.
+func mustReach(t *testing.T, n int64, counters ...*counter) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
+		reached := true
+		for _, c := range counters {
+			if told := c.events.Load(); told > n || told < n && time.Now().After(deadline) {
+				t.Fatalf("told %d times, want %d", told, n)
+			} else if told < n {
+				reached = false
+			}
+		}
+		if reached {
+			return
+		}
+	}
+}
 
 type panicking struct{ counter }
 
@@ -25,14 +44,42 @@ func (p *panicking) Observe(ctx context.Context, e observe.Event) {
 	panic("of the observer")
 }
 
-// log collects what slog.Default is given; tests that use it do not run beside others.
-func log(t *testing.T) *bytes.Buffer {
+// text is a log that several goroutines write.
+type text struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *text) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(line)
+}
+
+func (l *text) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// mustSay waits until the log says so.
+func (l *text) mustSay(t *testing.T, what string) {
 	t.Helper()
-	var text bytes.Buffer
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(l.String(), what); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in the report:\n%s", what, l)
+		}
+	}
+}
+
+// log collects what slog.Default is given; tests that use it do not run beside others.
+func log(t *testing.T) *text {
+	t.Helper()
+	var l text
 	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	slog.SetDefault(slog.New(slog.NewTextHandler(&l, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	return &text
+	return &l
 }
 
 //nolint:paralleltest // it changes slog.Default
@@ -43,16 +90,12 @@ func TestContain_endsPanicsAndReportsTheFirst(t *testing.T) {
 	for range 3 {
 		o.Observe(t.Context(), observe.Event{Kind: observe.Acquired, Key: "invoice/42"})
 	}
-	if inner.events != 3 {
-		t.Errorf("told %d times, want 3", inner.events)
+	mustReach(t, 3, &inner.counter)
+	for _, want := range []string{"of the observer", "invoice/42", "event=acquired", "observe_test.go"} {
+		text.mustSay(t, want)
 	}
 	if n := strings.Count(text.String(), "an observer panicked"); n != 1 {
 		t.Errorf("reported %d times, want once:\n%s", n, text)
-	}
-	for _, want := range []string{"of the observer", "invoice/42", "event=acquired", "observe_test.go"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in the report:\n%s", want, text)
-		}
 	}
 }
 
@@ -63,9 +106,8 @@ func TestMulti_tellsAllWhateverOneDoes(t *testing.T) {
 	o := observe.Contain(observe.Multi(a, nil, observe.Multi(b, c)))
 	o.Observe(t.Context(), observe.Event{Kind: observe.Lost})
 	o.Observe(t.Context(), observe.Event{Kind: observe.Lost})
-	if a.events != 2 || b.events != 2 || c.events != 2 {
-		t.Errorf("told %d, %d and %d times, want 2 each", a.events, b.events, c.events)
-	}
+	mustReach(t, 2, a, &b.counter, c)
+	text.mustSay(t, "an observer panicked")
 	if n := strings.Count(text.String(), "an observer panicked"); n != 1 {
 		t.Errorf("reported %d times, want once:\n%s", n, text)
 	}
@@ -140,9 +182,7 @@ func TestSlog_nilIsTheDefault(t *testing.T) {
 	o := observe.Slog(nil)
 	text := log(t)
 	o.Observe(t.Context(), observe.Event{Kind: observe.Lost, Key: "k"})
-	if !strings.Contains(text.String(), "gormlock: lost") {
-		t.Errorf("the default logger got %q", text)
-	}
+	text.mustSay(t, "gormlock: lost")
 }
 
 // Observers are told from many goroutines at once.

@@ -105,9 +105,7 @@ func TestContain_anObserverThatEndsItsGoroutine(t *testing.T) {
 	for range 3 {
 		o.Observe(t.Context(), observe.Event{})
 	}
-	if inner.events != 3 {
-		t.Errorf("told %d times", inner.events)
-	}
+	mustReach(t, 3, &inner.counter)
 }
 
 func TestQueue_goesOnAfterItWasEmpty(t *testing.T) {
