@@ -30,6 +30,9 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	query := db.Session(&gorm.Session{}).Set("rows", true)
 	stmt := query.Statement
 	stmt.Model, stmt.Dest = rows, rows
+	if _, locked := stmt.Clauses["FOR"]; locked {
+		return nil, errOtherLock
+	}
 	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c}
 	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: c}
 	for _, scope := range c.scopes {
@@ -43,7 +46,10 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	return query, nil
 }
 
-var errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
+var (
+	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
+	errOtherLock  = errors.New("gormlock: claim: another row lock has no place in a claim, which has its own")
+)
 
 func claimOn(query *gorm.DB) *claim {
 	c, _ := query.Statement.Clauses[claimName].Expression.(*claim)
@@ -136,7 +142,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 	case grouped:
 		return fmt.Errorf("Group has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
 	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
-		return fmt.Errorf("another row lock has no place in a claim, which has its own")
+		return errOtherLock
 	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
 		return fmt.Errorf("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
 	case limit.Limit != nil && *limit.Limit >= 0:

@@ -305,6 +305,8 @@ func TestV16_ClaimRefuses(t *testing.T) {
 		{"another model", "changed the model", with(func(q *gorm.DB) *gorm.DB { return q.Model(&step{}) })},
 		{"a row lock", "row lock", with(gormlock.WithSkipLocked())},
 		{"GORM's row lock", "row lock", with(func(q *gorm.DB) *gorm.DB { return q.Clauses(clause.Locking{Strength: "UPDATE"}) })},
+		{"a row lock before", "row lock", second(gormlock.Claim[job](db.Scopes(gormlock.WithSkipLocked()), 1, running))},
+		{"GORM's row lock before", "row lock", second(gormlock.Claim[job](db.Clauses(clause.Locking{Strength: "UPDATE"}), 1, running))},
 		{"another clause", "RETURNING", with(func(q *gorm.DB) *gorm.DB { return q.Clauses(clause.Returning{}) })},
 		{"raw SQL", "raw SQL", with(func(q *gorm.DB) *gorm.DB { return q.Raw("select 1") })},
 		{"a right join", "outer side", with(func(q *gorm.DB) *gorm.DB { return q.Joins("right join queues on queues.id = jobs.queue_id") })},
