@@ -31,7 +31,7 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	stmt := query.Statement
 	stmt.Model, stmt.Dest = rows, rows
 	if _, locked := stmt.Clauses["FOR"]; locked {
-		return nil, errOtherLock
+		return nil, fmt.Errorf("gormlock: claim: %w", errOtherLock)
 	}
 	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c}
 	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: c}
@@ -48,7 +48,7 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 
 var (
 	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
-	errOtherLock  = errors.New("gormlock: claim: another row lock has no place in a claim, which has its own")
+	errOtherLock  = errors.New("another row lock has no place in a claim, which has its own")
 )
 
 func claimOn(query *gorm.DB) *claim {
