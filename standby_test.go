@@ -1,7 +1,6 @@
 package gormlock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -16,20 +15,10 @@ import (
 func TestP14_Standby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Fresh(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	if err := pgtest.Open(t, pgtest.Through(primary.DSN("postgres"))).AutoMigrate(&widget{}); err != nil {
 		t.Fatal(err)
 	}
-	standby, err := primary.Standby(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	standby := pgtest.Standby(t, primary)
 	dsn := standby.DSN("postgres")
 	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.MaxConns(1))
 	observer := pgtest.Observe(t, dsn)

@@ -157,15 +157,7 @@ func TestIssue_promotedStandbyRepeatsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	issue(t, db, lockkey.Of("a"))
-	standby, err := primary.Standby(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	standby := pgtest.Standby(t, primary)
 	replica := pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres")), pgtest.MaxConns(1))
 	if _, err := replica.ExecContext(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)

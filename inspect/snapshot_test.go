@@ -379,12 +379,7 @@ func TestSnapshot_withoutAConnectionLeft(t *testing.T) {
 
 func TestSnapshot_ofAStandby(t *testing.T) {
 	t.Parallel()
-	primary := pgtest.Fresh(t)
-	standby, err := primary.Standby(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = standby.Stop() })
+	standby := pgtest.Standby(t, pgtest.Fresh(t))
 	v := snapshot(t, pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
 	if !v.Server.Standby || len(v.Unseen) > 0 {
 		t.Errorf("%+v, unseen %q", v.Server, v.Unseen)

@@ -91,7 +91,7 @@ func TestAcquire_takesWhatRanOut(t *testing.T) {
 	if err := l.Err(); !errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), "ran out") {
 		t.Errorf("the first one's Err is %v", err)
 	}
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	if err := l.Release(t.Context()); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Release of what ran out: %v", err)
 	}
@@ -148,7 +148,7 @@ func TestAcquire_firstComeFirstServedInAProcess(t *testing.T) {
 			mu.Unlock()
 			release(t, next)
 		})
-		await(t, "the waiter stands in line", started)
+		pgtest.Await(t, "the waiter stands in line", started)
 	}
 	release(t, l)
 	wg.Wait()

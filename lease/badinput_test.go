@@ -208,7 +208,7 @@ func TestNew_refusesServersWithoutWrites(t *testing.T) {
 	if err := lease.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	standby := follow(t, primary)
+	standby := pgtest.Standby(t, primary)
 	_, err := lease.New(t.Context(), pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
 	if !errors.Is(err, lease.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs") {
 		t.Errorf("a standby: %v", err)
@@ -249,20 +249,6 @@ func writesEnd(t testing.TB, server *pgserver.Server, setting string) {
 		}
 	}
 	<-time.After(200 * time.Millisecond) // for the sessions that are there
-}
-
-func follow(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *pgserver.Server {
-	t.Helper()
-	standby, err := primary.Standby(t.Context(), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return standby
 }
 
 // A server that is not there is an error of New, and a closed pool one of Acquire at once.

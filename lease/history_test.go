@@ -1,138 +1,33 @@
 package lease_test
 
 import (
-	"math"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/gormlock/gormlock/internal/torture"
 )
 
-// mutexStep is one operation on one lease.
-type mutexStep struct {
-	take   bool
-	holder int64 // the token names the acquisition
-}
-
-// mutexModel: one holder at a time.
-var mutexModel = porcupine.Model{
-	Init: func() any { return int64(0) },
-	Step: func(state, input, _ any) (bool, any) {
-		step, holder := input.(mutexStep), state.(int64)
-		if step.take {
-			return holder == 0, step.holder
-		}
-		return holder == step.holder, int64(0)
-	},
-}
-
-// fenceStep is a token that was issued, or a write that was accepted.
-type fenceStep struct {
-	write bool
-	token int64
-}
-
-// fenceModel: tokens grow, and no write is accepted once a later token was issued.
-var fenceModel = porcupine.Model{
-	Init: func() any { return int64(0) },
-	Step: func(state, input, _ any) (bool, any) {
-		step, latest := input.(fenceStep), state.(int64)
-		if step.write {
-			return step.token == latest, latest
-		}
-		return step.token > latest, step.token
-	},
-}
-
-// histories turns what the workers said about one register into operations. Who lost a
-// lease because it ran out believed in it until then, awake or not, and to the nanosecond;
-// who was told before that, until it asked last. What a killed process held, or what was
-// released without an answer, ended at some time.
-func histories(events []happened, register int, audited map[string]bool) (mutex, fenced []porcupine.Operation) {
-	ended := map[int64]bool{} // by token, which compare within a register only
-	answered := map[string]bool{}
-	for _, h := range events {
-		if h.Register != register {
-			continue
-		}
-		ended[h.Token] = ended[h.Token] || h.What == "released" || h.What == "lost" || h.What == "unsure"
-		answered[h.Write] = answered[h.Write] || h.What == "written" || h.What == "refused"
+// loss: who lost a lease because it ran out believed in it until then, awake or not, and to the nanosecond; who was told
+// before that, until it asked last.
+func loss(lost torture.Event) (call, ret int64) {
+	call = lost.Call
+	if lost.Return >= lost.Until {
+		call = lost.Until - int64(time.Millisecond) // the machine's two clocks drift by less
 	}
-	add := func(to *[]porcupine.Operation, input any, call, ret int64) {
-		*to = append(*to, porcupine.Operation{ClientId: len(*to), Input: input, Call: call, Return: ret})
-	}
-	for _, h := range events {
-		if h.Register != register {
-			continue
-		}
-		switch h.What {
-		case "held":
-			add(&mutex, mutexStep{true, h.Token}, h.Call, h.Return)
-			add(&fenced, fenceStep{false, h.Token}, h.Call, h.Return)
-			if !ended[h.Token] {
-				add(&mutex, mutexStep{false, h.Token}, h.Return, math.MaxInt64)
-			}
-		case "released":
-			add(&mutex, mutexStep{false, h.Token}, h.Call, h.Return)
-		case "unsure":
-			add(&mutex, mutexStep{false, h.Token}, h.Call, math.MaxInt64)
-		case "lost":
-			if h.Return >= h.Until {
-				h.Call = h.Until - int64(time.Millisecond) // the machine's two clocks drift by less
-			}
-			add(&mutex, mutexStep{false, h.Token}, h.Call, max(h.Call, h.Return))
-		case "written":
-			add(&fenced, fenceStep{true, h.Token}, h.Call, h.Return)
-		case "writing":
-			if !answered[h.Write] && audited[h.Write] {
-				add(&fenced, fenceStep{true, h.Token}, h.Call, math.MaxInt64)
-			}
-		}
-	}
-	return mutex, fenced
+	return call, max(call, lost.Return)
 }
 
-func check(t testing.TB, what string, model porcupine.Model, history []porcupine.Operation) porcupine.CheckResult {
-	t.Helper()
-	result := porcupine.CheckOperationsTimeout(model, history, time.Minute)
-	if result != porcupine.Ok {
-		t.Logf("%s: %d operations: %s", what, len(history), result)
-	}
-	return result
-}
-
-// The control of the models: they see what they are for.
-func TestModels_seeAViolation(t *testing.T) {
+// The control of the histories: they see a lease that was given away too early.
+func TestLoss_ofWhatWasGivenAwayIsSeen(t *testing.T) {
 	t.Parallel()
-	two := []happened{
-		{What: "held", Token: 1, Call: 10, Return: 11}, {What: "released", Token: 1, Call: 30, Return: 31},
-		{What: "held", Token: 2, Call: 20, Return: 21}, {What: "released", Token: 2, Call: 40, Return: 41},
-	}
-	mutex, _ := histories(two, 0, nil)
-	if check(t, "two holders", mutexModel, mutex) != porcupine.Illegal {
-		t.Error("two holders are not seen")
-	}
 	const second = int64(time.Second)
-	early := []happened{
+	early := []torture.Event{
 		{What: "held", Token: 1, Call: 1, Return: 2}, {What: "lost", Token: 1, Call: 3, Return: 30 * second, Until: 20 * second},
 		{What: "held", Token: 2, Call: 10 * second, Return: 11 * second},
 	}
-	mutex, _ = histories(early, 0, nil)
-	if check(t, "a lease that was given away before its end", mutexModel, mutex) != porcupine.Illegal {
+	if torture.NewHistory(early, 0, loss, nil).Mutex(t) != porcupine.Illegal {
 		t.Error("a lease that was given away while its holder slept is not seen")
-	}
-	stale := []happened{
-		{What: "held", Token: 1, Call: 10, Return: 11}, {What: "held", Token: 2, Call: 20, Return: 21},
-		{What: "writing", Token: 1, Write: "a", Call: 30}, {What: "written", Token: 1, Write: "a", Call: 30, Return: 31},
-	}
-	_, fenced := histories(stale, 0, nil)
-	if check(t, "a stale write", fenceModel, fenced) != porcupine.Illegal {
-		t.Error("a stale write is not seen")
-	}
-	unanswered := slices.Delete(slices.Clone(stale), 3, 4)
-	_, fenced = histories(unanswered, 0, map[string]bool{"a": true})
-	if check(t, "an unanswered stale write", fenceModel, fenced) != porcupine.Illegal {
-		t.Error("an unanswered stale write is not seen")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -79,7 +80,7 @@ func TestTorture_lanes(t *testing.T) {
 		ms = append(ms, open(t, tables(t, pgtest.Through(dsn), pgtest.MaxConns(6))))
 	}
 	var acquired, refused, ended atomic.Int64
-	until := time.Now().Add(time.Duration(rounds(3, 60)) * time.Second)
+	until := time.Now().Add(time.Duration(torture.Rounds(3, 60)) * time.Second)
 	one := func(m *lease.Manager) {
 		i := rand.IntN(len(keys))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -108,7 +109,7 @@ func TestTorture_lanes(t *testing.T) {
 		}
 		s.held, s.last = true, l.Token().Number
 		s.Unlock()
-		pause(time.Millisecond)
+		torture.Pause(time.Millisecond)
 		s.Lock()
 		s.held = false
 		s.Unlock()

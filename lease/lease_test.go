@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -38,7 +39,7 @@ func TestRelease_onceAndOnlyItsOwn(t *testing.T) {
 	if err := l.Release(t.Context()); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Release of what is somebody else's: %v", err)
 	}
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	if after := row(t, db, k); after != before {
 		t.Errorf("the row of the other one changed from %s to %s", before, after)
 	}
@@ -83,7 +84,7 @@ func TestRenew_makesItRunAgain(t *testing.T) {
 	if err := l.Renew(t.Context()); !errors.Is(err, lease.ErrLost) {
 		t.Errorf("Renew of what is somebody else's: %v", err)
 	}
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 }
 
 // Until is less than what the database says, always.
@@ -206,7 +207,7 @@ func TestDo(t *testing.T) {
 	t.Run("ends the ctx with the lease", func(t *testing.T) {
 		err := m.Do(t.Context(), k, 300*time.Millisecond, func(ctx context.Context) error {
 			superseded(t, db, k)
-			await(t, "the end of the ctx", ctx.Done())
+			pgtest.Await(t, "the end of the ctx", ctx.Done())
 			return context.Cause(ctx)
 		})
 		if !errors.Is(err, lease.ErrLost) || !strings.Contains(err.Error(), "somebody else's") {
@@ -289,11 +290,11 @@ func TestClose_tellsHoldersAndGivesBack(t *testing.T) {
 		_, err := m.Acquire(&signalling{Context: t.Context(), asked: asked}, held.Key(), time.Minute)
 		waiting <- err
 	}()
-	await(t, "the waiter", asked)
+	pgtest.Await(t, "the waiter", asked)
 	if err := m.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	await(t, "Lost", la.Lost())
+	pgtest.Await(t, "Lost", la.Lost())
 	if err := la.Err(); !errors.Is(err, lease.ErrLost) || !errors.Is(err, lease.ErrClosed) {
 		t.Errorf("Err is %v", err)
 	}

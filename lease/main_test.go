@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -18,8 +19,8 @@ import (
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workerDSN) != "" {
-		if err := work(); err != nil {
+	if os.Getenv(torture.WorkerDSN) != "" {
+		if err := torture.Work(fight); err != nil {
 			fmt.Fprintln(os.Stderr, "process of a test:", err)
 			os.Exit(1)
 		}
@@ -74,15 +75,5 @@ func release(t testing.TB, l *lease.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// await waits for something that a channel tells.
-func await[T any](t testing.TB, what string, c <-chan T) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(bound):
-		t.Fatalf("%s: waited too long", what)
 	}
 }

@@ -52,7 +52,7 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	}
 	release(t, l)
 	lost := acquire(t, m, k, 200*time.Millisecond, lease.NoRenewal())
-	await(t, "Lost", lost.Lost())
+	pgtest.Await(t, "Lost", lost.Lost())
 	for limit := time.Now().Add(bound); w.kinds() != "acquired, not acquired, timed out, released, acquired, lost"; {
 		if time.Now().After(limit) {
 			t.Fatalf("told of %s", w.kinds())

@@ -14,17 +14,11 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// pgbouncer is a real one in transaction mode, and the way through it.
-type pgbouncer struct {
-	*pgtest.PgBouncer
-	dsn string
-}
-
-func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgbouncer {
+// startPgBouncer starts one in transaction mode.
+func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgtest.PgBouncer {
 	t.Helper()
 	mode := []string{"pool_mode = transaction", "max_client_conn = 200", "server_round_robin = 1"}
-	b := pgtest.StartPgBouncer(t, server.DSN("postgres"), append(mode, lines...)...)
-	return &pgbouncer{b, b.Through(server.DSN("postgres"))}
+	return pgtest.StartPgBouncer(t, server.DSN("postgres"), append(mode, lines...)...)
 }
 
 // P17: leases need no session, so a pooler in transaction mode may change it between any
@@ -40,7 +34,7 @@ func TestPgBouncer_transactionMode(t *testing.T) {
 	rival := open(t, direct)
 	for _, mode := range []string{"simple_protocol", "exec"} {
 		t.Run(mode, func(t *testing.T) {
-			db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.Param("default_query_exec_mode", mode))
+			db := pgtest.SQLDB(t, pgtest.Through(b.DSN()), pgtest.Param("default_query_exec_mode", mode))
 			if err := lease.Migrate(t.Context(), db); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +80,7 @@ func TestPgBouncer_restart(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
 	b := startPgBouncer(t, server)
-	db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.SimpleProtocol())
+	db := pgtest.SQLDB(t, pgtest.Through(b.DSN()), pgtest.SimpleProtocol())
 	if err := lease.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +105,7 @@ func TestPgBouncer_preparedStatements(t *testing.T) {
 	if err := lease.Migrate(t.Context(), pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))); err != nil {
 		t.Fatal(err)
 	}
-	db := pgtest.SQLDB(t, pgtest.Through(b.dsn), pgtest.Param("default_query_exec_mode", "cache_statement"))
+	db := pgtest.SQLDB(t, pgtest.Through(b.DSN()), pgtest.Param("default_query_exec_mode", "cache_statement"))
 	var err error
 	for i := 0; err == nil && i < 200; i++ {
 		var wg sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
@@ -40,7 +41,7 @@ func TestRenewal_keepsTheLease(t *testing.T) {
 	m, rival := open(t, db), open(t, db)
 	k := lockkey.Of("report")
 	err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error {
-		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); pause(40 * time.Millisecond) {
+		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); torture.Pause(40 * time.Millisecond) {
 			if _, err := rival.TryAcquire(t.Context(), k, time.Second); !errors.Is(err, lease.ErrNotAcquired) {
 				return fmt.Errorf("the rival: %w, the holder: %w", err, context.Cause(ctx))
 			}
@@ -145,7 +146,7 @@ func TestRenewal_cutOffTheHolderKnowsFirst(t *testing.T) {
 				known = bound.Err() != nil
 				got <- next
 			}()
-			await(t, "the end of the ctx", bound.Done())
+			pgtest.Await(t, "the end of the ctx", bound.Done())
 			if !errors.Is(context.Cause(bound), lease.ErrLost) || !strings.Contains(l.Err().Error(), "no renewal was confirmed for 1.47s") {
 				t.Errorf("%v", l.Err())
 			}
@@ -176,7 +177,7 @@ func TestRenewal_lateAnswerDoesNotExtend(t *testing.T) {
 	})
 	renewed := make(chan error)
 	go func() { renewed <- l.Renew(t.Context()) }()
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	if late := time.Since(until); late > 300*time.Millisecond {
 		t.Logf("the machine is slow: %s", late)
 	}
@@ -290,7 +291,7 @@ func TestRenewal_ofOthersThanALockedRow(t *testing.T) {
 	if err := short.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the loss of the locked one", leases[locked].Lost())
+	pgtest.Await(t, "the loss of the locked one", leases[locked].Lost())
 	<-time.After(time.Second)
 	for _, k := range []lockkey.Key{free, brief} {
 		if err := leases[k].Err(); err != nil {
@@ -312,7 +313,7 @@ func TestRenewal_withoutAConnectionIsALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	release(t, acquire(t, rival, k, time.Minute))
 	_ = conn.Close()
 }

@@ -109,7 +109,7 @@ func TestShedLock_takesWhatRanOutBothWays(t *testing.T) {
 	if java.run(javaExtend, "job", time.Hour) || java.run(javaUnlock, "job", 0) {
 		t.Error("a Java process that ran out changed what Go holds")
 	}
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	for deadline := time.Now().Add(bound); !java.run(javaInsert, "job", time.Hour); {
 		if time.Now().After(deadline) {
 			t.Fatal("Java did not get what ran out")
@@ -146,7 +146,7 @@ func TestShedLock_aWaiterIsNotStarved(t *testing.T) {
 		}
 		got <- l
 	}()
-	await(t, "the waiter", asked)
+	pgtest.Await(t, "the waiter", asked)
 	if !java.run(javaUnlock, "job", 0) {
 		t.Error("Java's unlock")
 	}

@@ -1,23 +1,12 @@
 package lease_test
 
 import (
-	"os"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
-	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/internal/wiretap"
 )
-
-func rounds(short, long int) int {
-	if os.Getenv("GORMLOCK_TORTURE") != "" {
-		return long
-	}
-	return short
-}
 
 // fault is what happens to the workers and their server. It ends when the others have gone on.
 type fault struct {
@@ -29,73 +18,70 @@ type fault struct {
 }
 
 var faults = []fault{
-	{name: "killed process", strike: func(s *scene) { s.kill(s.holder()) }},
+	{name: "killed process", strike: func(s *scene) { s.Kill(s.Holder()) }},
 	{name: "process stopped past its lease", strike: stopPastTheLease},
 	{name: "terminated backends", strike: func(s *scene) {
-		s.holder()
-		conn := pgtest.Conn(s.t, pgtest.Through(s.server.DSN("postgres")))
-		if _, err := conn.Exec(s.t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"); err != nil {
-			s.t.Error(err)
-		}
+		s.Holder()
+		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
 	}},
 	{name: "crashed server", strike: func(s *scene) {
-		s.holder()
+		s.Holder()
 		if err := s.server.Crash(); err != nil {
-			s.t.Error(err)
+			s.T.Error(err)
 		}
-		if err := s.server.Restart(s.t.Context()); err != nil {
-			s.t.Fatal(err)
+		if err := s.server.Restart(s.T.Context()); err != nil {
+			s.T.Fatal(err)
 		}
 	}},
-	{name: "connection reset", strike: func(s *scene) { s.holder().proxy.ResetConnections() }},
+	{name: "connection reset", strike: func(s *scene) { s.Holder().Proxy.ResetConnections() }},
 	{name: "connection stalled past the lease", strike: func(s *scene) {
-		p := s.holder()
-		p.proxy.Stall()
-		s.progress(p)
+		p := s.Holder()
+		p.Proxy.Stall()
+		s.Progress(p)
 		<-time.After(workerTTL)
-		p.proxy.Cut()
-		p.proxy.Resume()
+		p.Proxy.Cut()
+		p.Proxy.Resume()
 	}},
 	{name: "renewals cut while the work goes on", long: true, strike: func(s *scene) {
-		p := s.holder()
-		p.proxy.OnQuery(func(sql string) wiretap.Action {
+		p := s.Holder()
+		p.Proxy.OnQuery(func(sql string) wiretap.Action {
 			if isRenewal(sql) {
 				return wiretap.HoldRequest
 			}
 			return wiretap.Pass
 		})
 		<-time.After(2 * workerTTL)
-		p.proxy.OnQuery(nil)
-		p.proxy.Resume()
+		p.Proxy.OnQuery(nil)
+		p.Proxy.Resume()
 	}},
 	{name: "answers of renewals that come late", long: true, strike: func(s *scene) {
-		p := s.holder()
-		p.proxy.OnQuery(func(sql string) wiretap.Action {
+		p := s.Holder()
+		p.Proxy.OnQuery(func(sql string) wiretap.Action {
 			if isRenewal(sql) || isAcquire(sql) {
 				return wiretap.HoldAnswer
 			}
 			return wiretap.Pass
 		})
 		<-time.After(workerTTL)
-		p.proxy.OnQuery(nil)
-		p.proxy.Resume()
+		p.Proxy.OnQuery(nil)
+		p.Proxy.Resume()
 	}},
 	{name: "clocks off by hours", strike: stopPastTheLease, skews: []string{"5h", "-5h", "0s"}},
 	{name: "restarted PgBouncer", pooled: true, strike: func(s *scene) {
-		s.holder()
-		s.pgbouncer.Kill()
-		s.pgbouncer.Start()
+		s.Holder()
+		s.PgBouncer.Kill()
+		s.PgBouncer.Start()
 	}},
 	{name: "failover to a synchronous standby", strike: (*scene).failover},
 }
 
 // stopPastTheLease stops a process until others hold what it held, then lets it go on.
 func stopPastTheLease(s *scene) {
-	p := s.holder()
-	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
-	s.progress(p)
+	p := s.Holder()
+	p.Stop()
+	s.Progress(p)
 	<-time.After(workerTTL)
-	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	p.Continue()
 }
 
 // At most one holder that believes, and no write accepted from one that was superseded,
@@ -107,39 +93,18 @@ func TestTorture_histories(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			if f.pooled {
-				s.pgbouncer = startPgBouncer(t, s.server, "default_pool_size = 4")
+				s.PgBouncer = startPgBouncer(t, s.server, "default_pool_size = 4")
 			}
 			if f.skews != nil {
 				s.skews = f.skews
 			}
 			s.long = f.long
 			s.start(3)
-			for range rounds(1, 30) {
+			for range torture.Rounds(1, 30) {
 				f.strike(s)
-				s.progress(nil)
+				s.Progress(nil)
 			}
-			events := s.end()
-			audited := s.audit()
-			lost := 0
-			for register := range registers {
-				mutex, fenced := histories(events, register, audited)
-				if check(t, "mutex", mutexModel, mutex) != porcupine.Ok {
-					t.Errorf("register %d: two held the lease", register)
-				}
-				if check(t, "fence", fenceModel, fenced) != porcupine.Ok {
-					t.Errorf("register %d: a superseded holder wrote", register)
-				}
-				t.Logf("register %d: %d operations on the lease, %d tokens and writes", register, len(mutex), len(fenced))
-			}
-			for _, h := range events {
-				if h.What == "lost" {
-					lost++
-				}
-			}
-			t.Logf("%d leases were lost", lost)
-			if n := s.regressions(); n > 0 {
-				t.Errorf("%d writes came after one with a later token", n)
-			}
+			s.Check(loss)
 		})
 	}
 }
@@ -148,16 +113,9 @@ func TestTorture_histories(t *testing.T) {
 func TestTorture_withoutFencingAStaleWriteGoesThrough(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.naked = true
+	s.Naked = true
 	s.start(3)
-	for range 50 {
-		stopPastTheLease(s)
-		if s.regressions() > 0 {
-			break
-		}
-	}
-	s.end()
-	if s.regressions() == 0 {
+	if !s.Regresses(50, func() { stopPastTheLease(s) }) {
 		t.Error("no stale write in 50 rounds: the histories with fencing prove nothing")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -57,7 +58,7 @@ func TestClose_tellsEverybody(t *testing.T) {
 
 func TestClose_silentServerIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m, err := sessionlock.Open(t.Context(), dsn, sessionlock.Heartbeat(time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +80,8 @@ func TestTorture_openAndCloseLeaveNothing(t *testing.T) {
 	t.Parallel()
 	k, contended := pgtest.Key(t), pgtest.Key(t, "contended")
 	blocker := acquire(t, open(t), contended)
-	p, dsn := listen(t, migrate(t))
-	for i := range rounds(35, 1_050) {
+	p, dsn := pgtest.Tap(t, migrate(t))
+	for i := range torture.Rounds(35, 1_050) {
 		m, err := sessionlock.Open(t.Context(), dsn)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -89,7 +90,7 @@ func TestAcquire_spacesAreApart(t *testing.T) {
 func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 	t.Parallel()
 	holder := open(t)
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn)
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k)
@@ -112,7 +113,7 @@ func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 		answers <- err
 	}
 	go try()
-	await(t, "the first try", asked)
+	pgtest.Await(t, "the first try", asked)
 	<-time.After(20 * time.Millisecond) // its answer is held back when the server has given it
 	release(t, l)
 	go try()
@@ -215,7 +216,7 @@ func TestClose_doesNotWaitForOthersCode(t *testing.T) {
 	}
 	l := acquire(t, m, pgtest.Key(t))
 	pgtest.Kill(t, l.PID())
-	await(t, "BeforeConnect", entered)
+	pgtest.Await(t, "BeforeConnect", entered)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for range 2 {
@@ -261,7 +262,7 @@ func TestClose_whileTheServerIsDown(t *testing.T) {
 func TestClose_amongAcquires(t *testing.T) {
 	t.Parallel()
 	k, other := pgtest.Key(t), pgtest.PairKey(t)
-	for range rounds(30, 300) {
+	for range torture.Rounds(30, 300) {
 		m, err := sessionlock.Open(t.Context(), pgtest.DSN(t))
 		if err != nil {
 			t.Fatal(err)

@@ -150,7 +150,7 @@ func TestFenced_lostBeforeItsToken(t *testing.T) {
 		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
 		got <- taken{l, err}
 	}()
-	await(t, "the token", s.hit)
+	pgtest.Await(t, "the token", s.hit)
 	pid := pgtest.Locks(t, s.key)[0].PID
 	pgtest.Kill(t, pid)
 	for sessionlock.Alive(s.m, pid) {
@@ -171,7 +171,7 @@ func TestFenced_lostBeforeItsToken(t *testing.T) {
 // have, is that key's alone, whatever travels with it.
 func TestFenced_errorOfOneKey(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, migrate(t))
+	p, dsn := pgtest.Tap(t, migrate(t))
 	if _, err := pgtest.SQLDB(t, pgtest.Schema()).ExecContext(t.Context(), "ALTER TABLE gormlock_fence ADD CHECK (name NOT LIKE '%unwanted%')"); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 		}
 		release(t, l)
 	})
-	await(t, "the first token", met)
+	pgtest.Await(t, "the first token", met)
 	for i := range n {
 		wg.Go(func() {
 			k := lockkey.Of(t.Name(), []string{"wanted", "unwanted"}[i%n/(n-1)], i)

@@ -16,7 +16,7 @@ import (
 // for does not come.
 func TestFlight_stuck_holdsUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn)
 	mine, handed := pgtest.Key(t, "mine"), pgtest.Key(t, "handed")
 	held, first := acquire(t, m, mine), acquire(t, m, handed)
@@ -74,7 +74,7 @@ func TestFlight_stuck_holdsUpNobodyElse(t *testing.T) {
 // Who comes while others wait for their answer does not wait for it too.
 func TestFlight_fewKeys_theNextFollowsAtOnce(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn, sessionlock.Heartbeat(time.Minute))
 	p.Reset()
 	p.StallAnswers()

@@ -15,43 +15,16 @@ import (
 // bound is how long anything here may take before the test says that it does not happen.
 const bound = 30 * time.Second
 
-func await(t testing.TB, what string, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(bound):
-		t.Fatalf("%s: not within %s", what, bound)
-	}
-}
-
 // assertLost checks everything that a holder is told of a loss.
 func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
 	t.Helper()
-	await(t, "Lost", l.Lost())
+	pgtest.Await(t, "Lost", l.Lost())
 	if !errors.Is(l.Err(), sessionlock.ErrLost) {
 		t.Errorf("Err is %v", l.Err())
 	}
 	if err := l.Release(context.Background()); !errors.Is(err, sessionlock.ErrLost) {
 		t.Errorf("Release says %v", err)
 	}
-}
-
-func listen(t testing.TB, dsn string) (*wiretap.Proxy, string) {
-	t.Helper()
-	p, err := wiretap.Listen(address(t, dsn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	through, err := p.DSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, through
 }
 
 func TestLoss_terminatedBackend(t *testing.T) {
@@ -71,7 +44,7 @@ func TestLoss_terminatedBackend(t *testing.T) {
 			return nil
 		})
 	}()
-	await(t, "Do", entered)
+	pgtest.Await(t, "Do", entered)
 	pgtest.Kill(t, l.PID())
 	assertLost(t, m, l)
 	if err := <-done; !errors.Is(err, sessionlock.ErrLost) {
@@ -119,7 +92,7 @@ func TestLoss_connection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, dsn := listen(t, pgtest.DSN(t))
+			p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 			m := openAt(t, dsn, sessionlock.Heartbeat(time.Second))
 			k := pgtest.Key(t)
 			l := acquire(t, m, k)

@@ -3,19 +3,17 @@ package sessionlock_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"strconv"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
 func TestMain(m *testing.M) {
-	for variable, run := range map[string]func() error{workerDSN: work, holderDSN: hold} {
+	work := func() error { return torture.Work(fight) }
+	for variable, run := range map[string]func() error{torture.WorkerDSN: work, holderDSN: hold} {
 		if os.Getenv(variable) == "" {
 			continue
 		}
@@ -46,14 +44,4 @@ func openAt(t testing.TB, dsn string, opts ...sessionlock.Option) *sessionlock.M
 		}
 	})
 	return m
-}
-
-// address returns the address of a server.
-func address(t testing.TB, dsn string) string {
-	t.Helper()
-	c, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,23 +12,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
 )
-
-// rounds is short, or long in the torture mode.
-func rounds(short, long int) int {
-	if os.Getenv("GORMLOCK_TORTURE") != "" {
-		return long
-	}
-	return short
-}
 
 // P1: after any error the lock is not held, and nothing stays held that nobody has.
 func TestTorture_ownershipAfterTimeoutsAndCancels(t *testing.T) {
 	t.Parallel()
 	const goroutines = 24
-	each := rounds(4_000, 100_000) / goroutines
+	each := torture.Rounds(4_000, 100_000) / goroutines
 	managers := []*sessionlock.Manager{open(t), open(t, sessionlock.MaxWaiters(1)), open(t, sessionlock.MaxWaiters(0))}
 	keys := []lockkey.Key{pgtest.Key(t, 0), pgtest.Key(t, 1), pgtest.PairKey(t)}
 	var inside [3]atomic.Int32

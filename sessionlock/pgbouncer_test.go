@@ -13,18 +13,6 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// pgbouncer is a real one, and the way through it.
-type pgbouncer struct {
-	*pgtest.PgBouncer
-	dsn string
-}
-
-func startPgBouncer(t testing.TB, server *pgserver.Server, lines ...string) *pgbouncer {
-	t.Helper()
-	b := pgtest.StartPgBouncer(t, server.DSN("postgres"), lines...)
-	return &pgbouncer{b, b.Through(server.DSN("postgres"))}
-}
-
 // P17, L13: a session lock behind it would stay with a server connection of others.
 func TestPgBouncer_transactionModeIsRefused(t *testing.T) {
 	t.Parallel()
@@ -36,19 +24,19 @@ func TestPgBouncer_transactionModeIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := startPgBouncer(t, server, lines...)
+			b := pgtest.StartPgBouncer(t, server.DSN("postgres"), lines...)
 			if name != "statement" {
-				occupy(t, b.dsn, 3)
+				occupy(t, b.DSN(), 3)
 			}
-			_, err := sessionlock.Open(t.Context(), b.dsn)
+			_, err := sessionlock.Open(t.Context(), b.DSN())
 			if !errors.Is(err, sessionlock.ErrPooler) || !strings.Contains(err.Error(), "session mode") {
 				t.Errorf("got %v", err)
 			}
-			_, err = sessionlock.Open(t.Context(), b.dsn, sessionlock.AllowPooler())
+			_, err = sessionlock.Open(t.Context(), b.DSN(), sessionlock.AllowPooler())
 			if !errors.Is(err, sessionlock.ErrPooler) {
 				t.Errorf("with AllowPooler: %v", err)
 			}
-			assertNoSettingLeft(t, b.dsn)
+			assertNoSettingLeft(t, b.DSN())
 		})
 	}
 }
@@ -93,11 +81,11 @@ func TestPgBouncer_sessionModeWithAllowPooler(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
 	observer := pgtest.Observe(t, server.DSN("postgres"))
-	b := startPgBouncer(t, server, "pool_mode = session")
-	if _, err := sessionlock.Open(t.Context(), b.dsn); !errors.Is(err, sessionlock.ErrPooler) || !strings.Contains(err.Error(), "AllowPooler") {
+	b := pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = session")
+	if _, err := sessionlock.Open(t.Context(), b.DSN()); !errors.Is(err, sessionlock.ErrPooler) || !strings.Contains(err.Error(), "AllowPooler") {
 		t.Errorf("without AllowPooler: %v", err)
 	}
-	m, rival := openAt(t, b.dsn, sessionlock.AllowPooler()), openAt(t, server.DSN("postgres"))
+	m, rival := openAt(t, b.DSN(), sessionlock.AllowPooler()), openAt(t, server.DSN("postgres"))
 	k := lockkey.Of("a")
 	l := acquire(t, m, k)
 	if held := observer.Locks(t, k); len(held) != 1 || held[0].PID != l.PID() {

@@ -169,7 +169,7 @@ func TestWaiters_areDialledAgain(t *testing.T) {
 func TestReconnect_waitsLongerEachTime(t *testing.T) {
 	t.Parallel()
 	var dials atomic.Int32
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn, sessionlock.BeforeConnect(func(context.Context, *pgx.ConnConfig) error {
 		dials.Add(1)
 		return nil

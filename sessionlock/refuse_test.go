@@ -21,16 +21,8 @@ import (
 func TestOpen_refusesAStandby(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Fresh(t)
-	standby, err := primary.Standby(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	_, err = sessionlock.Open(t.Context(), standby.DSN("postgres"))
+	standby := pgtest.Standby(t, primary)
+	_, err := sessionlock.Open(t.Context(), standby.DSN("postgres"))
 	if !errors.Is(err, sessionlock.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs=read-write") {
 		t.Errorf("got %v", err)
 	}

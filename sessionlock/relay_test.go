@@ -30,11 +30,16 @@ type link struct {
 
 func newRelay(t testing.TB, dsn string) (*relay, *pgx.ConnConfig) {
 	t.Helper()
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: listener, target: address(t, dsn), links: map[*link]struct{}{}}
+	target := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	r := &relay{listener: listener, target: target, links: map[*link]struct{}{}}
 	r.wg.Go(r.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -45,10 +50,6 @@ func newRelay(t testing.TB, dsn string) (*relay, *pgx.ConnConfig) {
 		r.mu.Unlock()
 		r.wg.Wait()
 	})
-	c, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	n, _ := strconv.Atoi(port)
 	c.Host, c.Port, c.Fallbacks = "127.0.0.1", uint16(n), nil

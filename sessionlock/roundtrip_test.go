@@ -14,7 +14,7 @@ import (
 
 func TestRoundTrips_oneToTakeOneToGiveBack(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, migrate(t))
+	p, dsn := pgtest.Tap(t, migrate(t))
 	m := openAt(t, dsn, sessionlock.Heartbeat(time.Minute))
 	keys := []lockkey.Key{pgtest.Key(t, 0), pgtest.Key(t, 1), pgtest.PairKey(t)}
 	release(t, acquire(t, m, keys[0], sessionlock.Fenced())) // the connection for tokens
@@ -72,7 +72,7 @@ func TestRoundTrips_oneToTakeOneToGiveBack(t *testing.T) {
 // What many goroutines want at once travels together.
 func TestRoundTrips_manyShareOne(t *testing.T) {
 	t.Parallel()
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn)
 	const n = 500
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func TestRoundTrips_manyShareOne(t *testing.T) {
 func TestWaiters_pollInOneStatement(t *testing.T) {
 	t.Parallel()
 	holder := open(t)
-	p, dsn := listen(t, pgtest.DSN(t))
+	p, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	m := openAt(t, dsn, sessionlock.MaxWaiters(0))
 	keys := make([]lockkey.Key, 40)
 	for i := range keys {

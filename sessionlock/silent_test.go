@@ -49,7 +49,7 @@ func TestSilent_holderKnowsBeforeTheServerFreesTheLock(t *testing.T) {
 			pgtest.WaitBlocked(t, k, 1)
 			silent := time.Now()
 			r.silence(t, 5*time.Second) // 5h
-			await(t, "Lost", l.Lost())
+			pgtest.Await(t, "Lost", l.Lost())
 			lost := time.Now()
 			assertInTime(t, silent, lost, <-freed)
 			stop()

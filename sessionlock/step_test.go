@@ -40,7 +40,7 @@ type stage struct {
 
 func newStage(t *testing.T, statement string, action wiretap.Action, contended bool, opts ...sessionlock.Option) *stage {
 	t.Helper()
-	p, dsn := listen(t, migrate(t))
+	p, dsn := pgtest.Tap(t, migrate(t))
 	s := &stage{t: t, proxy: p, m: openAt(t, dsn, opts...), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
 	if contended {
 		holder := open(t)
@@ -147,7 +147,7 @@ func TestCancel_atEachStep(t *testing.T) {
 					}
 					failed <- err
 				}()
-				await(t, "the statement", s.hit)
+				pgtest.Await(t, "the statement", s.hit)
 				s.free()
 				cancel()
 				began := time.Now()
@@ -191,7 +191,7 @@ func TestClose_atEachStep(t *testing.T) {
 					}
 					failed <- err
 				}()
-				await(t, "the statement", s.hit)
+				pgtest.Await(t, "the statement", s.hit)
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
 				began := time.Now()

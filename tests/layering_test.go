@@ -294,5 +294,5 @@ func isProgram(importPath string) bool {
 
 // forTestsOnly holds for what _test.go files alone import, with all that they need.
 func forTestsOnly(importPath string) bool {
-	return importPath == ours+"/internal/pgtest" || importPath == ours+"/gormlocktest"
+	return slices.Contains([]string{"internal/pgtest", "internal/torture", "gormlocktest"}, short(importPath))
 }

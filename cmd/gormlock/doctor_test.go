@@ -122,15 +122,7 @@ func TestDoctor_findsTimeoutsOfOtherRoles(t *testing.T) {
 // P14
 func TestDoctor_findsAStandby(t *testing.T) {
 	t.Parallel()
-	standby, err := pgtest.Fresh(t).Standby(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	standby := pgtest.Standby(t, pgtest.Fresh(t))
 	findings := diagnosis(t, standby.DSN("postgres"))
 	has(t, findings, "standby", "wrong", "grants what its primary holds")
 	has(t, findings, "exclusion", "note", "not tried")
@@ -325,13 +317,13 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 func TestDoctor_findsAPooler(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
-	findings := diagnosis(t, pooler(t, server, "transaction"))
+	findings := diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = transaction").DSN())
 	f := has(t, findings, "pooler", "wrong", "changes the server connection")
 	if !strings.Contains(f.Cure, "session mode") {
 		t.Errorf("%+v", f)
 	}
 	has(t, findings, "exclusion", "note", "not tried")
-	findings = diagnosis(t, pooler(t, server, "session"))
+	findings = diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = session").DSN())
 	f = has(t, findings, "pooler", "warning", "a pooler in session mode stands in between")
 	if !strings.Contains(f.Cure, "sessionlock.AllowPooler()") {
 		t.Errorf("%+v", f)

@@ -19,6 +19,7 @@ import (
 type PgBouncer struct {
 	t       testing.TB
 	program string
+	server  string // the connection string past it
 	file    string
 	address string
 	cmd     *osexec.Cmd
@@ -48,7 +49,7 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &PgBouncer{t: t, program: program, address: free.Addr().String()}
+	b := &PgBouncer{t: t, program: program, server: dsn, address: free.Addr().String()}
 	_ = free.Close()
 	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
 	if err != nil {
@@ -72,9 +73,10 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	return b
 }
 
-// Through returns dsn led through the pooler.
-func (b *PgBouncer) Through(dsn string) string {
+// DSN is the connection string to the server through it.
+func (b *PgBouncer) DSN() string {
 	b.t.Helper()
+	dsn := b.server
 	host, port, _ := net.SplitHostPort(b.address)
 	for _, param := range [][2]string{{"host", host}, {"port", port}, {"sslmode", "disable"}} {
 		var err error
@@ -84,9 +86,6 @@ func (b *PgBouncer) Through(dsn string) string {
 	}
 	return dsn
 }
-
-// Addr is where it listens: host:port.
-func (b *PgBouncer) Addr() string { return b.address }
 
 // Start runs it again after Kill.
 func (b *PgBouncer) Start() {

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"testing"
 	"time"
 )
 
@@ -10,6 +11,16 @@ import (
 const bound = 30 * time.Second
 
 var errTooLong = errors.New("waited too long")
+
+// Await waits for something that a channel tells.
+func Await[T any](t testing.TB, what string, c <-chan T) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(bound):
+		t.Fatalf("%s: not within %s", what, bound)
+	}
+}
 
 // poll asks until the answer is yes, asking fails, ctx ends, or the time is over.
 func poll(ctx context.Context, within time.Duration, ask func() (bool, error)) error {

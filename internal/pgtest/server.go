@@ -127,12 +127,30 @@ func Fresh(t testing.TB, opts ...pgserver.Option) *pgserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopAtEnd(t, s)
+	return s
+}
+
+// Standby makes a streaming standby of a server of this test. It is stopped at the end
+// of the test.
+func Standby(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *pgserver.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
+	defer cancel()
+	s, err := primary.Standby(ctx, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopAtEnd(t, s)
+	return s
+}
+
+func stopAtEnd(t testing.TB, s *pgserver.Server) {
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
 }
 
 // Database creates one more database on the server of the test binary, for a test

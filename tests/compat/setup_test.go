@@ -131,5 +131,5 @@ func tracer(_ *testing.T, s *side, _ place) gorm.Plugin {
 // pooler leads dsn through a PgBouncer in transaction mode.
 func pooler(t *testing.T, dsn string) string {
 	t.Helper()
-	return pgtest.StartPgBouncer(t, dsn, "pool_mode = transaction", "server_round_robin = 1").Through(dsn)
+	return pgtest.StartPgBouncer(t, dsn, "pool_mode = transaction", "server_round_robin = 1").DSN()
 }

@@ -50,17 +50,9 @@ func newPair(t testing.TB) *pair {
 	}
 	t.Cleanup(func() { _ = p.link.Close() })
 	host, port, _ := net.SplitHostPort(p.link.Addr())
-	p.standby, err = p.primary.Standby(t.Context(),
+	p.standby = pgtest.Standby(t, p.primary,
 		pgserver.Setting("primary_conninfo", fmt.Sprintf("host=%s port=%s user=postgres sslmode=disable application_name=follower", host, port)),
 		pgserver.Setting("wal_retrieve_retry_interval", "100ms"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.standby.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	u, err := url.Parse(p.primary.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
