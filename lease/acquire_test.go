@@ -222,7 +222,7 @@ func TestAcquire_atEveryIsolationLevel(t *testing.T) {
 				m := []*lease.Manager{a, b}[i%2]
 				wg.Go(func() {
 					for n := range 5 {
-						l, err := m.Acquire(t.Context(), lockkey.Of(level, n%2), 300*time.Millisecond)
+						l, err := m.Acquire(t.Context(), lockkey.Of(level, n%2), 5*time.Second)
 						if err != nil {
 							t.Error(err)
 							return
