@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // Claim changes up to limit rows that nobody else has locked, and returns them as they are now, in the order the scopes
@@ -32,8 +33,12 @@ import (
 // transaction can only be rolled back.
 //
 // AfterFind runs for each row, as for a query. If it fails, or a Preload does, the rows are claimed all the same: they
-// come back beside the error. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave and AfterSave
-// belong to rows that are known beforehand.
+// come back beside the error. If a column does not fit its field, those before it come back: a transaction, rolled back,
+// gives all of them free. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave and AfterSave belong to
+// rows that are known beforehand.
+//
+// Of GORM's callbacks those of Row run, once, as for Rows: a plugin that adds conditions, of a tenant for example, has to
+// register there too, not for Query and Update alone.
 //
 // It locks FOR NO KEY UPDATE, as an UPDATE does: a row whose child is just being inserted is not skipped. At REPEATABLE
 // READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows.
@@ -52,7 +57,11 @@ type claim struct {
 	assign map[string]any
 	scopes []func(*gorm.DB) *gorm.DB
 
-	write *versionWrite // what it writes, once its statement is built
+	executed bool            // the scopes have run
+	stmt     *gorm.Statement // that claims, once it is prepared
+	set      clause.Set
+	guard    *fenceWrite
+	write    *versionWrite // what it writes, once the statement is built
 }
 
 // claimInto claims rows into the slice that rows points to.
@@ -71,14 +80,18 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		return err
 	}
 	began := pluginOf(db).began()
+	c.executed = true
 	query = query.Callback().Row().Execute(query)
 	opened, _ := query.Statement.Dest.(*sql.Rows)
+	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // of another query: Scan gives its connection back
+		_ = row.Scan()
+	}
 	switch {
 	case c.write == nil && opened != nil:
 		return errors.Join(errOtherQuery, opened.Close())
-	case c.write == nil:
+	case c.stmt == nil:
 		return cmp.Or(query.Error, errOtherQuery)
-	case query.DryRun:
+	case query.Error != nil && c.write == nil, query.DryRun:
 		return query.Error
 	case query.Error != nil:
 		err = query.Error

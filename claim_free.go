@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 )
@@ -16,11 +15,11 @@ import (
 // claimName marks, among a statement's clauses, the query of a claim's free rows.
 const claimName = "gormlock:claim"
 
-// Build implements [clause.Expression]. A claim stands among the clauses until buildClaim finds it there: if it is built,
-// a scope runs the query that it should return.
+// Build implements [clause.Expression]. What a claim marks is replaced before: if it is built, a scope runs the query that
+// it should return.
 func (*claim) Build(builder clause.Builder) {
 	if stmt, ok := builder.(*gorm.Statement); ok {
-		fail(stmt.DB, errors.New("gormlock: claim: a scope runs the claim's own query: start another with Session(&gorm.Session{NewDB: true})"))
+		fail(stmt.DB, errOwnQuery)
 	}
 }
 
@@ -33,8 +32,13 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	if _, locked := stmt.Clauses["FOR"]; locked {
 		return nil, fmt.Errorf("gormlock: claim: %w", errOtherLock)
 	}
-	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c}
-	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: c}
+	if _, selected := stmt.Clauses["SELECT"]; selected {
+		return nil, fmt.Errorf("gormlock: claim: %w", errSelected)
+	}
+	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c, Builder: buildClaim}
+	for _, name := range []string{"SELECT", "FOR"} { // which the claim has its own of
+		stmt.Clauses[name] = clause.Clause{Name: name, Expression: c}
+	}
 	for _, scope := range c.scopes {
 		if scope == nil {
 			return nil, fmt.Errorf("%w: a nil scope", ErrOption)
@@ -48,6 +52,8 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 
 var (
 	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
+	errOwnQuery   = errors.New("gormlock: claim: a scope runs the claim's own query: start another with Session(&gorm.Session{NewDB: true})")
+	errSelected   = errors.New("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
 	errOtherLock  = errors.New("another row lock has no place in a claim, which has its own")
 )
 
@@ -56,9 +62,8 @@ func claimOn(query *gorm.DB) *claim {
 	return c
 }
 
-// buildClaim makes the query of a claim's free rows the statement that claims them, after the last scope of a scope has
-// run, or says what does not go with it.
-func buildClaim(db *gorm.DB) {
+// prepareClaim runs before the statement and its locks, and says what does not go with a claim.
+func prepareClaim(db *gorm.DB) {
 	c := claimOn(db)
 	if c == nil || db.Error != nil {
 		return
@@ -66,22 +71,53 @@ func buildClaim(db *gorm.DB) {
 	if readVersionTags(db); db.Error != nil {
 		return
 	}
-	stmt := db.Statement
-	set, guard, err := c.shape(db)
-	if err != nil {
+	if err := c.prepare(db); err != nil {
 		fail(db, err)
-		return
-	}
-	if callbacks.BuildQuerySQL(db); db.Error == nil {
-		c.write = claimFree(stmt, set, guard)
 	}
 }
 
-// shape puts into the query what a claim needs, and returns what the claim sets.
-func (c *claim) shape(db *gorm.DB) (clause.Set, *fenceWrite, error) {
-	stmt := db.Statement
-	if err := c.fits(stmt); err != nil {
-		return nil, nil, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err)
+func (c *claim) prepare(db *gorm.DB) (err error) {
+	if !c.executed {
+		return errOwnQuery
+	}
+	if err := c.fits(db.Statement); err != nil {
+		return fmt.Errorf("gormlock: claim %s: %w", tableName(db.Statement), err)
+	}
+	if c.set, err = c.assignments(db); err != nil {
+		return err
+	}
+	if c.guard, err = c.fence(db.Statement); err != nil {
+		return err
+	}
+	c.stmt = db.Statement
+	c.stmt.BuildClauses = []string{claimName}
+	return nil
+}
+
+// buildClaim makes the query of a claim's free rows the statement that claims them. It runs where GORM builds the
+// statement, after the row callbacks of other plugins have put into it what they want.
+func buildClaim(mark clause.Clause, builder clause.Builder) {
+	stmt, ok := builder.(*gorm.Statement)
+	c, claims := mark.Expression.(*claim)
+	if !ok || !claims {
+		return
+	}
+	if c.stmt != stmt {
+		fail(stmt.DB, errOwnQuery)
+		return
+	}
+	if err := c.shape(stmt); err != nil {
+		fail(stmt.DB, err)
+		return
+	}
+	stmt.Build("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "FOR")
+	c.write = claimFree(stmt, c.set, c.guard)
+}
+
+// shape puts into the query what a claim needs.
+func (c *claim) shape(stmt *gorm.Statement) error {
+	if err := c.fits(stmt); err != nil { // once more: see buildClaim
+		return fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err)
 	}
 	columns := make([]clause.Column, len(stmt.Schema.PrimaryFields))
 	for i, field := range stmt.Schema.PrimaryFields {
@@ -98,15 +134,7 @@ func (c *claim) shape(db *gorm.DB) (clause.Set, *fenceWrite, error) {
 	lock := rowLockOfClaim(stmt)
 	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: lock}
 	allowHere(stmt)
-	if err := lock.fits(stmt); err != nil {
-		return nil, nil, err
-	}
-	set, err := c.assignments(db)
-	if err != nil {
-		return nil, nil, err
-	}
-	guard, err := c.fence(stmt)
-	return set, guard, err
+	return lock.fits(stmt)
 }
 
 func rowLockOfClaim(stmt *gorm.Statement) RowLockClause {
@@ -127,7 +155,7 @@ const claimKeys = "gormlock_key"
 func (c *claim) fits(stmt *gorm.Statement) error {
 	limit, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
 	_, grouped := stmt.Clauses["GROUP BY"]
-	_, selected := stmt.Clauses["SELECT"]
+	selected := stmt.Clauses["SELECT"].Expression != clause.Expression(c)
 	switch {
 	case stmt.Schema == nil:
 		return fmt.Errorf("the rows have no model")
@@ -144,7 +172,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
 		return errOtherLock
 	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
-		return fmt.Errorf("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
+		return errSelected
 	case limit.Limit != nil && *limit.Limit >= 0:
 		return fmt.Errorf("Limit(%d) in a scope: the claim's own limit is its second argument", *limit.Limit)
 	case aliased(stmt):
@@ -161,7 +189,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 // claimClauses are the clauses of a query that a claim knows what to do with.
 var claimClauses = map[string]bool{
 	"FROM": true, "WHERE": true, "ORDER BY": true, "LIMIT": true, "FOR": true, "soft_delete_enabled": true,
-	claimName: true, xactLockName: true,
+	"SELECT": true, claimName: true, xactLockName: true, "gorm:db_resolver:using": true,
 }
 
 // modelOf is the type of the elements of a slice of models.

@@ -3,6 +3,7 @@ package gormlock
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -30,7 +31,7 @@ func newRowScan(stmt *gorm.Statement, columns []string, extra ...any) *rowScan {
 		field := stmt.Schema.LookUpField(column)
 		switch {
 		case field == nil || !field.Readable:
-			s.dest[i] = new(sql.RawBytes)
+			s.dest[i] = nowhere{}
 		case isPlain(field):
 			s.plain[i].field, s.plain[i].ctx = field, stmt.Context
 			s.dest[i] = &s.plain[i]
@@ -52,7 +53,17 @@ func (s *rowScan) into(row reflect.Value, rows *sql.Rows) error {
 			s.plain[i].row = row
 		}
 	}
-	if err := rows.Scan(s.dest...); err != nil {
+	err := rows.Scan(s.dest...)
+	for errors.Is(err, errNotPlain) {
+		for i := range s.plain { // from here on GORM reads this column
+			if s.plain[i].other {
+				s.fields[i], s.plain[i] = s.plain[i].field, plainField{}
+				s.dest[i] = s.fields[i].NewValuePool.Get()
+			}
+		}
+		err = rows.Scan(s.dest...)
+	}
+	if err != nil {
 		return err
 	}
 	for i, field := range s.fields {
@@ -86,7 +97,16 @@ type plainField struct {
 	ctx   context.Context
 	field *schema.Field
 	row   reflect.Value
+	other bool // the driver has read something else: see errNotPlain
 }
+
+// errNotPlain says that a field does not take what the driver has read as it is: GORM's way converts it, or says why not.
+var errNotPlain = errors.New("gormlock: not a plain value")
+
+// nowhere takes what no field of the model takes.
+type nowhere struct{}
+
+func (nowhere) Scan(any) error { return nil }
 
 // Scan puts in what the driver has read. NULL leaves the zero value, as with GORM.
 func (f *plainField) Scan(value any) error {
@@ -101,6 +121,11 @@ func (f *plainField) Scan(value any) error {
 				return fmt.Errorf("gormlock: %s.%s: %d is more than a %s holds", f.field.Schema.Name, f.field.Name, v, place.Type())
 			}
 			place.SetInt(v)
+			return nil
+		}
+	case float64:
+		if place.Kind() == reflect.Float64 {
+			place.SetFloat(v)
 			return nil
 		}
 	case string:
@@ -119,5 +144,6 @@ func (f *plainField) Scan(value any) error {
 			return nil
 		}
 	}
-	return f.field.Set(f.ctx, f.row, value)
+	f.other = true
+	return errNotPlain
 }

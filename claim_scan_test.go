@@ -123,3 +123,45 @@ func (p *pathParts) Scan(value any) error {
 	*p = pathParts{s}
 	return nil
 }
+
+type reading[T any] struct {
+	ID    int64
+	State string
+	Value T
+}
+
+func (reading[T]) TableName() string { return "readings" }
+
+// A claim reads a column as a query does where the Go type is another than the column's: the same value, or an error.
+func TestClaimReadsAsFindDoes_otherTypes(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, nil)
+	for _, column := range [][2]string{
+		{"int", "300"}, {"int", "-1"}, {"bigint", "5000000000"}, {"int", "1"}, {"double precision", "1e300"}, {"double precision", "1.5"},
+		{"numeric", "12.5"}, {"text", "'7'"}, {"text", "'true'"}, {"bool", "true"}, {"timestamptz", "'2020-01-02 03:04:05Z'"},
+		{"date", "'2020-01-02'"}, {"int", "null"}, {"uuid", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"},
+	} {
+		mustDo(t, db.Exec("drop table if exists readings; create table readings (id bigint primary key, state text, value "+column[0]+"); insert into readings values (1, 'ready', "+column[1]+")"))
+		reads[string](t, db, column)
+		reads[int64](t, db, column)
+		reads[int8](t, db, column)
+		reads[uint8](t, db, column)
+		reads[uint64](t, db, column)
+		reads[float32](t, db, column)
+		reads[float64](t, db, column)
+		reads[bool](t, db, column)
+		reads[time.Time](t, db, column)
+		reads[*int64](t, db, column)
+		reads[label](t, db, column)
+	}
+}
+
+func reads[T any](t *testing.T, db *gorm.DB, column [2]string) {
+	t.Helper()
+	var found reading[T]
+	wrong := db.First(&found).Error
+	rows, err := gormlock.Claim[reading[T]](db, 1, map[string]any{"state": "ready"})
+	if (err == nil) != (wrong == nil) || err == nil && (len(rows) != 1 || !reflect.DeepEqual(rows[0], found)) {
+		t.Errorf("%s %s as %T: First %+v, %v; Claim %+v, %v", column[0], column[1], found.Value, found, wrong, rows, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 )
@@ -84,5 +85,50 @@ func TestClaim_isOneStatementToCallbacks(t *testing.T) {
 	}
 	if len(statements) != 1 || !strings.HasPrefix(statements[0], "UPDATE") || !locking {
 		t.Errorf("%d statements: %q; a row lock is asked for: %t", len(statements), statements, locking)
+	}
+}
+
+// What another plugin adds to a statement before it is sent, a claim has too, in whatever order the plugins came.
+func TestClaim_keepsConditionsOfOtherPlugins(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 6)
+	must(t, db.Callback().Row().Before("gorm:row").Register("test:tenant", func(tx *gorm.DB) {
+		tx.Statement.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "jobs.id <= 2"}}})
+	}))
+	rows, err := gormlock.Claim[job](db, 10, running, ready)
+	if ids := jobIDs(rows); err != nil || len(ids) != 2 || slices.Max(ids) > 2 {
+		t.Fatal(ids, err)
+	}
+}
+
+// The row of another query, which a scope put in place of the claim, is closed.
+func TestClaim_leavesNoConnectionBehind(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 1)
+	for range 3 {
+		_, _ = gormlock.Claim[job](db, 1, running, func(q *gorm.DB) *gorm.DB {
+			return q.Scopes(func(*gorm.DB) *gorm.DB { return db.Model(&job{}).Where("true") })
+		})
+	}
+	pool, err := db.DB()
+	if err != nil || pool.Stats().InUse > 0 {
+		t.Fatalf("%d connections are in use, %v", pool.Stats().InUse, err)
+	}
+}
+
+// The claim's own table is the preserved side of a left join, whose conditions may name it.
+func TestClaim_leftJoinThatNamesTheTable(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 2)
+	for _, join := range []string{
+		"left join queues on queues.id = jobs.queue_id", `LEFT JOIN "queues" AS q ON "q"."id" = "jobs"."queue_id"`,
+		"left join jobs p on p.id = jobs.id - 1 and p.state = 'ready'",
+	} {
+		rows, err := gormlock.Claim[job](db, 1, map[string]any{"attempts": 1}, func(q *gorm.DB) *gorm.DB {
+			return q.Joins(join).Where("jobs.state = 'ready'").Order("jobs.id")
+		})
+		if err != nil || len(rows) != 1 {
+			t.Errorf("%s: %v, %v", join, rows, err)
+		}
 	}
 }

@@ -125,6 +125,9 @@ func TestG17_SubQuery(t *testing.T) {
 		"joined association": func(db *gorm.DB) error {
 			return db.Joins("Maker", s.db.Where("true").Clauses(gormlock.XactLock(key))).Find(&[]widget{}).Error
 		},
+		"joined association, scope": func(db *gorm.DB) error {
+			return db.InnerJoins("Maker", s.db.Scopes(gormlock.WithXactLock(key)).Where("true")).Find(&[]widget{}).Error
+		},
 		"group under OR": func(db *gorm.DB) error {
 			return db.Where("id < 0").Or(s.db.Where("id > 0").Clauses(gormlock.XactLock(key))).Delete(&widget{}).Error
 		},

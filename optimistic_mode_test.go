@@ -404,3 +404,51 @@ func TestP22_XminLimits(t *testing.T) {
 	must(t, db.Model(&p).Update("name", "x").Error)
 	mustStale(t, db.Model(&old).Update("name", "y").Error)
 }
+
+type detached struct {
+	ID      int64
+	Balance int64
+	Version int32 `gormlock:"version,hibernate"`
+}
+
+type detachedRails struct {
+	ID          int64
+	Balance     int64
+	LockVersion int32 `gormlock:"version,rails"`
+}
+
+// A struct of the model with its key is a row that was read, at version 0 too where that is the first one.
+func TestUpdatesWithADetachedRow_atItsFirstVersion(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&detached{}, &detachedRails{}})
+	for name, write := range map[string]func() error{
+		"hibernate": func() error {
+			first := detached{Balance: 100}
+			mustDo(t, db.Create(&first))
+			late := first
+			late.Balance = 95
+			mustDo(t, db.Model(&first).Update("balance", 10))
+			return db.Model(&detached{ID: first.ID, Version: first.Version}).Updates(late).Error
+		},
+		"rails, all columns": func() error {
+			first := detachedRails{Balance: 100}
+			mustDo(t, db.Create(&first))
+			late := first
+			late.Balance = 95
+			mustDo(t, db.Model(&first).Update("balance", 10))
+			return db.Model(&detachedRails{ID: first.ID, LockVersion: first.LockVersion}).Select("*").Updates(&late).Error
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := write(); !errors.Is(err, gormlock.ErrStale) {
+				t.Errorf("a row that was read before the last write is written over: %v", err)
+			}
+		})
+	}
+	fresh := detached{Balance: 1}
+	mustDo(t, db.Create(&fresh))
+	mustDo(t, db.Model(&fresh).Updates(detached{Balance: 2})) // without its key: values to set
+	if mustDo(t, db.Model(&fresh).Updates(fresh)); fresh.Version != 2 {
+		t.Errorf("version %d", fresh.Version)
+	}
+}

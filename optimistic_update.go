@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 )
 
 // checkVersionsBeforeUpdate settles which version each row must have, when hooks and the associations it belongs to are
@@ -152,6 +153,14 @@ func (w *versionWrite) hasKey(row reflect.Value) bool {
 	return w.partialKey
 }
 
+// hasWholeKey tells whether no part of the struct's key is missing.
+func (w *versionWrite) hasWholeKey(row reflect.Value) bool {
+	return !slices.ContainsFunc(w.model.schema.PrimaryFields, func(field *schema.Field) bool {
+		place := placeOf(field, row)
+		return !place.IsValid() || place.IsZero()
+	})
+}
+
 // named reads the key of the one row, which is needed only where something is to be said of it.
 func (w *versionWrite) named(stmt *gorm.Statement, row *versionRow) *versionRow {
 	if row.key != nil {
@@ -226,7 +235,8 @@ func (w *versionWrite) inDestination(stmt *gorm.Statement) (*version, error) {
 		return nil, nil
 	}
 	if dest.Type() == w.model.schema.ModelType {
-		if v := column.read(dest); !column.unset(v) || v.n < 0 {
+		// with its key it is a row that was read, perhaps at version 0; without, values to set
+		if v := column.read(dest); !column.unset(v) || v.n < 0 || column.zeroIsLoaded() && w.hasWholeKey(dest) {
 			return &v, nil
 		}
 		return nil, nil

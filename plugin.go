@@ -174,6 +174,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
+	refuseInJoins(db)
 	refuseIntentOnText(db)
 	readVersionTags(db)
 	takeXactLocks(db)
@@ -193,8 +194,9 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
+	refuseInJoins(db)
 	refuseIntentOnText(db)
-	buildClaim(db)
+	prepareClaim(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)

@@ -75,7 +75,7 @@ func (l RowLockClause) fitsTables(stmt *gorm.Statement) error {
 		switch {
 		case !tables.known(name):
 			return fmt.Errorf("Of(%q): the query has no table of that name, it has %s", name, strings.Join(tables.names, ", "))
-		case tables.outer[name], name == stmt.Table && tables.ownIsOuter:
+		case name != stmt.Table && tables.outer[name], name == stmt.Table && tables.ownIsOuter:
 			return fmt.Errorf("Of(%q): %v does not go with the outer side of a join, where rows may be missing: use InnerJoins, or INNER JOIN", name, l.strength)
 		}
 	}

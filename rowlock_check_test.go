@@ -95,6 +95,9 @@ func TestG22_RowLockMisfits(t *testing.T) {
 		{"a joined association", "group of conditions", func(tx *gorm.DB) error {
 			return tx.Joins("Hall", db.Where("true").Clauses(gormlock.SkipLocked())).Find(&[]seat{}).Error
 		}},
+		{"a joined association, scope", "group of conditions", func(tx *gorm.DB) error {
+			return tx.InnerJoins("Hall", db.Scopes(lock).Where("true")).Find(&[]seat{}).Error
+		}},
 		{"two locks", "FOR UPDATE already", func(tx *gorm.DB) error {
 			return tx.Scopes(lock, gormlock.WithSkipLocked(gormlock.ForShare)).Find(&[]seat{}).Error
 		}},

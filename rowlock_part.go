@@ -18,3 +18,22 @@ func (rowsLockedHere) Build(builder clause.Builder) {
 	}
 	_, _ = builder.WriteString("1=1")
 }
+
+// refuseInJoins fails a query whose joins have conditions on a db with a scope that locks: GORM takes the conditions and
+// never runs the scopes, so that the lock would be dropped without a word.
+func refuseInJoins(db *gorm.DB) {
+	for i := range db.Statement.Joins {
+		for _, argument := range db.Statement.Joins[i].Conds {
+			conditions, ok := argument.(*gorm.DB)
+			if !ok || conditions == nil || conditions.Statement == nil {
+				continue
+			}
+			probe := conditions.Session(&gorm.Session{}).Set("gormlock:probe", true) // a copy, with the scopes
+			probe.Statement.BuildCondition(probe)                                    // runs them
+			if _, rows := rowLockOf(probe.Statement); rows || xactLockOn(probe.Statement) != nil {
+				fail(db, ErrSubQuery)
+				return
+			}
+		}
+	}
+}
