@@ -452,3 +452,20 @@ func TestUpdatesWithADetachedRow_atItsFirstVersion(t *testing.T) {
 		t.Errorf("version %d", fresh.Version)
 	}
 }
+
+// What is expected of a row is compared, or an error says that nothing was sent to compare it.
+func TestExpectVersion_whereNothingIsSet(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	a := account{Balance: 100}
+	mustDo(t, db.Create(&a))
+	for name, err := range map[string]error{
+		"ExpectVersion": db.Clauses(gormlock.ExpectVersion(99)).Model(&a).Updates(map[string]any{}).Error,
+		"IfUnchanged":   db.Clauses(gormlock.IfUnchanged(&a, "balance")).Model(&a).Updates(map[string]any{}).Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "nothing is set") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mustDo(t, db.Model(&a).Updates(map[string]any{})) // as without the plugin
+}

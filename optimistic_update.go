@@ -301,10 +301,20 @@ func (w *versionWrite) arm(stmt *gorm.Statement) {
 
 // checkVersionsAfterUpdate compares what was written with what was to be, before associations are saved.
 func checkVersionsAfterUpdate(db *gorm.DB) {
+	refuseNothing(db)
 	w := versionWriteOf(db.Statement)
 	if w == nil {
 		return
 	}
 	w.returning.collect(db.Statement)
 	w.settle(db)
+}
+
+// refuseNothing fails an update that sets nothing, of which GORM makes no statement: what it expects of the row would not
+// be looked at.
+func refuseNothing(db *gorm.DB) {
+	intent := versionIntentOf(db.Statement)
+	if db.Error == nil && db.Statement.SQL.Len() == 0 && intent != nil && (intent.expects || intent.unchanged != nil) {
+		fail(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion and IfUnchanged compare nothing: Touch or VerifyVersion does", tableName(db.Statement)))
+	}
 }
