@@ -161,7 +161,7 @@ func TestPause(t *testing.T) {
 		t.Errorf("processes: %v", states)
 	}
 	for pid, state := range states {
-		if state != "T" {
+		if state != "T" && state != "Z" { // one that has ended meanwhile waits for the server to notice
 			t.Errorf("process %d is in state %s", pid, state)
 		}
 	}
