@@ -128,6 +128,9 @@ func IgnoreVersion() VersionClause {
 // ExpectVersion lets one statement write only rows at this version, whatever the struct holds: for a version that came
 // in a form, and for the generics API, whose updates know no struct. Where it matches no row the statement fails with
 // [ErrStale]. The version is an integer, or a time.Time for a temporal version column.
+//
+// It belongs on the statement: a read does nothing with it, and on a db that is an argument of Where, a group of
+// conditions, GORM drops it.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{change: func(i *versionIntent) { i.expects, i.expected = true, version }}
 }
