@@ -57,8 +57,8 @@ type claim struct {
 	assign map[string]any
 	scopes []func(*gorm.DB) *gorm.DB
 
-	executed bool            // the scopes have run
-	stmt     *gorm.Statement // that claims, once it is prepared
+	stmt     *gorm.Statement // that claims, once the scopes have run: no other may
+	prepared bool
 	set      clause.Set
 	guard    *fenceWrite
 	write    *versionWrite // what it writes, once the statement is built
@@ -80,7 +80,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		return err
 	}
 	began := pluginOf(db).began()
-	c.executed = true
+	c.stmt = query.Statement
 	query = query.Callback().Row().Execute(query)
 	opened, _ := query.Statement.Dest.(*sql.Rows)
 	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // of another query: Scan gives its connection back
@@ -89,7 +89,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 	switch {
 	case c.write == nil && opened != nil:
 		return errors.Join(errOtherQuery, opened.Close())
-	case c.stmt == nil:
+	case !c.prepared:
 		return cmp.Or(query.Error, errOtherQuery)
 	case query.Error != nil && c.write == nil, query.DryRun:
 		return query.Error

@@ -77,7 +77,7 @@ func prepareClaim(db *gorm.DB) {
 }
 
 func (c *claim) prepare(db *gorm.DB) (err error) {
-	if !c.executed {
+	if c.stmt != db.Statement || c.prepared {
 		return errOwnQuery
 	}
 	if err := c.fits(db.Statement); err != nil {
@@ -89,7 +89,7 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	if c.guard, err = c.fence(db.Statement); err != nil {
 		return err
 	}
-	c.stmt = db.Statement
+	c.prepared = true
 	c.stmt.BuildClauses = []string{claimName}
 	return nil
 }

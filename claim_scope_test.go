@@ -132,3 +132,30 @@ func TestClaim_leftJoinThatNamesTheTable(t *testing.T) {
 		}
 	}
 }
+
+// A scope within a scope that runs the claim's query claims nothing behind the caller's back.
+func TestClaim_scopeWithinAScopeThatRunsTheClaim(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	var inner error
+	rows, err := gormlock.Claim[job](db, 1, running, ready, func(q *gorm.DB) *gorm.DB {
+		return q.Scopes(func(q *gorm.DB) *gorm.DB {
+			_, inner = q.Session(&gorm.Session{}).Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
+			return q
+		})
+	})
+	var claimed int64
+	mustDo(t, db.Model(&job{}).Where("state <> 'ready'").Count(&claimed))
+	if inner == nil || err != nil || len(rows) != 1 || claimed != 1 {
+		t.Errorf("%d rows are claimed, %d came back: %v, %v", claimed, len(rows), inner, err)
+	}
+}
+
+// Scopes on the conditions of a join, which GORM never runs, do not end the program.
+func TestJoinConditions_scopeThatPanics(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 1)
+	mustDo(t, db.Joins("Queue", db.Where("true").Scopes(func(q *gorm.DB) *gorm.DB {
+		return q.Where(q.Statement.Schema.Table + ".id > 0")
+	})).Find(&[]job{}))
+}

@@ -24,16 +24,20 @@ func (rowsLockedHere) Build(builder clause.Builder) {
 func refuseInJoins(db *gorm.DB) {
 	for i := range db.Statement.Joins {
 		for _, argument := range db.Statement.Joins[i].Conds {
-			conditions, ok := argument.(*gorm.DB)
-			if !ok || conditions == nil || conditions.Statement == nil {
-				continue
-			}
-			probe := conditions.Session(&gorm.Session{}).Set("gormlock:probe", true) // a copy, with the scopes
-			probe.Statement.BuildCondition(probe)                                    // runs them
-			if _, rows := rowLockOf(probe.Statement); rows || xactLockOn(probe.Statement) != nil {
+			if conditions, ok := argument.(*gorm.DB); ok && conditions != nil && conditions.Statement != nil && locksInScopes(conditions) {
 				fail(db, ErrSubQuery)
 				return
 			}
 		}
 	}
+}
+
+// locksInScopes runs the scopes of conditions on a copy. One that panics, for want of a model, does not take the program
+// down: without us it would not run.
+func locksInScopes(conditions *gorm.DB) (locks bool) {
+	defer func() { _ = recover() }()
+	probe := conditions.Session(&gorm.Session{DryRun: true}).Where("true") // a copy
+	probe.Statement.BuildCondition(probe)
+	_, rows := rowLockOf(probe.Statement)
+	return rows || xactLockOn(probe.Statement) != nil
 }
