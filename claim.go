@@ -59,6 +59,8 @@ type claim struct {
 
 	stmt     *gorm.Statement // that claims, once the scopes have run: no other may
 	prepared bool
+	model    *versionedModel
+	text     *claimSQL
 	set      clause.Set
 	guard    *fenceWrite
 	write    *versionWrite // what it writes, once the statement is built
@@ -98,7 +100,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 	case opened == nil:
 		return errors.New("gormlock: claim: no rows were opened: another plugin has replaced the callback gorm:row")
 	default:
-		err = scanClaim(query, opened, rows, c.limit)
+		err = c.scan(query, opened, rows)
 	}
 	pluginOf(db).tellClaim(query, began)
 	rememberClaim(query.Statement, c.write, reflect.ValueOf(rows).Elem())
@@ -106,7 +108,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		return refused
 	}
 	if err != nil {
-		return rowLockOfClaim(query.Statement).verdict(query.Statement, err)
+		return c.text.lock.verdict(query.Statement, err)
 	}
 	return nil
 }

@@ -10,17 +10,6 @@ import (
 
 // The columns that gormlock keeps: what a claim does to those of T stands here.
 
-// refuseOwnColumns says which of the assigned columns a claim sets itself.
-func refuseOwnColumns(m *versionedModel, assigned map[string]string) error {
-	if m.column == nil {
-		return nil
-	}
-	if name, ok := assigned[m.column.field.DBName]; ok {
-		return fmt.Errorf("%q is the version, which a claim moves itself", name)
-	}
-	return nil
-}
-
 // writeClaimSet writes the SET clause, version and fence with it, as that of an update of rows that are not loaded.
 func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versionWrite {
 	if w.model.column != nil {
@@ -28,7 +17,14 @@ func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versi
 	}
 	if w.model.column == nil && w.fence == nil {
 		_, _ = stmt.WriteString("SET ")
-		set.Build(stmt)
+		for i, assignment := range set {
+			if i > 0 {
+				_ = stmt.WriteByte(',')
+			}
+			stmt.DB.QuoteTo(stmt, assignment.Column.Name)
+			_ = stmt.WriteByte('=')
+			stmt.AddVar(stmt, assignment.Value)
+		}
 		return w
 	}
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
@@ -41,11 +37,11 @@ func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versi
 
 // fence settles by which token the claim writes the rows: nil where the model has no fence.
 func (c *claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
-	m, intent := versionedModelOf(stmt.DB), versionIntentOf(stmt)
-	if _, err := intent.on(m); err != nil {
+	intent := versionIntentOf(stmt)
+	if _, err := intent.on(c.model); err != nil {
 		return nil, err
 	}
-	guard, err := m.fenceOf(stmt, intent)
+	guard, err := c.model.fenceOf(stmt, intent)
 	if err != nil || guard == nil {
 		return nil, err
 	}
@@ -58,13 +54,6 @@ func (c *claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
 		}
 	}
 	return guard, nil
-}
-
-// writeOwnReturning adds what a table's * leaves out (V15).
-func writeOwnReturning(stmt *gorm.Statement, m *versionedModel) {
-	if m.column != nil && m.column.kind == systemVersion {
-		_, _ = stmt.WriteString(", " + m.in(stmt).column)
-	}
 }
 
 // rememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
@@ -68,9 +67,6 @@ func prepareClaim(db *gorm.DB) {
 	if c == nil || db.Error != nil {
 		return
 	}
-	if readVersionTags(db); db.Error != nil {
-		return
-	}
 	if err := c.prepare(db); err != nil {
 		fail(db, err)
 	}
@@ -83,7 +79,10 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	if err := c.fits(db.Statement); err != nil {
 		return fmt.Errorf("gormlock: claim %s: %w", tableName(db.Statement), err)
 	}
-	if c.set, err = c.assignments(db); err != nil {
+	if c.model = versionedModelOf(db); c.model.err != nil {
+		return c.model.err
+	}
+	if c.set, err = c.assignments(db.Statement); err != nil {
 		return err
 	}
 	if c.guard, err = c.fence(db.Statement); err != nil {
@@ -91,6 +90,7 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	}
 	c.prepared = true
 	c.stmt.BuildClauses = []string{claimName}
+	c.stmt.SQL.Grow(600)
 	return nil
 }
 
@@ -106,50 +106,18 @@ func buildClaim(mark clause.Clause, builder clause.Builder) {
 		fail(stmt.DB, errOwnQuery)
 		return
 	}
-	if err := c.shape(stmt); err != nil {
+	if err := c.fits(stmt); err != nil { // once more: see above
+		fail(stmt.DB, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err))
+		return
+	}
+	c.text = c.model.claimIn(stmt, c.limit)
+	if err := c.text.lock.fits(stmt); err != nil {
 		fail(stmt.DB, err)
 		return
 	}
-	stmt.Build("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "FOR")
-	c.write = claimFree(stmt, c.set, c.guard)
-}
-
-// shape puts into the query what a claim needs.
-func (c *claim) shape(stmt *gorm.Statement) error {
-	if err := c.fits(stmt); err != nil { // once more: see buildClaim
-		return fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err)
-	}
-	columns := make([]clause.Column, len(stmt.Schema.PrimaryFields))
-	for i, field := range stmt.Schema.PrimaryFields {
-		columns[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName, Alias: claimKey(i)}
-	}
-	stmt.Clauses["SELECT"] = clause.Clause{Name: "SELECT", Expression: clause.Select{Columns: columns}}
-	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
-	// to read the whole table for them.
-	limit := "LIMIT " + strconv.Itoa(c.limit)
-	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
-		limit += " OFFSET " + strconv.Itoa(given.Offset)
-	}
-	stmt.Clauses["LIMIT"] = clause.Clause{Expression: clause.Expr{SQL: limit}}
-	lock := rowLockOfClaim(stmt)
-	stmt.Clauses["FOR"] = clause.Clause{Name: "FOR", Expression: lock}
 	allowHere(stmt)
-	return lock.fits(stmt)
+	c.write = c.writeStatement(stmt)
 }
-
-func rowLockOfClaim(stmt *gorm.Statement) RowLockClause {
-	return RowLockClause{strength: ForNoKeyUpdate, skip: true, of: []string{stmt.Table}}
-}
-
-// claimKey is the name of a key column in the claim's statement, where columns of the table are named too.
-func claimKey(i int) string {
-	if i == 0 {
-		return claimKeys + "1"
-	}
-	return claimKeys + strconv.Itoa(i+1)
-}
-
-const claimKeys = "gormlock_key"
 
 // fits says what of the query has no place in a claim. What the row lock refuses it refuses itself.
 func (c *claim) fits(stmt *gorm.Statement) error {
@@ -179,17 +147,20 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 		return fmt.Errorf("the table must stand under its own name, without an alias")
 	}
 	for name := range stmt.Clauses {
-		if !claimClauses[name] && (name != versionIntentClause || versionIntentOf(stmt).asksVersion()) {
+		if !fitsClaim(name) && (name != versionIntentClause || versionIntentOf(stmt).asksVersion()) {
 			return fmt.Errorf("the clause %q has no place in a claim", name)
 		}
 	}
 	return nil
 }
 
-// claimClauses are the clauses of a query that a claim knows what to do with.
-var claimClauses = map[string]bool{
-	"FROM": true, "WHERE": true, "ORDER BY": true, "LIMIT": true, "FOR": true, "soft_delete_enabled": true,
-	"SELECT": true, claimName: true, xactLockName: true, "gorm:db_resolver:using": true,
+// fitsClaim tells whether a claim knows what to do with a clause.
+func fitsClaim(name string) bool {
+	switch name {
+	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, xactLockName, "soft_delete_enabled", "gorm:db_resolver:using":
+		return true
+	}
+	return false
 }
 
 // modelOf is the type of the elements of a slice of models.

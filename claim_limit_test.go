@@ -1,6 +1,9 @@
 package gormlock_test
 
 import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
 	"testing"
 
 	"gorm.io/gorm"
@@ -14,6 +17,7 @@ var plans = map[string]string{
 	"hash join":   "set local enable_nestloop = off; set local enable_mergejoin = off",
 	"merge join":  "set local enable_nestloop = off; set local enable_hashjoin = off",
 	"no index":    "set local enable_indexscan = off; set local enable_bitmapscan = off",
+	"rescanned":   "set local enable_indexscan = off; set local enable_bitmapscan = off; set local enable_material = off; set local enable_hashjoin = off; set local enable_mergejoin = off",
 	"no sort":     "set local enable_sort = off; set local enable_material = off",
 	"generic":     "set local plan_cache_mode = force_generic_plan",
 	"custom":      "set local plan_cache_mode = force_custom_plan",
@@ -28,13 +32,15 @@ func TestP5_ClaimLimit(t *testing.T) {
 	mustDo(t, db.Exec(`create table pairs (tenant int, "the key" text, state text, primary key (tenant, "the key"));
 		insert into pairs select i % 7, md5(i::text), 'ready' from generate_series(1, 300) i; analyze pairs`))
 	for name, settings := range plans {
-		t.Run("one key, "+name, func(t *testing.T) {
-			keepsItsLimit(t, db, "jobs", settings, ready, func(a, b job) bool {
-				return a.Priority > b.Priority || a.Priority == b.Priority && a.ID < b.ID
+		for limit, few := range map[int]string{5: "few rows, ", 40: "many rows, "} {
+			t.Run("one key, "+few+name, func(t *testing.T) {
+				keepsItsLimit(t, db, "jobs", settings, limit, ready, func(a, b job) bool {
+					return a.Priority > b.Priority || a.Priority == b.Priority && a.ID < b.ID
+				})
 			})
-		})
+		}
 		t.Run("two keys, "+name, func(t *testing.T) {
-			keepsItsLimit(t, db, "pairs", settings, func(q *gorm.DB) *gorm.DB {
+			keepsItsLimit(t, db, "pairs", settings, 5, func(q *gorm.DB) *gorm.DB {
 				return q.Where("state = 'ready'").Order(`tenant DESC, "the key" COLLATE "C"`)
 			}, func(a, b keyPair) bool { return a.Tenant > b.Tenant || a.Tenant == b.Tenant && a.Key < b.Key })
 		})
@@ -50,14 +56,14 @@ func TestP5_ClaimLimit(t *testing.T) {
 	})
 }
 
-// keepsItsLimit claims five rows seven times under these settings: the server may change to a generic plan after five.
-func keepsItsLimit[T any](t *testing.T, db *gorm.DB, table, settings string, which func(*gorm.DB) *gorm.DB, before func(a, b T) bool) {
+// keepsItsLimit claims seven times under these settings: the server may change to a generic plan after five.
+func keepsItsLimit[T any](t *testing.T, db *gorm.DB, table, settings string, limit int, which func(*gorm.DB) *gorm.DB, before func(a, b T) bool) {
 	t.Helper()
 	inTx(t, db, func(tx *gorm.DB) {
 		mustDo(t, tx.Exec("discard plans; "+settings)) // the server keeps a plan made under other settings
 		for range 7 {
-			rows, err := gormlock.Claim[T](tx, 5, map[string]any{"state": "running"}, which)
-			if err != nil || len(rows) != 5 {
+			rows, err := gormlock.Claim[T](tx, limit, map[string]any{"state": "running"}, which)
+			if err != nil || len(rows) != limit {
 				t.Fatal(len(rows), err)
 			}
 			for i := 1; i < len(rows); i++ {
@@ -68,8 +74,58 @@ func keepsItsLimit[T any](t *testing.T, db *gorm.DB, table, settings string, whi
 		}
 		var changed int64
 		mustDo(t, tx.Table(table).Where("state = 'running'").Count(&changed))
-		if changed != 35 {
+		if changed != int64(7*limit) {
 			t.Fatalf("%d rows changed", changed)
 		}
 	})
+}
+
+// TestClaim_besideWriters: a row that another writer changes between the claim's look and its lock is claimed as it is
+// then, or left; none is changed without coming back.
+func TestClaim_besideWriters(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{5, 40} {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) {
+			t.Parallel()
+			db := jobs(t, 400)
+			done := make(chan struct{})
+			var writers sync.WaitGroup
+			for range 3 {
+				writers.Go(func() {
+					for {
+						select {
+						case <-done:
+							return
+						default:
+							err := db.Exec("update jobs set attempts = attempts + 1 where id = (select id from jobs where state = 'ready' order by priority desc, id limit 1 offset ?)", rand.IntN(limit)).Error
+							if err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					}
+				})
+			}
+			seen := map[int64]bool{}
+			for len(seen) < 300 {
+				rows, err := gormlock.Claim[job](db, limit, running, ready)
+				if err != nil || len(rows) > limit {
+					t.Fatal(len(rows), err)
+				}
+				for i, row := range rows {
+					if seen[row.ID] || row.State != "running" || i > 0 && row.Priority > rows[i-1].Priority {
+						t.Fatal("twice, not changed or out of order", row)
+					}
+					seen[row.ID] = true
+				}
+			}
+			close(done)
+			writers.Wait()
+			var changed int64
+			mustDo(t, db.Model(&job{}).Where("state = 'running'").Count(&changed))
+			if changed != int64(len(seen)) {
+				t.Fatalf("%d rows came back, %d are changed", len(seen), changed)
+			}
+		})
+	}
 }

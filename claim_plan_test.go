@@ -6,31 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"gorm.io/gorm"
+
 	"github.com/gormlock/gormlock"
 )
 
-// TestClaimPlan records how PostgreSQL 15 executes a claim: the limit above the locks, in an InitPlan, which is evaluated once, and
-// an index on both sides. GORMLOCK_UPDATE=1 writes what it finds.
+// TestClaimPlan records how PostgreSQL 15 executes a claim of a few rows and of many: the limit above the locks, in an
+// InitPlan, which is evaluated once, and an index on both sides. GORMLOCK_UPDATE=1 writes what it finds.
 func TestClaimPlan(t *testing.T) {
 	t.Parallel()
 	db := jobs(t, 20000)
 	mustDo(t, db.Exec("create index jobs_ready on jobs (priority desc, id) where state = 'ready' and deleted_at is null; analyze jobs"))
-	dry, recorder := recorded(db)
-	rows, err := gormlock.Claim[job](dry, 10, running, ready)
-	if err != nil || len(rows) != 10 {
-		t.Fatal(len(rows), err)
+	var found string
+	for _, limit := range []int{10, 100} {
+		found += planOfClaim(t, db, limit)
 	}
-	text := recorder.seen()[0]
+	if t.Failed() {
+		return
+	}
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := strings.Join(collect(t, pool, "EXPLAIN (COSTS OFF) "+text, recorder.args...), "\n")
-	found := text + "\n\n" + plan + "\n"
-
-	if strings.Count(plan, "LockRows") != 1 || strings.Contains(plan, "Seq Scan") {
-		t.Errorf("this is not how a claim should be executed:\n%s", found)
-	}
+	must(t, err)
 	if version := collect(t, pool, "SELECT current_setting('server_version_num')::int / 10000 || ''")[0]; version != "15" {
 		return
 	}
@@ -46,4 +41,22 @@ func TestClaimPlan(t *testing.T) {
 	if found != string(want) {
 		t.Errorf("found\n%s\nwant\n%s", found, want)
 	}
+}
+
+// planOfClaim is the text of a claim of up to limit rows, and how the server executes it.
+func planOfClaim(t *testing.T, db *gorm.DB, limit int) string {
+	t.Helper()
+	dry, recorder := recorded(db)
+	rows, err := gormlock.Claim[job](dry, limit, running, ready)
+	if err != nil || len(rows) != limit {
+		t.Fatal(len(rows), err)
+	}
+	pool, err := db.DB()
+	must(t, err)
+	text := recorder.seen()[0]
+	plan := strings.Join(collect(t, pool, "EXPLAIN (COSTS OFF) "+text, recorder.args...), "\n")
+	if strings.Count(plan, "LockRows") != 1 || strings.Contains(plan, "Seq Scan") {
+		t.Errorf("this is not how a claim should be executed:\n%s\n%s", text, plan)
+	}
+	return text + "\n\n" + plan + "\n\n"
 }

@@ -2,6 +2,7 @@ package gormlock
 
 import (
 	"database/sql"
+	"fmt"
 	"reflect"
 	"slices"
 	"sort"
@@ -10,12 +11,12 @@ import (
 	"gorm.io/gorm/callbacks"
 )
 
-// scanClaim reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
+// scan reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
 // AfterFind.
-func scanClaim(query *gorm.DB, opened *sql.Rows, dest any, limit int) error {
+func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
-	query.Statement.ReflectValue.Grow(min(limit, 100))
-	_ = query.AddError(readClaim(query, opened))
+	query.Statement.ReflectValue.Grow(min(c.limit, 100))
+	_ = query.AddError(c.read(query, opened))
 	if len(query.Statement.Preloads) > 0 {
 		callbacks.Preload(query)
 	}
@@ -25,8 +26,8 @@ func scanClaim(query *gorm.DB, opened *sql.Rows, dest any, limit int) error {
 	return query.Error
 }
 
-// readClaim reads the rows and closes them: in a transaction nothing else runs before.
-func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
+// read reads the rows and closes them: in a transaction nothing else runs before.
+func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	defer func() {
 		if closed := opened.Close(); err == nil {
 			err = closed
@@ -36,8 +37,8 @@ func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
 	if err != nil {
 		return err
 	}
-	rows := &claimedRows{slice: query.Statement.ReflectValue, places: make([]int64, 0, query.Statement.ReflectValue.Cap())}
-	scan := newRowScan(query.Statement, columns[:len(columns)-1], &rows.place)
+	rows := &claimedRows{slice: query.Statement.ReflectValue, places: make([]place, 0, query.Statement.ReflectValue.Cap())}
+	scan := newRowScan(query.Statement, c.model, columns[:len(columns)-1], &rows.place)
 	query.RowsAffected = 0
 	for opened.Next() {
 		if err := scan.into(rows.next(), opened); err != nil {
@@ -60,9 +61,22 @@ func readClaim(query *gorm.DB, opened *sql.Rows) (err error) {
 // claimedRows are the rows of a claim and the place of each, by which they are sorted.
 type claimedRows struct {
 	slice  reflect.Value
-	place  int64 // of the row that was read last
-	places []int64
+	place  place // of the row that was read last
+	places []place
 	swap   func(i, j int)
+}
+
+// place of a row among those that were claimed. It reads itself: for a number database/sql takes a way through its text.
+type place int64
+
+// Scan implements [sql.Scanner].
+func (p *place) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("gormlock: claim: the place of a row is %v", value)
+	}
+	*p = place(n)
+	return nil
 }
 
 // next is one row more, with nothing in it yet.

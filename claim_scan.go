@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -22,25 +23,49 @@ type rowScan struct {
 }
 
 // newRowScan is for rows of these columns, with some more at their end for extra.
-func newRowScan(stmt *gorm.Statement, columns []string, extra ...any) *rowScan {
+func newRowScan(stmt *gorm.Statement, m *versionedModel, columns []string, extra ...any) *rowScan {
+	places := m.placesOf(columns)
 	s := &rowScan{
-		ctx: stmt.Context, fields: make([]*schema.Field, len(columns)),
+		ctx: stmt.Context, fields: slices.Clone(places.fields),
 		plain: make([]plainField, len(columns)), dest: make([]any, len(columns), len(columns)+len(extra)),
 	}
-	for i, column := range columns {
-		field := stmt.Schema.LookUpField(column)
+	for i, field := range places.plain {
 		switch {
-		case field == nil || !field.Readable:
-			s.dest[i] = nowhere{}
-		case isPlain(field):
+		case field != nil:
 			s.plain[i].field, s.plain[i].ctx = field, stmt.Context
 			s.dest[i] = &s.plain[i]
-		default:
-			s.fields[i] = field
+		case s.fields[i] == nil:
+			s.dest[i] = nowhere{}
 		}
 	}
 	s.dest = append(s.dest, extra...)
 	return s
+}
+
+// rowPlaces are the fields that take the columns of a query. A column that no field takes has neither.
+type rowPlaces struct {
+	columns       []string
+	plain, fields []*schema.Field
+}
+
+// placesOf finds the fields that take these columns. It remembers the last answer: a table rarely changes its columns.
+func (m *versionedModel) placesOf(columns []string) *rowPlaces {
+	if last := m.places.Load(); last != nil && slices.Equal(last.columns, columns) {
+		return last
+	}
+	p := &rowPlaces{columns: columns, plain: make([]*schema.Field, len(columns)), fields: make([]*schema.Field, len(columns))}
+	for i, column := range columns {
+		field := m.schema.LookUpField(column)
+		switch {
+		case field == nil || !field.Readable:
+		case isPlain(field):
+			p.plain[i] = field
+		default:
+			p.fields[i] = field
+		}
+	}
+	m.places.Store(p)
+	return p
 }
 
 // into reads the row that rows is at.

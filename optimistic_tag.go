@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -22,9 +23,11 @@ type versionedModel struct {
 	err         error           // the tags are wrong
 	table       string          // what GORM calls the table inside a statement
 	sql         versionSQL
-	weighs      bool            // some columns do not bump, or are set with others
-	indirect    []*schema.Field // columns that hold a pointer, or are reached through one
-	children    bool            // a has-one or has-many relation leads to a versioned model
+	claim       *claimSQL
+	weighs      bool                      // some columns do not bump, or are set with others
+	indirect    []*schema.Field           // columns that hold a pointer, or are reached through one
+	places      atomic.Pointer[rowPlaces] // where the columns of the last claim went
+	children    bool                      // a has-one or has-many relation leads to a versioned model
 }
 
 // versionCache holds the versionedModel of each schema that was met.
@@ -89,6 +92,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *versionedModel {
 	if m.column != nil {
 		m.sql = newVersionSQL(db, m, m.table)
 	}
+	m.claim = newClaimSQL(db, m, m.table)
 	return m
 }
 

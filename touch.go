@@ -43,9 +43,9 @@ func Touch(db *gorm.DB, value any) error {
 func updateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	var set clause.Set
 	now := db.NowFunc()
-	for _, name := range s.DBNames {
+	for _, field := range s.Fields {
 		var value any
-		switch s.FieldsByDBName[name].AutoUpdateTime {
+		switch field.AutoUpdateTime {
 		case schema.UnixNanosecond:
 			value = now.UnixNano()
 		case schema.UnixMillisecond:
@@ -57,7 +57,9 @@ func updateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 		default:
 			continue
 		}
-		set = append(set, clause.Assignment{Column: clause.Column{Name: name}, Value: value})
+		if s.FieldsByDBName[field.DBName] == field {
+			set = append(set, clause.Assignment{Column: clause.Column{Name: field.DBName}, Value: value})
+		}
 	}
 	return set
 }

@@ -93,8 +93,8 @@ func BenchmarkClaim10(b *testing.B) {
 		jobs, err := gormlock.Claim[job](db, 10, running, ready)
 		return len(jobs), err
 	}
-	byHand := func() (int, error) {
-		jobs, err := bare(b.Context(), pool, bareSQL)
+	byHand := func() (int, error) { // in the context of db: one that can end costs a goroutine
+		jobs, err := bare(db.Statement.Context, pool, bareSQL)
 		return len(jobs), err
 	}
 	throughGORM := func() (int, error) {
