@@ -85,7 +85,8 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	stmt.Build("FROM", "WHERE", "ORDER BY")
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
-	_, _ = stmt.WriteString(" LIMIT " + strconv.Itoa(c.limit))
+	_, _ = stmt.WriteString(" LIMIT ")
+	_, _ = stmt.WriteString(strconv.Itoa(c.limit))
 	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
 		_, _ = stmt.WriteString(" OFFSET " + strconv.Itoa(given.Offset))
 	}

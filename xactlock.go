@@ -229,7 +229,10 @@ func isSavepoint(stmt *gorm.Statement) bool {
 
 // refuseRow gives a failed Row a row that says why: GORM would give nil, which panics in Scan.
 func refuseRow(db *gorm.DB) {
-	if rows, ok := db.Get("rows"); db.Error != nil && ok && rows == false {
+	if db.Error == nil {
+		return
+	}
+	if rows, ok := db.Get("rows"); ok && rows == false {
 		if _, failed := db.Statement.Settings.Load(failure{}); failed {
 			db.Statement.Dest = sqltx.FailedRow(db.Error)
 		}

@@ -47,19 +47,22 @@ func allowHere(stmt *gorm.Statement) {
 	if !ok {
 		return
 	}
-	rest := slices.DeleteFunc(slices.Clone(where.Exprs), func(e clause.Expression) bool {
-		switch e.(type) {
-		case lockedHere, rowsLockedHere:
-			return true
-		}
-		return false
-	})
-	switch len(rest) {
-	case len(where.Exprs):
-	case 0:
-		delete(stmt.Clauses, "WHERE")
-	default:
-		c.Expression = clause.Where{Exprs: rest}
-		stmt.Clauses["WHERE"] = c
+	if !slices.ContainsFunc(where.Exprs, isLockedHere) {
+		return
 	}
+	rest := slices.DeleteFunc(slices.Clone(where.Exprs), isLockedHere)
+	if len(rest) == 0 {
+		delete(stmt.Clauses, "WHERE")
+		return
+	}
+	c.Expression = clause.Where{Exprs: rest}
+	stmt.Clauses["WHERE"] = c
+}
+
+func isLockedHere(e clause.Expression) bool {
+	switch e.(type) {
+	case lockedHere, rowsLockedHere:
+		return true
+	}
+	return false
 }
