@@ -97,7 +97,7 @@ func refuseIntentOnText(db *gorm.DB) {
 	switch {
 	case len(intent.tokens) > 0:
 		fail(db, fmt.Errorf("gormlock: Fence guards no raw SQL: write the token's Guard into it, or call FenceTx first"))
-	case intent.expects, intent.unchanged != nil:
+	case intent.compares():
 		fail(db, fmt.Errorf("gormlock: ExpectVersion and IfUnchanged compare nothing in raw SQL: write the condition into it"))
 	}
 }

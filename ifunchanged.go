@@ -21,7 +21,7 @@ type unchangedColumns struct {
 // IfUnchanged lets an update or delete write its row only while the named columns have the values they have in before,
 // a pointer to the struct as it was read: for tables without a version. Names are of fields or columns; none means all
 // columns. NULL equals NULL, json is compared as jsonb, times at the precision of their column. Where a column changed
-// the statement fails with [ErrStale]. It belongs on the statement, as [ExpectVersion] does.
+// the statement fails with [ErrStale]. It belongs on the write itself, as [ExpectVersion] does.
 func IfUnchanged(before any, names ...string) VersionClause {
 	row := reflect.ValueOf(before)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {

@@ -114,9 +114,13 @@ func (c VersionClause) ModifyStatement(stmt *gorm.Statement) {
 	var intent versionIntent
 	if old := versionIntentOf(stmt); old != nil {
 		intent = *old
+		expectHere(stmt.DB) // the mark of old: there is one for all clauses together
 	}
 	c.change(&intent)
 	stmt.Clauses[versionIntentClause] = clause.Clause{Expression: &intent}
+	if intent.compares() {
+		stmt.AddClause(clause.Where{Exprs: []clause.Expression{expectedHere{&intent}}})
+	}
 }
 
 // IgnoreVersion lets one statement write without a check. The version still moves, so that other holders of the row see
@@ -129,8 +133,7 @@ func IgnoreVersion() VersionClause {
 // in a form, and for the generics API, whose updates know no struct. Where it matches no row the statement fails with
 // [ErrStale]. The version is an integer, or a time.Time for a temporal version column.
 //
-// It belongs on the statement: a read does nothing with it, and on a db that is an argument of Where, a group of
-// conditions, GORM drops it.
+// It belongs on the write itself: a read, a sub-query and a group of conditions compare nothing, and fail with it.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{change: func(i *versionIntent) { i.expects, i.expected = true, version }}
 }

@@ -313,8 +313,7 @@ func checkVersionsAfterUpdate(db *gorm.DB) {
 // refuseNothing fails an update that sets nothing, of which GORM makes no statement: what it expects of the row would not
 // be looked at.
 func refuseNothing(db *gorm.DB) {
-	intent := versionIntentOf(db.Statement)
-	if db.Error == nil && db.Statement.SQL.Len() == 0 && intent != nil && (intent.expects || intent.unchanged != nil) {
+	if db.Error == nil && db.Statement.SQL.Len() == 0 && versionIntentOf(db.Statement).compares() {
 		fail(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion and IfUnchanged compare nothing: Touch or VerifyVersion does", tableName(db.Statement)))
 	}
 }

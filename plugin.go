@@ -131,18 +131,21 @@ var handlers = hooks.Handlers{
 }
 
 func beforeCreate(db *gorm.DB) {
+	expectHere(db)
 	refuseRowLockInCreate(db)
 	rememberBeforeCreate(db)
 	beforeBegin(db)
 }
 
 func beforeUpdate(db *gorm.DB) {
+	expectHere(db)
 	refuseRowLock(db)
 	rememberBeforeUpdate(db)
 	beforeBegin(db)
 }
 
 func beforeDelete(db *gorm.DB) {
+	expectHere(db)
 	refuseRowLock(db)
 	rememberBeforeDelete(db)
 	beforeBegin(db)
@@ -176,6 +179,7 @@ func inTransaction(db *gorm.DB) {
 func beforeQuery(db *gorm.DB) {
 	refuseInJoins(db)
 	refuseIntentOnText(db)
+	refuseExpectations(db)
 	readVersionTags(db)
 	takeXactLocks(db)
 	beginRowLock(db)
@@ -197,6 +201,7 @@ func beforeRow(db *gorm.DB) {
 	refuseInJoins(db)
 	refuseIntentOnText(db)
 	prepareClaim(db)
+	refuseExpectations(db)
 	takeXactLocks(db)
 	beginRowLockInRow(db)
 	refuseRow(db)

@@ -79,8 +79,10 @@ func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any)
 // shareLock reads the row under its lock, with all that the call asks for besides: scopes, locks, conditions.
 func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Value, error) {
 	rows := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
-	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion()).
-		Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}}, clause.Locking{Strength: "SHARE"}).
+	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion())
+	expectHere(query) // which is looked at here
+	delete(query.Statement.Clauses, versionIntentClause)
+	query = query.Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}}, clause.Locking{Strength: "SHARE"}).
 		Find(rows.Interface())
 	found := map[string]reflect.Value{}
 	for i := range rows.Elem().Len() {

@@ -39,30 +39,30 @@ func holds(outer, inner *advisory.Request) bool {
 
 // allowHere takes lockedHere and rowsLockedHere away from the statement that is run itself.
 func allowHere(stmt *gorm.Statement) {
+	unmark(stmt, func(e clause.Expression) bool {
+		switch e.(type) {
+		case lockedHere, rowsLockedHere:
+			return true
+		}
+		return false
+	})
+}
+
+// unmark takes marks away from the conditions of a statement.
+func unmark(stmt *gorm.Statement, isMark func(clause.Expression) bool) {
 	c, ok := stmt.Clauses["WHERE"]
 	if !ok {
 		return
 	}
 	where, ok := c.Expression.(clause.Where)
-	if !ok {
+	if !ok || !slices.ContainsFunc(where.Exprs, isMark) {
 		return
 	}
-	if !slices.ContainsFunc(where.Exprs, isLockedHere) {
-		return
-	}
-	rest := slices.DeleteFunc(slices.Clone(where.Exprs), isLockedHere)
+	rest := slices.DeleteFunc(slices.Clone(where.Exprs), isMark)
 	if len(rest) == 0 {
 		delete(stmt.Clauses, "WHERE")
 		return
 	}
 	c.Expression = clause.Where{Exprs: rest}
 	stmt.Clauses["WHERE"] = c
-}
-
-func isLockedHere(e clause.Expression) bool {
-	switch e.(type) {
-	case lockedHere, rowsLockedHere:
-		return true
-	}
-	return false
 }
