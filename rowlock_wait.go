@@ -85,8 +85,12 @@ func beginRowLockInRow(db *gorm.DB) {
 		fail(db, err)
 		return
 	}
-	if l.within(pluginOf(db).defaultTimeout).mayFail() {
-		fail(db, fmt.Errorf("gormlock: %s: Try and Timeout of a row lock need Find instead of Row, Rows or Scan, whose rows are still open", tableName(db.Statement)))
+	const cure = "need Find instead of Row, Rows or Scan, whose rows are still open"
+	switch {
+	case l.mayFail():
+		fail(db, fmt.Errorf("gormlock: %s: Try and Timeout of a row lock %s", tableName(db.Statement), cure))
+	case l.within(pluginOf(db).defaultTimeout).mayFail():
+		fail(db, fmt.Errorf("gormlock: %s: a row lock and the plugin's DefaultTimeout %s", tableName(db.Statement), cure))
 	}
 }
 

@@ -201,6 +201,10 @@ func TestRowLockDefaultTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustDo(t, tx.Scopes(gormlock.WithSkipLocked()).Find(&[]seat{}))
+		_, err = tx.Model(&seat{}).Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Rows() //nolint:sqlclosecheck,rowserrcheck // there are none
+		if err == nil || !strings.Contains(err.Error(), "DefaultTimeout") {
+			t.Errorf("Rows within the plugin's bound: %v", err)
+		}
 	})
 }
 

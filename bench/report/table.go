@@ -57,7 +57,11 @@ func (r row) verdict(found measured) (value, target, met string, ok bool) {
 	if !ok {
 		return "", "", "", false
 	}
-	if value = fmt.Sprintf(r.format, v); strings.HasPrefix(value, "1 ") {
+	value = fmt.Sprintf(r.format, v)
+	if less, ok := strings.CutPrefix(value, "-"); ok {
+		value = strings.Replace(less, " more", " fewer", 1)
+	}
+	if strings.HasPrefix(value, "1 ") {
 		value = singular.Replace(value)
 	}
 	yes := v <= r.most
