@@ -228,7 +228,7 @@ func (w *versionWrite) why(db *gorm.DB, row *versionRow, found map[string]reflec
 }
 
 // errNotWritten is why a row at the right version was not written though nobody asked for more.
-var errNotWritten = errors.New("nothing was written: a trigger or a policy kept the row, or it was gone for a moment")
+var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row, or it was gone for a moment")
 
 // filtered tells, before GORM adds the key, whether the caller has conditions of his own.
 func filtered(stmt *gorm.Statement) bool {

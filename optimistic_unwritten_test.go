@@ -29,7 +29,7 @@ func TestUnwrittenRowIsAnError(t *testing.T) {
 	} {
 		e := mustBeStale(t, write())
 		equal(t, what, e.Error(), "gormlock: accounts id=1: version 1 is stale, the row is at 1: "+
-			"nothing was written: a trigger or a policy kept the row, or it was gone for a moment")
+			"nothing was written: a trigger, a policy or a condition that a plugin added kept the row, or it was gone for a moment")
 		equal(t, what, a, before)
 		equal(t, what, all[0], before)
 	}
