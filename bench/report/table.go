@@ -45,6 +45,7 @@ var rows = []row{
 	{what: "10,000 leases of one process: renewal statements", benchmark: "LeaseHeld", unit: "renewals/s", format: "%.2f a second", none: true},
 	{what: "the same: one renewal statement", benchmark: "LeaseHeld", unit: "ms/renewal", format: "%.0f ms", none: true},
 	{what: "Claim 10 of 10,000", beside: "bare SQL", benchmark: "Claim10/ready=10000", unit: "x-bare", format: "%.2f × the time", most: 1.1},
+	{what: "the bare SQL through GORM's Raw and Scan", beside: "bare SQL", benchmark: "Claim10/ready=10000", unit: "gorm-raw-x-bare", format: "%.2f × the time", none: true},
 	{what: "Claim 10 of 1,000,000", beside: "bare SQL", benchmark: "Claim10/ready=1000000", unit: "x-bare", format: "%.2f × the time", most: 1.1},
 	{what: "Claim 10 of 1,000,000", beside: "Claim 10 of 10,000", benchmark: "Claim10/ready=1000000", unit: "x-small", format: "%.2f × the time", most: 1.5},
 	{what: "16 workers drain 100,000 jobs by Claim, 100 at a time", beside: "bare SQL", benchmark: "Drain", unit: "x-bare", format: "%.2f × the rate", least: 0.9},
