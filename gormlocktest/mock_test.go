@@ -3,6 +3,7 @@ package gormlocktest_test
 import (
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -125,16 +126,8 @@ func TestExpectations(t *testing.T) {
 			mock.ExpectQuery(`SELECT "id","version" FROM "accounts"`).WillReturnRows(sqlmock.NewRows([]string{"id", "version"}).AddRow(1, 4))
 			mock.ExpectRollback()
 		}, func(db *gorm.DB) error { return db.Model(&account{ID: 1, Version: 3}).Update("balance", 5).Error }, gormlock.ErrStale},
-		"a claim": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			gormlocktest.ExpectClaim(mock, "tasks", []string{"id", "state"}, []driver.Value{int64(9), "running"}, []driver.Value{int64(3), "running"})
-		}, func(db *gorm.DB) error {
-			tasks, err := gormlock.Claim[task](db, 2, map[string]any{"state": "running"})
-			if err == nil && (len(tasks) != 2 || tasks[0] != task{9, "running"} || tasks[1].ID != 3) {
-				t.Errorf("claimed %v", tasks)
-			}
-			return err
-		}, nil},
+		"a claim":         {expectTasks, func(db *gorm.DB) error { return claimTasks(db, 2) }, nil},
+		"a claim of many": {expectTasks, func(db *gorm.DB) error { return claimTasks(db, 1000) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,6 +138,19 @@ func TestExpectations(t *testing.T) {
 			}
 		})
 	}
+}
+
+func expectTasks(t *testing.T, mock sqlmock.Sqlmock) {
+	t.Helper()
+	gormlocktest.ExpectClaim(mock, "tasks", []string{"id", "state"}, []driver.Value{int64(9), "running"}, []driver.Value{int64(3), "running"})
+}
+
+func claimTasks(db *gorm.DB, limit int) error {
+	tasks, err := gormlock.Claim[task](db, limit, map[string]any{"state": "running"})
+	if err == nil && (len(tasks) != 2 || tasks[0] != task{9, "running"} || tasks[1].ID != 3) {
+		err = fmt.Errorf("claimed %v", tasks)
+	}
+	return err
 }
 
 // TestExpectationsWithoutKeys: an expectation that could never be met ends the test.
