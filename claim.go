@@ -57,8 +57,10 @@ type claim struct {
 	assign map[string]any
 	scopes []func(*gorm.DB) *gorm.DB
 
-	stmt     *gorm.Statement // that claims, once the scopes have run: no other may
+	running  bool // GORM has it now
+	scoped   bool // and runs scopes first
 	prepared bool
+	stmt     *gorm.Statement // that claims, once it is prepared: no other may
 	model    *versionedModel
 	text     *claimSQL
 	set      clause.Set
@@ -82,7 +84,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		return err
 	}
 	began := pluginOf(db).began()
-	c.stmt = query.Statement
+	c.running, c.scoped = true, hasScopes(query.Statement)
 	query = query.Callback().Row().Execute(query)
 	opened, _ := query.Statement.Dest.(*sql.Rows)
 	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // of another query: Scan gives its connection back

@@ -73,7 +73,7 @@ func prepareClaim(db *gorm.DB) {
 }
 
 func (c *claim) prepare(db *gorm.DB) (err error) {
-	if c.stmt != db.Statement || c.prepared {
+	if c.prepared || !c.running || c.scoped && inScopes() {
 		return errOwnQuery
 	}
 	if err := c.fits(db.Statement); err != nil {
@@ -88,7 +88,7 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	if c.guard, err = c.fence(db.Statement); err != nil {
 		return err
 	}
-	c.prepared = true
+	c.prepared, c.stmt = true, db.Statement
 	c.stmt.BuildClauses = []string{claimName}
 	c.stmt.SQL.Grow(600)
 	return nil
@@ -115,7 +115,7 @@ func buildClaim(mark clause.Clause, builder clause.Builder) {
 		fail(stmt.DB, err)
 		return
 	}
-	allowHere(stmt)
+	settleMarks(stmt)
 	c.write = c.writeStatement(stmt)
 }
 
@@ -205,3 +205,17 @@ func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 	}
 	return field, nil
 }
+
+// hasScopes tells whether GORM will run scopes before the statement.
+func hasScopes(stmt *gorm.Statement) bool {
+	return scopesOfStatement == nil || reflect.ValueOf(stmt).Elem().FieldByIndex(scopesOfStatement).Len() > 0
+}
+
+// scopesOfStatement is where GORM keeps them.
+var scopesOfStatement = func() []int {
+	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName("scopes")
+	return field.Index
+}()
+
+// inScopes tells whether one of the claim's scopes is running.
+func inScopes() bool { return calledBy("gorm.(*DB).executeScopes", "gormlock.claimInto") }

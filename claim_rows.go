@@ -3,6 +3,7 @@ package gormlock
 import (
 	"database/sql"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"sort"
@@ -46,6 +47,9 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 			return err
 		}
 		rows.places = append(rows.places, rows.place)
+		if rows.place == unknownPlace {
+			c.model.movesKeys.Store(true)
+		}
 		query.RowsAffected++
 	}
 	if err := opened.Err(); err != nil {
@@ -53,7 +57,7 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	}
 	if !slices.IsSorted(rows.places) {
 		rows.swap = reflect.Swapper(rows.slice.Interface())
-		sort.Sort(rows)
+		sort.Stable(rows)
 	}
 	return nil
 }
@@ -69,13 +73,20 @@ type claimedRows struct {
 // place of a row among those that were claimed. It reads itself: for a number database/sql takes a way through its text.
 type place int64
 
+// unknownPlace is the place of a row whose key the server changed when it was written: by a trigger, or because it is
+// generated from what the claim sets.
+const unknownPlace place = math.MaxInt64
+
 // Scan implements [sql.Scanner].
 func (p *place) Scan(value any) error {
-	n, ok := value.(int64)
-	if !ok {
+	switch n := value.(type) {
+	case int64:
+		*p = place(n)
+	case nil:
+		*p = unknownPlace
+	default:
 		return fmt.Errorf("gormlock: claim: the place of a row is %v", value)
 	}
-	*p = place(n)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package gormlock_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -158,4 +160,67 @@ func TestJoinConditions_scopeThatPanics(t *testing.T) {
 	mustDo(t, db.Joins("Queue", db.Where("true").Scopes(func(q *gorm.DB) *gorm.DB {
 		return q.Where(q.Statement.Schema.Table + ".id > 0")
 	})).Find(&[]job{}))
+}
+
+// A scope may return a copy of its query: it is the same claim.
+func TestClaim_scopesThatCopy(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 9)
+	for name, scope := range map[string]func(q *gorm.DB) *gorm.DB{
+		"WithContext": func(q *gorm.DB) *gorm.DB { return q.WithContext(context.Background()) },
+		"Session":     func(q *gorm.DB) *gorm.DB { return q.Session(&gorm.Session{}).Where("true") },
+	} {
+		for where, claim := range map[string]func() ([]job, error){
+			"on db": func() ([]job, error) { return gormlock.Claim[job](db.Scopes(scope), 1, running, ready) },
+			"given": func() ([]job, error) { return gormlock.Claim[job](db, 1, running, ready, scope) },
+			"a scope": func() ([]job, error) {
+				return gormlock.Claim[job](db, 1, running, ready, func(q *gorm.DB) *gorm.DB { return q.Scopes(scope) })
+			},
+			"within": func() (rows []job, err error) {
+				mustDo(t, db.Scopes(func(q *gorm.DB) *gorm.DB {
+					rows, err = gormlock.Claim[job](db.Scopes(scope), 1, running, ready)
+					return q
+				}).Find(&[]job{}))
+				return rows, err
+			},
+		} {
+			if rows, err := claim(); err != nil || len(rows) != 1 {
+				t.Errorf("%s, %s: %d rows, %v", name, where, len(rows), err)
+			}
+		}
+	}
+}
+
+// A scope within a scope that runs the query it was given, not a copy.
+func TestClaim_scopeWithinAScopeThatRunsIt(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	rows, err := gormlock.Claim[job](db, 1, running, ready, func(q *gorm.DB) *gorm.DB {
+		return q.Scopes(func(q *gorm.DB) *gorm.DB {
+			_, _ = q.Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
+			return q
+		})
+	})
+	var claimed int64
+	mustDo(t, db.Model(&job{}).Where("state <> 'ready'").Count(&claimed))
+	if err == nil || len(rows) != 0 || claimed != 0 {
+		t.Errorf("%d rows are claimed, %d came back: %v", claimed, len(rows), err)
+	}
+}
+
+// A lock that such a scope had asked for is still an error.
+func TestJoinConditions_scopeThatLocksAndPanics(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 1)
+	err := db.Joins("Queue", db.Where("true").Scopes(func(q *gorm.DB) *gorm.DB {
+		q = q.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Clauses(gormlock.RowLock(gormlock.ForUpdate))
+		return q.Where(q.Statement.Schema.Table + ".id > 0")
+	})).Find(&[]job{}).Error
+	if !errors.Is(err, gormlock.ErrSubQuery) {
+		t.Error(err)
+	}
+	err = db.Joins("Queue", db.Scopes(func(q *gorm.DB) *gorm.DB { return q.Clauses(gormlock.ExpectVersion(1)) })).Find(&[]job{}).Error
+	if err == nil {
+		t.Error("an expectation in a join's conditions is dropped")
+	}
 }

@@ -20,7 +20,8 @@ type claimSQL struct {
 	few     *claimSQL // the same for a few rows, if that differs
 }
 
-// fewRows are so few that a search for each place costs less than a join with all of them.
+// fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
+// now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
 const fewRows = 32
 
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
@@ -74,7 +75,7 @@ func (m *versionedModel) claimIn(stmt *gorm.Statement, limit int) *claimSQL {
 	if stmt.Table != m.table {
 		text = newClaimSQL(stmt.DB, m, stmt.Table)
 	}
-	if text.few != nil && limit <= fewRows {
+	if text.few != nil && limit <= fewRows && !m.movesKeys.Load() {
 		return text.few
 	}
 	return text

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 type versionedTask struct {
@@ -131,4 +132,26 @@ func TestClaimVersionColumns(t *testing.T) {
 			t.Fatal(rows, err)
 		}
 	})
+}
+
+type generatedKey struct {
+	K     int64
+	State string
+	ID    string `gorm:"primaryKey;<-:false"`
+}
+
+// TestClaim_keysThatMove: rows whose key the server changes come back all the same, in order from the second claim on.
+func TestClaim_keysThatMove(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	mustDo(t, db.Exec(`create table generated_keys (k int, state text, id text generated always as (state || k) stored primary key);
+		insert into generated_keys select i, 'ready' from generate_series(1, 9) i`))
+	for _, want := range []int64{0, 6, 3} {
+		rows, err := gormlock.Claim[generatedKey](db, 3, map[string]any{"state": "running"}, func(q *gorm.DB) *gorm.DB {
+			return q.Where("state = 'ready'").Order("k DESC")
+		})
+		if err != nil || len(rows) != 3 || want > 0 && (rows[0].K != want || rows[2].K != want-2) {
+			t.Fatal(rows, err)
+		}
+	}
 }

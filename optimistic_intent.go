@@ -82,7 +82,8 @@ func (i *versionIntent) on(m *versionedModel) (*versionIntent, error) {
 }
 
 // VersionClause changes what one statement does about versions: see [IgnoreVersion], [ExpectVersion] and [IfUnchanged].
-// It goes into db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
+// It goes into db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API. It belongs on the
+// statement itself: in a hook, a group of conditions or a join it is an error.
 type VersionClause struct {
 	change func(*versionIntent)
 	err    error
@@ -114,13 +115,11 @@ func (c VersionClause) ModifyStatement(stmt *gorm.Statement) {
 	var intent versionIntent
 	if old := versionIntentOf(stmt); old != nil {
 		intent = *old
-		expectHere(stmt.DB) // the mark of old: there is one for all clauses together
+		settleMarks(stmt) // that of old: there is one for all clauses together
 	}
 	c.change(&intent)
 	stmt.Clauses[versionIntentClause] = clause.Clause{Expression: &intent}
-	if intent.compares() {
-		stmt.AddClause(clause.Where{Exprs: []clause.Expression{expectedHere{&intent}}})
-	}
+	markConditions(stmt, askedHere{&intent})
 }
 
 // IgnoreVersion lets one statement write without a check. The version still moves, so that other holders of the row see
@@ -133,7 +132,7 @@ func IgnoreVersion() VersionClause {
 // in a form, and for the generics API, whose updates know no struct. Where it matches no row the statement fails with
 // [ErrStale]. The version is an integer, or a time.Time for a temporal version column.
 //
-// It belongs on the write itself: a read, a sub-query and a group of conditions compare nothing, and fail with it.
+// It belongs on the write: a read, that of FirstOrCreate too, and a sub-query compare nothing, and fail with it.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{change: func(i *versionIntent) { i.expects, i.expected = true, version }}
 }

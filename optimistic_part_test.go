@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 )
@@ -146,4 +147,40 @@ func TestExpectations_onAllPartsOfOneStatement(t *testing.T) {
 	if err := db.Clauses(gormlock.ExpectVersion(5)).Delete(&account{}).Error; !errors.Is(err, gorm.ErrMissingWhereClause) {
 		t.Error("an expectation is no condition", err)
 	}
+}
+
+// TestExpectations_inPartsOfSubQueries: GORM drops the error of a sub-query; that of its group is not lost.
+func TestExpectations_inPartsOfSubQueries(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	must(t, db.Create(&account{ID: 1, Balance: 1}).Error)
+	before := row[account](t, db, 1)
+	for name, c := range map[string]clause.Expression{
+		"ExpectVersion": gormlock.ExpectVersion(99), "XactLock": gormlock.XactLock(gormlock.Key("part")), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+	} {
+		group := db.Clauses(c).Where("id = 1").Where("1 = 1")
+		for where, tx := range map[string]*gorm.DB{
+			"condition": db.Model(&account{}).Where("id IN (?)", db.Model(&account{}).Where(group).Select("id")).Update("balance", 5),
+			"value":     db.Model(&account{}).Where("id = 1").Update("balance", db.Model(&account{}).Where(group).Select("7")),
+		} {
+			if tx.Error == nil {
+				t.Errorf("%s in the group of a sub-query as %s", name, where)
+			}
+		}
+	}
+	equal(t, "row", row[account](t, db, 1), before)
+}
+
+// TestExpectations_staleBesideAGroup: the error says where the row is, and nothing of the group.
+func TestExpectations_staleBesideAGroup(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	must(t, db.Create(&account{ID: 1, Balance: 1}).Error)
+	asked := db.Clauses(gormlock.ExpectVersion(7)).Session(&gorm.Session{})
+	err := asked.Model(&account{}).Where(asked.Where("id = 1").Where("balance = 1")).Update("balance", 5).Error
+	equal[any](t, "actual", mustBeStale(t, err).Actual, int64(1))
+	equal(t, "text", err.Error(), "gormlock: accounts id=1: version 7 is stale, the row is at 1")
+	one := db.Clauses(gormlock.ExpectVersion(1)).Session(&gorm.Session{})
+	same := db.Clauses(gormlock.ExpectVersion(int64(1))).Session(&gorm.Session{})
+	must(t, one.Model(&account{}).Where(same.Where("id = 1").Where("balance = 1")).Update("balance", 5).Error)
 }

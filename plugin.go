@@ -115,15 +115,15 @@ func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction,
-		BeforeWrite: checkVersionsBeforeCreate, AfterWrite: afterCreate, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeCreate), AfterWrite: afterCreate, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
-		BeforeWrite: checkVersionsBeforeUpdate, AfterWrite: afterUpdate, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeUpdate), AfterWrite: afterUpdate, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: checkVersionsBeforeDelete, AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
 	},
 	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery},
 	Row:   hooks.Read{BeforeRead: beforeRow},
@@ -131,24 +131,31 @@ var handlers = hooks.Handlers{
 }
 
 func beforeCreate(db *gorm.DB) {
-	expectHere(db)
+	settleMarks(db.Statement)
 	refuseRowLockInCreate(db)
 	rememberBeforeCreate(db)
 	beforeBegin(db)
 }
 
 func beforeUpdate(db *gorm.DB) {
-	expectHere(db)
+	settleMarks(db.Statement)
 	refuseRowLock(db)
 	rememberBeforeUpdate(db)
 	beforeBegin(db)
 }
 
 func beforeDelete(db *gorm.DB) {
-	expectHere(db)
+	settleMarks(db.Statement)
 	refuseRowLock(db)
 	rememberBeforeDelete(db)
 	beforeBegin(db)
+}
+
+func beforeWrite(check func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		heedLateMarks(db)
+		check(db)
+	}
 }
 
 func afterCreate(db *gorm.DB) {
@@ -177,6 +184,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
+	settleMarks(db.Statement)
 	refuseInJoins(db)
 	refuseIntentOnText(db)
 	refuseExpectations(db)
@@ -186,6 +194,7 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
+	settleMarks(db.Statement)
 	refuseIntentOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
@@ -198,6 +207,7 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
+	settleMarks(db.Statement)
 	refuseInJoins(db)
 	refuseIntentOnText(db)
 	prepareClaim(db)

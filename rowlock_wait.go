@@ -33,7 +33,6 @@ func beginRowLock(db *gorm.DB) {
 	if !ok || db.Error != nil {
 		return
 	}
-	allowHere(stmt)
 	if err := l.admit(db); err != nil {
 		fail(db, err)
 		return
@@ -80,7 +79,6 @@ func beginRowLockInRow(db *gorm.DB) {
 	if !ok || db.Error != nil {
 		return
 	}
-	allowHere(db.Statement)
 	if err := l.admit(db); err != nil {
 		fail(db, err)
 		return

@@ -80,7 +80,7 @@ func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any)
 func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Value, error) {
 	rows := reflect.New(reflect.SliceOf(w.model.schema.ModelType))
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion())
-	expectHere(query) // which is looked at here
+	settleMarks(query.Statement) // with what is looked at here
 	delete(query.Statement.Clauses, versionIntentClause)
 	query = query.Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}}, clause.Locking{Strength: "SHARE"}).
 		Find(rows.Interface())

@@ -105,7 +105,7 @@ func (l XactLockClause) ModifyStatement(stmt *gorm.Statement) {
 			request = earlier.And(request)
 		}
 		stmt.Clauses[xactLockName] = clause.Clause{Name: xactLockName, Expression: XactLockClause{request: request}}
-		stmt.AddClause(clause.Where{Exprs: []clause.Expression{lockedHere{l.request}}})
+		markConditions(stmt, lockedHere{l.request})
 	}
 }
 
@@ -199,7 +199,6 @@ func takeXactLocks(db *gorm.DB) {
 	if request == nil || isSavepoint(stmt) {
 		return
 	}
-	allowHere(stmt)
 	carried := requestIn(stmt.Context)
 	stmt.Context = spend(stmt.Context)
 	if db.Error != nil {
@@ -256,15 +255,18 @@ func failSubQuery(stmt *gorm.Statement, err error) {
 
 // isSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
 // than who asked for it.
-func isSubQuery() bool {
-	callers := make([]uintptr, 32)
+func isSubQuery() bool { return calledBy("gorm.(*Statement).AddVar", "") }
+
+// calledBy tells whether function is among the callers, up to the one called end.
+func calledBy(function, end string) bool {
+	callers := make([]uintptr, 128)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "gorm.(*Statement).AddVar") {
+		if strings.HasSuffix(frame.Function, function) {
 			return true
 		}
-		if !more {
+		if !more || end != "" && strings.HasSuffix(frame.Function, end) {
 			return false
 		}
 	}

@@ -17,7 +17,6 @@ func lockAtBegin(db *gorm.DB) bool {
 	if request == nil {
 		return false
 	}
-	allowHere(stmt)
 	if db.Error == nil && !db.DryRun && !db.SkipDefaultTransaction && isPostgres(db) && transactionOf(stmt) == nil {
 		stmt.Context = carry(stmt.Context, request.Within(pluginOf(db).defaultTimeout))
 	}

@@ -1,0 +1,140 @@
+package gormlock
+
+import (
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// mark stands among the conditions of what carries one of our clauses until it is run. Where GORM takes the conditions of
+// one db into the statement of another, as a group or for a join, it leaves the clauses behind: the mark goes along, and
+// fails that statement.
+type mark interface {
+	clause.Expression
+	// heeded reports whether the statement itself does what the mark's clause asks.
+	heeded(stmt *gorm.Statement) bool
+	refusal() error
+}
+
+// markConditions puts a mark into the statement.
+func markConditions(stmt *gorm.Statement, m mark) {
+	stmt.AddClause(clause.Where{Exprs: []clause.Expression{m}})
+}
+
+// refuseMark is what is built of a mark that is still there: an error, and should that be dropped, as it is in
+// sub-queries, an argument that cannot be sent.
+func refuseMark(builder clause.Builder, m mark) {
+	err := m.refusal()
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		fail(stmt.DB, err)
+	}
+	_, _ = builder.WriteString("CAST(")
+	builder.AddVar(builder, sqltx.FailedValue{Err: err})
+	_, _ = builder.WriteString(" AS boolean)")
+}
+
+// settleMarks takes the marks that the statement heeds away from its conditions, before anything looks at these.
+func settleMarks(stmt *gorm.Statement) {
+	c, where := conditionsOf(stmt)
+	if firstMark(where) == nil {
+		return
+	}
+	rest := withoutMarks(where, stmt)
+	if len(rest) == 0 {
+		delete(stmt.Clauses, "WHERE")
+		return
+	}
+	c.Expression = clause.Where{Exprs: rest}
+	stmt.Clauses["WHERE"] = c
+}
+
+func conditionsOf(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
+	c, ok := stmt.Clauses["WHERE"]
+	if !ok {
+		return c, nil
+	}
+	where, _ := c.Expression.(clause.Where)
+	return c, where.Exprs
+}
+
+// firstMark is nil where there is none.
+func firstMark(conditions []clause.Expression) mark {
+	var found mark
+	for _, condition := range conditions {
+		switch c := condition.(type) {
+		case mark:
+			found = c
+		case clause.AndConditions:
+			found = firstMark(c.Exprs)
+		case clause.OrConditions:
+			found = firstMark(c.Exprs)
+		case clause.NotConditions:
+			found = firstMark(c.Exprs)
+		}
+		if found != nil {
+			break
+		}
+	}
+	return found
+}
+
+// withoutMarks returns the conditions as GORM would have put them together had there been no marks that stmt heeds.
+func withoutMarks(conditions []clause.Expression, stmt *gorm.Statement) []clause.Expression {
+	rest := make([]clause.Expression, 0, len(conditions))
+	for _, condition := range conditions {
+		if firstMark([]clause.Expression{condition}) != nil {
+			condition = withoutMark(condition, stmt)
+		}
+		if condition != nil {
+			rest = append(rest, condition)
+		}
+	}
+	return rest
+}
+
+func withoutMark(condition clause.Expression, stmt *gorm.Statement) clause.Expression {
+	switch c := condition.(type) {
+	case mark:
+		if c.heeded(stmt) {
+			return nil
+		}
+	case clause.AndConditions:
+		return clause.And(group(withoutMarks(c.Exprs, stmt))...)
+	case clause.OrConditions:
+		return clause.Or(withoutMarks(c.Exprs, stmt)...)
+	case clause.NotConditions:
+		return clause.Not(group(withoutMarks(c.Exprs, stmt))...)
+	}
+	return condition
+}
+
+// group is the conditions of a group: where it has but one, it does not matter that this was added by Or.
+func group(conditions []clause.Expression) []clause.Expression {
+	if len(conditions) == 1 {
+		if or, ok := conditions[0].(clause.OrConditions); ok && len(or.Exprs) == 1 {
+			return or.Exprs
+		}
+	}
+	return conditions
+}
+
+// heedLateMarks runs right before a write, when hooks and what other plugins do before it are through. A lock that came
+// with one of them is taken now; for what was asked about versions and fences it is too late.
+func heedLateMarks(db *gorm.DB) {
+	_, where := conditionsOf(db.Statement)
+	if firstMark(where) == nil {
+		return
+	}
+	takeXactLocks(db)
+	refuseRowLock(db)
+	for _, condition := range where {
+		if late, ok := condition.(askedHere); ok {
+			fail(db, late.refusal())
+		}
+	}
+	settleMarks(db.Statement)
+	if _, where = conditionsOf(db.Statement); firstMark(where) != nil {
+		fail(db, firstMark(where).refusal())
+	}
+}
