@@ -79,7 +79,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 	if c.limit <= 0 {
 		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
 	}
-	query, err := c.query(db, rows)
+	query, err := c.query(beside(db), rows)
 	if err != nil {
 		return err
 	}

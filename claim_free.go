@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 
 	"gorm.io/gorm"
@@ -25,7 +26,7 @@ func (*claim) Build(builder clause.Builder) {
 // query is the query of the claim's rows as the scopes make it, with the claim in it. That it has a row lock from the
 // start keeps it on the primary.
 func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
-	query := db.Session(&gorm.Session{}).Set("rows", true)
+	query := db.Set("rows", true)
 	stmt := query.Statement
 	stmt.Model, stmt.Dest = rows, rows
 	if _, locked := stmt.Clauses["FOR"]; locked {
@@ -73,7 +74,7 @@ func prepareClaim(db *gorm.DB) {
 }
 
 func (c *claim) prepare(db *gorm.DB) (err error) {
-	if c.prepared || !c.running || c.scoped && inScopes() {
+	if c.prepared || !c.running || c.scoped && !runsClaim() {
 		return errOwnQuery
 	}
 	if err := c.fits(db.Statement); err != nil {
@@ -217,5 +218,18 @@ var scopesOfStatement = func() []int {
 	return field.Index
 }()
 
-// inScopes tells whether one of the claim's scopes is running.
-func inScopes() bool { return calledBy("gorm.(*DB).executeScopes", "gormlock.claimInto") }
+// runsClaim tells whether GORM runs the statement for a claim, and not for a scope of it that was to return it.
+func runsClaim() bool {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "gorm.(*processor).Execute") {
+			frame, _ = frames.Next()
+			return strings.HasSuffix(frame.Function, "gormlock.claimInto")
+		}
+		if !more {
+			return false
+		}
+	}
+}

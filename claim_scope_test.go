@@ -224,3 +224,24 @@ func TestJoinConditions_scopeThatLocksAndPanics(t *testing.T) {
 		t.Error("an expectation in a join's conditions is dropped")
 	}
 }
+
+// Nor in another goroutine, which the scope waits for.
+func TestClaim_scopeThatRunsTheClaimElsewhere(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	var inner error
+	rows, err := gormlock.Claim[job](db.Scopes(func(q *gorm.DB) *gorm.DB {
+		done := make(chan error)
+		go func() {
+			_, err := q.Session(&gorm.Session{}).Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
+			done <- err
+		}()
+		inner = <-done
+		return q
+	}), 1, running, ready)
+	var claimed int64
+	mustDo(t, db.Model(&job{}).Where("state <> 'ready'").Count(&claimed))
+	if inner == nil || int(claimed) != len(rows) {
+		t.Errorf("%d rows are claimed, %d came back: %v, %v", claimed, len(rows), inner, err)
+	}
+}

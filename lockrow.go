@@ -41,7 +41,7 @@ func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
 		return fmt.Errorf("gormlock: LockRow: %s without a primary key: %w", stmt.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
 	r := rowToLock{schema: stmt.Schema, key: key}
-	query := tx.Session(&gorm.Session{})
+	query := beside(tx).Session(&gorm.Session{})
 	if !complete { // GORM leaves a zero part of the key out of the conditions
 		query = query.Clauses(r.where()).Session(&gorm.Session{})
 	}

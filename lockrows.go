@@ -45,7 +45,7 @@ func LockRows(tx *gorm.DB, rows any, opts ...RowLockOption) error {
 		return err
 	}
 	found := reflect.New(slice.Type())
-	query := tx.Session(&gorm.Session{}).Clauses(lock, whereKeys(stmt.Schema, keys), orderByKey(stmt.Schema))
+	query := beside(tx).Clauses(lock, whereKeys(stmt.Schema, keys), orderByKey(stmt.Schema))
 	if err := query.Find(found.Interface()).Error; err != nil {
 		return err
 	}

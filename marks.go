@@ -19,6 +19,13 @@ type mark interface {
 
 // markConditions puts a mark into the statement.
 func markConditions(stmt *gorm.Statement, m mark) {
+	if c, ok := stmt.Clauses["WHERE"]; ok && c.Expression != nil {
+		if _, ok := c.Expression.(clause.Where); !ok { // GORM would replace it
+			c.Expression = clause.Where{Exprs: []clause.Expression{c.Expression, m}}
+			stmt.Clauses["WHERE"] = c
+			return
+		}
+	}
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{m}})
 }
 
@@ -36,16 +43,46 @@ func refuseMark(builder clause.Builder, m mark) {
 
 // settleMarks takes the marks that the statement heeds away from its conditions, before anything looks at these.
 func settleMarks(stmt *gorm.Statement) {
+	unmark(stmt, func(m mark) bool { return m.heeded(stmt) })
+}
+
+// settleMarksOfRead does so for a read, to which clauses about versions say nothing but what it must be like.
+func settleMarksOfRead(stmt *gorm.Statement) {
+	heeded := func(m mark) bool {
+		asked, ok := m.(askedHere)
+		return ok && !asked.intent.compares() || m.heeded(stmt)
+	}
+	unmark(stmt, heeded)
+	if c, ok := stmt.Clauses["GROUP BY"]; ok {
+		if by, ok := c.Expression.(clause.GroupBy); ok && firstMark(by.Having) != nil {
+			by.Having = withoutMarks(by.Having, heeded)
+			c.Expression = by
+			stmt.Clauses["GROUP BY"] = c
+		}
+	}
+	for i, join := range stmt.Joins {
+		if join.On != nil && firstMark(join.On.Exprs) != nil {
+			stmt.Joins[i].On = &clause.Where{Exprs: withoutMarks(join.On.Exprs, heeded)}
+		}
+	}
+}
+
+// unmark takes away the marks that are settled.
+func unmark(stmt *gorm.Statement, settled func(mark) bool) {
 	c, where := conditionsOf(stmt)
 	if firstMark(where) == nil {
 		return
 	}
-	rest := withoutMarks(where, stmt)
-	if len(rest) == 0 {
+	rest := withoutMarks(where, settled)
+	switch plain := c.BeforeExpression == nil && c.AfterNameExpression == nil && c.AfterExpression == nil && c.Builder == nil; {
+	case len(rest) > 0:
+		c.Expression = clause.Where{Exprs: rest}
+	case plain:
 		delete(stmt.Clauses, "WHERE")
 		return
+	default:
+		c.Expression = nil // a hint stays
 	}
-	c.Expression = clause.Where{Exprs: rest}
 	stmt.Clauses["WHERE"] = c
 }
 
@@ -71,6 +108,8 @@ func firstMark(conditions []clause.Expression) mark {
 			found = firstMark(c.Exprs)
 		case clause.NotConditions:
 			found = firstMark(c.Exprs)
+		case clause.Where:
+			found = firstMark(c.Exprs)
 		}
 		if found != nil {
 			break
@@ -79,12 +118,12 @@ func firstMark(conditions []clause.Expression) mark {
 	return found
 }
 
-// withoutMarks returns the conditions as GORM would have put them together had there been no marks that stmt heeds.
-func withoutMarks(conditions []clause.Expression, stmt *gorm.Statement) []clause.Expression {
+// withoutMarks returns the conditions as GORM would have put them together had there been no marks that are settled.
+func withoutMarks(conditions []clause.Expression, settled func(mark) bool) []clause.Expression {
 	rest := make([]clause.Expression, 0, len(conditions))
 	for _, condition := range conditions {
 		if firstMark([]clause.Expression{condition}) != nil {
-			condition = withoutMark(condition, stmt)
+			condition = withoutMark(condition, settled)
 		}
 		if condition != nil {
 			rest = append(rest, condition)
@@ -93,27 +132,32 @@ func withoutMarks(conditions []clause.Expression, stmt *gorm.Statement) []clause
 	return rest
 }
 
-func withoutMark(condition clause.Expression, stmt *gorm.Statement) clause.Expression {
+func withoutMark(condition clause.Expression, settled func(mark) bool) clause.Expression {
 	switch c := condition.(type) {
 	case mark:
-		if c.heeded(stmt) {
+		if settled(c) {
 			return nil
 		}
 	case clause.AndConditions:
-		return clause.And(group(withoutMarks(c.Exprs, stmt))...)
+		return clause.And(group(withoutMarks(c.Exprs, settled))...)
 	case clause.OrConditions:
-		return clause.Or(withoutMarks(c.Exprs, stmt)...)
+		return clause.Or(withoutMarks(c.Exprs, settled)...)
 	case clause.NotConditions:
-		return clause.Not(group(withoutMarks(c.Exprs, stmt))...)
+		return clause.Not(group(withoutMarks(c.Exprs, settled))...)
+	case clause.Where:
+		if rest := withoutMarks(c.Exprs, settled); len(rest) > 0 {
+			return clause.Where{Exprs: rest}
+		}
+		return nil
 	}
 	return condition
 }
 
-// group is the conditions of a group: where it has but one, it does not matter that this was added by Or.
+// group is the conditions of a group: where it has but one, it does not matter that this was added by Or, as with GORM.
 func group(conditions []clause.Expression) []clause.Expression {
 	if len(conditions) == 1 {
 		if or, ok := conditions[0].(clause.OrConditions); ok && len(or.Exprs) == 1 {
-			return or.Exprs
+			return []clause.Expression{clause.AndConditions(or)}
 		}
 	}
 	return conditions

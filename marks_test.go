@@ -3,6 +3,7 @@ package gormlock_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -27,6 +28,15 @@ func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 		"nothing else": func(q *gorm.DB) *gorm.DB { return q.Model(&account{}).Or(q).Update("balance", 50) },
 		"nothing in a group": func(q *gorm.DB) *gorm.DB {
 			return q.Where(q.Or(q)).Delete(&account{})
+		},
+		"Not of an Or of a map": func(q *gorm.DB) *gorm.DB {
+			return q.Model(&account{}).Not(q.Or(map[string]any{"id": 1, "balance": 1})).Update("balance", 50)
+		},
+		"Not of two": func(q *gorm.DB) *gorm.DB {
+			return q.Model(&account{}).Not(q.Or(map[string]any{"id": 1}), q.Where("balance = 1")).Update("balance", 50)
+		},
+		"named arguments": func(q *gorm.DB) *gorm.DB {
+			return q.Model(&account{}).Where(q.Or("id = @x OR balance = @x", map[string]any{"x": 1})).Where("id = 2").Update("balance", 50)
 		},
 		"an empty Not": func(q *gorm.DB) *gorm.DB { return q.Model(&account{}).Where("id = 1").Not(q).Update("balance", 50) },
 		"Not of one Or": func(q *gorm.DB) *gorm.DB {
@@ -65,6 +75,110 @@ func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 		mustDo(t, locked.Where(locked.Or("id = 1")).Find(&rows))
 		equal(t, "rows locked", len(rows), 1)
 	})
+}
+
+// TestMarks_differInNoStatement: the SQL of random conditions is that of a db without the clause.
+func TestMarks_differInNoStatement(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}}).Session(&gorm.Session{DryRun: true})
+	plain := db.Session(&gorm.Session{})
+	asked := map[string]*gorm.DB{
+		"IgnoreVersion": db.Clauses(gormlock.PreserveVersion()).Session(&gorm.Session{}),
+		"XactLock":      db.Clauses(gormlock.XactLock(gormlock.Key("marks"))).Session(&gorm.Session{}),
+	}
+	for seed := range uint64(2000) {
+		for name, with := range asked {
+			text := func(q *gorm.DB) string {
+				random := rand.New(rand.NewPCG(seed, 1))
+				tx := randomConditions(random, q, q, 3)
+				if random.IntN(3) == 0 {
+					tx = tx.Model(&account{}).Select("count(*)").Group("note").Having(randomConditions(random, q, q, 2)).Find(&[]account{})
+				} else {
+					tx = tx.Find(&[]account{})
+				}
+				return fmt.Sprint(tx.Statement.SQL.String(), tx.Statement.Vars, tx.Error)
+			}
+			if want, got := text(plain), text(with); got != want {
+				t.Fatalf("%s, %d:\n%s\nwithout:\n%s", name, seed, got, want)
+			}
+		}
+	}
+}
+
+// randomConditions adds some to tx, whose groups are made of q.
+func randomConditions(random *rand.Rand, tx, q *gorm.DB, depth int) *gorm.DB {
+	for range random.IntN(4) {
+		var query any
+		var args []any
+		switch n := random.IntN(6); {
+		case n < 2 && depth > 0:
+			query = randomConditions(random, q, q, depth-1)
+		case n == 2:
+			query = map[string]any{"id": 1, "balance": 2}
+		case n == 3:
+			query, args = "id = @x OR balance = @x", []any{map[string]any{"x": 3}}
+		case n == 4:
+			query = account{ID: 4, Balance: 5}
+		default:
+			query, args = "note = ?", []any{"n"}
+		}
+		switch random.IntN(3) {
+		case 0:
+			tx = tx.Where(query, args...)
+		case 1:
+			tx = tx.Or(query, args...)
+		default:
+			tx = tx.Not(query, args...)
+		}
+	}
+	return tx
+}
+
+// TestMarks_areNotHeededByLess: a statement around a group does what the group asks, or fails.
+func TestMarks_areNotHeededByLess(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	mustDo(t, db.Create(&account{ID: 1, Balance: 1}))
+	db = db.Session(&gorm.Session{DryRun: true})
+	key := gormlock.Key("less")
+	preserving := db.Clauses(gormlock.PreserveVersion()).Session(&gorm.Session{})
+	for name, tx := range map[string]*gorm.DB{
+		"a shared lock":    db.Clauses(gormlock.XactLock(key, gormlock.Shared())).Where(db.Clauses(gormlock.XactLock(key)).Where("id = 1")).Find(&[]account{}),
+		"a second clause":  preserving.Model(&account{}).Where(preserving.Clauses(gormlock.XactLock(key)).Clauses(gormlock.PreserveVersion()).Where("id = 1")).Update("balance", 5),
+		"a weaker RowLock": db.Clauses(gormlock.RowLock(gormlock.ForShare)).Where(db.Clauses(gormlock.RowLock(gormlock.ForUpdate)).Where("id = 1")).Find(&[]account{}),
+	} {
+		if !errors.Is(tx.Error, gormlock.ErrSubQuery) {
+			t.Errorf("%s: %v", name, tx.Error)
+		}
+	}
+}
+
+// TestMarks_ofSharedSessions: a db that carries a clause for its writes reads as one without.
+func TestMarks_ofSharedSessions(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3).Begin()
+	defer db.Rollback()
+	for name, c := range map[string]clause.Expression{"IgnoreFence": gormlock.IgnoreFence(), "XactLock": gormlock.XactLock(gormlock.Key("shared"))} {
+		q := db.Clauses(c).Session(&gorm.Session{})
+		var n int64
+		for what, tx := range map[string]*gorm.DB{
+			"Having":       q.Model(&job{}).Select("state").Group("state").Having(q.Where("count(*) > 0")).Find(&[]job{}),
+			"clause.Where": q.Where(clause.Where{Exprs: q.Where("jobs.id > 0").Statement.Clauses["WHERE"].Expression.(clause.Where).Exprs}).Find(&[]job{}), //nolint:forcetypeassert // it is one
+			"Joins":        q.Joins("Queue", q.Where("paused = false")).Find(&[]job{}),
+			"Count":        q.Model(&job{}).Where(q.Where("id > 0").Or("id < 0")).Count(&n),
+		} {
+			if tx.Error != nil {
+				t.Errorf("%s, %s: %v", name, what, tx.Error)
+			}
+		}
+	}
+	mustDo(t, db.Clauses(gormlock.IgnoreVersion()).Preload("Steps", db.Clauses(gormlock.IgnoreVersion()).Where("id > 0")).Find(&[]job{}))
+	kept := db.Session(&gorm.Session{})
+	kept = kept.Where("true")
+	kept.Statement.Clauses["WHERE"] = clause.Clause{Name: "WHERE", Expression: clause.Expr{SQL: "id = 2"}}
+	var rows []job
+	mustDo(t, kept.Clauses(gormlock.IgnoreVersion()).Unscoped().Find(&rows))
+	equal(t, "rows of another kind of condition", len(rows), 1)
 }
 
 // hooked asks for something in the hook of a write.
@@ -128,4 +242,37 @@ func locksOf(t *testing.T, tx *gorm.DB) int64 {
 	var n int64
 	mustDo(t, tx.Raw("select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid() and granted").Scan(&n))
 	return n
+}
+
+// claiming claims jobs in the hooks of a write, where tx is a session on the hook's own statement.
+type claiming struct {
+	ID      int64
+	Claimed int `gorm:"-"`
+}
+
+func (c *claiming) claim(tx *gorm.DB) error {
+	rows, err := gormlock.Claim[job](tx, 1, running, ready)
+	if err == nil {
+		err = gormlock.LockRow(tx, &job{ID: 1})
+	}
+	if err == nil {
+		err = gormlock.LockRows(tx, &[]job{{ID: 1}})
+	}
+	c.Claimed += len(rows)
+	return err
+}
+
+func (c *claiming) BeforeCreate(tx *gorm.DB) error { return c.claim(tx) }
+func (c *claiming) AfterUpdate(tx *gorm.DB) error  { return c.claim(tx) }
+func (c *claiming) BeforeDelete(tx *gorm.DB) error { return c.claim(tx) }
+
+func TestClaim_inHooks(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 5)
+	mustDo(t, db.Exec("create table claimings (id bigint primary key)"))
+	c := claiming{ID: 1}
+	mustDo(t, db.Create(&c))
+	mustDo(t, db.Model(&c).Where("id = 1").Update("id", 2))
+	mustDo(t, db.Where("id = 2").Delete(&c))
+	equal(t, "claimed", c.Claimed, 3)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -55,8 +56,17 @@ func (h *hearer) heard() string {
 	return strings.Join(lines, "\n")
 }
 
+// expect waits for what is still under way: an observer has 10 ms before a statement goes on without it.
 func (h *hearer) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
+	told := func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.events) >= len(want)
+	}
+	for deadline := time.Now().Add(5 * time.Second); !told() && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
 	if got := h.heard(); got != strings.Join(want, "\n") {
 		t.Errorf("%s: heard\n%s\nwant\n%s", what, got, strings.Join(want, "\n"))
 	}

@@ -115,7 +115,7 @@ func (c VersionClause) ModifyStatement(stmt *gorm.Statement) {
 	var intent versionIntent
 	if old := versionIntentOf(stmt); old != nil {
 		intent = *old
-		settleMarks(stmt) // that of old: there is one for all clauses together
+		unmark(stmt, func(m mark) bool { return m == mark(askedHere{old}) }) // there is one for all clauses together
 	}
 	c.change(&intent)
 	stmt.Clauses[versionIntentClause] = clause.Clause{Expression: &intent}

@@ -17,7 +17,7 @@ import (
 // askedHere is the mark of clauses about versions and fences.
 type askedHere struct{ intent *versionIntent }
 
-var errAskedThere = errors.New("is not heeded in a hook, a group of conditions, a join or a sub-query: put it on the statement itself")
+var errAskedThere = errors.New("is not heeded in a hook, a group of conditions or a join: put it on the statement itself")
 
 func (h askedHere) refusal() error { return fmt.Errorf("gormlock: %s %w", h.intent, errAskedThere) }
 

@@ -184,7 +184,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
-	settleMarks(db.Statement)
+	settleMarksOfRead(db.Statement)
 	refuseInJoins(db)
 	refuseIntentOnText(db)
 	refuseExpectations(db)
@@ -207,7 +207,7 @@ func afterQuery(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
-	settleMarks(db.Statement)
+	settleMarksOfRead(db.Statement)
 	refuseInJoins(db)
 	refuseIntentOnText(db)
 	prepareClaim(db)

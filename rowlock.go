@@ -156,7 +156,7 @@ func (l RowLockClause) ModifyStatement(stmt *gorm.Statement) {
 		fail(stmt.DB, fmt.Errorf("gormlock: one query has one row lock, this one has %s already", forClause(there)))
 	default:
 		stmt.Clauses[l.Name()] = clause.Clause{Name: l.Name(), Expression: l}
-		markConditions(stmt, rowsLockedHere{})
+		markConditions(stmt, rowsLockedHere{l})
 	}
 }
 

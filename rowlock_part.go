@@ -1,21 +1,23 @@
 package gormlock
 
 import (
+	"reflect"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
 
 // rowsLockedHere is the mark of a row lock: a group of conditions and the conditions of a join lock no rows.
-type rowsLockedHere struct{}
+type rowsLockedHere struct{ lock RowLockClause }
 
 // Build implements [clause.Expression].
 func (h rowsLockedHere) Build(builder clause.Builder) { refuseMark(builder, h) }
 
 func (rowsLockedHere) refusal() error { return ErrSubQuery }
 
-func (rowsLockedHere) heeded(stmt *gorm.Statement) bool {
-	_, locks := rowLockOf(stmt)
-	return locks
+func (h rowsLockedHere) heeded(stmt *gorm.Statement) bool {
+	lock, locks := rowLockOf(stmt)
+	return locks && reflect.DeepEqual(any(lock), any(h.lock))
 }
 
 // refuseInJoins fails a query whose joins have conditions on a db with a scope that locks or expects something: GORM takes
@@ -30,10 +32,10 @@ func refuseInJoins(db *gorm.DB) {
 			stmt := withScopes(conditions)
 			_, rows := rowLockOf(stmt)
 			switch {
-			case rows, xactLockOn(stmt) != nil:
+			case rows, xactLockOn(stmt) != nil && !holds(xactLockOn(db.Statement), xactLockOn(stmt)):
 				fail(db, ErrSubQuery)
 				return
-			case versionIntentOf(stmt) != nil:
+			case versionIntentOf(stmt).compares() && !versionIntentOf(db.Statement).covers(versionIntentOf(stmt)):
 				fail(db, askedHere{versionIntentOf(stmt)}.refusal())
 				return
 			}

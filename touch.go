@@ -18,7 +18,7 @@ func Touch(db *gorm.DB, value any) error {
 	if err != nil {
 		return err
 	}
-	tx := db.Session(&gorm.Session{})
+	tx := beside(db)
 	key, _ := keyOf(&gorm.Statement{Context: db.Statement.Context}, m.schema, row)
 	if key == nil {
 		return fmt.Errorf("gormlock: Touch: %s without a primary key: %w", m.schema.Name, gorm.ErrPrimaryKeyRequired)

@@ -18,7 +18,7 @@ func VerifyVersion(db *gorm.DB, value any) error {
 	if err != nil {
 		return err
 	}
-	err = verifyVersion(db, m, row, value)
+	err = verifyVersion(beside(db).Session(&gorm.Session{}), m, row, value)
 	pluginOf(db).tellRefused(db.Statement.Context, err)
 	return err
 }

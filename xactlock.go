@@ -155,6 +155,15 @@ func usable(db *gorm.DB) error {
 	return nil
 }
 
+// beside is a db with what db carries, to make another statement of. In a hook, where db is a new session on the hook's
+// own statement, Session alone would carry on with that one.
+func beside(db *gorm.DB) *gorm.DB {
+	if own := db.Set("gormlock:own", true); own != db {
+		return own
+	}
+	return db.Session(&gorm.Session{})
+}
+
 // acquire takes the locks in the transaction that db runs in.
 func acquire(db *gorm.DB, request *advisory.Request) error {
 	if !isPostgres(db) {
@@ -255,18 +264,15 @@ func failSubQuery(stmt *gorm.Statement, err error) {
 
 // isSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
 // than who asked for it.
-func isSubQuery() bool { return calledBy("gorm.(*Statement).AddVar", "") }
-
-// calledBy tells whether function is among the callers, up to the one called end.
-func calledBy(function, end string) bool {
+func isSubQuery() bool {
 	callers := make([]uintptr, 128)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, function) {
+		if strings.HasSuffix(frame.Function, "gorm.(*Statement).AddVar") {
 			return true
 		}
-		if !more || end != "" && strings.HasSuffix(frame.Function, end) {
+		if !more {
 			return false
 		}
 	}

@@ -1,8 +1,6 @@
 package gormlock
 
 import (
-	"slices"
-
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -20,16 +18,18 @@ func (lockedHere) refusal() error { return ErrSubQuery }
 
 func (h lockedHere) heeded(stmt *gorm.Statement) bool { return holds(xactLockOn(stmt), h.request) }
 
-// holds reports whether outer takes all the locks of inner itself.
+// holds reports whether outer takes all the locks of inner itself, none of them weaker.
 func holds(outer, inner *advisory.Request) bool {
 	if outer == nil {
 		return false
 	}
-	keys := outer.Keys()
-	for _, key := range inner.Keys() {
-		if !slices.ContainsFunc(keys, func(k lockkey.Key) bool { return lockkey.Compare(k, key) == 0 }) {
-			return false
-		}
-	}
-	return true
+	all := true
+	inner.Each(func(key lockkey.Key, shared bool) {
+		taken := false
+		outer.Each(func(k lockkey.Key, weak bool) {
+			taken = taken || lockkey.Compare(k, key) == 0 && (shared || !weak)
+		})
+		all = all && taken
+	})
+	return all
 }
