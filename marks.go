@@ -1,6 +1,8 @@
 package gormlock
 
 import (
+	"fmt"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
@@ -180,5 +182,12 @@ func heedLateMarks(db *gorm.DB) {
 	settleMarks(db.Statement)
 	if _, where = conditionsOf(db.Statement); firstMark(where) != nil {
 		fail(db, firstMark(where).refusal())
+	}
+}
+
+// refuseMarksOfAfterHooks fails a statement of which an after hook still asks something: it has run.
+func refuseMarksOfAfterHooks(db *gorm.DB) {
+	if _, where := conditionsOf(db.Statement); db.Error == nil && firstMark(where) != nil {
+		fail(db, fmt.Errorf("gormlock: %s: asked for in a hook after the statement, which has run: %w", tableName(db.Statement), firstMark(where).refusal()))
 	}
 }

@@ -276,3 +276,46 @@ func TestClaim_inHooks(t *testing.T) {
 	mustDo(t, db.Where("id = 2").Delete(&c))
 	equal(t, "claimed", c.Claimed, 3)
 }
+
+// late asks for something in the hook that runs after each of its statements.
+type late struct {
+	ID      int64
+	Balance int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func (l *late) add(tx *gorm.DB) error {
+	if asks, ok := tx.Get("asks"); ok {
+		tx.Statement.AddClause(asks.(clause.Interface)) //nolint:forcetypeassert // it is one
+	}
+	return nil
+}
+
+func (l *late) AfterCreate(tx *gorm.DB) error { return l.add(tx) }
+func (l *late) AfterUpdate(tx *gorm.DB) error { return l.add(tx) }
+func (l *late) AfterDelete(tx *gorm.DB) error { return l.add(tx) }
+func (l *late) AfterFind(tx *gorm.DB) error   { return l.add(tx) }
+
+// TestMarks_ofAfterHooks: it is too late then, and the write is taken back.
+func TestMarks_ofAfterHooks(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&late{}})
+	mustDo(t, db.Create(&late{ID: 1}))
+	for clauseName, c := range map[string]clause.Interface{
+		"XactLock": gormlock.XactLock(gormlock.Key("late")), "ExpectVersion": gormlock.ExpectVersion(99), "IgnoreVersion": gormlock.IgnoreVersion(),
+	} {
+		for name, run := range map[string]func(tx *gorm.DB) *gorm.DB{
+			"create": func(tx *gorm.DB) *gorm.DB { return tx.Create(&late{ID: 2}) },
+			"update": func(tx *gorm.DB) *gorm.DB { return tx.Model(&late{ID: 1, Version: 1}).Update("balance", 5) },
+			"delete": func(tx *gorm.DB) *gorm.DB { return tx.Delete(&late{ID: 1, Version: 1}) },
+			"find":   func(tx *gorm.DB) *gorm.DB { return tx.Find(&[]late{}) },
+		} {
+			if err := run(db.Set("asks", c)).Error; err == nil || !strings.Contains(err.Error(), "which has run") {
+				t.Errorf("%s, %s: %v", name, clauseName, err)
+			}
+		}
+	}
+	var rows []late
+	mustDo(t, db.Find(&rows))
+	equal(t, "rows", fmt.Sprint(rows), "[{1 0 1}]")
+}

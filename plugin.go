@@ -115,17 +115,17 @@ func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeCreate), AfterWrite: afterCreate, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeCreate), AfterWrite: afterCreate, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeUpdate), AfterWrite: afterUpdate, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeUpdate), AfterWrite: afterUpdate, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: refuseMarksOfAfterHooks},
 	Row:   hooks.Read{BeforeRead: beforeRow},
 	Raw:   hooks.Read{BeforeRead: beforeRaw},
 }

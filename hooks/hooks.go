@@ -6,9 +6,10 @@
 //
 //	scopes, schema ─► BEFORE BEGIN ─► begin ─► IN TRANSACTION ─► before hooks, belongs-to associations
 //	  ─► BEFORE WRITE ─► the statement ─► AFTER WRITE ─► has-one, has-many associations, after hooks
-//	  ─► commit or rollback ─► AFTER END
+//	  ─► AFTER HOOKS ─► commit or rollback ─► AFTER END
 //
-// A query, row or raw statement has no transaction of its own: BEFORE READ ─► the statement ─► AFTER READ.
+// A query, row or raw statement has no transaction of its own: BEFORE READ ─► the statement ─► AFTER READ, and for a query
+// its hooks ─► AFTER HOOKS.
 package hooks
 
 import (
@@ -29,6 +30,7 @@ type Write struct {
 	InTransaction func(*gorm.DB) // the transaction is open, nothing has been executed in it by this statement
 	BeforeWrite   func(*gorm.DB) // before hooks ran, associations it belongs to are saved
 	AfterWrite    func(*gorm.DB) // the statement was executed, later associations and hooks have not run
+	AfterHooks    func(*gorm.DB) // after hooks ran, the transaction is still open
 	AfterEnd      func(*gorm.DB) // the transaction of this statement, if it had one, has ended
 }
 
@@ -36,6 +38,7 @@ type Write struct {
 type Read struct {
 	BeforeRead func(*gorm.DB) // nothing has been executed by this statement
 	AfterRead  func(*gorm.DB) // the statement was executed, its rows are scanned (query) or open (row)
+	AfterHooks func(*gorm.DB) // after hooks ran (query only)
 }
 
 // Point is one place of attachment: the callback Name of the processor Op stands after After and before Before.
@@ -58,22 +61,26 @@ var Points = []Point{
 	{Op: "create", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.InTransaction }},
 	{Op: "create", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeWrite }},
 	{Op: "create", Name: "gormlock:after_write", After: "gorm:create", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterWrite }},
+	{Op: "create", Name: "gormlock:after_hooks", After: "gorm:after_create", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterHooks }},
 	{Op: "create", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterEnd }},
 
 	{Op: "update", Name: "gormlock:before_begin", Before: begin, instead: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeBegin }},
 	{Op: "update", Name: "gormlock:in_transaction", After: begin, Before: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.InTransaction }},
 	{Op: "update", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:update", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeWrite }},
 	{Op: "update", Name: "gormlock:after_write", After: "gorm:update", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterWrite }},
+	{Op: "update", Name: "gormlock:after_hooks", After: "gorm:after_update", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterHooks }},
 	{Op: "update", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterEnd }},
 
 	{Op: "delete", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeBegin }},
 	{Op: "delete", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.InTransaction }},
 	{Op: "delete", Name: "gormlock:before_write", After: "gorm:delete_before_associations", Before: "gorm:delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeWrite }},
 	{Op: "delete", Name: "gormlock:after_write", After: "gorm:delete", Before: "gorm:after_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterWrite }},
+	{Op: "delete", Name: "gormlock:after_hooks", After: "gorm:after_delete", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterHooks }},
 	{Op: "delete", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterEnd }},
 
 	{Op: "query", Name: "gormlock:before_read", Before: "gorm:query", handler: func(h *Handlers) func(*gorm.DB) { return h.Query.BeforeRead }},
 	{Op: "query", Name: "gormlock:after_read", After: "gorm:query", Before: "gorm:preload", handler: func(h *Handlers) func(*gorm.DB) { return h.Query.AfterRead }},
+	{Op: "query", Name: "gormlock:after_hooks", After: "gorm:after_query", handler: func(h *Handlers) func(*gorm.DB) { return h.Query.AfterHooks }},
 	{Op: "row", Name: "gormlock:before_read", Before: "gorm:row", handler: func(h *Handlers) func(*gorm.DB) { return h.Row.BeforeRead }},
 	{Op: "row", Name: "gormlock:after_read", After: "gorm:row", handler: func(h *Handlers) func(*gorm.DB) { return h.Row.AfterRead }},
 	{Op: "raw", Name: "gormlock:before_read", Before: "gorm:raw", handler: func(h *Handlers) func(*gorm.DB) { return h.Raw.BeforeRead }},
@@ -131,7 +138,7 @@ func attach[C placed[C]](processor anchor[C], p Point, handler func(*gorm.DB)) e
 		return nil
 	}
 	before := p.Before
-	if before == begin && processor.Get(begin) == nil {
+	if (before == begin || before == end) && processor.Get(before) == nil {
 		before = p.instead
 	}
 	place := processor.After(p.After)
