@@ -17,14 +17,7 @@ func writeClaimSet(stmt *gorm.Statement, w *versionWrite, set clause.Set) *versi
 	}
 	if w.model.column == nil && w.fence == nil {
 		_, _ = stmt.WriteString("SET ")
-		for i, assignment := range set {
-			if i > 0 {
-				_ = stmt.WriteByte(',')
-			}
-			stmt.DB.QuoteTo(stmt, assignment.Column.Name)
-			_ = stmt.WriteByte('=')
-			stmt.AddVar(stmt, assignment.Value)
-		}
+		set.Build(stmt)
 		return w
 	}
 	stmt.Clauses[versionClause] = clause.Clause{Expression: w}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
 
 	"gorm.io/gorm"
@@ -220,16 +219,12 @@ var scopesOfStatement = func() []int {
 
 // runsClaim tells whether GORM runs the statement for a claim, and not for a scope of it that was to return it.
 func runsClaim() bool {
-	var callers [64]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "gorm.(*processor).Execute") {
-			frame, _ = frames.Next()
-			return strings.HasSuffix(frame.Function, "gormlock.claimInto")
+	run := false
+	for function := range callers() {
+		if run {
+			return strings.HasSuffix(function, "gormlock.claimInto")
 		}
-		if !more {
-			return false
-		}
+		run = strings.HasSuffix(function, "gorm.(*processor).Execute")
 	}
+	return false
 }

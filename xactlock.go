@@ -3,6 +3,7 @@ package gormlock
 import (
 	"database/sql"
 	"fmt"
+	"iter"
 	"runtime"
 	"strings"
 	"time"
@@ -265,15 +266,24 @@ func failSubQuery(stmt *gorm.Statement, err error) {
 // isSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
 // than who asked for it.
 func isSubQuery() bool {
-	callers := make([]uintptr, 128)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
-	for {
-		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "gorm.(*Statement).AddVar") {
+	for function := range callers() {
+		if strings.HasSuffix(function, "gorm.(*Statement).AddVar") {
 			return true
 		}
-		if !more {
-			return false
+	}
+	return false
+}
+
+// callers are the functions that wait for this one, the nearest first.
+func callers() iter.Seq[string] {
+	var pcs [128]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	return func(yield func(string) bool) {
+		for {
+			frame, more := frames.Next()
+			if !yield(frame.Function) || !more {
+				return
+			}
 		}
 	}
 }
