@@ -18,6 +18,10 @@ import (
 func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	db := versioned(t, []any{&account{}})
+	refill := func(tx *gorm.DB) {
+		mustDo(t, tx.Exec("delete from accounts"))
+		mustDo(t, tx.Create(&[]account{{ID: 1, Balance: 1}, {ID: 2, Balance: 1}, {ID: 3, Balance: 1}}))
+	}
 	type write = func(asked *gorm.DB) *gorm.DB
 	for name, write := range map[string]write{
 		"a group of one Or, delete": func(q *gorm.DB) *gorm.DB { return q.Where(q.Or("id = ?", 1)).Delete(&account{}) },
@@ -51,8 +55,7 @@ func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 	} {
 		rowsAfter := func(asked *gorm.DB) ([]account, error) {
 			tx := asked.Session(&gorm.Session{NewDB: true})
-			mustDo(t, tx.Exec("delete from accounts"))
-			mustDo(t, tx.Create(&[]account{{ID: 1, Balance: 1}, {ID: 2, Balance: 1}, {ID: 3, Balance: 1}}))
+			refill(tx)
 			err := write(asked).Error
 			rows := []account{}
 			mustDo(t, tx.Order("id").Find(&rows))
@@ -70,6 +73,7 @@ func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 		}
 	}
 	inTx(t, db, func(tx *gorm.DB) {
+		refill(tx)
 		locked := tx.Clauses(gormlock.RowLock(gormlock.ForUpdate)).Session(&gorm.Session{})
 		var rows []account
 		mustDo(t, locked.Where(locked.Or("id = 1")).Find(&rows))
