@@ -185,6 +185,23 @@ func heedLateMarks(db *gorm.DB) {
 	}
 }
 
+// markAgain puts the marks back when the statement has run: a db that carries on from here may yet become a group.
+func markAgain(db *gorm.DB) {
+	stmt := db.Statement
+	if _, where := conditionsOf(stmt); firstMark(where) != nil {
+		return
+	}
+	if request := xactLockOn(stmt); request != nil {
+		markConditions(stmt, lockedHere{request})
+	}
+	if lock, locks := rowLockOf(stmt); locks {
+		markConditions(stmt, rowsLockedHere{lock})
+	}
+	if intent := versionIntentOf(stmt); intent != nil {
+		markConditions(stmt, askedHere{intent})
+	}
+}
+
 // refuseMarksOfAfterHooks fails a statement of which an after hook still asks something: it has run.
 func refuseMarksOfAfterHooks(db *gorm.DB) {
 	if _, where := conditionsOf(db.Statement); db.Error == nil && firstMark(where) != nil {

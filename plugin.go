@@ -125,9 +125,9 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: refuseMarksOfAfterHooks},
-	Row:   hooks.Read{BeforeRead: beforeRow},
-	Raw:   hooks.Read{BeforeRead: beforeRaw},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterHooksOfQuery},
+	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: markAgain},
+	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: markAgain},
 }
 
 func beforeCreate(db *gorm.DB) {
@@ -171,6 +171,7 @@ func afterUpdate(db *gorm.DB) {
 func afterEnd(db *gorm.DB) {
 	closeVersions(db)
 	mendError(db)
+	markAgain(db)
 }
 
 func beforeBegin(db *gorm.DB) {
@@ -204,6 +205,11 @@ func beforeRaw(db *gorm.DB) {
 func afterQuery(db *gorm.DB) {
 	endRowLock(db)
 	keepRead(db)
+}
+
+func afterHooksOfQuery(db *gorm.DB) {
+	refuseMarksOfAfterHooks(db)
+	markAgain(db)
 }
 
 func beforeRow(db *gorm.DB) {
