@@ -11,6 +11,10 @@ LINT_VERSION := v2.15.0
 # A linter must be built with the Go whose packages it reads.
 LINT = .bin/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION 2>/dev/null)
 
+VULN_VERSION := v1.8.0
+# A copy of the Go vulnerability database's entries: make vuln VULNDB=file:///srv/vulndb/data/osv. Empty: the database itself.
+VULNDB ?=
+
 # What to test, and how: make test PKG=./lockkey TESTFLAGS='-run Fuzz -v'
 PKG ?= ./...
 TESTFLAGS ?=
@@ -90,8 +94,11 @@ lint: $(LINT) ## run the linters of .golangci.yml
 	cd tests/compat && $(CURDIR)/$(LINT) run
 
 .PHONY: vuln
-vuln: go ## look for known vulnerabilities in what is built; needs the internet
-	go run golang.org/x/vuln/cmd/govulncheck@latest ./...
+vuln: go ## look for known vulnerabilities in what is built and tested; needs the internet, or VULNDB
+	@for module in . tests/compat bench; do \
+		echo "== $$module"; \
+		go -C $$module run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(VULNDB),-db $(VULNDB)) -test ./... || exit; \
+	done
 
 .PHONY: tidy
 tidy: go ## bring go.mod and go.sum in line with the code
