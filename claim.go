@@ -35,7 +35,8 @@ import (
 // AfterFind runs for each row, as for a query. If it fails, or a Preload does, the rows are claimed all the same: they
 // come back beside the error. If a column does not fit its field, those before it come back: a transaction, rolled back,
 // gives all of them free. The hooks of an update do not run: BeforeUpdate, AfterUpdate, BeforeSave and AfterSave belong to
-// rows that are known beforehand. Rows whose order a trigger changes in the claim come in the new one or the old.
+// rows that are known beforehand. Where the server itself changes the key of a row that is written, by a trigger or because
+// it is generated, the order of a first claim of few rows is not kept.
 //
 // Of GORM's callbacks those of Row run, once, as for Rows: a plugin that adds conditions, of a tenant for example, has to
 // register there too, not for Query and Update alone.
@@ -63,7 +64,6 @@ type claim struct {
 	stmt     *gorm.Statement // that claims, once it is prepared: no other may
 	model    *versionedModel
 	text     *claimSQL
-	order    claimOrder // by which the rows are sorted, if the text does not tell their places
 	set      clause.Set
 	guard    *fenceWrite
 	write    *versionWrite // what it writes, once the statement is built

@@ -110,7 +110,7 @@ func buildClaim(mark clause.Clause, builder clause.Builder) {
 		fail(stmt.DB, fmt.Errorf("gormlock: claim %s: %w", tableName(stmt), err))
 		return
 	}
-	c.chooseText(stmt)
+	c.text = c.model.claimIn(stmt, c.limit)
 	if err := c.text.lock.fits(stmt); err != nil {
 		fail(stmt.DB, err)
 		return

@@ -2,6 +2,8 @@ package gormlock
 
 import (
 	"database/sql"
+	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"sort"
@@ -32,34 +34,60 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 			err = closed
 		}
 	}()
-	scan, err := c.rowScan(query.Statement, opened)
+	columns, err := opened.Columns()
 	if err != nil {
 		return err
 	}
-	rows := &claimedRows{slice: query.Statement.ReflectValue, each: scan.ranks()}
-	rows.ranks = make([]rank, 0, rows.slice.Cap()*rows.each)
+	rows := &claimedRows{slice: query.Statement.ReflectValue, places: make([]place, 0, query.Statement.ReflectValue.Cap())}
+	scan := newRowScan(query.Statement, c.model, columns[:len(columns)-1], &rows.place)
 	query.RowsAffected = 0
 	for opened.Next() {
 		if err := scan.into(rows.next(), opened); err != nil {
 			rows.drop()
 			return err
 		}
-		rows.ranks = scan.appendRanks(rows.ranks)
+		rows.places = append(rows.places, rows.place)
+		if rows.place == unknownPlace {
+			c.model.movesKeys.Store(true)
+		}
 		query.RowsAffected++
 	}
 	if err := opened.Err(); err != nil {
 		return err
 	}
-	rows.sort()
+	if !slices.IsSorted(rows.places) {
+		rows.swap = reflect.Swapper(rows.slice.Interface())
+		sort.Stable(rows)
+	}
 	return nil
 }
 
-// claimedRows are the rows of a claim, and what they are sorted by: so many ranks for each.
+// claimedRows are the rows of a claim and the place of each, by which they are sorted.
 type claimedRows struct {
-	slice reflect.Value
-	ranks []rank
-	each  int
-	swap  func(i, j int)
+	slice  reflect.Value
+	place  place // of the row that was read last
+	places []place
+	swap   func(i, j int)
+}
+
+// place of a row among those that were claimed. It reads itself: for a number database/sql takes a way through its text.
+type place int64
+
+// unknownPlace is the place of a row whose key the server changed when it was written: by a trigger, or because it is
+// generated from what the claim sets.
+const unknownPlace place = math.MaxInt64
+
+// Scan implements [sql.Scanner].
+func (p *place) Scan(value any) error {
+	switch n := value.(type) {
+	case int64:
+		*p = place(n)
+	case nil:
+		*p = unknownPlace
+	default:
+		return fmt.Errorf("gormlock: claim: the place of a row is %v", value)
+	}
+	return nil
 }
 
 // next is one row more, with nothing in it yet.
@@ -78,26 +106,9 @@ func (r *claimedRows) next() reflect.Value {
 // drop takes the last row away.
 func (r *claimedRows) drop() { r.slice.SetLen(r.slice.Len() - 1) }
 
-func (r *claimedRows) sort() {
-	if !sort.IsSorted(r) {
-		r.swap = reflect.Swapper(r.slice.Interface())
-		sort.Stable(r)
-	}
-}
-
-// ranksOf are the ranks of a row.
-func (r *claimedRows) ranksOf(row int) []rank { return r.ranks[row*r.each : (row+1)*r.each] }
-
-func (r *claimedRows) Len() int { return r.slice.Len() }
-
-func (r *claimedRows) Less(i, j int) bool {
-	return slices.CompareFunc(r.ranksOf(i), r.ranksOf(j), rank.compare) < 0
-}
-
+func (r *claimedRows) Len() int           { return len(r.places) }
+func (r *claimedRows) Less(i, j int) bool { return r.places[i] < r.places[j] }
 func (r *claimedRows) Swap(i, j int) {
-	a, b := r.ranksOf(i), r.ranksOf(j)
-	for k := range a {
-		a[k], b[k] = b[k], a[k]
-	}
+	r.places[i], r.places[j] = r.places[j], r.places[i]
 	r.swap(i, j)
 }

@@ -17,38 +17,17 @@ import (
 // it, where GORM makes two values on the heap on the way. Of ten claimed rows that is a twentieth of the time.
 type rowScan struct {
 	ctx    context.Context
-	model  *versionedModel
-	places *rowPlaces
 	fields []*schema.Field // nil where the model has no such field
 	plain  []plainField
 	dest   []any
-
-	shown []shownColumn // by what the rows are sorted
-	place rank          // of the row that was read last, where the server says it
 }
 
-// shownColumn is a column of the rows by which they are sorted.
-type shownColumn struct {
-	index      int
-	descending bool
-}
-
-// rowScan is for the rows that the claim's statement returns.
-func (c *claim) rowScan(stmt *gorm.Statement, opened *sql.Rows) (*rowScan, error) {
-	columns, err := opened.Columns()
-	if err != nil {
-		return nil, err
-	}
-	if c.text.tellsPlaces {
-		columns = columns[:len(columns)-1]
-	}
-	places, err := c.model.placesOf(stmt.Table, columns, opened)
-	if err != nil {
-		return nil, err
-	}
+// newRowScan is for rows of these columns, with some more at their end for extra.
+func newRowScan(stmt *gorm.Statement, m *versionedModel, columns []string, extra ...any) *rowScan {
+	places := m.placesOf(columns)
 	s := &rowScan{
-		ctx: stmt.Context, model: c.model, places: places, fields: slices.Clone(places.fields),
-		plain: make([]plainField, len(columns)), dest: make([]any, len(columns), len(columns)+1),
+		ctx: stmt.Context, fields: slices.Clone(places.fields),
+		plain: make([]plainField, len(columns)), dest: make([]any, len(columns), len(columns)+len(extra)),
 	}
 	for i, field := range places.plain {
 		switch {
@@ -59,71 +38,34 @@ func (c *claim) rowScan(stmt *gorm.Statement, opened *sql.Rows) (*rowScan, error
 			s.dest[i] = nowhere{}
 		}
 	}
-	if c.text.tellsPlaces {
-		s.dest = append(s.dest, &s.place)
-		return s, nil
-	}
-	s.shown = make([]shownColumn, 0, len(c.order))
-	for _, column := range c.order {
-		if i := slices.Index(places.plain, column.field); i >= 0 {
-			s.shown = append(s.shown, shownColumn{i, column.descending})
-		}
-	}
-	return s, nil
-}
-
-// ranks is how many each row has.
-func (s *rowScan) ranks() int {
-	if len(s.dest) > len(s.plain) {
-		return 1
-	}
-	return len(s.shown)
-}
-
-// appendRanks adds those of the row that was read last.
-func (s *rowScan) appendRanks(ranks []rank) []rank {
-	if len(s.dest) > len(s.plain) {
-		return append(ranks, s.place)
-	}
-	for _, column := range s.shown {
-		ranks = append(ranks, rankOf(s.plain[column.index].read, column.descending))
-	}
-	return ranks
+	s.dest = append(s.dest, extra...)
+	return s
 }
 
 // rowPlaces are the fields that take the columns of a query. A column that no field takes has neither.
 type rowPlaces struct {
-	table         string
 	columns       []string
 	plain, fields []*schema.Field
-	shown         []*schema.Field // those by whose values rows can be sorted
 }
 
 // placesOf finds the fields that take these columns. It remembers the last answer: a table rarely changes its columns.
-func (m *versionedModel) placesOf(table string, columns []string, opened *sql.Rows) (*rowPlaces, error) {
-	if last := m.places.Load(); last != nil && last.table == table && slices.Equal(last.columns, columns) {
-		return last, nil
+func (m *versionedModel) placesOf(columns []string) *rowPlaces {
+	if last := m.places.Load(); last != nil && slices.Equal(last.columns, columns) {
+		return last
 	}
-	types, err := opened.ColumnTypes()
-	if err != nil {
-		return nil, err
-	}
-	p := &rowPlaces{table: table, columns: columns, plain: make([]*schema.Field, len(columns)), fields: make([]*schema.Field, len(columns))}
+	p := &rowPlaces{columns: columns, plain: make([]*schema.Field, len(columns)), fields: make([]*schema.Field, len(columns))}
 	for i, column := range columns {
 		field := m.schema.LookUpField(column)
 		switch {
 		case field == nil || !field.Readable:
 		case isPlain(field):
 			p.plain[i] = field
-			if showsOrder(field, types[i]) {
-				p.shown = append(p.shown, field)
-			}
 		default:
 			p.fields[i] = field
 		}
 	}
 	m.places.Store(p)
-	return p, nil
+	return p
 }
 
 // into reads the row that rows is at.
@@ -141,9 +83,6 @@ func (s *rowScan) into(row reflect.Value, rows *sql.Rows) error {
 		for i := range s.plain { // from here on GORM reads this column
 			if s.plain[i].other {
 				s.fields[i], s.plain[i] = s.plain[i].field, plainField{}
-				if slices.Contains(s.places.shown, s.fields[i]) {
-					s.model.places.Store(nil) // the column has become another: find out anew
-				}
 				s.dest[i] = s.fields[i].NewValuePool.Get()
 			}
 		}
@@ -183,8 +122,7 @@ type plainField struct {
 	ctx   context.Context
 	field *schema.Field
 	row   reflect.Value
-	read  any  // what the driver has read
-	other bool // it is something else: see errNotPlain
+	other bool // the driver has read something else: see errNotPlain
 }
 
 // errNotPlain says that a field does not take what the driver has read as it is: GORM's way converts it, or says why not.
@@ -197,7 +135,7 @@ func (nowhere) Scan(any) error { return nil }
 
 // Scan puts in what the driver has read. NULL leaves the zero value, as with GORM.
 func (f *plainField) Scan(value any) error {
-	if f.read = value; value == nil {
+	if value == nil {
 		return nil
 	}
 	place := f.field.ReflectValueOf(f.ctx, f.row)

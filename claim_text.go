@@ -8,20 +8,20 @@ import (
 	"gorm.io/gorm"
 )
 
-// claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, and an
-// update of these rows. Those that UPDATE returns have no order: the place that each had is carried along, unless the
-// order shows.
+// claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
+// are "gormlock_free", and an update of these rows. The rows that UPDATE returns have no order, so the place that each
+// had is carried along.
 type claimSQL struct {
-	lock        RowLockClause
-	with        bool      // the query stands before the update, not in it
-	free        string    // before the query's FROM
-	locked      string    // after its LIMIT
-	claimed     string    // after what is set and, if it stands there, the query
-	tellsPlaces bool      // the last column is the place of a row
-	few         *claimSQL // for a few rows whose order shows, nil if there is none
+	lock    RowLockClause
+	with    bool      // the query stands before the update, not in it
+	free    string    // before the query's FROM
+	locked  string    // after its LIMIT
+	claimed string    // after what is set and, if it stands there, the query
+	few     *claimSQL // the same for a few rows, if that differs
 }
 
-// fewRows are so few that the server may look for each of them in a list of their keys.
+// fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
+// now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
 const fewRows = 32
 
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
@@ -40,46 +40,45 @@ func newClaimSQL(db *gorm.DB, m *versionedModel, table string) *claimSQL {
 		free = append(free, columns[i]+" AS "+keys[i])
 		same = append(same, columns[i]+` = "gormlock_free".`+keys[i])
 	}
-	returning := " RETURNING " + own + ".*"
+	all := own + ".*"
 	if m.column != nil && m.column.kind == systemVersion {
-		returning += ", " + m.in(stmt).column // which * leaves out (V15)
+		all += ", " + m.in(stmt).column // which * leaves out (V15)
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
-	claimed := " WHERE " + strings.Join(same, " AND ") + returning + `, "gormlock_free"."gormlock_place"`
+	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
 	if len(keys) != 1 || isArray(m.schema.PrimaryFields[0].IndirectFieldType) {
 		return &claimSQL{
-			lock: lock, with: true, tellsPlaces: true,
+			lock: lock, with: true,
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
 			locked:  locked + `) AS "gormlock_rows") `,
-			claimed: ` FROM "gormlock_free"` + claimed,
+			claimed: `"gormlock_free"` + claimed,
 		}
 	}
+	const array = `"gormlock_free"."gormlock_keys"`
 	return &claimSQL{
-		lock: lock, tellsPlaces: true,
-		free:    " FROM unnest(ARRAY(" + query,
+		lock:    lock,
+		free:    "unnest(ARRAY(" + query,
 		locked:  locked + `)) WITH ORDINALITY AS "gormlock_free"(` + keys[0] + `,"gormlock_place")`,
 		claimed: claimed,
 		few: &claimSQL{
 			lock:    lock,
-			free:    " WHERE " + columns[0] + " = ANY(ARRAY(SELECT " + columns[0] + " ",
-			locked:  locked + "))",
-			claimed: returning,
+			free:    "(SELECT ARRAY(" + query,
+			locked:  locked + `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
+			claimed: " WHERE " + columns[0] + " = ANY(" + array + ") RETURNING " + all + ", array_position(" + array + "," + columns[0] + `) AS "gormlock_place"`,
 		},
 	}
 }
 
-// chooseText finds the text for the statement, which may call its table by another name.
-func (c *claim) chooseText(stmt *gorm.Statement) {
-	c.text = c.model.claim
-	if stmt.Table != c.model.table {
-		c.text = newClaimSQL(stmt.DB, c.model, stmt.Table)
+// claimIn returns the text for the statement, which may call its table by another name, and a claim of up to limit rows.
+func (m *versionedModel) claimIn(stmt *gorm.Statement, limit int) *claimSQL {
+	text := m.claim
+	if stmt.Table != m.table {
+		text = newClaimSQL(stmt.DB, m, stmt.Table)
 	}
-	if c.text.few == nil || c.limit > fewRows {
-		return
+	if text.few != nil && limit <= fewRows && !m.movesKeys.Load() {
+		return text.few
 	}
-	if order, shown := c.shownOrder(stmt); shown {
-		c.text, c.order = c.text.few, order
-	}
+	return text
 }
 
 // isArray tells whether values of the type may be arrays to the server: what is made of bytes is text, bytea or a uuid.

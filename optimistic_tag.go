@@ -26,6 +26,7 @@ type versionedModel struct {
 	claim       *claimSQL
 	weighs      bool                      // some columns do not bump, or are set with others
 	indirect    []*schema.Field           // columns that hold a pointer, or are reached through one
+	movesKeys   atomic.Bool               // the server changes the key of a row that is claimed
 	places      atomic.Pointer[rowPlaces] // where the columns of the last claim went
 	children    bool                      // a has-one or has-many relation leads to a versioned model
 }

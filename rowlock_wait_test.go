@@ -51,8 +51,7 @@ func TestRowLockRoundTrips(t *testing.T) {
 				{"Claim", 1, func(tx *gorm.DB) error { return second(gormlock.Claim[job](tx, 10, running, ready)) }},
 			} {
 				inTx(t, db, func(tx *gorm.DB) {
-					must(t, c.run(tx))
-					must(t, c.run(tx)) // what it sends from now on is prepared
+					must(t, c.run(tx)) // it is prepared now
 					proxy.Reset()
 					must(t, c.run(tx))
 					if n := proxy.RoundTrips(); n != c.want {

@@ -80,7 +80,7 @@ func ExpectClaim(mock sqlmock.Sqlmock, table string, columns []string, rows ...[
 		claimed.AddRow(append(row[:len(row):len(row)], int64(i+1))...)
 	}
 	quoted := regexp.QuoteMeta(`"` + table + `"`)
-	return mock.ExpectQuery(`(^| )UPDATE ` + quoted + ` SET .* RETURNING ` + quoted + `\.\*(, "[^"]*"|$)`).WillReturnRows(claimed)
+	return mock.ExpectQuery(`(^| )UPDATE ` + quoted + ` SET .* RETURNING ` + quoted + `\.\*.*"gormlock_place"$`).WillReturnRows(claimed)
 }
 
 var granted = sqlmock.NewResult(0, 1)
