@@ -45,22 +45,28 @@ func refuseMark(builder clause.Builder, m mark) {
 
 // settleMarks takes the marks that the statement heeds away from its conditions, before anything looks at these.
 func settleMarks(stmt *gorm.Statement) {
-	unmark(stmt, func(m mark) bool { return m.heeded(stmt) })
+	settle(stmt, func(m mark) bool { return m.heeded(stmt) })
 }
 
 // settleMarksOfRead does so for a read, to which clauses about versions say nothing but what it must be like.
 func settleMarksOfRead(stmt *gorm.Statement) {
-	heeded := func(m mark) bool {
+	settle(stmt, func(m mark) bool {
 		asked, ok := m.(askedHere)
 		return ok && !asked.intent.compares() || m.heeded(stmt)
+	})
+}
+
+// settle takes these marks away until the statement has run. The db that carries it may be used again, as a group too: then
+// GORM runs its scopes first.
+func settle(stmt *gorm.Statement, heeded func(mark) bool) {
+	if unmark(stmt, heeded) {
+		stmt.Scopes(markAgain)
 	}
-	unmark(stmt, heeded)
-	if c, ok := stmt.Clauses["GROUP BY"]; ok {
-		if by, ok := c.Expression.(clause.GroupBy); ok && firstMark(by.Having) != nil {
-			by.Having = withoutMarks(by.Having, heeded)
-			c.Expression = by
-			stmt.Clauses["GROUP BY"] = c
-		}
+	if by, having := havingOf(stmt); firstMark(having) != nil {
+		grouping, _ := by.Expression.(clause.GroupBy)
+		grouping.Having = withoutMarks(having, heeded)
+		by.Expression = grouping
+		stmt.Clauses["GROUP BY"] = by
 	}
 	for i, join := range stmt.Joins {
 		if join.On != nil && firstMark(join.On.Exprs) != nil {
@@ -69,11 +75,54 @@ func settleMarksOfRead(stmt *gorm.Statement) {
 	}
 }
 
-// unmark takes away the marks that are settled.
-func unmark(stmt *gorm.Statement, settled func(mark) bool) {
+// refuseLeftOut fails a write, or raw SQL, with conditions that ask for something where GORM builds none: in HAVING, in a
+// join, around a text.
+func refuseLeftOut(db *gorm.DB) {
+	stmt := db.Statement
+	_, having := havingOf(stmt)
+	left := firstMark(having)
+	for _, join := range stmt.Joins {
+		if join.On != nil && left == nil {
+			left = firstMark(join.On.Exprs)
+		}
+	}
+	if _, where := conditionsOf(stmt); left == nil && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
+		left = firstMark(where)
+	}
+	if left != nil {
+		fail(db, left.refusal())
+	}
+	refuseInJoins(db)
+}
+
+// markAgain is a scope that marks what the statement carries.
+func markAgain(db *gorm.DB) *gorm.DB {
+	if request := xactLockOn(db.Statement); request != nil {
+		markConditions(db.Statement, lockedHere{request})
+	}
+	if lock, locks := rowLockOf(db.Statement); locks {
+		markConditions(db.Statement, rowsLockedHere{lock})
+	}
+	if intent := versionIntentOf(db.Statement); intent != nil {
+		markConditions(db.Statement, askedHere{intent})
+	}
+	return db
+}
+
+// refuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
+func refuseLeftOutOfRead(db *gorm.DB) {
+	if db.Statement.SQL.Len() > 0 {
+		refuseLeftOut(db)
+	} else {
+		refuseInJoins(db)
+	}
+}
+
+// unmark takes away the marks that are settled, and reports whether there were any marks.
+func unmark(stmt *gorm.Statement, settled func(mark) bool) bool {
 	c, where := conditionsOf(stmt)
 	if firstMark(where) == nil {
-		return
+		return false
 	}
 	rest := withoutMarks(where, settled)
 	switch plain := c.BeforeExpression == nil && c.AfterNameExpression == nil && c.AfterExpression == nil && c.Builder == nil; {
@@ -81,11 +130,12 @@ func unmark(stmt *gorm.Statement, settled func(mark) bool) {
 		c.Expression = clause.Where{Exprs: rest}
 	case plain:
 		delete(stmt.Clauses, "WHERE")
-		return
+		return true
 	default:
 		c.Expression = nil // a hint stays
 	}
 	stmt.Clauses["WHERE"] = c
+	return true
 }
 
 func conditionsOf(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
@@ -95,6 +145,15 @@ func conditionsOf(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
 	}
 	where, _ := c.Expression.(clause.Where)
 	return c, where.Exprs
+}
+
+func havingOf(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
+	c, ok := stmt.Clauses["GROUP BY"]
+	if !ok {
+		return c, nil
+	}
+	by, _ := c.Expression.(clause.GroupBy)
+	return c, by.Having
 }
 
 // firstMark is nil where there is none.
@@ -182,23 +241,6 @@ func heedLateMarks(db *gorm.DB) {
 	settleMarks(db.Statement)
 	if _, where = conditionsOf(db.Statement); firstMark(where) != nil {
 		fail(db, firstMark(where).refusal())
-	}
-}
-
-// markAgain puts the marks back when the statement has run: a db that carries on from here may yet become a group.
-func markAgain(db *gorm.DB) {
-	stmt := db.Statement
-	if _, where := conditionsOf(stmt); firstMark(where) != nil {
-		return
-	}
-	if request := xactLockOn(stmt); request != nil {
-		markConditions(stmt, lockedHere{request})
-	}
-	if lock, locks := rowLockOf(stmt); locks {
-		markConditions(stmt, rowsLockedHere{lock})
-	}
-	if intent := versionIntentOf(stmt); intent != nil {
-		markConditions(stmt, askedHere{intent})
 	}
 }
 

@@ -1,6 +1,8 @@
 package gormlock_test
 
 import (
+	"database/sql/driver"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,5 +49,127 @@ func TestMarks_afterTheStatement(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// panicking is a value that panics when it is sent.
+type panicking struct{}
+
+func (panicking) Value() (driver.Value, error) { panic("a value that cannot be sent") }
+
+// TestMarks_afterAFailure: nor does a db forget what it carries whose statement was refused, or panicked.
+func TestMarks_afterAFailure(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	mustDo(t, db.Create(&account{ID: 1, Balance: 1}))
+	lock, expect := gormlock.XactLock(gormlock.Key("failed")), gormlock.ExpectVersion(99)
+	for name, c := range map[string]struct {
+		q     func(tx *gorm.DB) *gorm.DB
+		value any
+		again clause.Expression // what the statement around it asks for too
+	}{
+		"refused with a lock":         {q: func(tx *gorm.DB) *gorm.DB { return tx.Clauses(lock).Where(tx.Clauses(expect).Where("id = 1")) }, value: 5, again: expect},
+		"refused with a version":      {q: func(tx *gorm.DB) *gorm.DB { return tx.Clauses(expect).Where(tx.Clauses(lock).Where("id = 1")) }, value: 5, again: lock},
+		"a panic, without any clause": {q: func(tx *gorm.DB) *gorm.DB { return tx.Clauses(lock).Where("id = 1") }, value: panicking{}},
+	} {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.SavePoint("before"))
+			q := c.q(tx)
+			func() {
+				defer func() { _ = recover() }()
+				_ = q.Model(&account{}).Update("balance", c.value).Error
+			}()
+			mustDo(t, tx.RollbackTo("before"))
+			around := tx.Session(&gorm.Session{})
+			if c.again != nil {
+				around = tx.Clauses(c.again)
+			}
+			if err := around.Model(&account{}).Where(q).Update("balance", 6).Error; err == nil {
+				t.Errorf("%s: nothing is said, %d locks are held", name, locksOf(t, tx))
+			}
+		})
+	}
+}
+
+// TestMarks_whereNoConditionIsBuilt: GORM leaves conditions out of raw SQL, and those of joins and HAVING out of writes.
+// What they ask for is not left out without a word.
+func TestMarks_whereNoConditionIsBuilt(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 3)
+	for name, run := range map[string]func(tx, g *gorm.DB) error{
+		"Exec":     func(tx, g *gorm.DB) error { return tx.Where(g).Exec("update jobs set state = 'x' where id = 1").Error },
+		"Raw":      func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select 1").Scan(new(int64)).Error },
+		"Raw Find": func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select * from jobs").Find(&[]job{}).Error },
+		"Raw Row":  func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select 1").Row().Scan(new(int64)) },
+		"Raw Rows": func(tx, g *gorm.DB) error { return second(tx.Where(g).Raw("select 1").Rows()) },
+		"Joins in an update": func(tx, g *gorm.DB) error {
+			return tx.Model(&job{}).Joins("Queue", g).Where("id = 1").UpdateColumn("state", "x").Error
+		},
+		"Joins in a delete": func(tx, g *gorm.DB) error { return tx.Joins("Queue", g).Where("id = 1").Delete(&job{}).Error },
+		"Joins in a create": func(tx, g *gorm.DB) error { return tx.Joins("Queue", g).Create(&job{ID: 9, QueueID: 1}).Error },
+		"Having in an update": func(tx, g *gorm.DB) error {
+			return tx.Model(&job{}).Having(g).Where("id = 1").UpdateColumn("state", "x").Error
+		},
+		"Having in a delete": func(tx, g *gorm.DB) error { return tx.Having(g).Where("id = 1").Delete(&job{}).Error },
+	} {
+		for clauseName, c := range map[string]clause.Expression{
+			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+		} {
+			for kind, group := range map[string]func(tx *gorm.DB) *gorm.DB{
+				"at once": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(c).Where("true") },
+				"scope": func(tx *gorm.DB) *gorm.DB {
+					return tx.Scopes(func(q *gorm.DB) *gorm.DB { return q.Clauses(c).Where("true") })
+				},
+			} {
+				inTx(t, db, func(tx *gorm.DB) {
+					mustDo(t, tx.SavePoint("before"))
+					err := run(tx, group(tx))
+					if err == nil || !strings.Contains(err.Error(), "put it on the statement") {
+						t.Errorf("%s, %s, %s: %v", name, clauseName, kind, err)
+					}
+					mustDo(t, tx.RollbackTo("before"))
+				})
+			}
+		}
+	}
+	inTx(t, db, func(tx *gorm.DB) { // what the statement does itself may stand in a group too
+		locked := tx.Clauses(gormlock.XactLock(gormlock.Key("left out"))).Session(&gorm.Session{})
+		mustDo(t, locked.Where(locked.Where("true")).Exec("select 1"))
+		mustDo(t, locked.Model(&job{}).Having(locked.Where("true")).Where("id = 1").UpdateColumn("state", "x"))
+		equal(t, "locks", locksOf(t, tx), 1)
+	})
+}
+
+// TestMarks_areNotSeenByOthers: what other plugins see of a statement's conditions, before and after, is what stands there.
+func TestMarks_areNotSeenByOthers(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	mustDo(t, db.Create(&account{ID: 1, Balance: 1}))
+	var seen []string
+	look := func(tx *gorm.DB) {
+		stmt := &gorm.Statement{DB: tx, Clauses: tx.Statement.Clauses, Table: tx.Statement.Table, Schema: tx.Statement.Schema}
+		stmt.Build("WHERE")
+		seen = append(seen, stmt.SQL.String())
+		var n int64 // and may ask with them
+		if where, ok := tx.Statement.Clauses["WHERE"].Expression.(clause.Where); ok {
+			mustDo(t, tx.Session(&gorm.Session{NewDB: true}).Table("accounts").Clauses(where).Count(&n))
+			equal(t, "rows", n, 1)
+		}
+	}
+	for _, place := range []string{"gorm:commit_or_rollback_transaction", "gormlock:after_end", "gorm:update"} {
+		must(t, db.Callback().Update().After(place).Register("look after "+place, look))
+	}
+	must(t, db.Callback().Query().After("gorm:query").Register("look", func(tx *gorm.DB) {
+		if _, dry := tx.Get("looked"); tx.Statement.Table == "accounts" && !dry && tx.Statement.Schema != nil {
+			look(tx)
+		}
+	}))
+	for clauseName, c := range map[string]clause.Expression{"IgnoreVersion": gormlock.IgnoreVersion(), "XactLock": gormlock.XactLock(gormlock.Key("seen"))} {
+		inTx(t, db, func(tx *gorm.DB) {
+			seen = nil
+			mustDo(t, tx.Clauses(c).Model(&account{}).Where("id = 1").Update("balance", 7))
+			mustDo(t, tx.Clauses(c).Where("id = 1").Find(&[]account{}))
+			equal(t, clauseName, fmt.Sprintf("%q", seen), fmt.Sprintf("%q", []string{"WHERE id = 1", "WHERE id = 1", "WHERE id = 1", "WHERE id = 1"}))
+		})
 	}
 }

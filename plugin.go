@@ -125,13 +125,14 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterHooksOfQuery},
-	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: markAgain},
-	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: markAgain},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: refuseMarksOfAfterHooks},
+	Row:   hooks.Read{BeforeRead: beforeRow},
+	Raw:   hooks.Read{BeforeRead: beforeRaw},
 }
 
 func beforeCreate(db *gorm.DB) {
 	settleMarks(db.Statement)
+	refuseLeftOut(db)
 	refuseRowLockInCreate(db)
 	rememberBeforeCreate(db)
 	beforeBegin(db)
@@ -139,6 +140,7 @@ func beforeCreate(db *gorm.DB) {
 
 func beforeUpdate(db *gorm.DB) {
 	settleMarks(db.Statement)
+	refuseLeftOut(db)
 	refuseRowLock(db)
 	rememberBeforeUpdate(db)
 	beforeBegin(db)
@@ -146,6 +148,7 @@ func beforeUpdate(db *gorm.DB) {
 
 func beforeDelete(db *gorm.DB) {
 	settleMarks(db.Statement)
+	refuseLeftOut(db)
 	refuseRowLock(db)
 	rememberBeforeDelete(db)
 	beforeBegin(db)
@@ -171,7 +174,6 @@ func afterUpdate(db *gorm.DB) {
 func afterEnd(db *gorm.DB) {
 	closeVersions(db)
 	mendError(db)
-	markAgain(db)
 }
 
 func beforeBegin(db *gorm.DB) {
@@ -186,7 +188,7 @@ func inTransaction(db *gorm.DB) {
 
 func beforeQuery(db *gorm.DB) {
 	settleMarksOfRead(db.Statement)
-	refuseInJoins(db)
+	refuseLeftOutOfRead(db)
 	refuseIntentOnText(db)
 	refuseExpectations(db)
 	readVersionTags(db)
@@ -196,6 +198,7 @@ func beforeQuery(db *gorm.DB) {
 
 func beforeRaw(db *gorm.DB) {
 	settleMarks(db.Statement)
+	refuseLeftOut(db)
 	refuseIntentOnText(db)
 	refuseRowLock(db)
 	readVersionTags(db)
@@ -207,14 +210,9 @@ func afterQuery(db *gorm.DB) {
 	keepRead(db)
 }
 
-func afterHooksOfQuery(db *gorm.DB) {
-	refuseMarksOfAfterHooks(db)
-	markAgain(db)
-}
-
 func beforeRow(db *gorm.DB) {
 	settleMarksOfRead(db.Statement)
-	refuseInJoins(db)
+	refuseLeftOutOfRead(db)
 	refuseIntentOnText(db)
 	prepareClaim(db)
 	refuseExpectations(db)
