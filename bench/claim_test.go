@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -105,31 +104,26 @@ func BenchmarkClaim10(b *testing.B) {
 	var small time.Duration
 	for _, size := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("ready=%d", size), func(b *testing.B) {
-			tables, rounds := 1, 140
+			tables, rounds := 1, 300
 			if size == 10_000 {
-				tables, rounds = 7, 20 // 8,000 rows of each: it does not run dry
+				tables, rounds = 15, 20 // 8,000 rows of each: it does not run dry
 			}
-			var claims, hands, raws []time.Duration
-			var ratios, rawRatios []float64
+			var claims, raws pairs
 			for b.Loop() {
 				for range tables {
 					b.StopTimer()
 					jobs(b, db, size)
 					b.StartTimer()
-					took := inTurns(b, rounds, 10, byClaim, byHand)
-					claim, hand := median(took[0]), median(took[1])
-					claims, hands, ratios = append(claims, claim), append(hands, hand), append(ratios, float64(claim)/float64(hand))
-					took = inTurns(b, rounds, 10, throughGORM, byHand)
-					raw, hand := median(took[0]), median(took[1])
-					raws, rawRatios = append(raws, raw), append(rawRatios, float64(raw)/float64(hand))
+					claims.inTurns(b, rounds, 10, byClaim, byHand)
+					raws.inTurns(b, rounds, 10, throughGORM, byHand)
 				}
 			}
-			claim := median(claims)
+			claim := median(claims.ours)
 			b.ReportMetric(us(claim), "claim-µs")
-			b.ReportMetric(us(median(hands)), "bare-µs")
-			b.ReportMetric(us(median(raws)), "gorm-raw-µs")
-			b.ReportMetric(median(ratios), "x-bare")
-			b.ReportMetric(median(rawRatios), "gorm-raw-x-bare")
+			b.ReportMetric(us(median(claims.peers)), "bare-µs")
+			b.ReportMetric(us(median(raws.ours)), "gorm-raw-µs")
+			b.ReportMetric(median(claims.ratios), "x-bare")
+			b.ReportMetric(median(raws.ratios), "gorm-raw-x-bare")
 			if size == 10_000 {
 				small = claim
 			} else if small > 0 {
@@ -144,23 +138,41 @@ func BenchmarkClaim10(b *testing.B) {
 // the longer pause, ours.
 const turn = 10
 
-// inTurns runs the ways in rounds, each in another order, and returns their times.
-func inTurns(b *testing.B, rounds, want int, ways ...func() (int, error)) [][]time.Duration {
+// pairs are the times of two ways that ran in turns, and their ratio in each round.
+type pairs struct {
+	ours, peers []time.Duration // medians of the turns
+	ratios      []float64
+}
+
+// inTurns runs both ways in so many rounds, in one order and the other.
+func (p *pairs) inTurns(b *testing.B, rounds, want int, ours, peer func() (int, error)) {
 	b.Helper()
-	took := make([][]time.Duration, len(ways))
-	for range rounds {
-		for _, way := range rand.Perm(len(ways)) {
-			for range turn {
-				began := time.Now()
-				n, err := ways[way]()
-				if err != nil || n != want {
-					b.Fatalf("%d rows of %d, %v", n, want, err)
-				}
-				took[way] = append(took[way], time.Since(began))
-			}
+	for round := range rounds {
+		var our, other time.Duration
+		if round%2 == 0 {
+			our = timeTurn(b, want, ours)
+			other = timeTurn(b, want, peer)
+		} else {
+			other = timeTurn(b, want, peer)
+			our = timeTurn(b, want, ours)
 		}
+		p.ours, p.peers, p.ratios = append(p.ours, our), append(p.peers, other), append(p.ratios, float64(our)/float64(other))
 	}
-	return took
+}
+
+// timeTurn is the median time of a turn of calls.
+func timeTurn(b *testing.B, want int, way func() (int, error)) time.Duration {
+	b.Helper()
+	took := make([]time.Duration, turn)
+	for i := range took {
+		began := time.Now()
+		n, err := way()
+		if err != nil || n != want {
+			b.Fatalf("%d rows of %d, %v", n, want, err)
+		}
+		took[i] = time.Since(began)
+	}
+	return median(took)
 }
 
 func median[T interface{ ~int64 | ~float64 }](values []T) T {
