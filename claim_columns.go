@@ -57,7 +57,7 @@ func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
 	if m.column == nil || j == nil || rows.Len() == 0 || !w.bumps {
 		return
 	}
-	if !w.memory.find(m, rows.Interface()) {
+	if found, _ := w.memory.find(m, rows.Interface()); !found {
 		return
 	}
 	claimed := make([]version, w.memory.count)

@@ -66,7 +66,7 @@ func (c *claim) writeStatement(stmt *gorm.Statement) *versionWrite {
 	_, _ = stmt.WriteString(`UPDATE `)
 	stmt.WriteQuoted(ownTable)
 	_ = stmt.WriteByte(' ')
-	write := writeClaimSet(stmt, &versionWrite{model: c.model, fence: c.guard, op: "claim", armed: true}, c.set)
+	write := writeClaimSet(stmt, &versionWrite{model: c.model, fence: c.guard, op: opClaim, armed: true}, c.set)
 	_, _ = stmt.WriteString(` FROM `)
 	if !c.text.with {
 		c.writeFree(stmt)

@@ -50,7 +50,7 @@ func fenceTableMissing(table string, err error) error {
 
 // onlyRow is the row that a statement is about, if it is one.
 func (w *versionWrite) onlyRow(stmt *gorm.Statement) *versionRow {
-	if w.batch || w.memory.count != 1 || w.op != "create" && w.op != "upsert" && len(w.rows) == 0 {
+	if w.batch || w.memory.count != 1 || w.op != opCreate && w.op != opUpsert && len(w.rows) == 0 {
 		return nil
 	}
 	row := &versionRow{row: w.memory.row(0)}
@@ -61,7 +61,7 @@ func (w *versionWrite) onlyRow(stmt *gorm.Statement) *versionRow {
 }
 
 func (w *versionWrite) fencedError(stmt *gorm.Statement, row *versionRow, latest fence.Token) *FencedError {
-	e := &FencedError{Table: w.tableName(stmt), Op: w.op, PrimaryKey: map[string]any{}, Token: w.fence.token, Latest: latest}
+	e := &FencedError{Table: w.tableName(stmt), Op: w.op.String(), PrimaryKey: map[string]any{}, Token: w.fence.token, Latest: latest}
 	if row == nil {
 		return e
 	}

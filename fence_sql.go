@@ -51,7 +51,7 @@ func (w *versionWrite) writeFence(stmt *gorm.Statement) {
 	write("CASE WHEN COALESCE(" + column + ",0)<=")
 	w.add(stmt, f.number)
 	write("::bigint THEN ")
-	if w.op == "claim" {
+	if w.op == opClaim {
 		f.writeUnlessLater(w, stmt)
 	} else {
 		w.add(stmt, f.number)
@@ -68,14 +68,14 @@ func (f *fenceWrite) writeUnlessLater(w *versionWrite, stmt *gorm.Statement) {
 	write("::bigint THEN ")
 	w.add(stmt, f.number)
 	write("::bigint ELSE ('" + issuedLater + "'||COALESCE(latest,0))::bigint END FROM (SELECT ")
-	if w.op == "claim" {
+	if w.op == opClaim {
 		write("COALESCE(")
 	}
 	write("(SELECT token FROM " + fence.Table + " WHERE space=")
 	w.add(stmt, f.token.Space)
 	write("::smallint AND id=")
 	w.add(stmt, f.token.ID)
-	if w.op == "claim" {
+	if w.op == opClaim {
 		write("::bigint),0)")
 	} else {
 		write("::bigint FOR SHARE)")

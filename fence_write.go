@@ -108,7 +108,10 @@ func (w *versionWrite) bulk() bool { return len(w.rows) == 0 }
 // everywhere gives a statement about all rows of its table, which the caller allows, conditions beside which the guard
 // can stand.
 func (w *versionWrite) everywhere(stmt *gorm.Statement) {
-	if _, has := stmt.Clauses["WHERE"]; !has && w.fence.guards() && stmt.AllowGlobalUpdate && w.bulk() {
+	if !w.fence.guards() || !stmt.AllowGlobalUpdate || !w.bulk() {
+		return
+	}
+	if _, has := stmt.Clauses["WHERE"]; !has {
 		stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1=1"}}})
 	}
 }
@@ -121,5 +124,5 @@ func (w *versionWrite) leavesOut(stmt *gorm.Statement) bool {
 
 // mayLeaveOut tells before the statement is built whether that can be.
 func (w *versionWrite) mayLeaveOut(stmt *gorm.Statement) bool {
-	return w.fence.guards() && (w.op == "delete" || !isPostgres(stmt.DB)) && (w.memory.count == 0 || !w.hasKey(w.memory.row(0)))
+	return w.fence.guards() && (w.op == opDelete || !isPostgres(stmt.DB)) && (w.memory.count == 0 || !w.hasKey(w.memory.row(0)))
 }

@@ -86,7 +86,8 @@ func refuseLeftOut(db *gorm.DB) {
 			left = firstMark(join.On.Exprs)
 		}
 	}
-	if _, where := conditionsOf(stmt); left == nil && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
+	if left == nil && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
+		_, where := conditionsOf(stmt)
 		left = firstMark(where)
 	}
 	if left != nil {
@@ -246,7 +247,11 @@ func heedLateMarks(db *gorm.DB) {
 
 // refuseMarksOfAfterHooks fails a statement of which an after hook still asks something: it has run.
 func refuseMarksOfAfterHooks(db *gorm.DB) {
-	if _, where := conditionsOf(db.Statement); db.Error == nil && firstMark(where) != nil {
+	model := db.Statement.Schema
+	if db.Error != nil || model == nil || !model.AfterCreate && !model.AfterUpdate && !model.AfterSave && !model.AfterDelete && !model.AfterFind {
+		return
+	}
+	if _, where := conditionsOf(db.Statement); firstMark(where) != nil {
 		fail(db, fmt.Errorf("gormlock: %s: asked for in a hook after the statement, which has run: %w", tableName(db.Statement), firstMark(where).refusal()))
 	}
 }

@@ -16,35 +16,55 @@ type versionWrite struct {
 	model  *versionedModel
 	intent *versionIntent
 	fence  *fenceWrite // nil: the model has no fence
-	op     string
 
 	memory structMemory  // the structs, if any
 	rows   []versionRow  // the same, one by one; none: a bulk statement, or a plain create
 	single [1]versionRow // the one of them where there is one; of a bulk statement, the versions
-	batch  bool          // the structs are in a slice
-	dry    bool          // nothing is sent, so memory stays
+
+	later     version // what a temporal version becomes
+	upsert    *versionUpsert
+	returning *versionReturning // what the server is asked for; nil: nothing
+
+	op    writeOp
+	batch bool // the structs are in a slice
+	dry   bool // nothing is sent, so memory stays
 
 	// What the statement does to versions.
-	armed      bool    // the builders of versionSQL take part
-	checked    bool    // a row is written only at the version expected
-	save       bool    // Save, which must write its row or fail
-	forced     bool    // the version moves also where nothing else is SET
-	exact      bool    // no expected version is 0 or NULL
-	addKey     bool    // GORM leaves the key out of the conditions
-	partialKey bool    // a part of the key is zero
-	inserted   bool    // Save found no row and made one
-	filtered   bool    // a row at the right version may stay unwritten: the caller has conditions of his own
-	later      version // what a temporal version becomes
-	upsert     *versionUpsert
+	armed      bool // the builders of versionSQL take part
+	checked    bool // a row is written only at the version expected
+	save       bool // Save, which must write its row or fail
+	forced     bool // the version moves also where nothing else is SET
+	exact      bool // no expected version is 0 or NULL
+	addKey     bool // GORM leaves the key out of the conditions
+	partialKey bool // a part of the key is zero
+	inserted   bool // Save found no row and made one
+	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
 
 	// What building it showed.
 	built, set, bumps, nothing, timesOnly bool
 
-	returning *versionReturning // what the server is asked for; nil: nothing
-	opened    bool              // the transaction is ours: openForVersions
-	done      bool              // the rows were written as asked
-	undone    bool
-	over      bool // the statement has ended
+	opened bool // the transaction is ours: openForVersions
+	done   bool // the rows were written as asked
+	undone bool
+	over   bool // the statement has ended
+}
+
+// writeOp is what a write is to its caller.
+type writeOp uint8
+
+const (
+	opCreate writeOp = iota
+	opUpdate
+	opDelete
+	opSave
+	opTouch
+	opUpsert
+	opClaim
+	opVerify
+)
+
+func (op writeOp) String() string {
+	return [...]string{"create", "update", "delete", "save", "touch", "upsert", "claim", "verify"}[op]
 }
 
 // versionRow is one struct of a versioned write.
@@ -78,14 +98,14 @@ func versionWriteOf(stmt *gorm.Statement) *versionWrite {
 
 // rememberBeforeUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func rememberBeforeUpdate(db *gorm.DB) {
-	if w := beginVersionWrite(db, "update"); w != nil {
+	if w := beginVersionWrite(db, opUpdate); w != nil {
 		w.remember(db, db.Statement.Model)
 	}
 }
 
 // rememberBeforeCreate does so for a create, which also may be handed maps.
 func rememberBeforeCreate(db *gorm.DB) {
-	if w := beginVersionWrite(db, "create"); w != nil {
+	if w := beginVersionWrite(db, opCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.notice(db.Statement)
 	}
@@ -93,7 +113,7 @@ func rememberBeforeCreate(db *gorm.DB) {
 
 // rememberBeforeDelete does so for a delete, whose key may come from Model where the destination has none.
 func rememberBeforeDelete(db *gorm.DB) {
-	w := beginVersionWrite(db, "delete")
+	w := beginVersionWrite(db, opDelete)
 	if w == nil {
 		return
 	}
@@ -108,7 +128,7 @@ func rememberBeforeDelete(db *gorm.DB) {
 }
 
 // beginVersionWrite puts a versionWrite into the statement, if the model or a clause asks for one.
-func beginVersionWrite(db *gorm.DB, op string) *versionWrite {
+func beginVersionWrite(db *gorm.DB, op writeOp) *versionWrite {
 	stmt := db.Statement
 	if db.Error != nil {
 		return nil
@@ -163,11 +183,12 @@ var errBuilt = errors.New("gormlock: the statement has been built before it begi
 
 // remember takes the structs that the statement stands for: none where value holds none.
 func (w *versionWrite) remember(db *gorm.DB, value any) {
-	w.batch = w.memory.find(w.model, value) && w.memory.batch
+	found, hole := w.memory.find(w.model, value)
+	w.batch = found && w.memory.batch()
 	if !w.dry {
 		w.memory.keep()
 	}
-	if w.memory.hole {
+	if hole {
 		fail(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.schema.Table, gorm.ErrInvalidValue))
 	}
 }
@@ -249,7 +270,7 @@ func openForVersions(db *gorm.DB) {
 
 // divisible tells whether the statement can do a part of what it is asked and find the rest stale.
 func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
-	if w.op != "create" {
+	if w.op != opCreate {
 		return w.batch || w.wroteBefore(stmt) || w.mayLeaveOut(stmt)
 	}
 	if w.fence.guards() && (hasUpsert(stmt) || w.wroteBefore(stmt)) {

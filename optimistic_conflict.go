@@ -54,7 +54,7 @@ func doom(db *gorm.DB, err error) {
 // wroteBefore tells whether something was stored before the statement itself: what its structs belong to, or, of a
 // delete, their children.
 func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
-	if w.op == "delete" {
+	if w.op == opDelete {
 		return len(stmt.Selects) > 0
 	}
 	for _, relation := range w.model.schema.Relationships.BelongsTo {
@@ -83,7 +83,7 @@ func (w *versionWrite) serializationFailure(db *gorm.DB) {
 }
 
 func (w *versionWrite) staleError(stmt *gorm.Statement, row *versionRow) *StaleError {
-	e := &StaleError{Table: w.tableName(stmt), Op: w.op, PrimaryKey: map[string]any{}}
+	e := &StaleError{Table: w.tableName(stmt), Op: w.op.String(), PrimaryKey: map[string]any{}}
 	expected := w.single[0].expected
 	if row != nil {
 		w.named(stmt, row)

@@ -37,16 +37,16 @@ func (w *versionWrite) prepareCreate(stmt *gorm.Statement) error {
 	}
 	if column == nil {
 		if w.upsert = nil; hasUpsert(stmt) {
-			w.op = "upsert"
+			w.op = opUpsert
 		}
 		return nil
 	}
 	if hasUpsert(stmt) || doesNothing(stmt) && w.upsert.child {
-		w.op = "upsert"
+		w.op = opUpsert
 		if err := w.prepareUpsert(stmt); err != nil || !w.upsert.skips || w.checked {
 			return err
 		}
-		w.op, w.rows = "create", nil
+		w.op, w.rows = opCreate, nil
 	}
 	w.upsert = nil
 	w.wantGiven(stmt)

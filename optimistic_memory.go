@@ -13,8 +13,6 @@ type structMemory struct {
 	model  *versionedModel
 	target reflect.Value // the struct, or the slice that holds them
 	count  int
-	batch  bool
-	hole   bool // an element of the slice is nil
 
 	before, after *structCopies
 }
@@ -32,8 +30,13 @@ type pointee struct {
 	elem  reflect.Value
 }
 
-// find takes the structs that value is or holds, if they are of the model.
-func (s *structMemory) find(m *versionedModel, value any) bool {
+// batch reports whether the structs are in a slice.
+func (s *structMemory) batch() bool {
+	return s.target.Kind() == reflect.Slice || s.target.Kind() == reflect.Array
+}
+
+// find takes the structs that value is or holds, if they are of the model, and reports whether an element is nil.
+func (s *structMemory) find(m *versionedModel, value any) (found, hole bool) {
 	target := reflect.ValueOf(value)
 	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
 		target = target.Elem()
@@ -42,26 +45,25 @@ func (s *structMemory) find(m *versionedModel, value any) bool {
 	switch target.Kind() {
 	case reflect.Struct:
 		if target.Type() != m.schema.ModelType {
-			return false
+			return false, false
 		}
 		kept.count = 1
 	case reflect.Slice, reflect.Array:
-		kept.count, kept.batch = target.Len(), true
+		kept.count = target.Len()
 		if target.Kind() == reflect.Slice {
 			kept.target = target.Slice(0, kept.count) // the caller may go on to cut his
 		}
 		for i := 0; i < kept.count && target.Type().Elem() != m.schema.ModelType; i++ {
 			row := kept.row(i)
-			s.hole = s.hole || !row.IsValid()
-			if !row.IsValid() || row.Type() != m.schema.ModelType {
-				return false
+			if hole = !row.IsValid(); hole || row.Type() != m.schema.ModelType {
+				return false, hole
 			}
 		}
 	default:
-		return false
+		return false, false
 	}
 	*s = kept
-	return true
+	return true, false
 }
 
 // keep copies the structs as they are.
@@ -69,7 +71,7 @@ func (s *structMemory) keep() { s.before = s.copies() }
 
 // row is the struct with this number.
 func (s *structMemory) row(i int) reflect.Value {
-	if !s.batch {
+	if !s.batch() {
 		return s.target
 	}
 	row := s.target.Index(i)
@@ -86,7 +88,7 @@ func (s *structMemory) copies() *structCopies {
 	}
 	var all reflect.Value
 	switch {
-	case !s.batch:
+	case !s.batch():
 		all = reflect.New(s.model.schema.ModelType).Elem()
 		all.Set(s.target)
 	case s.target.Type().Elem() == s.model.schema.ModelType:
@@ -115,7 +117,7 @@ func (s *structMemory) of(copies *structCopies, i int) reflect.Value {
 	switch {
 	case copies == nil:
 		return reflect.Value{}
-	case s.batch:
+	case s.batch():
 		return copies.structs.Index(i)
 	}
 	return copies.structs
@@ -274,7 +276,7 @@ func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 			j.wrote(w)
 		}
 		j.record(w.undo)
-		if w.op != "create" && len(w.rows) == 0 && asksForRows(stmt) {
+		if w.op != opCreate && len(w.rows) == 0 && asksForRows(stmt) {
 			keepRowsRead(stmt.DB, stmt.Model) // a bulk statement that returns rows reads them
 		}
 	}

@@ -170,11 +170,11 @@ func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
 	if w.batch && (w.checked || w.fence.guards()) {
 		w.want(w.model.schema.PrimaryFields...)
 	}
-	if w.batch && w.op != "delete" && !stmt.ReflectValue.CanAddr() {
+	if w.batch && w.op != opDelete && !stmt.ReflectValue.CanAddr() {
 		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
 		w.want(w.model.readable()...)
 	}
-	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != "delete")
+	ours := column != nil && column.kind != integerVersion && !w.intent.ignores() && (w.batch || w.op != opDelete)
 	if ours || w.batch && w.checked && asksForRows(stmt) {
 		w.want(column.field)
 	}

@@ -55,11 +55,11 @@ func (w *versionWrite) follow(row *versionRow, returned reflect.Value) {
 	if returned.IsValid() {
 		w.returning.give(returned, row.row, nil)
 	}
-	if w.op != "delete" || w.set {
+	if w.op != opDelete || w.set {
 		w.fence.follow(row.row)
 	}
 	switch {
-	case column == nil || w.op == "delete" && !w.set:
+	case column == nil || w.op == opDelete && !w.set:
 	case !w.checked && (!column.loaded(row.expected) || column.kind != integerVersion):
 		column.write(row.row, row.expected) // not known, or not checked: what the row has now is not ours to claim
 	case !w.bumps && column.kind != systemVersion:

@@ -19,9 +19,9 @@ type versionSQL struct {
 	keep    string // "version"="accounts"."version"
 }
 
-func newVersionSQL(db *gorm.DB, m *versionedModel, table string) versionSQL {
+func newVersionSQL(db *gorm.DB, m *versionedModel, table string) *versionSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
-	var s versionSQL
+	s := &versionSQL{}
 	s.name = stmt.Quote(clause.Column{Name: m.column.field.DBName})
 	s.column = stmt.Quote(clause.Column{Table: table, Name: m.column.field.DBName})
 	s.bump = s.name + "=" + s.column + "+1"
@@ -31,7 +31,7 @@ func newVersionSQL(db *gorm.DB, m *versionedModel, table string) versionSQL {
 }
 
 // in returns the text for the statement, which may call its table by another name.
-func (m *versionedModel) in(stmt *gorm.Statement) versionSQL {
+func (m *versionedModel) in(stmt *gorm.Statement) *versionSQL {
 	if stmt.Table == m.table {
 		return m.sql
 	}
@@ -192,7 +192,7 @@ func (w *versionWrite) writeBump(stmt *gorm.Statement) {
 }
 
 // writeLater moves a temporal version forward: to the time of this statement, and past the one it had.
-func (w *versionWrite) writeLater(stmt *gorm.Statement, text versionSQL) {
+func (w *versionWrite) writeLater(stmt *gorm.Statement, text *versionSQL) {
 	_, _ = stmt.WriteString(text.name)
 	if w.exact || !isPostgres(stmt.DB) {
 		_ = stmt.WriteByte('=')

@@ -22,7 +22,7 @@ type versionedModel struct {
 	unversioned map[string]bool // columns that are checked and do not bump
 	err         error           // the tags are wrong
 	table       string          // what GORM calls the table inside a statement
-	sql         versionSQL
+	sql         *versionSQL
 	claim       *claimSQL
 	weighs      bool                      // some columns do not bump, or are set with others
 	indirect    []*schema.Field           // columns that hold a pointer, or are reached through one

@@ -23,9 +23,9 @@ func checkVersionsBeforeUpdate(db *gorm.DB) {
 	w.filtered = filtered(db.Statement) && !w.intent.touches()
 	switch {
 	case w.intent.touches():
-		w.op, w.forced = "touch", true
+		w.op, w.forced = opTouch, true
 	case save:
-		w.op = "save"
+		w.op = opSave
 	}
 	if err := w.prepare(db.Statement); err != nil {
 		w.refuse(db, err)

@@ -46,7 +46,7 @@ func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any)
 		sameTable(stmt, db.Statement)
 	}
 	stmt.Unscoped = db.Statement.Unscoped
-	w := &versionWrite{model: m, op: "verify", checked: true, filtered: true}
+	w := &versionWrite{model: m, op: opVerify, checked: true, filtered: true}
 	key, _ := keyOf(db.Statement, m.schema, row)
 	if key == nil {
 		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.schema.Name, gorm.ErrPrimaryKeyRequired)

@@ -35,7 +35,7 @@ func BenchmarkVersionedUpdate(b *testing.B) {
 	must(b, err)
 	must(b, db.Use(gormlock.New()))
 	plain, versioned := plainAccount{ID: 7, Balance: 100, Version: 70000}, account{ID: 7, Balance: 100, Version: 70000}
-	alternate(b, 60, 2000,
+	alternate(b, 300, 1000,
 		func() error { return db.Model(&plain).Update("balance", 90).Error },
 		func() error { return db.Model(&versioned).Update("balance", 90).Error })
 }
