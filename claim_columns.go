@@ -51,7 +51,7 @@ func (c *claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
 
 // rememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an
 // earlier version, and a struct that holds the later one would overwrite what another writer makes of them. Which
-// version a time or xmin had before is not known; with none the struct cannot be saved (V1).
+// version a time or xmin had before is not known; with none the struct cannot be saved.
 func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
 	m, j := w.model, journalOf(stmt)
 	if m.column == nil || j == nil || rows.Len() == 0 || !w.bumps {

@@ -42,7 +42,7 @@ func newClaimSQL(db *gorm.DB, m *versionedModel, table string) *claimSQL {
 	}
 	all := own + ".*"
 	if m.column != nil && m.column.kind == systemVersion {
-		all += ", " + m.in(stmt).column // which * leaves out (V15)
+		all += ", " + m.in(stmt).column // which * leaves out
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`

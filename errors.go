@@ -54,6 +54,15 @@ func sqlState(err error) string {
 	return ""
 }
 
+// because is err as the end of a longer text of ours, which has said already who speaks.
+func because(err error) error { return reason{err} }
+
+type reason struct{ error }
+
+func (r reason) Error() string { return strings.TrimPrefix(r.error.Error(), "gormlock: ") }
+
+func (r reason) Unwrap() error { return r.error }
+
 // fail adds err to the statement so that errors.Is finds it to the end: GORM drops an earlier error from the chain when
 // a later one, say of the rollback, joins it.
 func fail(db *gorm.DB, err error) {

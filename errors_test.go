@@ -191,7 +191,8 @@ func TestErrorTexts(t *testing.T) {
 		{in(nil, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx.WithContext(ended), []lockkey.Key{other}) }),
 			"gormlock: lock " + other.String() + ": context canceled, not asked for"},
 		{gormlock.Transaction(s.db, func(*gorm.DB) error { return nil }, gormlock.Locking(key, gormlock.Try()), gormlock.Attempts(2)),
-			"gormlock: gave up after 2 attempts: gormlock: lock " + name + ": held by another session"},
+			"gormlock: gave up after 2 attempts: lock " + name + ": held by another session"},
+		{gormlock.Touch(s.db, &widget{ID: 1}), "gormlock: Touch: widget has no version field: version missing"},
 		{s.db.Scopes(gormlock.WithXactLock(other, gormlock.Timeout(-1))).Create(&widget{}).Error,
 			"gormlock: invalid lock option: Timeout(-1ns) leaves no time, use Try to not wait"},
 	} {

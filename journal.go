@@ -68,7 +68,7 @@ func (j *journal) doom(err error) {
 	j.dooms = append(j.dooms, err)
 }
 
-// enter begins a part of the transaction in which every stale write dooms it, however its error is taken (H19). leave
+// enter begins a part of the transaction in which every stale write dooms it, however its error is taken. leave
 // ends it, and returns what doomed it.
 func (j *journal) enter() (leave func() error) {
 	if j == nil {

@@ -9,7 +9,7 @@ import (
 
 const movedSetting = "gormlock:moved"
 
-// noticeMoved keeps which children come from another parent, before GORM gives them the key of this one (V3).
+// noticeMoved keeps which children come from another parent, before GORM gives them the key of this one.
 func noticeMoved(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun {

@@ -10,7 +10,7 @@ import (
 )
 
 // refuse makes err the statement's error. Where it has written something by then, the transaction it runs in must not
-// be committed (V5).
+// be committed.
 func (w *versionWrite) refuse(db *gorm.DB, err error) {
 	if err == nil {
 		if !w.inserted {
@@ -67,7 +67,7 @@ func (w *versionWrite) wroteBefore(stmt *gorm.Statement) bool {
 	return false
 }
 
-// serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction (R12).
+// serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction.
 func (w *versionWrite) serializationFailure(db *gorm.DB) {
 	if !w.built || !w.compares() || sqlState(db.Error) != "40001" {
 		return
@@ -140,7 +140,7 @@ func (w *versionWrite) missing(stmt *gorm.Statement, key []any, actual any) erro
 		ErrVersionMissing, w.rowName(stmt, key), w.model.column.field.Name, at)
 }
 
-// whyNone says why a statement about one row wrote none: nil where only the caller's own conditions did not hold (V13).
+// whyNone says why a statement about one row wrote none: nil where only the caller's own conditions did not hold.
 func (w *versionWrite) whyNone(db *gorm.DB) error {
 	stmt := db.Statement
 	if len(w.rows) == 0 {
@@ -157,7 +157,7 @@ func (w *versionWrite) whyNone(db *gorm.DB) error {
 func (w *versionWrite) whyFewer(db *gorm.DB, returned map[string]reflect.Value) error {
 	stmt := db.Statement
 	if returned == nil && db.RowsAffected > 0 && w.compares() {
-		// Nothing says which rows were written, and those are at new versions by now (V11).
+		// Nothing says which rows were written, and those are at new versions by now.
 		return w.staleError(stmt, nil)
 	}
 	var absent []*versionRow

@@ -10,7 +10,7 @@ import (
 )
 
 // notice keeps what a create is made by: Save of a slice and associations that are saved whole mean their structs as
-// loaded rows, other upserts do not (V4).
+// loaded rows, other upserts do not.
 func (w *versionWrite) notice(stmt *gorm.Statement) {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
 	_, child := stmt.Settings.Load("gorm:saved_association_map")
@@ -85,7 +85,7 @@ func doesNothing(stmt *gorm.Statement) bool {
 }
 
 // buildValues gives every new row its first version: also where the column was left out by Select or Omit, or by a
-// map (R1, R3).
+// map.
 func (w *versionWrite) buildValues(c clause.Clause, stmt *gorm.Statement) bool {
 	values, ok := c.Expression.(clause.Values)
 	versions := w.model.column != nil && w.model.column.kind != systemVersion

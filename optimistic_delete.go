@@ -2,7 +2,7 @@ package gormlock
 
 import "gorm.io/gorm"
 
-// checkVersionsBeforeDelete settles which version each row must have. A soft delete is an update inside (G12, R24): its
+// checkVersionsBeforeDelete settles which version each row must have. A soft delete is an update inside: its
 // version moves.
 func checkVersionsBeforeDelete(db *gorm.DB) {
 	w := versionWriteOf(db.Statement)

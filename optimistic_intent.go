@@ -58,7 +58,7 @@ func (i *versionIntent) on(m *versionedModel) (*versionIntent, error) {
 		return nil, nil
 	}
 	if m.column == nil && (i.ignore || i.expects || i.touch || i.preserve) {
-		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore, touch or preserve: %w", m.schema.Name, ErrVersionMissing)
+		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore, touch or preserve: %w", m.schema.Name, because(ErrVersionMissing))
 	}
 	if m.fence == nil && i.asksFence() {
 		return nil, fmt.Errorf("%w: %s has no fence field to guard or ignore", ErrFenceMissing, m.schema.Name)

@@ -8,7 +8,7 @@ import (
 )
 
 // structMemory is the structs of a statement as they were before it and as it left them. They are put back field by
-// field: a column may be a pointer that GORM writes through, and what is no column is none of our business (V12).
+// field: a column may be a pointer that GORM writes through, and what is no column is none of our business.
 type structMemory struct {
 	model  *versionedModel
 	target reflect.Value // the struct, or the slice that holds them
@@ -264,7 +264,7 @@ func put(field *schema.Field, row reflect.Value, old pointee) {
 	}
 }
 
-// keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back (V1).
+// keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back.
 func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 	w.done = true
 	if transactionOf(stmt) == nil {

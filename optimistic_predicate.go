@@ -34,8 +34,8 @@ func (w *versionWrite) writePredicate(stmt *gorm.Statement) {
 	}
 }
 
-// writeVersion writes that the version is expected. A struct that holds 0 cannot say whether the row had 0 or NULL
-// (V6, R7): both will do.
+// writeVersion writes that the version is expected. A struct that holds 0 cannot say whether the row had 0 or NULL:
+// both will do.
 func (w *versionWrite) writeVersion(stmt *gorm.Statement, expected version) {
 	c, column := w.model.column, w.model.in(stmt).column
 	switch {
@@ -61,7 +61,7 @@ func (w *versionWrite) writeVersion(stmt *gorm.Statement, expected version) {
 	}
 }
 
-// writeVersions writes which version each row of a batch must have (V19): one where all have the same, else arrays of
+// writeVersions writes which version each row of a batch must have: one where all have the same, else arrays of
 // keys and versions where both are integers, else the keys of each version.
 func (w *versionWrite) writeVersions(stmt *gorm.Statement) {
 	first, same := w.rows[0].expected, true

@@ -10,7 +10,7 @@ import (
 
 // readInTransaction is structs that were read in a transaction which had written versioned rows before. If it is rolled
 // back, what they hold of those rows was never there: the version would fit one that another writer makes, and the next
-// Save would overwrite it in silence (V1). So they count as not read then. What Scan, Rows and Raw bring passes no
+// Save would overwrite it in silence. So they count as not read then. What Scan, Rows and Raw bring passes no
 // callback of GORM's and is the caller's to forget.
 type readInTransaction struct {
 	plugin *Plugin

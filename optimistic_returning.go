@@ -10,7 +10,7 @@ import (
 )
 
 // versionReturning lets a statement return columns that memory needs. GORM scans rows into structs by position, which
-// is wrong where rows are skipped or come in another order (G6): the rows go to a slice of their own and reach their
+// is wrong where rows are skipped or come in another order: the rows go to a slice of their own and reach their
 // structs by key.
 type versionReturning struct {
 	fields []*schema.Field
@@ -190,7 +190,7 @@ func (w *versionWrite) wantAssigned(stmt *gorm.Statement) {
 	}
 }
 
-// wantComputed asks for the columns that a map assigned an expression to (V2).
+// wantComputed asks for the columns that a map assigned an expression to.
 func (w *versionWrite) wantComputed(stmt *gorm.Statement, set clause.Set) {
 	some := false
 	for i := range set {

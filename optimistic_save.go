@@ -18,7 +18,7 @@ func mayBeSave(stmt *gorm.Statement) bool {
 }
 
 // isSave tells Save from Select("*").Updates, which looks the same to a callback. It is asked only where no row was
-// written: Save must fail or insert then, or GORM's own upsert would follow (G5), while an update must not insert.
+// written: Save must fail or insert then, or GORM's own upsert would follow, while an update must not insert.
 func isSave() bool {
 	callers := make([]uintptr, 64)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)])
@@ -35,13 +35,13 @@ func isSave() bool {
 }
 
 // isNew tells whether a struct that Save found no row for can be one that has not been stored yet: it has a key that
-// the application made, and no version. Where 0 is a version a row can have, it cannot (V13).
+// the application made, and no version. Where 0 is a version a row can have, it cannot.
 func (w *versionWrite) isNew(row *versionRow) bool {
 	return w.checked && !w.model.column.loaded(row.expected)
 }
 
 // insertInstead stores the new struct by a plain INSERT: GORM's own way, an upsert, would overwrite a row that another
-// writer makes in between (G5). Associations and hooks are the update's, as they are in GORM.
+// writer makes in between. Associations and hooks are the update's, as they are in GORM.
 func (w *versionWrite) insertInstead(db *gorm.DB) error {
 	row := w.rows[0].row
 	if !row.CanAddr() {

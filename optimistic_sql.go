@@ -9,8 +9,8 @@ import (
 )
 
 // versionSQL is the text that versioned statements of one table have in common. It is written beside what GORM builds,
-// not added to its clauses: so no predicate of ours passes GORM's guard against statements without conditions (G13),
-// and every SET is seen, that of a soft delete and of the generics API too (G11, G12).
+// not added to its clauses: so no predicate of ours passes GORM's guard against statements without conditions,
+// and every SET is seen, that of a soft delete and of the generics API too.
 type versionSQL struct {
 	name    string // "version"
 	column  string // "accounts"."version"
@@ -74,7 +74,7 @@ func buildVersions(db *gorm.DB) {
 	}
 }
 
-// selectSystemColumn adds xmin where everything is selected: it is not in * (V15).
+// selectSystemColumn adds xmin where everything is selected: it is not in *.
 func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	s, ok := c.Expression.(clause.Select)
 	if !ok || len(s.Columns) > 0 || s.Expression != nil || s.Distinct {
@@ -150,7 +150,7 @@ func (w *versionWrite) buildSet(c clause.Clause, stmt *gorm.Statement) bool {
 	return true
 }
 
-// weigh settles by what is SET whether the version moves: not where only unversioned columns change (H7), for which
+// weigh settles by what is SET whether the version moves: not where only unversioned columns change, for which
 // the time that GORM adds to every update counts as none.
 func (w *versionWrite) weigh(set clause.Set) {
 	column := w.model.column.field.DBName
@@ -169,7 +169,7 @@ func (w *versionWrite) weigh(set clause.Set) {
 			times++
 		}
 	}
-	w.nothing = others == 0 && !w.forced // R9, H5
+	w.nothing = others == 0 && !w.forced
 	w.timesOnly = others > 0 && times == others
 	w.bumps = !w.nothing && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
 	if (others > 0 || w.intent.preserves()) && !w.bumps {
@@ -255,7 +255,7 @@ func (g guardedWhere) Build(builder clause.Builder) {
 }
 
 // lenient tells that the struct was not read from its row, which is no reason to refuse a statement that sets only the
-// time of the update: association mode does that (V13).
+// time of the update: association mode does that.
 func (w *versionWrite) lenient() bool {
 	return !w.batch && !w.save && !w.forced && len(w.rows) == 1 && !w.model.column.loaded(w.single[0].expected)
 }

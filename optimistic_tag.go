@@ -219,7 +219,7 @@ func parseVersionColumn(db *gorm.DB, field *schema.Field, words []string) (*vers
 	return c, nil
 }
 
-// asSystemColumn settles V15: xmin is read and never written, and no migration creates it.
+// asSystemColumn settles what holds for xmin: it is read and never written, and no migration creates it.
 func (c *versionColumn) asSystemColumn(field *schema.Field) error {
 	if field.FieldType.Kind() != reflect.Uint32 {
 		return fmt.Errorf("the tag `version,xmin` stands on a uint32 field, not on %s", field.FieldType)
@@ -231,7 +231,7 @@ func (c *versionColumn) asSystemColumn(field *schema.Field) error {
 	return nil
 }
 
-// tickOf is the precision of a temporal column: what is written must come back as it was (H15).
+// tickOf is the precision of a temporal column: what is written must come back as it was.
 func tickOf(field *schema.Field) time.Duration {
 	precision, kind := 6, strings.ToLower(field.TagSettings["TYPE"])
 	if open := strings.IndexByte(kind, '('); open >= 0 {
@@ -247,7 +247,7 @@ func tickOf(field *schema.Field) time.Duration {
 }
 
 // largestIn is the largest version the column holds: the field's type, or what the column is said to be, decides. A
-// Rails lock column is an int4 unless its tag says otherwise (R27, H16).
+// Rails lock column is an int4 unless its tag says otherwise.
 func largestIn(db *gorm.DB, field *schema.Field, mode string) int64 {
 	largest := int64(math.MaxInt64)
 	kind := field.IndirectFieldType

@@ -198,8 +198,8 @@ func (w *versionWrite) pairTwins(stmt *gorm.Statement) error {
 	return nil
 }
 
-// given is the version that the caller named, in ExpectVersion or in what is written: a struct or form that carries one
-// (V13), or in Rails mode a map (R8).
+// given is the version that the caller named, in ExpectVersion or in what is written: a struct or form that carries one,
+// or in Rails mode a map.
 func (w *versionWrite) given(stmt *gorm.Statement) (*version, error) {
 	column := w.model.column
 	inDest, err := w.inDestination(stmt)
@@ -281,7 +281,7 @@ func (w *versionWrite) inMap(dest map[string]any) (*version, error) {
 		return nil, nil
 	case w.model.column.mode != railsMode:
 		return nil, fmt.Errorf("gormlock: %s.%s: an update cannot assign the version: to name the expected one use ExpectVersion", w.model.schema.Name, field.Name)
-	case value == nil: // R10
+	case value == nil:
 		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL", w.model.schema.Name, field.Name)
 	}
 	if _, ok := value.(clause.Expression); ok {

@@ -15,7 +15,7 @@ type versionUpsert struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
 	child  bool // made by GORM to save an association
 
-	links    bool // only the foreign keys of children are set (V3)
+	links    bool // only the foreign keys of children are set
 	skips    bool // rows that are there are left alone: what a struct belongs to, or shares
 	moves    []bool
 	all      bool // every column is updated: the struct is the row
@@ -23,7 +23,7 @@ type versionUpsert struct {
 	unloaded []bool
 }
 
-// prepareUpsert sorts the structs: those that stand for a row they were read from are checked, the others bump (V4).
+// prepareUpsert sorts the structs: those that stand for a row they were read from are checked, the others bump.
 func (w *versionWrite) prepareUpsert(stmt *gorm.Statement) error {
 	column, u, now := w.model.column, w.upsert, stmt.NowFunc()
 	w.expand()
@@ -106,7 +106,7 @@ func (w *versionWrite) wantInserted(stmt *gorm.Statement) error {
 		w.want(column.field)
 	}
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	for _, field := range w.model.readable() { // V2: what the server works out
+	for _, field := range w.model.readable() { // what the server works out
 		if computesColumn(conflict.DoUpdates, field.DBName) {
 			w.want(field)
 		}
@@ -188,8 +188,8 @@ func (w *versionWrite) unmatched(stmt *gorm.Statement) (fresh []reflect.Value, m
 }
 
 // followUpsert brings the struct to its row. A version is taken only where the struct is what the row is: it was
-// inserted, it was written at the version it held, or all of it was written (V4). Of a child whose foreign key was right
-// already it is not: others may have moved the row on (V3).
+// inserted, it was written at the version it held, or all of it was written. Of a child whose foreign key was right
+// already it is not: others may have moved the row on.
 func (w *versionWrite) followUpsert(i int, from reflect.Value) {
 	column, u, row := w.model.column, w.upsert, &w.rows[i]
 	w.returning.give(from, row.row, column.field)

@@ -109,7 +109,7 @@ func (c *versionColumn) unset(v version) bool {
 	case c.kind == temporalVersion:
 		return v.time().IsZero()
 	}
-	return v.n == 0 || v.n < 0 && c.mode == hibernateMode // H2
+	return v.n == 0 || v.n < 0 && c.mode == hibernateMode
 }
 
 // first is the version of a new row.

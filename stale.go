@@ -37,6 +37,9 @@ func (e *StaleError) Error() string {
 	b.WriteString(": ")
 	switch {
 	case len(e.columns) > 0 && !e.Deleted:
+		if len(e.columns) > 1 {
+			b.WriteString("one of ")
+		}
 		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(e.columns, ", "))
 	case e.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", showVersion(e.Expected))

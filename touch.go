@@ -27,7 +27,7 @@ func Touch(db *gorm.DB, value any) error {
 		return fmt.Errorf("gormlock: Touch: %s: xmin moves with every update and cannot be touched alone", m.schema.Name)
 	}
 	set := clause.Set{{Column: clause.Column{Name: m.column.field.DBName}, Value: clause.Column{Name: m.column.field.DBName}}}
-	if m.column.mode != hibernateMode { // H12: that one sets nothing else
+	if m.column.mode != hibernateMode { // which sets nothing else
 		set = append(set, updateTimes(tx, m.schema)...)
 	}
 	where := make([]clause.Expression, len(key))
@@ -85,7 +85,7 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*versionedModel, re
 	case m.err != nil:
 		return nil, reflect.Value{}, m.err
 	case m.column == nil:
-		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s: %s has no version field: %w", caller, m.schema.Name, ErrVersionMissing)
+		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s: %s has no version field: %w", caller, m.schema.Name, because(ErrVersionMissing))
 	}
 	return m, row.Elem(), nil
 }

@@ -150,7 +150,7 @@ func (t *transaction) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	})
 }
 
-// within runs fn, and fails where a write in it was stale: the caller of fn may not know (H19).
+// within runs fn, and fails where a write in it was stale: the caller of fn may not know.
 func within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
 	leave := journalOf(tx.Statement).enter()
 	defer func() {
@@ -170,10 +170,10 @@ func (t *transaction) retry(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 		case err == nil || !IsRetryable(err) || t.attempts == 1:
 			return err
 		case attempt == t.attempts:
-			return fmt.Errorf("gormlock: gave up after %d attempts: %w", attempt, err)
+			return fmt.Errorf("gormlock: gave up after %d attempts: %w", attempt, because(err))
 		}
 		if ended := pause(ctx, attempt, time.Since(began)); ended != nil {
-			return fmt.Errorf("gormlock: %w after %d attempts: %w", ended, attempt, err)
+			return fmt.Errorf("gormlock: %w after %d attempts: %w", ended, attempt, because(err))
 		}
 		pluginOf(db).tell(ctx, observe.Event{Kind: observe.Retried, Err: err})
 		if t.onRetry != nil {

@@ -25,7 +25,7 @@ func VerifyVersion(db *gorm.DB, value any) error {
 
 func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any) error {
 	if transactionOf(db.Statement) == nil {
-		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, ErrNoTransaction)
+		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, because(ErrNoTransaction))
 	}
 	expected := m.column.read(row)
 	if intent := versionIntentOf(db.Statement); intent != nil {
