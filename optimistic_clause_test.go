@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,9 @@ func ifUnchanged(t *testing.T, db *gorm.DB) {
 	before := row[plainRow](t, db, 1)
 	must(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before)).Update("n", 1).Error)
 	e := mustBeStale(t, db.Model(&plainRow{ID: 1}).Clauses(gormlock.IfUnchanged(&before)).Update("n", 2).Error)
+	if !strings.HasSuffix(e.Error(), "id=1: one of id, name, at, doc, blob, n changed since it was read") {
+		t.Error(e)
+	}
 	if e.Deleted {
 		t.Error(e)
 	}
