@@ -157,7 +157,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 // fitsClaim tells whether a claim knows what to do with a clause.
 func fitsClaim(name string) bool {
 	switch name {
-	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, xactLockName, "soft_delete_enabled", "gorm:db_resolver:using":
+	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, xactLockName, runningName, "soft_delete_enabled", "gorm:db_resolver:using":
 		return true
 	}
 	return false

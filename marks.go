@@ -60,7 +60,8 @@ func settleMarksOfRead(stmt *gorm.Statement) {
 // GORM runs its scopes first.
 func settle(stmt *gorm.Statement, heeded func(mark) bool) {
 	if unmark(stmt, heeded) {
-		stmt.Scopes(markAgain)
+		stmt.Clauses[runningName] = clause.Clause{Expression: running{stmt}}
+		scope(stmt, markAgain)
 	}
 	if by, having := havingOf(stmt); firstMark(having) != nil {
 		grouping, _ := by.Expression.(clause.GroupBy)
@@ -72,50 +73,6 @@ func settle(stmt *gorm.Statement, heeded func(mark) bool) {
 		if join.On != nil && firstMark(join.On.Exprs) != nil {
 			stmt.Joins[i].On = &clause.Where{Exprs: withoutMarks(join.On.Exprs, heeded)}
 		}
-	}
-}
-
-// refuseLeftOut fails a write, or raw SQL, with conditions that ask for something where GORM builds none: in HAVING, in a
-// join, around a text.
-func refuseLeftOut(db *gorm.DB) {
-	stmt := db.Statement
-	_, having := havingOf(stmt)
-	left := firstMark(having)
-	for _, join := range stmt.Joins {
-		if join.On != nil && left == nil {
-			left = firstMark(join.On.Exprs)
-		}
-	}
-	if left == nil && stmt.SQL.Len() > 0 && !isSavepoint(stmt) {
-		_, where := conditionsOf(stmt)
-		left = firstMark(where)
-	}
-	if left != nil {
-		fail(db, left.refusal())
-	}
-	refuseInJoins(db)
-}
-
-// markAgain is a scope that marks what the statement carries.
-func markAgain(db *gorm.DB) *gorm.DB {
-	if request := xactLockOn(db.Statement); request != nil {
-		markConditions(db.Statement, lockedHere{request})
-	}
-	if lock, locks := rowLockOf(db.Statement); locks {
-		markConditions(db.Statement, rowsLockedHere{lock})
-	}
-	if intent := versionIntentOf(db.Statement); intent != nil {
-		markConditions(db.Statement, askedHere{intent})
-	}
-	return db
-}
-
-// refuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
-func refuseLeftOutOfRead(db *gorm.DB) {
-	if db.Statement.SQL.Len() > 0 {
-		refuseLeftOut(db)
-	} else {
-		refuseInJoins(db)
 	}
 }
 
@@ -247,11 +204,7 @@ func heedLateMarks(db *gorm.DB) {
 
 // refuseMarksOfAfterHooks fails a statement of which an after hook still asks something: it has run.
 func refuseMarksOfAfterHooks(db *gorm.DB) {
-	model := db.Statement.Schema
-	if db.Error != nil || model == nil || !model.AfterCreate && !model.AfterUpdate && !model.AfterSave && !model.AfterDelete && !model.AfterFind {
-		return
-	}
-	if _, where := conditionsOf(db.Statement); firstMark(where) != nil {
+	if _, where := conditionsOf(db.Statement); db.Error == nil && firstMark(where) != nil {
 		fail(db, fmt.Errorf("gormlock: %s: asked for in a hook after the statement, which has run: %w", tableName(db.Statement), firstMark(where).refusal()))
 	}
 }

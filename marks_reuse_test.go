@@ -31,6 +31,9 @@ func TestMarks_afterTheStatement(t *testing.T) {
 			return q
 		},
 		"exec": func(q *gorm.DB) *gorm.DB { return q.Exec("select 1") },
+		"find, with a scope that sets the context": func(q *gorm.DB) *gorm.DB {
+			return q.Scopes(func(d *gorm.DB) *gorm.DB { return d.WithContext(t.Context()) }).Find(&[]account{})
+		},
 	} {
 		for clauseName, c := range map[string]clause.Expression{
 			"XactLock": gormlock.XactLock(gormlock.Key("again")), "IgnoreVersion": gormlock.IgnoreVersion(),
@@ -91,55 +94,6 @@ func TestMarks_afterAFailure(t *testing.T) {
 	}
 }
 
-// TestMarks_whereNoConditionIsBuilt: GORM leaves conditions out of raw SQL, and those of joins and HAVING out of writes.
-// What they ask for is not left out without a word.
-func TestMarks_whereNoConditionIsBuilt(t *testing.T) {
-	t.Parallel()
-	db := jobs(t, 3)
-	for name, run := range map[string]func(tx, g *gorm.DB) error{
-		"Exec":     func(tx, g *gorm.DB) error { return tx.Where(g).Exec("update jobs set state = 'x' where id = 1").Error },
-		"Raw":      func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select 1").Scan(new(int64)).Error },
-		"Raw Find": func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select * from jobs").Find(&[]job{}).Error },
-		"Raw Row":  func(tx, g *gorm.DB) error { return tx.Where(g).Raw("select 1").Row().Scan(new(int64)) },
-		"Raw Rows": func(tx, g *gorm.DB) error { return second(tx.Where(g).Raw("select 1").Rows()) },
-		"Joins in an update": func(tx, g *gorm.DB) error {
-			return tx.Model(&job{}).Joins("Queue", g).Where("id = 1").UpdateColumn("state", "x").Error
-		},
-		"Joins in a delete": func(tx, g *gorm.DB) error { return tx.Joins("Queue", g).Where("id = 1").Delete(&job{}).Error },
-		"Joins in a create": func(tx, g *gorm.DB) error { return tx.Joins("Queue", g).Create(&job{ID: 9, QueueID: 1}).Error },
-		"Having in an update": func(tx, g *gorm.DB) error {
-			return tx.Model(&job{}).Having(g).Where("id = 1").UpdateColumn("state", "x").Error
-		},
-		"Having in a delete": func(tx, g *gorm.DB) error { return tx.Having(g).Where("id = 1").Delete(&job{}).Error },
-	} {
-		for clauseName, c := range map[string]clause.Expression{
-			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
-		} {
-			for kind, group := range map[string]func(tx *gorm.DB) *gorm.DB{
-				"at once": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(c).Where("true") },
-				"scope": func(tx *gorm.DB) *gorm.DB {
-					return tx.Scopes(func(q *gorm.DB) *gorm.DB { return q.Clauses(c).Where("true") })
-				},
-			} {
-				inTx(t, db, func(tx *gorm.DB) {
-					mustDo(t, tx.SavePoint("before"))
-					err := run(tx, group(tx))
-					if err == nil || !strings.Contains(err.Error(), "put it on the statement") {
-						t.Errorf("%s, %s, %s: %v", name, clauseName, kind, err)
-					}
-					mustDo(t, tx.RollbackTo("before"))
-				})
-			}
-		}
-	}
-	inTx(t, db, func(tx *gorm.DB) { // what the statement does itself may stand in a group too
-		locked := tx.Clauses(gormlock.XactLock(gormlock.Key("left out"))).Session(&gorm.Session{})
-		mustDo(t, locked.Where(locked.Where("true")).Exec("select 1"))
-		mustDo(t, locked.Model(&job{}).Having(locked.Where("true")).Where("id = 1").UpdateColumn("state", "x"))
-		equal(t, "locks", locksOf(t, tx), 1)
-	})
-}
-
 // TestMarks_areNotSeenByOthers: what other plugins see of a statement's conditions, before and after, is what stands there.
 func TestMarks_areNotSeenByOthers(t *testing.T) {
 	t.Parallel()
@@ -172,4 +126,69 @@ func TestMarks_areNotSeenByOthers(t *testing.T) {
 			equal(t, clauseName, fmt.Sprintf("%q", seen), fmt.Sprintf("%q", []string{"WHERE id = 1", "WHERE id = 1", "WHERE id = 1", "WHERE id = 1"}))
 		})
 	}
+}
+
+// audited is a model whose hooks, and those who audit it, look at the rows that the statement speaks of.
+type audited struct {
+	ID      int64
+	N       int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	seen    int64
+}
+
+func (a *audited) AfterUpdate(tx *gorm.DB) error {
+	return tx.Model(&audited{}).Where(tx).Count(&a.seen).Error
+}
+
+func (a *audited) BeforeDelete(tx *gorm.DB) error {
+	return tx.Model(&audited{}).Where(tx).Count(&a.seen).Error
+}
+
+// TestMarks_whileTheStatementRuns: a hook and a plugin may ask with the conditions of the statement that runs. It does what
+// it was asked already.
+func TestMarks_whileTheStatementRuns(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&audited{}})
+	for _, place := range []string{"gorm:update", "gorm:after_update"} {
+		must(t, db.Callback().Update().Before(place).Register("audit before "+place, func(tx *gorm.DB) {
+			var n int64
+			if err := tx.Session(&gorm.Session{NewDB: true}).Table(tx.Statement.Table).Where(tx).Count(&n).Error; err != nil || n != 1 {
+				_ = tx.AddError(fmt.Errorf("audit: %d rows: %w", n, err))
+			}
+		}))
+	}
+	for name, c := range map[string]clause.Expression{
+		"nothing": clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}, "IgnoreVersion": gormlock.IgnoreVersion(),
+		"PreserveVersion": gormlock.PreserveVersion(), "ExpectVersion": gormlock.ExpectVersion(1), "XactLock": gormlock.XactLock(gormlock.Key("running")),
+	} {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Exec("truncate auditeds"))
+			mustDo(t, tx.Create(&audited{ID: 1}))
+			a := audited{ID: 1, Version: 1}
+			mustDo(t, tx.SavePoint("before"))
+			mustDo(t, tx.Clauses(c).Model(&a).Where("id = 1").Update("n", 5))
+			equal(t, name, a.seen, 1)
+			mustDo(t, tx.RollbackTo("before"))
+			mustDo(t, tx.Clauses(c).Where("id = 1").Delete(&audited{ID: 1, Version: 1}))
+		})
+	}
+}
+
+// TestMarks_ofCallbacks: what a callback asks of a create when our own are through is not dropped.
+func TestMarks_ofCallbacks(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}, &queue{}})
+	must(t, db.Callback().Create().Before("gorm:create").Register("lock", func(tx *gorm.DB) {
+		tx.Statement.AddClause(gormlock.XactLock(gormlock.Key("of a callback")))
+	}))
+	inTx(t, db, func(tx *gorm.DB) {
+		for _, value := range []any{&account{}, &queue{}} {
+			mustDo(t, tx.SavePoint("before"))
+			err := tx.Create(value).Error
+			if err == nil {
+				equal(t, fmt.Sprintf("locks of %T", value), locksOf(t, tx), 1)
+			}
+			mustDo(t, tx.RollbackTo("before"))
+		}
+	})
 }

@@ -125,9 +125,9 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: refuseMarksOfAfterHooks},
-	Row:   hooks.Read{BeforeRead: beforeRow},
-	Raw:   hooks.Read{BeforeRead: beforeRaw},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: func(db *gorm.DB) { refuseMarksOfAfterHooks(db); settled(db) }},
+	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: settled},
+	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: settled},
 }
 
 func beforeCreate(db *gorm.DB) {
@@ -173,6 +173,7 @@ func afterUpdate(db *gorm.DB) {
 
 func afterEnd(db *gorm.DB) {
 	closeVersions(db)
+	settled(db)
 	mendError(db)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -79,4 +80,38 @@ func TestVerifyVersionKeepsWhatTheCallAsks(t *testing.T) {
 	if err := in(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx.Clauses(gormlock.IgnoreVersion()), &a) }); err == nil {
 		t.Error("a check that ignores the version says yes")
 	}
+}
+
+// TestVerifyVersionWithARowLock: the lock that the call asks for is the one taken, and one that holds no writer off is
+// refused.
+func TestVerifyVersionWithARowLock(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	a := account{ID: 1}
+	mustDo(t, db.Create(&a))
+	inTx(t, db, func(tx *gorm.DB) {
+		must(t, gormlock.VerifyVersion(tx, &a))
+		equal(t, "rows kept from readers", len(newRowRival(t).lockedAgainst("accounts", "FOR KEY SHARE")), 0)
+		for _, strong := range []clause.Expression{gormlock.RowLock(gormlock.ForUpdate), clause.Locking{Strength: "UPDATE"}, gormlock.RowLock(gormlock.ForUpdate, gormlock.Of("accounts"))} {
+			mustDo(t, tx.SavePoint("before"))
+			must(t, gormlock.VerifyVersion(tx.Clauses(strong), &a))
+			equal(t, "rows kept from readers", len(newRowRival(t).lockedAgainst("accounts", "FOR KEY SHARE")), 1)
+			mustDo(t, tx.RollbackTo("before"))
+		}
+		for _, weak := range []clause.Expression{
+			gormlock.SkipLocked(), gormlock.RowLock(gormlock.ForKeyShare), gormlock.RowLock(gormlock.ForShare, gormlock.Of("others")), gormlock.RowLock(99),
+			clause.Locking{Strength: "key share"}, clause.Locking{Strength: "SHARE", Options: "SKIP LOCKED"},
+		} {
+			if err := gormlock.VerifyVersion(tx.Clauses(weak), &a); !errors.Is(err, gormlock.ErrOption) {
+				t.Errorf("%v: %v", weak, err)
+			}
+		}
+	})
+	release := newRowRival(t).hold("select * from accounts for update")
+	defer release()
+	inTx(t, db, func(tx *gorm.DB) {
+		if err := gormlock.VerifyVersion(tx.Clauses(gormlock.RowLock(gormlock.ForShare, gormlock.Try())), &a); !errors.Is(err, gormlock.ErrNotAcquired) {
+			t.Errorf("Try, while another holds the row: %v", err)
+		}
+	})
 }

@@ -3,16 +3,18 @@ package gormlock
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
 
-// VerifyVersion checks that the row of value, a pointer to a loaded struct, still is at its version, and locks it FOR
-// SHARE, so that it stays there until the transaction of db ends: what was decided by reading it then holds. Else the
-// error is [ErrStale]. Without a transaction there is nothing to hold the lock: [ErrNoTransaction]. Where the dialect
-// has no row locks, as SQLite, the transaction itself is what keeps writers out. Scopes, locks and [ExpectVersion] on db
-// hold for it; conditions that leave the row out are an error.
+// VerifyVersion checks that the row of value, a pointer to a loaded struct, still is at its version, and locks it, so that
+// it stays there until the transaction of db ends: what was decided by reading it then holds. Else the error is [ErrStale].
+// The lock is FOR SHARE, or the row lock on db, which may [Try] or have a [Timeout]. Without a transaction there is nothing
+// to hold it: [ErrNoTransaction]. Where the dialect has no row locks, as SQLite, the transaction itself is what keeps
+// writers out. Scopes, locks and [ExpectVersion] on db hold for it; conditions that leave the row out are an error.
 func VerifyVersion(db *gorm.DB, value any) error {
 	m, row, err := versionedStruct(db, value, "VerifyVersion")
 	if err != nil {
@@ -36,6 +38,9 @@ func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any)
 		if expected, err = m.column.of(intent.expected); err != nil {
 			return err
 		}
+	}
+	if err := refuseWeakLock(db.Statement, m.schema.Table); err != nil {
+		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, because(err))
 	}
 	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
 	stmt := tx.Statement
@@ -82,8 +87,11 @@ func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Val
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion())
 	settleMarks(query.Statement) // with what is looked at here
 	delete(query.Statement.Clauses, versionIntentClause)
-	query = query.Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}}, clause.Locking{Strength: "SHARE"}).
-		Find(rows.Interface())
+	query = query.Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}})
+	if _, locks := db.Statement.Clauses["FOR"]; !locks {
+		query = query.Clauses(clause.Locking{Strength: "SHARE"})
+	}
+	query = query.Find(rows.Interface())
 	found := map[string]reflect.Value{}
 	for i := range rows.Elem().Len() {
 		row := rows.Elem().Index(i)
@@ -92,4 +100,30 @@ func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Val
 		}
 	}
 	return found, query.Error
+}
+
+// refuseWeakLock refuses a row lock on the call that would let the row be changed.
+func refuseWeakLock(stmt *gorm.Statement, table string) error {
+	strength, options, of := "", "", []string(nil)
+	switch l := stmt.Clauses["FOR"].Expression.(type) {
+	case RowLockClause:
+		if l.err != nil {
+			return l.err
+		}
+		strength, of = l.strength.sql(), l.of
+		if l.skip {
+			options = "SKIP LOCKED"
+		}
+	case clause.Locking:
+		strength, options = l.Strength, l.Options
+		if l.Table.Name != "" && l.Table.Name != clause.CurrentTable {
+			of = []string{l.Table.Name}
+		}
+	default:
+		return nil
+	}
+	if strings.EqualFold(strength, "KEY SHARE") || strings.EqualFold(options, "SKIP LOCKED") || len(of) > 0 && !slices.Contains(of, table) {
+		return fmt.Errorf("%w: its row lock lets the row be changed: FOR SHARE or more, without Skip, and Of this table", ErrOption)
+	}
+	return nil
 }
