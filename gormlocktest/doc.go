@@ -18,20 +18,72 @@
 // connection to each lock held and one to each look: where the code under test may use
 // up its pool, open another.
 //
+// These are advisory locks. A lease is a row of its table: lease.Manager.Holder says who
+// has it.
+//
 // # With go-sqlmock
 //
-// Statements look as without gormlock, with two exceptions: an advisory lock is a text
-// of its own, which travels with the BEGIN where it can, and a versioned write has its
-// version in SET and WHERE. The Expect functions know these texts. They need sqlmock's
-// default matcher, regular expressions.
+// What uses nothing of gormlock looks as without it. The Expect functions know the texts
+// that gormlock adds and changes. They need sqlmock's default matcher, regular
+// expressions, and come in the order in which gormlock sends:
 //
 //	pool, mock, err := sqlmock.New()
 //	gormlocktest.ExpectBegin(t, mock, []lockkey.Key{key})
 //	mock.ExpectQuery(`SELECT .* FROM "accounts"`).WillReturnRows(…)
-//	mock.ExpectExec(`UPDATE "accounts" SET .*"version"="accounts"."version"\+1 WHERE .*"version"=\$`).
-//		WillReturnResult(sqlmock.NewResult(0, 1)) // 0 rows: the write is stale, and a SELECT asks why
+//	gormlocktest.ExpectVersionedUpdate(mock, "accounts", "version")
 //	gormlocktest.ExpectCommit(mock)
 //
-// A transaction without locks is what it always was: mock.ExpectBegin and
-// mock.ExpectCommit.
+// Advisory locks are texts of their own:
+//
+//   - [gormlock.Transaction] with Locking, and a statement with WithXactLock outside of a
+//     transaction: the locks travel with the BEGIN. [ExpectBegin]; [ExpectBeginTx] for an
+//     isolation level, ReadOnly, or locks with options of their own. At the end
+//     [ExpectCommit] or [ExpectRollback].
+//   - AcquireXactLock, WithXactLock and Locking in an open transaction: [ExpectAcquire].
+//   - With PlainTransactions, and on db.Connection, no lock travels: mock.ExpectBegin,
+//     [ExpectAcquire], and mock.ExpectCommit or mock.ExpectRollback.
+//   - A transaction without Locking is what it always was: mock.ExpectBegin and
+//     mock.ExpectCommit, at every isolation level.
+//   - With Attempts each run is expected, from its BEGIN to its end. An error with a
+//     method SQLState, such as &pgconn.PgError{Code: "40001"}, brings about the next.
+//
+// A refused Try is [Refused] or [ErrRefused], a Timeout that has passed is
+// [ErrLockNotAvailable]; [ExpectUndo] comes after an error in an open transaction.
+//
+// Row locks stand in the text of the query, and Try and Timeout, also the DefaultTimeout
+// of the plugin, send something around it:
+//
+//   - A query that waits or skips: mock.ExpectQuery, with FOR UPDATE or FOR UPDATE SKIP
+//     LOCKED at its end.
+//   - WithRowLock, LockRow and LockRows with Timeout: [ExpectRowLock], the query, and
+//     [ExpectRowLocked] or [ExpectUndo]. Queries of Preload that are locked too have
+//     theirs after it, one by one.
+//   - WithRowLock and LockRows with Try: the same, around FOR UPDATE NOWAIT.
+//   - LockRow with Try is FOR UPDATE SKIP LOCKED with nothing around it. Where that
+//     returns no row, SELECT 1 asks whether it is there: a row means ErrNotAcquired, none
+//     gorm.ErrRecordNotFound. With Preloaded it is as WithRowLock.
+//
+// Writes of models with a version or a fence compare it:
+//
+//   - [ExpectVersionedUpdate], [ExpectVersionedDelete] and [ExpectVersionedReturning], and
+//     after one that changed too few rows [ExpectStale], also for VerifyVersion.
+//   - [ExpectFencedUpdate], and after one that changed no row [ExpectFenced].
+//   - FenceTx is mock.ExpectQuery(`FROM gormlock_fence .* FOR SHARE$`), which returns one
+//     row with the latest token. FenceFor is [ExpectAcquire] and then
+//     mock.ExpectQuery(`INSERT INTO gormlock_fence .* RETURNING token$`), which returns
+//     one row with the new one.
+//
+// [ExpectClaim] is a whole Claim. [ExpectOnce] begins a Once whose key is new,
+// [ExpectOnceFound] is a whole one whose key was there.
+//
+// No function is here for creates and upserts with a version or a fence, fenced deletes,
+// writes of many rows by conditions, a model with both, IfUnchanged, and a version that
+// is compared with NULL or 0. Each is one statement: expect it by mock.ExpectExec, or by
+// mock.ExpectQuery where it ends in RETURNING, with as much of its text as the test is
+// about. One that changes too few rows may be followed by a SELECT that asks why.
+// MigrateOnce, SweepOnce and fence.Migrate are one mock.ExpectExec each.
+//
+// Packages sessionlock and lease cannot be tested this way: sessionlock has connections
+// of its own, and what lease sends depends on time and on who else calls. A server whose
+// default isolation level is REPEATABLE READ or above is not played either.
 package gormlocktest

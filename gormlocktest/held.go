@@ -14,7 +14,9 @@ import (
 // patience is how long a test waits for what will happen, on a slow machine.
 const patience = 30 * time.Second
 
-// Held reports whether any session of the database holds the advisory lock, exclusive or shared.
+// Held reports whether any session of the database holds the advisory lock, exclusive or shared: of a transaction, of
+// package sessionlock, or of another program. A lease is a row and no advisory lock; who holds one says Holder of its
+// manager.
 func Held(t testing.TB, pool *sql.DB, key lockkey.Key) bool {
 	t.Helper()
 	holders, _ := look(t, pool, key)
@@ -29,7 +31,8 @@ func AssertHeld(t testing.TB, pool *sql.DB, key lockkey.Key) {
 	}
 }
 
-// AssertFree fails the test for each of the advisory locks that somebody holds, and says what the holder did last.
+// AssertFree fails the test for each of the advisory locks that somebody holds, and says what the holder did last. It says
+// nothing about leases: it passes while one on the key is held.
 func AssertFree(t testing.TB, pool *sql.DB, keys ...lockkey.Key) {
 	t.Helper()
 	for _, key := range keys {
@@ -40,7 +43,8 @@ func AssertFree(t testing.TB, pool *sql.DB, keys ...lockkey.Key) {
 }
 
 // WaitBlocked returns when n or more sessions wait for the advisory lock, and ends the test if that does not happen
-// within half a minute. A lock of package sessionlock or lease waits in its own way and is not seen here.
+// within half a minute. Locks of package sessionlock are not seen reliably: they wait in slices, with pauses between them,
+// and all callers of one manager are one session. Who waits for a lease is not seen at all.
 func WaitBlocked(t testing.TB, pool *sql.DB, key lockkey.Key, n int) {
 	t.Helper()
 	wait(t, fmt.Sprintf("lock %s: %d sessions to wait for it", key, n), func() (bool, string) {

@@ -1,24 +1,30 @@
 package gormlocktest
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"regexp"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
 // Refused is the server's answer to a Try for a lock that somebody else holds, for WillReturnResult. It is that of one
-// key in a transaction that is open, and of any number that travel with a BEGIN.
+// key in a transaction that is open, and of any number that travel with a BEGIN. For the others there is [ErrRefused].
 var Refused = sqlmock.NewResult(0, 0)
 
-// ErrLockNotAvailable is the server's error when a lock_timeout ends a wait, for WillReturnError.
-var ErrLockNotAvailable error = serverError{"55P03", "canceling statement due to lock timeout"}
+var (
+	// ErrRefused is the server's answer to a Try for several keys in a transaction that is open, and for any number that
+	// travel with a BEGIN at REPEATABLE READ or above, where somebody else holds the first of them. For WillReturnError.
+	ErrRefused error = serverError{"22P02", `invalid input syntax for type integer: "gormlock not acquired: key 1"`}
+
+	// ErrLockNotAvailable is the server's error when a lock_timeout ends a wait, and where a row that is asked for with Try
+	// is locked. For WillReturnError.
+	ErrLockNotAvailable error = serverError{"55P03", "canceling statement due to lock timeout"}
+)
 
 type serverError struct{ state, message string }
 
@@ -29,10 +35,8 @@ func (e serverError) SQLState() string { return e.state }
 // of a statement with WithXactLock that is not in a transaction yet. Unless told otherwise it succeeds. The transaction
 // ends with [ExpectCommit] or [ExpectRollback], also when it was refused.
 //
-// The isolation level is the default one; for another one, or with a DefaultTimeout of the plugin, give the options that
-// are in force.
-//
-// [gormlock.Transaction]: https://pkg.go.dev/github.com/gormlock/gormlock#Transaction
+// A DefaultTimeout of the plugin is an option here: Timeout. Where Transaction has an isolation level, is read-only, or has
+// locks with options of their own: [ExpectBeginTx].
 func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
 	request, err := advisory.NewRequest(keys, opts...)
@@ -40,62 +44,47 @@ func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ..
 		t.Fatal(err)
 	}
 	opening := request.Opening(false)
-	return expect(mock, opening.Before+"BEGIN; "+opening.After).WillReturnResult(granted)
+	return expect(mock, opening.Before+"BEGIN; "+opening.After)
+}
+
+// ExpectBeginTx expects the BEGIN of [gormlock.Transaction] with these options, of which one at least is a Locking, as
+// [ExpectBegin] does. A DefaultTimeout of the plugin is written out: Locking(key, Timeout(d)).
+func ExpectBeginTx(t testing.TB, mock sqlmock.Sqlmock, opts ...gormlock.TxOption) *sqlmock.ExpectedExec {
+	t.Helper()
+	return expect(mock, beginText(t, opts))
 }
 
 // ExpectCommit expects the COMMIT of a transaction that began with locks.
 func ExpectCommit(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
-	return expect(mock, "SELECT 1; COMMIT").WillReturnResult(granted)
+	return expect(mock, "SELECT 1; COMMIT")
 }
 
 // ExpectRollback expects the ROLLBACK of a transaction that began with locks.
-func ExpectRollback(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
-	return expect(mock, "ROLLBACK").WillReturnResult(granted)
-}
+func ExpectRollback(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec { return expect(mock, "ROLLBACK") }
 
-// ExpectAcquire expects these locks in a transaction that is open: of AcquireXactLock, or of a statement with
-// WithXactLock. Unless told otherwise they are granted. After an error of the server, such as [ErrLockNotAvailable], gormlock
-// takes the transaction back to where it was: [ExpectUndo].
+// ExpectAcquire expects these locks in a transaction that is open: of AcquireXactLock, of a statement with WithXactLock,
+// and of Locking where no lock travels with the BEGIN: inside of another transaction, with PlainTransactions, and on
+// db.Connection. Unless told otherwise they are granted. After an error of the server, such as [ErrLockNotAvailable],
+// gormlock takes the transaction back to where it was: [ExpectUndo].
 func ExpectAcquire(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
-	var sent listener
-	// What the request makes of the answer is its own affair: the text is all that is wanted.
-	_ = advisory.Acquire(t.Context(), &sent, keys, opts...)
-	if len(sent.texts) == 0 {
-		_, err := advisory.NewRequest(keys, opts...)
-		t.Fatal(err)
-	}
-	return expect(mock, sent.texts[0]).WillReturnResult(granted)
+	return expect(mock, heard(t, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })[0])
 }
 
-// ExpectUndo expects the way back to the savepoint before locks that were not granted.
+// ExpectUndo expects the way back to the savepoint before locks, of keys or of rows, that were not granted.
 func ExpectUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
-	return expect(mock, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock").WillReturnResult(granted)
-}
-
-// ExpectClaim expects a Claim of rows of the table, and gives it these, in their order.
-func ExpectClaim(mock sqlmock.Sqlmock, table string, columns []string, rows ...[]driver.Value) *sqlmock.ExpectedQuery {
-	claimed := sqlmock.NewRows(append(columns[:len(columns):len(columns)], "gormlock_place"))
-	for i, row := range rows {
-		claimed.AddRow(append(row[:len(row):len(row)], int64(i+1))...)
-	}
-	quoted := regexp.QuoteMeta(`"` + table + `"`)
-	return mock.ExpectQuery(`(^| )UPDATE ` + quoted + ` SET .* RETURNING ` + quoted + `\.\*.*"gormlock_place"$`).WillReturnRows(claimed)
+	return expect(mock, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock")
 }
 
 var granted = sqlmock.NewResult(0, 1)
 
+// expect expects a text without parameters, whatever the number of a savepoint of [gormlock.Once] in it.
 func expect(mock sqlmock.Sqlmock, text string) *sqlmock.ExpectedExec {
-	return mock.ExpectExec("^" + regexp.QuoteMeta(text) + "$")
+	return expectPattern(mock, regexp.QuoteMeta(text))
 }
 
-// listener is a transaction that hears what it is asked.
-type listener struct{ texts []string }
-
-func (l *listener) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
-	l.texts = append(l.texts, query)
-	return granted, nil
+func expectPattern(mock sqlmock.Sqlmock, pattern string) *sqlmock.ExpectedExec {
+	return mock.ExpectExec("^" + onceSavepoint.ReplaceAllLiteralString(pattern, onceSavepoint.String()) + "$").WillReturnResult(granted)
 }
 
-func (*listener) Commit() error   { return nil }
-func (*listener) Rollback() error { return nil }
+var onceSavepoint = regexp.MustCompile(`gormlock_once_\d+`)

@@ -1,170 +1,284 @@
 package gormlocktest_test
 
 import (
-	"database/sql/driver"
-	"errors"
-	"fmt"
+	"database/sql"
 	"testing"
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"gorm.io/driver/postgres"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/gormlocktest"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-type account struct {
-	ID      int64
-	Balance int64
-	Version int64 `gormlock:"version"`
-}
-
 type task struct {
 	ID    int64
 	State string
 }
 
-func mocked(t testing.TB) (*gorm.DB, sqlmock.Sqlmock) {
-	t.Helper()
-	pool, mock, err := sqlmock.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := mock.ExpectationsWereMet(); err != nil {
-			t.Error(err)
-		}
-		_ = pool.Close()
-	})
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Use(gormlock.New()); err != nil {
-		t.Fatal(err)
-	}
-	return db, mock
-}
+const soon = 20 * time.Millisecond
 
-// TestExpectations: what is expected is what gormlock sends.
-func TestExpectations(t *testing.T) {
+func nothing(*gorm.DB) error { return nil }
+
+// TestLocksOfKeys: what is expected of advisory locks is what gormlock sends.
+func TestLocksOfKeys(t *testing.T) {
 	t.Parallel()
-	keys := []lockkey.Key{gormlock.Key("a", 1), gormlock.Key("b", 2)}
-	one := keys[:1]
-	nothing := func(*gorm.DB) error { return nil }
-	for name, c := range map[string]struct {
-		expect func(t *testing.T, mock sqlmock.Sqlmock)
-		do     func(db *gorm.DB) error
-		want   error
-	}{
-		"a transaction with a lock": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			gormlocktest.ExpectBegin(t, mock, one)
-			gormlocktest.ExpectCommit(mock)
-		}, func(db *gorm.DB) error { return gormlock.Transaction(db, nothing, gormlock.Locking(one[0])) }, nil},
-		"with two, and a timeout": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			gormlocktest.ExpectBegin(t, mock, keys, gormlock.Timeout(time.Second))
-			gormlocktest.ExpectCommit(mock)
-		}, func(db *gorm.DB) error {
-			return gormlock.Transaction(db, nothing, gormlock.Locking(keys[1], gormlock.Timeout(time.Second)), gormlock.Locking(keys[0]))
-		}, nil},
-		"that is refused": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			gormlocktest.ExpectBegin(t, mock, one, gormlock.Try()).WillReturnResult(gormlocktest.Refused)
-			gormlocktest.ExpectRollback(mock)
-		}, func(db *gorm.DB) error {
-			return gormlock.Transaction(db, nothing, gormlock.Locking(one[0], gormlock.Try()))
-		}, gormlock.ErrNotAcquired},
-		"a statement with a lock": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			gormlocktest.ExpectBegin(t, mock, one)
-			mock.ExpectExec(`UPDATE "tasks"`).WillReturnResult(sqlmock.NewResult(0, 1))
-			gormlocktest.ExpectCommit(mock)
-		}, func(db *gorm.DB) error {
-			return db.Scopes(gormlock.WithXactLock(one[0])).Model(&task{ID: 1}).Update("state", "x").Error
-		}, nil},
-		"a lock in an open transaction": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			mock.ExpectBegin()
-			gormlocktest.ExpectAcquire(t, mock, keys, gormlock.Shared())
-			mock.ExpectCommit()
-		}, func(db *gorm.DB) error {
-			return db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, gormlock.Shared()) })
-		}, nil},
-		"that is refused there": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			mock.ExpectBegin()
-			gormlocktest.ExpectAcquire(t, mock, one, gormlock.Try()).WillReturnResult(gormlocktest.Refused)
-			mock.ExpectRollback()
-		}, func(db *gorm.DB) error {
-			return db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, one, gormlock.Try()) })
-		}, gormlock.ErrNotAcquired},
-		"that comes too late": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			mock.ExpectBegin()
-			gormlocktest.ExpectAcquire(t, mock, one, gormlock.Timeout(time.Second)).WillReturnError(gormlocktest.ErrLockNotAvailable)
-			gormlocktest.ExpectUndo(mock)
-			mock.ExpectRollback()
-		}, func(db *gorm.DB) error {
-			return db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, one, gormlock.Timeout(time.Second)) })
-		}, gormlock.ErrLockTimeout},
-		"a versioned write": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			mock.ExpectBegin()
-			mock.ExpectExec(`UPDATE "accounts" SET .*"version"="accounts"."version"\+1 WHERE .*"version"=\$`).WillReturnResult(sqlmock.NewResult(0, 1))
-			mock.ExpectCommit()
-		}, func(db *gorm.DB) error { return db.Model(&account{ID: 1, Version: 3}).Update("balance", 5).Error }, nil},
-		"that is stale": {func(t *testing.T, mock sqlmock.Sqlmock) {
-			t.Helper()
-			mock.ExpectBegin()
-			mock.ExpectExec(`UPDATE "accounts" SET .* WHERE .*"version"=\$`).WillReturnResult(sqlmock.NewResult(0, 0))
-			mock.ExpectQuery(`SELECT "id","version" FROM "accounts"`).WillReturnRows(sqlmock.NewRows([]string{"id", "version"}).AddRow(1, 4))
-			mock.ExpectRollback()
-		}, func(db *gorm.DB) error { return db.Model(&account{ID: 1, Version: 3}).Update("balance", 5).Error }, gormlock.ErrStale},
-		"a claim":         {expectTasks, func(db *gorm.DB) error { return claimTasks(db, 2) }, nil},
-		"a claim of many": {expectTasks, func(db *gorm.DB) error { return claimTasks(db, 1000) }, nil},
+	for name, c := range map[string]scene{
+		"a transaction with a lock": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error { return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[0])) },
+		},
+		"with two, and a timeout": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys, gormlock.Timeout(time.Second))
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[1], gormlock.Timeout(time.Second)), gormlock.Locking(s.keys[0]))
+			},
+		},
+		"with the timeout of the plugin": {
+			plugin: []gormlock.Option{gormlock.DefaultTimeout(time.Minute)},
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1], gormlock.Timeout(time.Minute))
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error { return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[0])) },
+		},
+		"that is refused": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys, gormlock.Try()).WillReturnResult(gormlocktest.Refused)
+				gormlocktest.ExpectRollback(s.mock)
+			},
+			real: func(s *stage) { s.hold(s.keys[1]) },
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[0], gormlock.Try()), gormlock.Locking(s.keys[1]))
+			},
+			want: gormlock.ErrNotAcquired,
+		},
+		"that comes too late": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1], gormlock.Timeout(soon)).WillReturnError(gormlocktest.ErrLockNotAvailable)
+				gormlocktest.ExpectRollback(s.mock)
+			},
+			real: func(s *stage) { s.hold(s.keys[0]) },
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[0], gormlock.Timeout(soon)))
+			},
+			want: gormlock.ErrLockTimeout,
+		},
+		"whose function fails": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				gormlocktest.ExpectRollback(s.mock)
+			},
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, func(*gorm.DB) error { return sql.ErrNoRows }, gormlock.Locking(s.keys[0]))
+			},
+			want: sql.ErrNoRows,
+		},
+		"a statement with a lock": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				s.mock.ExpectExec(`^UPDATE "tasks"`).WillReturnResult(sqlmock.NewResult(0, 1))
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error {
+				return s.db.Scopes(gormlock.WithXactLock(s.keys[0])).Model(&task{ID: 1}).Update("state", "x").Error
+			},
+		},
+		"a lock in an open transaction": {
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys, gormlock.Shared())
+				s.mock.ExpectCommit()
+			},
+			do: func(s *stage) error {
+				return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, s.keys, gormlock.Shared()) })
+			},
+		},
+		"one that is refused there": {
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys[:1], gormlock.Try()).WillReturnResult(gormlocktest.Refused)
+				s.mock.ExpectRollback()
+			},
+			real: func(s *stage) { s.hold(s.keys[0]) },
+			do:   func(s *stage) error { return s.acquire(s.keys[:1], gormlock.Try()) },
+			want: gormlock.ErrNotAcquired,
+		},
+		"two that are refused there": {
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys, gormlock.Try()).WillReturnError(gormlocktest.ErrRefused)
+				gormlocktest.ExpectUndo(s.mock)
+				s.mock.ExpectRollback()
+			},
+			real: func(s *stage) { s.hold(s.keys[0]) },
+			do:   func(s *stage) error { return s.acquire(s.keys, gormlock.Try()) },
+			want: gormlock.ErrNotAcquired,
+		},
+		"that come too late there": {
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys, gormlock.Timeout(soon)).WillReturnError(gormlocktest.ErrLockNotAvailable)
+				gormlocktest.ExpectUndo(s.mock)
+				s.mock.ExpectRollback()
+			},
+			real: func(s *stage) { s.hold(s.keys[0]) },
+			do:   func(s *stage) error { return s.acquire(s.keys, gormlock.Timeout(soon)) },
+			want: gormlock.ErrLockTimeout,
+		},
+		"with PlainTransactions": {
+			plugin: []gormlock.Option{gormlock.PlainTransactions()},
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys[:1])
+				s.mock.ExpectCommit()
+			},
+			do: func(s *stage) error { return gormlock.Transaction(s.db, nothing, gormlock.Locking(s.keys[0])) },
+		},
+		"on one connection": {
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys[:1])
+				s.mock.ExpectCommit()
+			},
+			do: func(s *stage) error {
+				return s.db.Connection(func(db *gorm.DB) error { return gormlock.Transaction(db, nothing, gormlock.Locking(s.keys[0])) })
+			},
+		},
+		"with a second attempt": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				gormlocktest.ExpectRollback(s.mock)
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error {
+				runs := 0
+				return gormlock.Transaction(s.db, func(*gorm.DB) error {
+					if runs++; runs == 1 {
+						return &pgconn.PgError{Code: "40001"}
+					}
+					return nil
+				}, gormlock.Locking(s.keys[0]), gormlock.Attempts(2))
+			},
+		},
+		"inside of another transaction": {
+			expect: func(s *stage) {
+				gormlocktest.ExpectBegin(s, s.mock, s.keys[:1])
+				s.mock.ExpectExec(`^SAVEPOINT sp`).WillReturnResult(sqlmock.NewResult(0, 0))
+				gormlocktest.ExpectAcquire(s, s.mock, s.keys[1:])
+				gormlocktest.ExpectCommit(s.mock)
+			},
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, func(tx *gorm.DB) error {
+					return gormlock.Transaction(tx, nothing, gormlock.Locking(s.keys[1]))
+				}, gormlock.Locking(s.keys[0]))
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, mock := mocked(t)
-			c.expect(t, mock)
-			if err := c.do(db); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
+			c.play(t)
 		})
 	}
 }
 
-func expectTasks(t *testing.T, mock sqlmock.Sqlmock) {
-	t.Helper()
-	gormlocktest.ExpectClaim(mock, "tasks", []string{"id", "state"}, []driver.Value{int64(9), "running"}, []driver.Value{int64(3), "running"})
+// acquire takes the locks in a transaction.
+func (s *stage) acquire(keys []lockkey.Key, opts ...gormlock.LockOption) error {
+	return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })
 }
 
-func claimTasks(db *gorm.DB, limit int) error {
-	tasks, err := gormlock.Claim[task](db, limit, map[string]any{"state": "running"})
-	if err == nil && (len(tasks) != 2 || tasks[0] != task{9, "running"} || tasks[1].ID != 3) {
-		err = fmt.Errorf("claimed %v", tasks)
-	}
-	return err
-}
-
-// TestExpectationsWithoutKeys: an expectation that could never be met ends the test.
-func TestExpectationsWithoutKeys(t *testing.T) {
+// TestBeginTx: what is expected of Transaction is what it sends with the same options, at every isolation level.
+func TestBeginTx(t *testing.T) {
 	t.Parallel()
-	_, mock := mocked(t)
-	for _, expect := range []func(j *judged){
-		func(j *judged) { gormlocktest.ExpectBegin(j, mock, nil) },
-		func(j *judged) { gormlocktest.ExpectAcquire(j, mock, []lockkey.Key{gormlock.Key(1.5)}) },
+	options := map[string]func(keys []lockkey.Key) []gormlock.TxOption{
+		"read only": func(keys []lockkey.Key) []gormlock.TxOption {
+			return []gormlock.TxOption{gormlock.ReadOnly(), gormlock.Locking(keys[0])}
+		},
+		"locks with options of their own": func(keys []lockkey.Key) []gormlock.TxOption {
+			return []gormlock.TxOption{gormlock.Locking(keys[0], gormlock.Shared()), gormlock.Locking(keys[1]), gormlock.Attempts(3)}
+		},
+	}
+	for _, level := range []sql.IsolationLevel{
+		sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSnapshot, sql.LevelSerializable,
 	} {
-		j := &judged{TB: t}
-		j.run(func() { expect(j) })
-		if len(j.fatals) != 1 {
-			t.Errorf("%q", j.fatals)
+		options[level.String()] = func(keys []lockkey.Key) []gormlock.TxOption {
+			return []gormlock.TxOption{gormlock.Isolation(level), gormlock.Locking(keys[0], gormlock.Timeout(time.Second)), gormlock.Locking(keys[1])}
 		}
+	}
+	for name, of := range options {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scene{
+				expect: func(s *stage) {
+					gormlocktest.ExpectBeginTx(s, s.mock, of(s.keys)...)
+					gormlocktest.ExpectCommit(s.mock)
+				},
+				do: func(s *stage) error { return gormlock.Transaction(s.db, nothing, of(s.keys)...) },
+			}.play(t)
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		of := func(keys []lockkey.Key) []gormlock.TxOption {
+			return []gormlock.TxOption{gormlock.Isolation(sql.LevelSerializable), gormlock.Locking(keys[0], gormlock.Try())}
+		}
+		scene{
+			expect: func(s *stage) {
+				gormlocktest.ExpectBeginTx(s, s.mock, of(s.keys)...).WillReturnError(gormlocktest.ErrRefused)
+				gormlocktest.ExpectRollback(s.mock)
+			},
+			real: func(s *stage) { s.hold(s.keys[0]) },
+			do:   func(s *stage) error { return gormlock.Transaction(s.db, nothing, of(s.keys)...) },
+			want: gormlock.ErrNotAcquired,
+		}.play(t)
+	})
+	t.Run("without a lock", func(t *testing.T) {
+		t.Parallel()
+		scene{
+			expect: func(s *stage) {
+				s.mock.ExpectBegin()
+				s.mock.ExpectCommit()
+			},
+			do: func(s *stage) error {
+				return gormlock.Transaction(s.db, nothing, gormlock.Isolation(sql.LevelSerializable))
+			},
+		}.play(t)
+	})
+}
+
+// TestExpectationsThatCannotBeMet: they end the test, and say why.
+func TestExpectationsThatCannotBeMet(t *testing.T) {
+	t.Parallel()
+	pool, mock, err := sqlmock.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	for name, expect := range map[string]func(j *judged){
+		"no keys":           func(j *judged) { gormlocktest.ExpectBegin(j, mock, nil) },
+		"invalid lock key":  func(j *judged) { gormlocktest.ExpectAcquire(j, mock, []lockkey.Key{gormlock.Key(1.5)}) },
+		"mock.ExpectBegin":  func(j *judged) { gormlocktest.ExpectBeginTx(j, mock, gormlock.Isolation(sql.LevelSerializable)) },
+		"Attempts(0)":       func(j *judged) { gormlocktest.ExpectBeginTx(j, mock, gormlock.Attempts(0)) },
+		"Timeout(-1ns)":     func(j *judged) { gormlocktest.ExpectRowLock(j, mock, gormlock.Timeout(-1)) },
+		"empty key":         func(j *judged) { gormlocktest.ExpectOnce(j, mock, "") },
+		"cannot be stored":  func(j *judged) { gormlocktest.ExpectOnceStored(j, mock, "k", func() {}) },
+		"json: unsupported": func(j *judged) { gormlocktest.ExpectOnceFound(j, mock, "k", func() {}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := &judged{TB: t}
+			j.run(func() { expect(j) })
+			j.says(t, name)
+		})
 	}
 }

@@ -4,6 +4,7 @@ package all
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/glebarez/sqlite"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/driver/postgres"
@@ -25,6 +28,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/gormlocktest"
 	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"

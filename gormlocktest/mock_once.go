@@ -1,0 +1,74 @@
+package gormlocktest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+// ExpectOnce expects a Once whose key is new. What its function does comes next, and then [ExpectOnceStored], or
+// [ExpectOnceUndo] where the function fails.
+func ExpectOnce(t testing.TB, mock sqlmock.Sqlmock, key string, opts ...gormlock.OnceOption) *sqlmock.ExpectedExec {
+	t.Helper()
+	return expect(mock, onceTexts(t, key, nil, opts)[0])
+}
+
+// ExpectOnceStored expects what a Once does when its function has returned this result.
+func ExpectOnceStored(t testing.TB, mock sqlmock.Sqlmock, key string, result any) *sqlmock.ExpectedExec {
+	t.Helper()
+	return expect(mock, onceTexts(t, key, result, nil)[1])
+}
+
+// ExpectOnceUndo expects what a Once does when its function has failed, or the server refused one of its own statements.
+func ExpectOnceUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
+	return expect(mock, "ROLLBACK TO SAVEPOINT gormlock_once_1; RELEASE SAVEPOINT gormlock_once_1")
+}
+
+// ExpectOnceFound expects a Once whose key was stored before, with these options and this result, to its end: its function
+// does not run. A Once that is given another ForRequest than the one stored is ErrOtherRequest.
+func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any, opts ...gormlock.OnceOption) {
+	t.Helper()
+	claim := onceTexts(t, key, nil, opts)[0]
+	at := onceClaim.FindStringSubmatchIndex(claim)
+	if at == nil {
+		t.Fatalf("a Once begins in a way that is unknown here: %s", claim)
+	}
+	var request any
+	if from, to := at[4], at[5]; from >= 0 {
+		sum, err := hex.DecodeString(claim[from:to])
+		if err != nil {
+			t.Fatal(err)
+		}
+		request = sum
+	}
+	stored, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	untilRequest, fromEnd := claim[:at[3]], claim[at[6]:]
+	expectPattern(mock, regexp.QuoteMeta(untilRequest)+".*"+regexp.QuoteMeta(fromEnd)).WillReturnResult(sqlmock.NewResult(0, 0))
+	mock.ExpectQuery(`^SELECT result::text, request FROM gormlock_once WHERE key = \$1$`).WithArgs(key).
+		WillReturnRows(sqlmock.NewRows([]string{"result", "request"}).AddRow(stored, request))
+	expect(mock, "RELEASE SAVEPOINT gormlock_once_1")
+}
+
+// onceClaim finds the key, the request and the end in what a Once begins with.
+var onceClaim = regexp.MustCompile(`VALUES (\(convert_from\(decode\('[0-9a-f]*', 'hex'\), 'UTF8'\), )(?:NULL|decode\('([0-9a-f]*)', 'hex'\)), .*(\) ON CONFLICT)`)
+
+// onceTexts are what a Once executes whose key is new and whose function returns result.
+func onceTexts(t testing.TB, key string, result any, opts []gormlock.OnceOption) []string {
+	t.Helper()
+	return heard(t, func(tx *gorm.DB) error {
+		_, err := gormlock.Once(tx, key, func(*gorm.DB) (any, error) { return result, nil }, opts...)
+		if err != nil {
+			t.Fatal(err) // such as a result that cannot be stored
+		}
+		return nil
+	})
+}
