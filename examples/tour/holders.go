@@ -16,14 +16,14 @@ import (
 type Report struct {
 	ID    int64
 	Body  string
-	Fence int64 `gorm:"not null" gormlock:"fence"`
+	Fence int64 `gorm:"not null;default:0" gormlock:"fence"`
 }
 
 // leases lets a holder sleep past its lease.
 func leases(s *stage) error {
 	s.say("Behind a pooler in transaction mode, or in a function that lives for a request, there is no session to hold a lock. " +
 		"A lease is a row with an end; the database's clock decides. Each holder gets a number, and what it writes carries it:")
-	s.code(`type Report struct { …; Fence int64 ` + "`gorm:\"not null\" gormlock:\"fence\"`" + ` }
+	s.code(`type Report struct { …; Fence int64 ` + "`gorm:\"not null;default:0\" gormlock:\"fence\"`" + ` }
 manager.Do(ctx, key, 10*time.Second, func(ctx context.Context) error {
     return db.WithContext(ctx).Save(&report).Error
 })`)
@@ -69,29 +69,34 @@ manager.Do(ctx, key, 10*time.Second, func(ctx context.Context) error {
 // onceOnly lets a request arrive twice.
 func onceOnly(s *stage) error {
 	s.say("A client that got no answer sends its request again. The effect is stored with the key it came under, in one transaction:")
-	s.code(`number, err := gormlock.Once(tx, idempotencyKey, func(tx *gorm.DB) (int64, error) { … })`)
+	s.code(`err := gormlock.MigrateOnce(db) // its table
+number, err := gormlock.Once(tx, idempotencyKey, func(tx *gorm.DB) (int64, error) { … }, gormlock.ForRequest(body))`)
 	if err := gormlock.MigrateOnce(s.db); err != nil {
 		return err
 	}
 	payments := 0
-	pay := func() (result string, err error) {
+	pay := func(body string) (result string, err error) {
 		err = gormlock.Transaction(s.db, func(tx *gorm.DB) error {
 			result, err = gormlock.Once(tx, s.name+" pay 42", func(*gorm.DB) (string, error) {
 				payments++
 				return fmt.Sprintf("payment %d", payments), nil
-			})
+			}, gormlock.ForRequest(body))
 			return err
 		})
 		return result, err
 	}
-	first, err := pay()
+	first, err := pay("42 €")
 	if err != nil {
 		return err
 	}
-	second, err := pay()
+	second, err := pay("42 €")
 	if err != nil {
 		return err
 	}
 	s.check(payments == 1 && first == second, "two requests, one effect, and the second is answered with %q", second)
-	return nil
+	_, err = pay("43 €")
+	s.check(errors.Is(err, gormlock.ErrOtherRequest) && payments == 1, "the same key with another amount is refused: %v", err)
+	swept, err := gormlock.SweepOnce(s.db, 30*24*time.Hour, 1000)
+	s.check(err == nil && swept == 0, "gormlock.SweepOnce removes keys older than a month: %d of these", swept)
+	return err
 }

@@ -24,6 +24,8 @@ func keys(s *stage) error {
 	s.code("select " + expression)
 	s.check(gormlock.Key("a", "bc") != gormlock.Key("ab", "c"),
 		`Key("a", "bc") and Key("ab", "c") are two locks: parts keep their borders`)
+	s.check(lockkey.Int64(42) != lockkey.Pair(0, 42),
+		"numbers that you have already: lockkey.Int64(42) and lockkey.Pair(0, 42) are two locks, as they are for PostgreSQL")
 	invalid := gormlock.Key("price", 4.2)
 	s.check(errors.Is(invalid.Err(), lockkey.ErrInvalid), "what cannot name a lock fails where it is used: %v", invalid.Err())
 	return nil

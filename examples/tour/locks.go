@@ -146,6 +146,7 @@ func waiting(s *stage) error {
 	s.say("Another session holds the lock. In one transaction:")
 	s.code(`tx.Scopes(gormlock.WithXactLock(key, gormlock.Try())).First(&a)
 tx.Scopes(gormlock.WithXactLock(key, gormlock.Timeout(150*time.Millisecond))).First(&a)
+gorm.G[Account](tx, gormlock.XactLock(key, gormlock.Try())).First(ctx) // GORM's generics take it as a clause
 tx.Model(&a).Update("balance", 7) // the transaction is as good as before`)
 	err = s.db.Transaction(func(tx *gorm.DB) error {
 		began := time.Now()
@@ -154,13 +155,27 @@ tx.Model(&a).Update("balance", 7) // the transaction is as good as before`)
 		began = time.Now()
 		err = tx.Scopes(gormlock.WithXactLock(key, gormlock.Timeout(150*time.Millisecond))).First(&a).Error
 		s.check(errors.Is(err, gormlock.ErrLockTimeout) && time.Since(began) >= 150*time.Millisecond, "Timeout, after %s: %v", since(began), err)
+		_, err = gorm.G[Account](tx, gormlock.XactLock(key, gormlock.Try())).First(s.ctx)
+		s.check(errors.Is(err, gormlock.ErrNotAcquired), "as a clause: %v", err)
 		return tx.Model(&a).Update("balance", 7).Error
 	})
-	if err := errors.Join(err, release(), s.db.First(&a).Error); err != nil {
+	if err := errors.Join(err, s.db.First(&a).Error); err != nil {
+		return errors.Join(err, release())
+	}
+	s.check(a.Balance == 7, "the update after all refusals was committed: the balance is %d", a.Balance)
+	return errors.Join(s.bounded(key), release())
+}
+
+// bounded asks for a lock that is held, and names no bound.
+func (s *stage) bounded(key lockkey.Key) error {
+	s.code(`db.Use(gormlock.New(gormlock.DefaultTimeout(50*time.Millisecond))) // for every wait that names no bound`)
+	db, done, err := s.another(s.config, gormlock.DefaultTimeout(50*time.Millisecond))
+	if err != nil {
 		return err
 	}
-	s.check(a.Balance == 7, "the update after both refusals was committed: the balance is %d", a.Balance)
-	return nil
+	err = db.Scopes(gormlock.WithXactLock(key)).Create(&Account{}).Error
+	s.check(errors.Is(err, gormlock.ErrLockTimeout), "a create with no bound of its own: %v", err)
+	return done()
 }
 
 func shared(s *stage) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +20,9 @@ import (
 // looking asks who holds what, while one waits for the holder of a lock and another for the one who waits.
 func looking(s *stage) error {
 	s.say("It hangs. Who holds the lock?")
-	s.code("view, err := inspect.Snapshot(ctx, db) // in a terminal: gormlock ls, gormlock watch; in a browser: inspect.Handler(db)")
+	s.code(`view, err := inspect.Snapshot(ctx, db)                 // in a program
+gormlock ls; gormlock watch; gormlock why PID          // in a terminal
+http.Handle("/locks", onlyAdmins(inspect.Handler(db))) // in a browser, or as JSON`)
 	first, second := s.key("invoice", 42), s.key("invoice", 43)
 	release, err := s.hold(first)
 	if err != nil {
@@ -41,6 +45,7 @@ func looking(s *stage) error {
 	if err == nil {
 		tree, err = s.chain(first, second)
 	}
+	status, page := s.browse(first, second)
 	err = errors.Join(err, release())
 	for range started {
 		err = errors.Join(err, <-ended)
@@ -52,7 +57,19 @@ func looking(s *stage) error {
 	for _, node := range tree {
 		s.branch(node, 0)
 	}
+	s.check(status == http.StatusOK && strings.Contains(page, first.String()) && strings.Contains(page, second.String()),
+		"the page answers %d, and names both locks, in %d kB that load nothing from elsewhere", status, len(page)>>10)
+	s.say("Keys are numbers to PostgreSQL. Their names come from inspect.Known, or from a table that gormlock.WithKeyNames keeps.")
 	return nil
+}
+
+// browse is what a browser gets from the page.
+func (s *stage) browse(keys ...lockkey.Key) (status int, html string) {
+	page := inspect.Handler(s.outside, inspect.Known(keys...))
+	defer func() { _ = page.Close() }() // it never fails
+	answer := httptest.NewRecorder()
+	page.ServeHTTP(answer, httptest.NewRequestWithContext(s.ctx, http.MethodGet, "/locks", nil))
+	return answer.Code, answer.Body.String()
 }
 
 // chain is the tree of this tour's sessions, as soon as somebody in it waits for one who waits.

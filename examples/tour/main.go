@@ -33,15 +33,24 @@ var chapters = []chapter{
 	{"REPEATABLE READ: the lock comes before the snapshot", snapshot},
 	{"A transaction that runs again", retries},
 	{"Rows that exist", rowLocks},
+	{"Two rows, in either order", transfers},
 	{"Work for several workers", claim},
+	{"Work while the row is locked", holding},
 	{"Two people, one document", versions},
+	{"What else a version can do", expectations},
+	{"Tables without a version, writers without one", unversionedTables},
 	{"Sixteen writers, one row", hotRow},
 	{"A lock longer than a transaction", session},
+	{"Two locks longer than a transaction", several},
 	{"A lock with an end, and a holder that wakes up late", leases},
+	{"A number for each transaction", fences},
 	{"A request that arrives twice", onceOnly},
 	{"Who holds what", looking},
+	{"Told as it happens", events},
 	{"What was not done is said", refusals},
+	{"Code that has a *sql.Tx", plainTransaction},
 	{"A program that knows nothing of gormlock", foreign},
+	{"A scheduler in Java, and its table", shedLock},
 }
 
 func main() {
@@ -93,12 +102,16 @@ func (p *page) end(took time.Duration) {
 	p.say("Where to read on:")
 	p.code("README.md                what is guaranteed, what is not, and the traps")
 	p.code("docs/choosing.md         which tool for which problem, and when none")
+	p.code("docs/versions.md         version columns; docs/job-queues.md: claiming work, or holding it")
 	p.code("docs/migrating-from-*    for Rails and Hibernate; docs/operations.md: poolers, failovers, timeouts")
+	p.code("docs/observability.md    the page, the log, the metrics and the alerts")
 	p.code("examples/tour/*.go       what you have just seen; one function is one chapter")
 	p.code("examples                 whole programs")
+	p.code("go doc .                 every function and option, and what holds when it fails")
 	p.code("go doc ./lockkey         the same keys in SQL and Python; ./lockkey/compat for other programs' keys")
 	p.code("go doc ./sessionlock     locks for work longer than a transaction: what is known, and what cannot be")
 	p.code("go doc ./lease           locks with an end; docs/fencing.md: holders that wake up late")
-	p.code("go run ./cmd/gormlock    who holds what, on your own server")
+	p.code("go run ./cmd/gormlock    who holds what, on your own server; doctor: what in it makes locks lie")
 	p.code("go doc ./advisory        the same locks for code that holds a *sql.Tx, without GORM")
+	p.code("go doc ./gormlocktest    for your own tests: hold a lock, wait until your code waits, see what it left")
 }

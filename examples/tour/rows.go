@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -19,9 +21,8 @@ func rowLocks(s *stage) error {
 	}
 	tx := s.db.Begin()
 	err = tx.Scopes(gormlock.WithRowLock(gormlock.ForNoKeyUpdate)).First(&Account{}, a.ID).Error
-	refused := s.updatePlainly(a.ID)
-	var code interface{ SQLState() string }
-	s.check(err == nil && errors.As(refused, &code) && code.SQLState() == "55P03", "an UPDATE in plain SQL waits, and here gives up: %v", refused)
+	refused := s.plainly("update accounts set balance = 2 where id = $1", a.ID)
+	s.check(err == nil && gaveUp(refused), "an UPDATE in plain SQL waits, and here gives up: %v", refused)
 	err = s.db.Transaction(func(tx *gorm.DB) error {
 		mine := a
 		err := gormlock.LockRow(tx, &mine, gormlock.Try())
@@ -33,8 +34,14 @@ func rowLocks(s *stage) error {
 	return errors.Join(err, tx.Commit().Error)
 }
 
-// updatePlainly changes the account in plain SQL, and does not wait for long.
-func (s *stage) updatePlainly(id int64) error {
+// gaveUp reports whether the error is that of a statement which has waited for a lock long enough.
+func gaveUp(err error) bool {
+	var code interface{ SQLState() string }
+	return errors.As(err, &code) && code.SQLState() == "55P03"
+}
+
+// plainly writes in plain SQL, and does not wait for long.
+func (s *stage) plainly(query string, args ...any) error {
 	tx, err := s.outside.BeginTx(s.ctx, nil)
 	if err != nil {
 		return err
@@ -43,10 +50,56 @@ func (s *stage) updatePlainly(id int64) error {
 	if _, err := tx.ExecContext(s.ctx, "set local lock_timeout = '50ms'"); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(s.ctx, "update accounts set balance = 2 where id = $1", id); err != nil {
+	if _, err := tx.ExecContext(s.ctx, query, args...); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// transfers moves money both ways at once.
+func transfers(s *stage) error {
+	s.say("Money goes from one account to another, and at the same time from that one to the first:")
+	one, err := s.account(100)
+	if err != nil {
+		return err
+	}
+	two, err := s.account(100)
+	if err != nil {
+		return err
+	}
+	first, second := s.db.Begin(), s.db.Begin()
+	err = errors.Join(gormlock.LockRow(first, &one), gormlock.LockRow(second, &two))
+	there, back := gormlock.LockRow(first, &two, gormlock.Try()), gormlock.LockRow(second, &one, gormlock.Try())
+	if err := errors.Join(err, first.Commit().Error, second.Commit().Error); err != nil {
+		return err
+	}
+	s.check(errors.Is(there, gormlock.ErrNotAcquired) && errors.Is(back, gormlock.ErrNotAcquired),
+		"one row after the other, each holds what the other wants. Here both only try; waiting, they would deadlock")
+	s.say("LockRows takes all of them, in the order of their keys:")
+	s.code(`pair := []Account{{ID: from}, {ID: to}}
+gormlock.LockRows(tx, &pair) // one statement; it reads them again, and they keep their places`)
+	const each = 20
+	var turn atomic.Int64
+	err = together(2, each, func() error {
+		pair := []Account{{ID: one.ID}, {ID: two.ID}}
+		if turn.Add(1)%2 == 0 {
+			slices.Reverse(pair)
+		}
+		return s.db.Transaction(func(tx *gorm.DB) error {
+			if err := gormlock.LockRows(tx, &pair); err != nil {
+				return err
+			}
+			return errors.Join(
+				tx.Model(&pair[0]).Update("balance", pair[0].Balance-1).Error,
+				tx.Model(&pair[1]).Update("balance", pair[1].Balance+1).Error)
+		})
+	})
+	s.check(err == nil, "%d transfers, half of them each way, none ended as a deadlock", 2*each)
+	if err := errors.Join(s.db.First(&one).Error, s.db.First(&two).Error); err != nil {
+		return err
+	}
+	s.check(one.Balance == 100 && two.Balance == 100, "and none is lost: the balances are %d and %d again", one.Balance, two.Balance)
+	return nil
 }
 
 // Job is work that several workers look for.
@@ -102,4 +155,39 @@ func claim(s *stage) error {
 	}
 	s.check(len(given) == all && twice == 0, "%d jobs were handed out in %d claims, %d of them twice", len(given), calls, twice)
 	return nil
+}
+
+// holding lets a worker die while it has jobs.
+func holding(s *stage) error {
+	jobs := []Job{{State: "short"}, {State: "short"}, {State: "short"}, {State: "short"}}
+	if err := errors.Join(s.db.AutoMigrate(&Job{}), s.db.Create(&jobs).Error); err != nil {
+		return err
+	}
+	s.say("Work of milliseconds needs no mark: it is done in the transaction that locks its row, and who comes meanwhile " +
+		"passes the row over:")
+	s.code(`tx.Scopes(gormlock.WithSkipLocked()).Where("state = ?", "short").Order("id").Limit(2).Find(&jobs)`)
+	next := func(tx *gorm.DB) (mine []Job, err error) {
+		err = tx.Scopes(gormlock.WithSkipLocked()).Where("state = ?", "short").Order("id").Limit(2).Find(&mine).Error
+		return mine, err
+	}
+	first, second, third := s.db.Begin(), s.db.Begin(), s.db.Begin()
+	one, failed := next(first)
+	two, err := next(second)
+	err = errors.Join(failed, err, first.Rollback().Error)
+	again, failed := next(third)
+	err = errors.Join(err, failed, second.Commit().Error, third.Commit().Error)
+	if err != nil {
+		return err
+	}
+	s.check(slices.Equal(one, jobs[:2]) && slices.Equal(two, jobs[2:]),
+		"the first worker has the jobs %v; the second waits for none of them, and has %v", ids(one), ids(two))
+	s.check(slices.Equal(again, one), "the first one's transaction ends as that of a dead worker does, and the next one has %v", ids(again))
+	return nil
+}
+
+func ids(jobs []Job) (all []int64) {
+	for _, job := range jobs {
+		all = append(all, job.ID)
+	}
+	return all
 }

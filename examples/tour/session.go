@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
+	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -13,12 +15,12 @@ func session(s *stage) error {
 		"lends to others, and the holder is told when it is lost:")
 	s.code(`lock, err := manager.Acquire(ctx, key)
 ctx, stop := lock.Bind(ctx) // ends with the lock`)
-	one, err := sessionlock.OpenConfig(s.ctx, s.config.Copy(), sessionlock.Owner(s.name+" one"))
+	one, err := s.program("one")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = one.Close(s.ctx) }() // the connection goes with the tour
-	two, err := sessionlock.OpenConfig(s.ctx, s.config.Copy(), sessionlock.Owner(s.name+" two"))
+	two, err := s.program("two")
 	if err != nil {
 		return err
 	}
@@ -47,4 +49,52 @@ ctx, stop := lock.Bind(ctx) // ends with the lock`)
 	}
 	s.check(next.Err() == nil, "and the other program has the lock")
 	return next.Release(s.ctx)
+}
+
+// program is one of several programs that take session locks.
+func (s *stage) program(name string) (*sessionlock.Manager, error) {
+	return sessionlock.OpenConfig(s.ctx, s.config.Copy(), sessionlock.Owner(s.name+" "+name))
+}
+
+// several lets two programs name two locks in different order.
+func several(s *stage) error {
+	s.say("Two programs need the same two locks. In transactions the server sees who waits in a circle; between locks of " +
+		"sessions nobody does. AcquireAll takes them in one order, whatever order they are named in:")
+	s.code(`locks, err := manager.AcquireAll(ctx, warehouse, till) // all, or none
+err = locks.Release(ctx)`)
+	one, err := s.program("one")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = one.Close(s.ctx) }() // the connection goes with the tour
+	two, err := s.program("two")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = two.Close(s.ctx) }() // the connection goes with the tour
+
+	warehouse, till := s.key("warehouse"), s.key("till")
+	var turn, holders, crowded atomic.Int32
+	const each = 20
+	err = together(2, each, func() error {
+		program, keys := one, []lockkey.Key{warehouse, till}
+		if turn.Add(1)%2 == 0 {
+			program, keys = two, []lockkey.Key{till, warehouse}
+		}
+		locks, err := program.AcquireAll(s.ctx, keys...)
+		if err != nil {
+			return err
+		}
+		if holders.Add(1) > 1 {
+			crowded.Add(1)
+		}
+		holders.Add(-1)
+		return locks.Release(s.ctx)
+	})
+	if err != nil {
+		return err
+	}
+	s.check(turn.Load() == 2*each && crowded.Load() == 0,
+		"%d times both, named the other way round by each program: no deadlock, %d times two holders at once", turn.Load(), crowded.Load())
+	return nil
 }

@@ -85,6 +85,24 @@ func (s *stage) connect(config *pgx.ConnConfig) (*gorm.DB, error) {
 	return db.WithContext(s.ctx), nil
 }
 
+// another opens GORM once more, with gormlock as the options say.
+func (s *stage) another(config *pgx.ConnConfig, options ...gormlock.Option) (db *gorm.DB, done func() error, err error) {
+	db, err = s.connect(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, nil, err
+	}
+	plugin := gormlock.New(options...)
+	done = func() error { return errors.Join(plugin.Close(), pool.Close()) }
+	if err := db.Use(plugin); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return db, done, nil
+}
+
 // key is a key that no other program on the server has.
 func (s *stage) key(parts ...any) lockkey.Key {
 	return gormlock.Key(append([]any{s.name}, parts...)...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,12 +25,35 @@ func TestTour_everythingComesOutRight(t *testing.T) {
 			t.Errorf("no chapter %q", c.title)
 		}
 	}
+	for _, name := range features(t) {
+		if !strings.Contains(out.String(), name) {
+			t.Errorf("nothing about gormlock.%s", name)
+		}
+	}
 	if strings.Contains(out.String(), "\x1b") {
 		t.Error("colour where there is no terminal")
 	}
 	if strings.Contains(out.String(), "NOT OK") || !strings.Contains(out.String(), "Where to read on") {
 		t.Error(out.String())
 	}
+}
+
+// features are the exported functions of gormlock, without those that make an option.
+func features(t *testing.T) (names []string) {
+	t.Helper()
+	api, err := os.ReadFile("../../tests/api/gormlock.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, function := range regexp.MustCompile(`(?m)^func (\w+).* (\S+)$`).FindAllStringSubmatch(string(api), -1) {
+		if !strings.HasSuffix(function[2], "Option") {
+			names = append(names, function[1])
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("no functions")
+	}
+	return names
 }
 
 func TestTour_saysWhatIsNotRight(t *testing.T) {

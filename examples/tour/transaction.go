@@ -96,20 +96,17 @@ func (s *stage) tapped() (db *gorm.DB, proxy *wiretap.Proxy, done func() error, 
 	config := s.config.Copy()
 	number, _ := strconv.ParseUint(port, 10, 16)
 	config.Host, config.Port, config.TLSConfig, config.Fallbacks = host, uint16(number), nil, nil
-	plugin := gormlock.New()
-	db, err = s.connect(config)
+	db, closed, err := s.another(config)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, proxy.Close())
 	}
-	if err := db.Use(plugin); err != nil {
-		return nil, nil, nil, errors.Join(err, proxy.Close())
-	}
+	done = func() error { return errors.Join(closed(), proxy.Close()) }
 	pool, err := db.DB()
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, proxy.Close())
+		return nil, nil, nil, errors.Join(err, done())
 	}
 	pool.SetMaxOpenConns(1)
-	return db, proxy, func() error { return errors.Join(plugin.Close(), pool.Close(), proxy.Close()) }, nil
+	return db, proxy, done, nil
 }
 
 func snapshot(s *stage) error {
@@ -202,6 +199,6 @@ func retries(s *stage) error {
 		attempts++
 		return context.Canceled
 	}, gormlock.Attempts(20))
-	s.check(attempts == 1 && errors.Is(err, context.Canceled), "an error that another run cannot cure is not repeated: %d run, %v", attempts, err)
+	s.check(attempts == 1 && errors.Is(err, context.Canceled) && !gormlock.IsRetryable(err), "an error that another run cannot cure, which gormlock.IsRetryable knows, is not repeated: %d run, %v", attempts, err)
 	return nil
 }
