@@ -165,7 +165,7 @@ func (l RowLockClause) Build(builder clause.Builder) {
 	_, _ = builder.WriteString(l.strength.sql())
 	tables := l.of
 	if stmt, ok := builder.(*gorm.Statement); ok && len(tables) == 0 && joined(stmt) && stmt.Table != "" {
-		tables = []string{stmt.Table}
+		tables = []string{ownName(stmt)}
 	}
 	for i, table := range tables {
 		if i == 0 {

@@ -58,7 +58,7 @@ func (l RowLockClause) fitsRows(stmt *gorm.Statement) error {
 
 // fitsTables refuses tables that the query does not have, and the side of an outer join that may have no row.
 func (l RowLockClause) fitsTables(stmt *gorm.Statement) error {
-	if len(l.of) == 0 && stmt.TableExpr == nil && !joined(stmt) || len(l.of) == 1 && l.of[0] == stmt.Table && !joined(stmt) {
+	if len(l.of) == 0 && stmt.TableExpr == nil && !joined(stmt) || len(l.of) == 1 && l.of[0] == ownName(stmt) && !joined(stmt) {
 		return nil
 	}
 	tables := tablesOf(stmt)
@@ -71,11 +71,12 @@ func (l RowLockClause) fitsTables(stmt *gorm.Statement) error {
 		}
 		return nil
 	}
+	own := ownName(stmt)
 	for _, name := range l.of {
 		switch {
 		case !tables.known(name):
 			return fmt.Errorf("Of(%q): the query has no table of that name, it has %s", name, strings.Join(tables.names, ", "))
-		case name != stmt.Table && tables.outer[name], name == stmt.Table && tables.ownIsOuter:
+		case name != own && tables.outer[name], name == own && tables.ownIsOuter:
 			return fmt.Errorf("Of(%q): %v does not go with the outer side of a join, where rows may be missing: use InnerJoins, or INNER JOIN", name, l.strength)
 		}
 	}
@@ -92,8 +93,8 @@ type queryTables struct {
 
 func tablesOf(stmt *gorm.Statement) *queryTables {
 	t := &queryTables{raw: map[string]bool{}, outer: map[string]bool{}}
-	if stmt.Table != "" {
-		t.names = append(t.names, stmt.Table)
+	if own := ownName(stmt); own != "" {
+		t.names = append(t.names, own)
 	}
 	if stmt.TableExpr != nil {
 		t.addRaw(stmt.TableExpr.SQL)
@@ -136,11 +137,7 @@ func (t *queryTables) addRaw(sql string) {
 	sql = topLevel(sql)
 	left := leftJoin.MatchString(sql)
 	for _, word := range identifier.FindAllString(sql, -1) {
-		if strings.HasPrefix(word, `"`) {
-			word = strings.ReplaceAll(word[1:len(word)-1], `""`, `"`)
-		} else {
-			word = strings.ToLower(word)
-		}
+		word = folded(word)
 		t.raw[word] = true
 		t.outer[word] = t.outer[word] || left
 	}
@@ -187,6 +184,26 @@ func nameOf(table clause.Table) string {
 		return table.Alias
 	}
 	return table.Name
+}
+
+// ownName is what the server calls the query's own table: an alias that GORM does not see in a text too, and one that is
+// not quoted there as the server folds it.
+func ownName(stmt *gorm.Statement) string {
+	if stmt.TableExpr == nil {
+		return stmt.Table
+	}
+	if found := namedAs.FindStringSubmatch(stmt.TableExpr.SQL); found != nil {
+		return folded(found[1])
+	}
+	return strings.ToLower(stmt.Table)
+}
+
+// folded is the name that the server makes of an identifier in a text.
+func folded(identifier string) string {
+	if strings.HasPrefix(identifier, `"`) {
+		return strings.ReplaceAll(identifier[1:len(identifier)-1], `""`, `"`)
+	}
+	return strings.ToLower(identifier)
 }
 
 // tableName names the statement's table for people.
@@ -245,6 +262,7 @@ var (
 	rightJoin = regexp.MustCompile(`(?i)\b(right|full)\s+(outer\s+)?join\b`)
 
 	identifier = regexp.MustCompile(`"(?:[^"]|"")*"|[A-Za-z_][\w$]*`)
+	namedAs    = regexp.MustCompile(`(?i)^\s*(?:[\w$.]|"(?:[^"]|"")*")+\s+(?:as\s+)?("(?:[^"]|"")*"|[a-z_][\w$]*)\s*$`)
 	literal    = regexp.MustCompile(`'(?:[^']|'')*'`)
 	subquery   = regexp.MustCompile(`(?i)\(\s*(select|with|values)\b`)
 )

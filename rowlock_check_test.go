@@ -406,3 +406,39 @@ func TestG26_RowLockGoesToThePrimary(t *testing.T) {
 		})
 	}
 }
+
+// TestRowLockOfAnAlias: the query's own table is locked under the name that the server knows it by.
+func TestRowLockOfAnAlias(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 2)
+	var place string
+	mustDo(t, db.Raw("select current_schema").Scan(&place))
+	for table, alias := range map[string]string{
+		"jobs AS J": "J", "jobs J": "J", place + ".jobs x": "x", `"` + place + `"."jobs" AS X`: "X", `"jobs" x`: "x", `jobs AS "X"`: `"X"`,
+	} {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Table(table).Select(alias+".*").Joins("join queues q on q.id = "+alias+".queue_id").Unscoped().
+				Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Find(&[]job{}))
+			equal(t, table, len(newRowRival(t).locked("jobs")), 3) // with the deleted one
+			equal(t, "queues", len(newRowRival(t).locked("queues")), 0)
+		})
+	}
+}
+
+// TestRowLockAndATypo: only a name that stands after FOR UPDATE OF is spoken of as one.
+func TestRowLockAndATypo(t *testing.T) {
+	t.Parallel()
+	db := jobs(t, 1)
+	inTx(t, db, func(tx *gorm.DB) {
+		mustDo(t, tx.SavePoint("before"))
+		_, err := gormlock.Claim[job](tx, 1, running, func(q *gorm.DB) *gorm.DB { return q.Where("quues.paused") })
+		if err == nil || strings.Contains(err.Error(), "Of(") {
+			t.Error(err)
+		}
+		mustDo(t, tx.RollbackTo("before"))
+		err = tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Of("jobs"))).Where("quues.paused").Find(&[]job{}).Error
+		if err == nil || strings.Contains(err.Error(), "Of(") {
+			t.Error(err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -310,4 +311,30 @@ func TestSkipLocked(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestRowLockWhoseContextEnds while its rows are read: the transaction, which has a context of its own, goes on as it was.
+func TestRowLockWhoseContextEnds(t *testing.T) {
+	t.Parallel()
+	db := seats(t)
+	must(t, db.Callback().Query().After("gorm:query").Before("gormlock:after_read").Register("cancel", func(tx *gorm.DB) {
+		if cancel, ok := tx.Get("cancel"); ok {
+			cancel.(context.CancelFunc)()
+		}
+	}))
+	for name, option := range map[string]gormlock.RowLockOption{"Timeout": gormlock.Timeout(time.Second), "Try": gormlock.Try()} {
+		inTx(t, db, func(tx *gorm.DB) {
+			mustDo(t, tx.Exec("set local lock_timeout = '54321ms'"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_ = tx.WithContext(ctx).Set("cancel", cancel).Scopes(gormlock.WithRowLock(gormlock.ForUpdate, option)).Find(&[]seat{}).Error
+			if ctx.Err() == nil {
+				t.Fatal("the context has not ended")
+			}
+			assertLockTimeout(t, tx, "54321ms")
+			if err := tx.Exec("release savepoint gormlock").Error; err == nil {
+				t.Errorf("%s: its savepoint is still open", name)
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package gormlock
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,7 @@ func beginRowLock(db *gorm.DB) {
 		return
 	}
 	if l.mayFail() {
-		if err := l.send(stmt, l.openText()); err != nil {
+		if err := l.send(stmt.Context, stmt, l.openText()); err != nil {
 			fail(db, l.verdict(stmt, err))
 			return
 		}
@@ -130,7 +131,7 @@ func (l RowLockClause) openText() string {
 // server the transaction is aborted, as it would be without the savepoint.
 func (l RowLockClause) close(db *gorm.DB) {
 	state := sqlState(db.Error)
-	if db.Statement.Context.Err() != nil || state != "" && state != lockNotAvailable {
+	if state != "" && state != lockNotAvailable {
 		return
 	}
 	text := closeTry
@@ -140,14 +141,25 @@ func (l RowLockClause) close(db *gorm.DB) {
 	case l.timeout > 0:
 		text = closeTimeout
 	}
-	if err := l.send(db.Statement, text); err != nil && (db.Error == nil || state != "") {
+	ctx := db.Statement.Context
+	ended := ctx.Err() != nil // while the rows were read: the transaction may go on
+	if ended {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		ctx = bounded
+	}
+	err := l.send(ctx, db.Statement, text)
+	if !ended && err != nil && (db.Error == nil || state != "") {
 		fail(db, fmt.Errorf("gormlock: %s: the savepoint of the row lock: %w", tableName(db.Statement), err))
 	}
 }
 
+// closing bounds what is sent when the context of the query has ended.
+const closing = 5 * time.Second
+
 // send sends statements without arguments as one message.
-func (l RowLockClause) send(stmt *gorm.Statement, text string) error {
-	_, err := transactionOf(stmt).ExecContext(stmt.Context, text)
+func (l RowLockClause) send(ctx context.Context, stmt *gorm.Statement, text string) error {
+	_, err := transactionOf(stmt).ExecContext(ctx, text)
 	return err
 }
 
@@ -191,7 +203,7 @@ func (l RowLockClause) verdict(stmt *gorm.Statement, err error) error {
 		verdict.state, verdict.detail = ErrLockTimeout, ", after the session's lock_timeout"
 	case state == featureNotSupported && strings.Contains(err.Error(), l.strength.String()):
 		return fmt.Errorf("gormlock: %s: %v does not go with this query, lock the rows in a sub-query or with a Find before: %w", tableName(stmt), l.strength, err)
-	case state == undefinedTable && len(l.of) > 0:
+	case state == undefinedTable && len(l.of) > 0 && strings.Contains(err.Error(), l.strength.String()):
 		return fmt.Errorf("gormlock: %s: Of(%q) must name tables as the query names them: %w", tableName(stmt), l.of, err)
 	default:
 		return err
