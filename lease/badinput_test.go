@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lease"
@@ -92,7 +93,7 @@ func TestNew_refusesTables(t *testing.T) {
 	}{
 		"none at all":           {ddl: "DROP TABLE gormlock_lease", says: "gormlock_lease: it is not there: lease.Migrate"},
 		"no tokens":             {ddl: "DROP TABLE gormlock_fence", says: "gormlock_fence: it is not there: lease.Migrate"},
-		"another name":          {opts: []lease.Option{lease.Table("elsewhere.leases")}, says: "elsewhere.leases: it is not there"},
+		"another name":          {opts: []lease.Option{lease.Table("elsewhere.leases")}, says: `elsewhere.leases: it is not there: lease.Migrate creates it, given the same lease.Table("elsewhere.leases")`},
 		"columns missing":       {ddl: "ALTER TABLE gormlock_lease DROP COLUMN holder, DROP COLUMN data", says: "it lacks the columns data, holder"},
 		"a column's type":       {ddl: "ALTER TABLE gormlock_lease ALTER expires_at TYPE timestamp", says: "column expires_at is timestamp without time zone, not timestamp with time zone"},
 		"a column more":         {ddl: "ALTER TABLE gormlock_lease ADD tenant text NOT NULL", says: "column tenant is NOT NULL without a default"},
@@ -100,7 +101,10 @@ func TestNew_refusesTables(t *testing.T) {
 		"a key of another kind": {ddl: "ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey, ADD UNIQUE (space, id, name)", says: "no unique index is on (space, id)"},
 		"a key for later":       {ddl: "ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey, ADD UNIQUE (space, id) DEFERRABLE", says: "no unique index is on (space, id)"},
 		"a crash empties it":    {ddl: "ALTER TABLE gormlock_lease SET UNLOGGED", says: "unlogged"},
-		"ShedLock: none":        {opts: []lease.Option{lease.ShedLock()}, says: "shedlock: it is not there"},
+		"ShedLock: none":        {opts: []lease.Option{lease.ShedLock()}, says: "shedlock: it is not there: lease.Migrate creates it, given the same lease.ShedLock()"},
+		"ShedLock: another name": {
+			opts: []lease.Option{lease.ShedLock(), lease.Table("locks")}, says: `locks: it is not there: lease.Migrate creates it, given the same lease.ShedLock() and lease.Table("locks")`,
+		},
 		"ShedLock: time zones": {
 			ddl:  "CREATE TABLE shedlock (name varchar(64) PRIMARY KEY, lock_until timestamptz NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(255) NOT NULL)",
 			opts: []lease.Option{lease.ShedLock()}, says: "column lock_until is timestamp with time zone",
@@ -210,7 +214,7 @@ func TestNew_refusesServersWithoutWrites(t *testing.T) {
 	}
 	standby := pgtest.Standby(t, primary)
 	_, err := lease.New(t.Context(), pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres"))))
-	if !errors.Is(err, lease.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs") {
+	if !errors.Is(err, lease.ErrStandby) || !errors.Is(err, advisory.ErrStandby) || !strings.Contains(err.Error(), "target_session_attrs") {
 		t.Errorf("a standby: %v", err)
 	}
 

@@ -41,12 +41,12 @@ func (m *Manager) check(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("gormlock: leases: look at the server: %w", explain(err))
 	case standby:
-		return fmt.Errorf("%w: connect to it, with target_session_attrs=read-write where the address names several servers", ErrStandby)
+		return fmt.Errorf("%w: leases live there, connect to it, with target_session_attrs=read-write where the address names several servers", ErrStandby)
 	case readOnly:
 		return fmt.Errorf("%w: default_transaction_read_only is on in the sessions of this pool", ErrReadOnly)
 	}
 	c := m.config
-	leases := wanted{c.quotedTable(), c.tableName(), "lease.Migrate creates it", []string{"space", "id"}, ownColumns}
+	leases := wanted{c.quotedTable(), c.tableName(), c.migration(), []string{"space", "id"}, ownColumns}
 	if c.shedlock {
 		leases.key, leases.columns = []string{"name"}, shedlockColumns
 	}

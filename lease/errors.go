@@ -28,7 +28,7 @@ var (
 	// it would wait for itself.
 	ErrReentrant = errors.New("gormlock: held by this context already, it would wait for itself")
 	// ErrStandby says that the server is a standby, where nothing can be written.
-	ErrStandby = errors.New("gormlock: the server is a standby, leases live on its primary")
+	ErrStandby = advisory.ErrStandby
 	// ErrReadOnly says that the server or the session takes no writes: a standby, or
 	// default_transaction_read_only.
 	ErrReadOnly = errors.New("gormlock: the server takes no writes")
@@ -71,7 +71,7 @@ func explain(err error) error {
 	case "25006":
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
 	case "42P01", "42703", "42501", "42P10":
-		return fmt.Errorf("%w: %w (lease.Migrate creates the tables, lease.New checks them)", ErrTable, err)
+		return fmt.Errorf("%w: %w (lease.Migrate creates the tables, given the options of lease.New, which checks them)", ErrTable, err)
 	case "26000", "42P05", "08P01":
 		return fmt.Errorf("%w (behind a pooler in transaction mode a driver must keep no prepared statements: with pgx, default_query_exec_mode=exec)", err)
 	}

@@ -38,7 +38,7 @@ const migration = `DO $gormlock$ BEGIN
 END $gormlock$`
 
 // Migrate creates the table of the leases, and that of the fencing tokens, where the
-// search_path finds none. The options say which, and only [Table] and [ShedLock] of them
+// search_path finds none. Give it the options of [New]: only [Table] and [ShedLock] of them
 // count. Any number of programs may call it at once. On failure a table may have been
 // created, and the call may be repeated.
 func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
@@ -70,6 +70,21 @@ func (c *config) tableName() string {
 		return "shedlock"
 	}
 	return "gormlock_lease"
+}
+
+// migration is the call that creates the table, for people.
+func (c *config) migration() string {
+	var options []string
+	if c.shedlock {
+		options = append(options, "lease.ShedLock()")
+	}
+	if c.table != "" {
+		options = append(options, fmt.Sprintf("lease.Table(%q)", c.table))
+	}
+	if options == nil {
+		return "lease.Migrate creates it"
+	}
+	return "lease.Migrate creates it, given the same " + strings.Join(options, " and ")
 }
 
 // quotedTable is the table as SQL takes it.

@@ -60,7 +60,8 @@ sessions, or what is not there because nobody needs it. It changes nothing.
 --observe reads rows with a version column twice, and reports those whose xmin changed and
 whose version did not: a write that no holder of an older version will notice. Of a table
 with more than --sample rows it reads some from random pages and some from the last ones,
-and says so.
+and says so. Where the trigger of gormlock.VersionTrigger moves the version there is nothing
+to see: observe before it is there.
 
 Examples
   gormlock doctor

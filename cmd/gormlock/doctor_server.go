@@ -142,7 +142,7 @@ func (x *examination) checkRoom(ctx context.Context) error {
 		return err
 	}
 	says := fmt.Sprintf("%s of about %s places in the lock table are taken, %d %%", thousands(int64(taken)), thousands(int64(room)), 100*taken/max(room, 1))
-	cure := fmt.Sprintf("find who holds them: gormlock ls\nmore places: ALTER SYSTEM SET max_locks_per_transaction = %d, and restart the server (standbys first)", 4*perTransaction)
+	cure := fmt.Sprintf("find who holds them: gormlock ls\nor make more places:\nALTER SYSTEM SET max_locks_per_transaction = %d; -- and restart the server, standbys first", 4*perTransaction)
 	switch {
 	case taken*10 > room*8:
 		x.add(finding{Check: "room", Status: wrong, Says: says + ": when it is full, statements of every program fail with 53200", Cure: cure})

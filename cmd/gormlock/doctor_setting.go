@@ -59,7 +59,7 @@ func (x *examination) checkTimeouts(ctx context.Context) error {
 		default:
 			x.add(finding{
 				Check: t.name, Status: warning, Says: fmt.Sprintf("%s in this session (from %s): it %s", s.text(), s.from(), t.does),
-				Cure: fmt.Sprintf("ALTER ROLE %s SET %s = 0 for the role that takes session locks; package sessionlock does it for its own sessions",
+				Cure: fmt.Sprintf("ALTER ROLE %s SET %s = 0; -- the role that takes session locks; package sessionlock does it for its own sessions",
 					pgx.Identifier{x.server.Role}.Sanitize(), t.name),
 			})
 		}
@@ -92,7 +92,7 @@ func (x *examination) checkOtherRoles(ctx context.Context, names []string) error
 			if t.name == name {
 				x.add(finding{
 					Check: name, Status: warning, Says: fmt.Sprintf("%s for the role %s: it %s", value, role, t.does),
-					Cure: scope + " SET " + name + " = 0 if that role takes session locks; package sessionlock does it for its own sessions",
+					Cure: scope + " SET " + name + " = 0; -- if that role takes session locks; package sessionlock does it for its own sessions",
 				})
 			}
 		}
@@ -119,13 +119,19 @@ func (x *examination) checkNetwork(ctx context.Context) error {
 		x.add(finding{
 			Check: "client_connection_check_interval", Status: note,
 			Says: "0: a request whose program has died stays in the queue, and is granted the lock for nobody",
-			Cure: "ALTER SYSTEM SET client_connection_check_interval = '2s'; SELECT pg_reload_conf(); package sessionlock does it for its own sessions",
+			Cure: "ALTER SYSTEM SET client_connection_check_interval = '2s';\nSELECT pg_reload_conf(); -- package sessionlock does it for its own sessions",
 		})
 	} else if there {
 		x.well("client_connection_check_interval", "%s", s.text())
 	}
 	return nil
 }
+
+// keepalives frees the locks of a silent holder after a minute and a half.
+const keepalives = `ALTER SYSTEM SET tcp_keepalives_idle = 60;
+ALTER SYSTEM SET tcp_keepalives_interval = 10;
+ALTER SYSTEM SET tcp_keepalives_count = 3;
+SELECT pg_reload_conf(); -- package sessionlock frees them within 15 s for its own sessions`
 
 func (x *examination) checkKeepalives(known map[string]setting) {
 	const long = 5 * time.Minute
@@ -136,12 +142,9 @@ func (x *examination) checkKeepalives(known map[string]setting) {
 	switch {
 	case idle.number() == 0:
 		x.add(finding{Check: "network", Status: note, Says: "the server does not say when it notices that a holder's network went silent",
-			Cure: "set tcp_keepalives_idle, _interval and _count; package sessionlock does it for its own sessions"})
+			Cure: keepalives})
 	case silence > long:
-		x.add(finding{
-			Check: "network", Status: note, Says: says,
-			Cure: "ALTER SYSTEM SET tcp_keepalives_idle = 60, 10 for _interval, 3 for _count, SELECT pg_reload_conf(); package sessionlock frees them within 15 s for its own sessions",
-		})
+		x.add(finding{Check: "network", Status: note, Says: says, Cure: keepalives})
 	default:
 		x.well("network", "%s", says)
 	}

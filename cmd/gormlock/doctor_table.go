@@ -113,11 +113,11 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 		bad(wrong, "ALTER TABLE "+on+" DISABLE ROW LEVEL SECURITY;", "has row level security, which may hide rows from this role")
 	}
 	if lacks := s.lacks(); lacks != "" {
-		bad(warning, "GRANT "+lacks+" ON "+on+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; if this is the role of the program", "this role lacks %s on it", lacks)
+		bad(warning, "GRANT "+lacks+" ON "+on+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; -- if this is the role of the program", "this role lacks %s on it", lacks)
 	}
 	const much = 64 << 20
 	if s.dead > 10*max(s.live, 1000) && s.bytes > much {
-		bad(warning, "find the old transaction that holds vacuum back (gormlock ls, pg_stat_activity.backend_xmin), then VACUUM "+on+";",
+		bad(warning, "find the old transaction that holds vacuum back (gormlock ls, pg_stat_activity.backend_xmin), then:\nVACUUM "+on+";",
 			"is bloated: %s, %s and %s MB", count(s.live, "row"), count(s.dead, "dead row"), thousands(s.bytes>>20))
 	}
 	if len(x.findings) == before {

@@ -119,6 +119,33 @@ func TestDoctor_findsTimeoutsOfOtherRoles(t *testing.T) {
 	}
 }
 
+// What is said about settings can be pasted.
+func TestDoctor_curesOfSettingsAreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t, pgserver.Setting("idle_session_timeout", "300s"), pgserver.Setting("tcp_keepalives_idle", "7200"))
+	dsn := server.DSN("postgres")
+	admin := join(t, dsn, "admin")
+	admin.exec("CREATE ROLE app", "ALTER ROLE app SET lock_timeout = '3s'")
+	findings := diagnosis(t, dsn)
+	for _, f := range []finding{
+		has(t, findings, "idle_session_timeout", "warning", "5m0s in this session"),
+		has(t, findings, "lock_timeout", "warning", "3s for the role app"),
+		has(t, findings, "client_connection_check_interval", "note", "0: a request"),
+		has(t, findings, "network", "note", "tcp_keepalives_idle 2h0m0s"),
+	} {
+		admin.exec(strings.Split(f.Cure, "\n")...)
+	}
+	findings = diagnosis(t, dsn)
+	has(t, findings, "timeouts", "ok", "idle_session_timeout")
+	has(t, findings, "client_connection_check_interval", "ok", "2s")
+	has(t, findings, "network", "ok", "keeps its locks for about 1m30s")
+	for _, f := range findings {
+		if f.Check == "lock_timeout" {
+			t.Errorf("not cured: %+v", f)
+		}
+	}
+}
+
 // P14
 func TestDoctor_findsAStandby(t *testing.T) {
 	t.Parallel()

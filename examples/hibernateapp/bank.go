@@ -17,13 +17,13 @@ import (
 type Account struct {
 	ID      int64
 	Balance int64
-	Version int64 `gormlock:"version,hibernate"`
+	Version int64 `gorm:"not null;default:0" gormlock:"version,hibernate"`
 }
 
 // Order is the root of its lines: adding one moves its version.
 type Order struct {
 	ID      int64
-	Version int64 `gormlock:"version,hibernate"`
+	Version int64 `gorm:"not null;default:0" gormlock:"version,hibernate"`
 	Lines   []Line
 }
 

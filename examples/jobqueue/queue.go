@@ -53,7 +53,7 @@ type Job struct {
 	ClaimedUntil *time.Time `gormlock:"unversioned"` // renewing it leaves the version alone
 	LastError    string
 	// Version moves with every claim: who was taken over can neither complete the job nor fail it.
-	Version int64 `gorm:"default:1" gormlock:"version"`
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
 // Queue hands out jobs.

@@ -16,7 +16,7 @@ import (
 type Account struct {
 	ID          int64
 	Balance     int64
-	LockVersion int64 `gormlock:"version,rails"`
+	LockVersion int32 `gorm:"not null;default:0" gormlock:"version,rails"`
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
