@@ -7,8 +7,9 @@ import (
 
 // VersionTrigger returns the DDL of a trigger that moves the integer version column of a table in every update that
 // does not do so itself: for writers that know nothing of versions, such as psql, scripts and bulk statements of other
-// programs. Writers that move the version, as gormlock, Rails and Hibernate do, are left alone. Run it again and it is
-// replaced. The table may be written with its schema.
+// programs. Writers that move the version, as gormlock, Rails and Hibernate do, are left alone; not so their updates that
+// leave it alone on purpose, of unversioned columns or with [PreserveVersion]: those move it too, and the writer's struct is
+// stale then. Run it again and it is replaced. The table may be written with its schema.
 func VersionTrigger(table, column string) string {
 	parts := strings.Split(table, ".")
 	for i := range parts {
