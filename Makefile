@@ -15,6 +15,9 @@ VULN_VERSION := v1.8.0
 # A copy of the Go vulnerability database's entries: make vuln VULNDB=file:///srv/vulndb/data/osv. Empty: the database itself.
 VULNDB ?=
 
+# All modules: what tests and benchmarks need stays out of the first.
+MODULES := . tests/compat bench
+
 # What to test, and how: make test PKG=./lockkey TESTFLAGS='-run Fuzz -v'
 PKG ?= ./...
 TESTFLAGS ?=
@@ -85,25 +88,22 @@ fmt: $(LINT) ## format the code
 
 .PHONY: vet
 vet: go ## run go vet
-	go vet ./...
-	go -C tests/compat vet ./...
+	@for module in $(MODULES); do go -C $$module vet ./... || exit; done
 
 .PHONY: lint
 lint: $(LINT) ## run the linters of .golangci.yml
-	$(LINT) run
-	cd tests/compat && $(CURDIR)/$(LINT) run
+	@for module in $(MODULES); do (cd $$module && $(CURDIR)/$(LINT) run) || exit; done
 
 .PHONY: vuln
 vuln: go ## look for known vulnerabilities in what is built and tested; needs the internet, or VULNDB
-	@for module in . tests/compat bench; do \
+	@for module in $(MODULES); do \
 		echo "== $$module"; \
 		go -C $$module run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(VULNDB),-db $(VULNDB)) -test ./... || exit; \
 	done
 
 .PHONY: tidy
 tidy: go ## bring go.mod and go.sum in line with the code
-	go mod tidy
-	go -C tests/compat mod tidy
+	@for module in $(MODULES); do go -C $$module mod tidy || exit; done
 
 .PHONY: ci
 ci: ## run all that has to pass before a merge

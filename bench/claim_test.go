@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -122,63 +121,13 @@ func BenchmarkClaim10(b *testing.B) {
 			b.ReportMetric(us(claim), "claim-µs")
 			b.ReportMetric(us(median(claims.peers)), "bare-µs")
 			b.ReportMetric(us(median(raws.ours)), "gorm-raw-µs")
-			b.ReportMetric(median(claims.ratios), "x-bare")
-			b.ReportMetric(median(raws.ratios), "gorm-raw-x-bare")
+			reportRatios(b, "x-bare", claims.ratios)
+			reportRatios(b, "gorm-raw-x-bare", raws.ratios)
 			if size == 10_000 {
 				small = claim
 			} else if small > 0 {
-				b.ReportMetric(float64(claim)/float64(small), "x-small")
+				reportRatios(b, "x-small", over(claims.ours, small))
 			}
 		})
 	}
 }
-
-// turn is how often a way runs before it is another's turn: a worker's claims follow one another. Called singly, each way
-// pays for the pause that the other made before it sent, which on two virtual processors is 20 µs more for the one with
-// the longer pause, ours.
-const turn = 10
-
-// pairs are the times of two ways that ran in turns, and their ratio in each round.
-type pairs struct {
-	ours, peers []time.Duration // medians of the turns
-	ratios      []float64
-}
-
-// inTurns runs both ways in so many rounds, in one order and the other.
-func (p *pairs) inTurns(b *testing.B, rounds, want int, ours, peer func() (int, error)) {
-	b.Helper()
-	for round := range rounds {
-		var our, other time.Duration
-		if round%2 == 0 {
-			our = timeTurn(b, want, ours)
-			other = timeTurn(b, want, peer)
-		} else {
-			other = timeTurn(b, want, peer)
-			our = timeTurn(b, want, ours)
-		}
-		p.ours, p.peers, p.ratios = append(p.ours, our), append(p.peers, other), append(p.ratios, float64(our)/float64(other))
-	}
-}
-
-// timeTurn is the median time of a turn of calls.
-func timeTurn(b *testing.B, want int, way func() (int, error)) time.Duration {
-	b.Helper()
-	took := make([]time.Duration, turn)
-	for i := range took {
-		began := time.Now()
-		n, err := way()
-		if err != nil || n != want {
-			b.Fatalf("%d rows of %d, %v", n, want, err)
-		}
-		took[i] = time.Since(began)
-	}
-	return median(took)
-}
-
-func median[T interface{ ~int64 | ~float64 }](values []T) T {
-	values = slices.Clone(values)
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-func us(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

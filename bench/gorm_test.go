@@ -1,16 +1,17 @@
 package bench
 
 import (
+	"math"
+	"slices"
 	"testing"
-	"time"
 
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/lockkey"
 )
 
 // plainAccount and account are one model, without a version and with one.
@@ -35,93 +36,110 @@ func BenchmarkVersionedUpdate(b *testing.B) {
 	must(b, err)
 	must(b, db.Use(gormlock.New()))
 	plain, versioned := plainAccount{ID: 7, Balance: 100, Version: 70000}, account{ID: 7, Balance: 100, Version: 70000}
-	alternate(b, 300, 1000,
-		func() error { return db.Model(&plain).Update("balance", 90).Error },
-		func() error { return db.Model(&versioned).Update("balance", 90).Error })
+	without := func() error { return db.Model(&plain).Update("balance", 90).Error }
+	with := func() error { return db.Model(&versioned).Update("balance", 90).Error }
+	peers, ours := alternate(b, 300, 1000, without, with)
+	for b.Loop() { // the rounds are the loop
+	}
+	reportTimes(b, peers, ours)
+	b.ReportMetric(moreAllocations(without, with), "more-allocs")
 }
 
-// BenchmarkUnused compares creating a row with the plugin installed and without: nothing of it is used.
+// optimisticlockUpdate is what gorm.io/plugin/optimisticlock v1.1.3 sends for db.Model(&account).Update("balance", 90).
+const optimisticlockUpdate = `UPDATE "plain_accounts" SET "balance"=$1,"version"="version"+1 WHERE "plain_accounts"."version" = $2 AND "id" = $3`
+
+// BenchmarkVersionedUpdateSent compares a versioned update on a server with the statement of optimisticlock: GORM builds
+// and sends it without a plugin, and the caller looks whether a row was changed and keeps count of the version.
+func BenchmarkVersionedUpdateSent(b *testing.B) {
+	with := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	without := pgtest.Open(b, pgtest.Schema())
+	plain, versioned := plainAccount{Version: 1}, account{}
+	must(b, without.AutoMigrate(&plain))
+	must(b, with.AutoMigrate(&versioned))
+	must(b, without.Create(&plain).Error)
+	must(b, with.Create(&versioned).Error)
+	version := clause.Column{Table: clause.CurrentTable, Name: "version"}
+	update := func(db *gorm.DB) *gorm.DB {
+		return db.Model(&plain).Where(clause.Eq{Column: version, Value: plain.Version}).
+			UpdateColumns(map[string]any{"balance": 90, "version": gorm.Expr(`"version"+1`)})
+	}
+	if sent := update(without.Session(&gorm.Session{DryRun: true})).Statement.SQL.String(); sent != optimisticlockUpdate {
+		b.Fatal(sent)
+	}
+	peers, ours := alternate(b, 100, 50,
+		func() error {
+			result := update(without)
+			if result.Error == nil && result.RowsAffected != 1 {
+				return gormlock.ErrStale
+			}
+			plain.Version++
+			return result.Error
+		},
+		func() error { return with.Model(&versioned).Update("balance", 90).Error })
+	for b.Loop() { // the rounds are the loop
+	}
+	reportTimes(b, peers, ours)
+}
+
+// unused are statements that use nothing of the plugin.
+var unused = []struct {
+	name string
+	run  func(db *gorm.DB) error
+}{
+	{"create", func(db *gorm.DB) error { return db.Create(&plainAccount{}).Error }},
+	{"save", func(db *gorm.DB) error { return db.Save(&plainAccount{ID: 1, Balance: 2}).Error }},
+	{"update", func(db *gorm.DB) error { return db.Model(&plainAccount{ID: 1}).Update("balance", 3).Error }},
+	{"find", func(db *gorm.DB) error { return db.Find(&[]plainAccount{}, 1).Error }},
+	{"delete", func(db *gorm.DB) error { return db.Delete(&plainAccount{}, -1).Error }},
+}
+
+// BenchmarkUnused compares statements with the plugin installed and without, nothing of it is used: what each allocates
+// and how many round trips it makes, and for some how long it takes.
 func BenchmarkUnused(b *testing.B) {
 	with := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Schema())
 	without := pgtest.Open(b, pgtest.Schema())
-	must(b, with.AutoMigrate(&plainAccount{}))
-	must(b, without.AutoMigrate(&plainAccount{}))
-	alternate(b, 60, 50,
-		func() error { return without.Create(&plainAccount{}).Error },
-		func() error { return with.Create(&plainAccount{}).Error })
+	counter := newCounter(b)
+	var allocations, roundTrips []float64
+	for _, db := range []*gorm.DB{with, without, counter.open()} {
+		must(b, db.AutoMigrate(&plainAccount{}))
+		must(b, db.Create(&plainAccount{}).Error)
+	}
+	for b.Loop() { // the rounds are the loop
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, u := range unused {
+		plainly := func() error { return u.run(without) }
+		installed := func() error { return u.run(with) }
+		if u.name == "create" || u.name == "find" {
+			peers, ours := alternate(b, 60, 50, plainly, installed)
+			reportRatios(b, u.name, ratios(ours, peers))
+		}
+		allocations = append(allocations, moreAllocations(plainly, installed))
+		plugin, plain := counter.open(pgtest.Plugin(gormlock.New())), counter.open()
+		roundTrips = append(roundTrips, counter.trips(func() error { return u.run(plugin) })-counter.trips(func() error { return u.run(plain) }))
+		b.ReportMetric(allocations[len(allocations)-1], u.name+"-more-allocs")
+		b.ReportMetric(roundTrips[len(roundTrips)-1], u.name+"-more-trips")
+	}
+	b.ReportMetric(slices.Max(allocations), "most-more-allocs")
+	b.ReportMetric(slices.Max(roundTrips), "most-more-trips")
 }
 
-// alternate runs both in turns, so many times a round, and reports the median of the ratios of the rounds and what ours
-// allocates more.
-func alternate(b *testing.B, rounds, times int, peer, ours func() error) {
+func reportTimes(b *testing.B, peers, ours []float64) {
 	b.Helper()
-	took := func(run func() error) float64 {
-		began := time.Now()
-		for range times {
-			if err := run(); err != nil {
-				b.Fatal(err)
-			}
-		}
-		return time.Since(began).Seconds()
-	}
-	took(peer)
-	took(ours)
-	var ratios, peers, our []float64
-	for round := range rounds {
-		var p, o float64
-		if round%2 == 0 {
-			p = took(peer)
-			o = took(ours)
-		} else {
-			o = took(ours)
-			p = took(peer)
-		}
-		ratios, peers, our = append(ratios, o/p), append(peers, p), append(our, o)
-	}
-	for b.Loop() { //nolint:revive // the rounds are the loop
-	}
-	allocations := func(run func() error) float64 { // a pool that was emptied meanwhile counts once more
-		least := testing.AllocsPerRun(100, func() { _ = run() })
-		for range 4 {
-			least = min(least, testing.AllocsPerRun(100, func() { _ = run() }))
-		}
-		return least
-	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(median(peers)/float64(times)*1e6, "peer-us")
-	b.ReportMetric(median(our)/float64(times)*1e6, "ours-us")
-	b.ReportMetric(median(ratios), "ratio")
-	b.ReportMetric(allocations(ours)-allocations(peer), "more-allocs")
+	b.ReportMetric(median(peers)*1e6, "peer-us")
+	b.ReportMetric(median(ours)*1e6, "ours-us")
+	reportRatios(b, "ratio", ratios(ours, peers))
 }
 
-// BenchmarkRoundTrips counts what locks add to a statement: in a transaction opened for it, in one that is open, and what
-// a version adds to an update.
-func BenchmarkRoundTrips(b *testing.B) {
-	proxy, dsn := pgtest.Tap(b, pgtest.SchemaDSN(b))
-	db := pgtest.Open(b, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn), pgtest.MaxConns(1))
-	must(b, db.AutoMigrate(&plainAccount{}, &account{}))
-	plain, versioned := plainAccount{}, account{}
-	must(b, db.Create(&plain).Error)
-	must(b, db.Create(&versioned).Error)
-	trips := func(run func() error) float64 {
-		must(b, run()) // prepared statements are made once
-		proxy.Reset()
-		must(b, run())
-		return float64(proxy.RoundTrips())
+// moreAllocations is what ours allocates more than the peer: means, in whole allocations. The driver takes a new buffer
+// every other time, and a pool that was emptied meanwhile counts once more, on either side.
+func moreAllocations(peer, ours func() error) float64 {
+	const runs = 500
+	var more float64
+	count := func(run func() error) float64 { return testing.AllocsPerRun(1, func() { _ = run() }) }
+	for range runs {
+		more += count(ours) - count(peer)
 	}
-	a, z, timeout := gormlock.Key("bench", "a"), gormlock.Key("bench", "z"), gormlock.Timeout(time.Minute)
-	update := func(db *gorm.DB) error { return db.Model(&plain).Update("balance", 1).Error }
-	nothing := func(*gorm.DB) error { return nil }
-	for b.Loop() { //nolint:revive // a count is a count
-	}
-	b.ReportMetric(0, "ns/op")
-	without := trips(func() error { return update(db) })
-	b.ReportMetric(trips(func() error { return db.Model(&versioned).Update("balance", 1).Error })-without, "version")
-	b.ReportMetric(trips(func() error { return update(db.Scopes(gormlock.WithXactLock(a))) })-without, "own-transaction")
-	b.ReportMetric(trips(func() error {
-		return gormlock.Transaction(db, nothing, gormlock.Locking(a, timeout), gormlock.Locking(z))
-	})-trips(func() error { return db.Transaction(nothing) }), "Transaction")
-	b.ReportMetric(trips(func() error {
-		return db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, []lockkey.Key{a, z}, timeout) })
-	})-trips(func() error { return db.Transaction(nothing) }), "open-transaction")
+	return math.Round(more/runs) + 0 // not -0
 }

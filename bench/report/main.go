@@ -1,5 +1,5 @@
 // Command report runs the benchmarks, prints one table of what they measured beside its targets, and writes it to
-// docs/benchmarks.md with plots.
+// docs/benchmarks.md with plots, and where gormlock is behind to docs/comparison.md.
 //
 //	make bench
 //	go -C bench run ./report -in run.txt   # of a run that was kept
@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 
 func main() {
 	in := flag.String("in", "", "read the output of a run from this `file` instead of running the benchmarks")
-	docs := flag.String("docs", "../docs", "the `directory` to write benchmarks.md and images/ to")
+	docs := flag.String("docs", "../docs", "the `directory` to write benchmarks.md and images/ to, and to change comparison.md in")
 	pattern := flag.String("bench", ".", "which benchmarks to run; with less than all nothing is written")
 	flag.Parse()
 	if err := run(*in, *docs, *pattern); err != nil {
@@ -46,7 +47,9 @@ func run(in, docs, pattern string) error {
 	fmt.Println()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, cells := range lines(found) {
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		if _, err := fmt.Fprintln(table, strings.Join(cells, "\t")); err != nil {
+			return err
+		}
 	}
 	if err := table.Flush(); err != nil || pattern != "." {
 		return err
@@ -57,7 +60,7 @@ func run(in, docs, pattern string) error {
 // benchmarks runs them, shows what they say as they say it, and returns it.
 func benchmarks(pattern string) ([]byte, error) {
 	var kept bytes.Buffer
-	test := exec.Command("go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "3x", "-timeout", "60m", ".")
+	test := exec.CommandContext(context.Background(), "go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "3x", "-timeout", "60m", ".")
 	test.Stdout, test.Stderr = io.MultiWriter(os.Stdout, &kept), os.Stderr
 	if err := test.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(test.Args, " "), err)
@@ -81,5 +84,24 @@ func write(docs string, found measured) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(docs, "benchmarks.md"), []byte(page(found)), 0o644)
+	if err := os.WriteFile(filepath.Join(docs, "benchmarks.md"), []byte(page(found)), 0o644); err != nil {
+		return err
+	}
+	return compare(filepath.Join(docs, "comparison.md"), found)
+}
+
+const begin, end = "<!-- make bench writes from here -->\n", "<!-- to here -->"
+
+// compare puts into the page, between its two marks, where gormlock is behind.
+func compare(file string, found measured) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
+	}
+	return os.WriteFile(file, []byte(before+begin+"\n"+markdown(behind(found))+"\n"+end+after), 0o644)
 }

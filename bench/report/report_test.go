@@ -2,17 +2,25 @@ package main
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 const output = `goos: linux
-BenchmarkClaim10/ready=10000-2         	       3	 140000000 ns/op	       100.0 bare-µs	       105.0 claim-µs	         1.050 x-bare
+BenchmarkClaim10/ready=10000-2         	       3	 140000000 ns/op	       100.0 bare-µs	       105.0 claim-µs	         1.050 x-bare	         1.012 x-bare-q1	         1.104 x-bare-q3	       900.0 x-bare-rounds
 BenchmarkClaim10/ready=1000000-2       	       3	 140000000 ns/op	       100.0 bare-µs	       120.0 claim-µs	         1.200 x-bare	         0.9000 x-small
-BenchmarkUnused-2                      	       3	         1.01 ratio	        -1.000 more-allocs
+BenchmarkUnused-2                      	       3	         1.01 create	        -1.000 most-more-allocs	         0 most-more-trips
+BenchmarkRoundTrips-2                  	       3	         1.000 open-100	         2.000 open-100-timeout
+BenchmarkSessionHeld-2                 	       3	         1.000 connections
+BenchmarkServer-2                      	       3	     70015 redis-version-num	    150018 version-num
+BenchmarkLease/peer=pglock/goroutines=1/durable-2	 3	     300.0 ours/s	     375.0 peer/s	         0.8000 ratio	         0.7500 ratio-q1	         1.000 ratio-q3	        21.00 ratio-rounds
 BenchmarkSessionLock/goroutines=1-2    	1000000000	     10000 ours/s	     11000 peer/s	         0.9000 ratio
-BenchmarkSessionLock/goroutines=1000-2 	1000000000	    110000 ours/s	     10000 peer/s	        11.00 ratio
+BenchmarkSessionLock/goroutines=1000-2 	1000000000	    110000 ours/s	     10000 peer/s	        11.00 ratio	      9.512 ratio-q1	      12.48 ratio-q3	      1021 ratio-rounds
 PASS
 `
 
@@ -21,24 +29,32 @@ func TestReport(t *testing.T) {
 	found := parse([]byte(output))
 	text := page(found)
 	for _, want := range []string{
-		"| Claim 10 of 10,000 | bare SQL | 1.05 × the time | ≤ 1.1 | yes |",
-		"| Claim 10 of 1,000,000 | bare SQL | 1.20 × the time | ≤ 1.1 | no |",
-		"| Claim 10 of 1,000,000 | Claim 10 of 10,000 | 0.90 × the time | ≤ 1.5 | yes |",
-		"| the same | without the plugin | 1 allocation fewer | ≤ 0 | yes |",
-		"| session lock and release, 1,000 goroutines, 1 connection | pg_try_advisory_lock, pg_advisory_unlock on a pool of 90 | 11.0 × the rate | ≥ 10 | yes |",
+		"| what | beside | measured | rounds: quartiles | target | met |\n|---|---|---|---|---|---|\n",
+		"| Claim 10 of 10,000 | bare SQL | 1.05 × the time | 900: 1.01–1.10 | ≤ 1.1 | yes |",
+		"| Claim 10 of 1,000,000 | bare SQL | 1.20 × the time |  | ≤ 1.1 | no |",
+		"| Claim 10 of 1,000,000 | the median of Claim 10 of 10,000 | 0.90 × the time |  | ≤ 1.5 | yes |",
+		"| without the plugin | 1 allocation fewer |  | ≤ 0 | yes |",
+		"| the same | without the plugin | 0 round trips more |  | ≤ 0 | yes |",
+		"| 100 locks in an open transaction | without the locks | 1 round trip more |  | ≤ 1 | yes |",
+		"| the same, with a timeout | without the locks | 2 round trips more |  | ≤ 1 | no |",
+		"| 1 connection |  | ≤ 2 | yes |",
+		"| lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate | 21: 0.75–1.00 |  |  |",
+		"on a pool of 90: what go-pglock v3.2.0 sends | 11.0 × the rate | 1,021: 9.5–12.5 | ≥ 10 | yes |",
+		"PostgreSQL 15.18, Redis 7.0.15, ",
+		"\nNot measured in this run: Unused find; VersionedUpdate ratio; ",
 		"images/bench-session.svg", "images/bench-claim.svg",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "River's fetch") {
+	if strings.Contains(text, "| River's fetch |") {
 		t.Error("a row that was not measured is in the table")
 	}
 	for _, svg := range []string{sessionPlot(found), claimPlot(found)} {
 		decoder := xml.NewDecoder(strings.NewReader(svg))
 		for {
-			if _, err := decoder.Token(); err == io.EOF {
+			if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%v in\n%s", err, svg)
@@ -56,6 +72,63 @@ func TestRowsNameUnitsOnce(t *testing.T) {
 			t.Errorf("%s is there twice", id)
 		} else {
 			seen[id] = true
+		}
+	}
+}
+
+// TestCompare: the table between the marks is that of the run, and nothing else changes.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "comparison.md")
+	if err := os.WriteFile(file, []byte("above\n"+begin+"old\n"+end+"\nbelow\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // written over, the second time
+		if err := compare(file, parse([]byte(output))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "above\n" + begin + "\n" + `| what | beside | measured |
+|---|---|---|
+| session lock and release, 1 goroutine | pg_try_advisory_lock, pg_advisory_unlock on a pool of 90: what go-pglock v3.2.0 sends | 0.90 × the rate |
+| lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate |
+
+` + end + "\nbelow\n"
+	if string(text) != want {
+		t.Errorf("wrote\n%s\nnot\n%s", text, want)
+	}
+	if err := os.WriteFile(file, []byte("no marks"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if compare(file, measured{}) == nil {
+		t.Error("a page without marks is no error")
+	}
+}
+
+// TestComparisonIsOfTheRun: what docs/comparison.md says was measured stands in docs/benchmarks.md.
+func TestComparisonIsOfTheRun(t *testing.T) {
+	t.Parallel()
+	comparison, err := os.ReadFile("../../docs/comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	benchmarks, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(comparison), begin)
+	text, _, _ = strings.Cut(text, end)
+	ratios := regexp.MustCompile(`\d+\.\d+ × the rate`).FindAllString(text, -1)
+	if len(ratios) == 0 {
+		t.Fatal("no ratio is between the marks")
+	}
+	for _, ratio := range ratios {
+		if !strings.Contains(string(benchmarks), "| "+ratio+" |") {
+			t.Errorf("%s is not in benchmarks.md", ratio)
 		}
 	}
 }
