@@ -90,6 +90,15 @@ func (d document) snippets() (found []snippet) {
 	return found
 }
 
+// sql is what stands in the ```sql blocks of a document.
+func (d document) sql() (blocks []string) {
+	for _, block := range strings.Split(d.text, "```sql\n")[1:] {
+		sql, _, _ := strings.Cut(block, "\n```")
+		blocks = append(blocks, sql)
+	}
+	return blocks
+}
+
 // prose is the document without its code.
 func (d document) prose() string {
 	var out bytes.Buffer
@@ -120,7 +129,7 @@ func TestDocs_goCompiles(t *testing.T) {
 				} else {
 					blocks++
 				}
-				for _, err := range c.check(d, s) {
+				for _, err := range c.check(d, s).errs {
 					t.Error(err)
 				}
 			}
@@ -149,7 +158,7 @@ func TestDocs_goCompiles_seesWhatDoesNot(t *testing.T) {
 			continue
 		}
 		var said []string
-		for _, err := range c.check(d, found[0]) {
+		for _, err := range c.check(d, found[0]).errs {
 			said = append(said, err.Error())
 		}
 		if !strings.Contains(strings.Join(said, "\n"), want) {
