@@ -97,7 +97,7 @@ func (c *compiler) check(d document, s snippet) form {
 	if s.inline {
 		texts = append(texts, c.header+"var _ = (\n"+at+strings.TrimSpace(code)+")") // a type assertion, a conversion
 	}
-	if strings.HasPrefix(code, "package ") {
+	if s.isProgram() {
 		texts = []string{at + code}
 	}
 	var first form

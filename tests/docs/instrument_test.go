@@ -71,10 +71,10 @@ func (c *compiler) function(f form, name string) string {
 	first := f.file.Decls[slices.IndexFunc(f.file.Decls, isNoImport)]
 	calls := ""
 	for _, decl := range f.file.Decls {
-		calls += c.callOf(f, decl)
+		calls += c.callOf(decl)
 	}
 	at := i.c.files.Position(first.Pos())
-	return fmt.Sprintf("//line %s:%d\n%s\nfunc %s() { %s }\n", at.Filename, at.Line, i.between(first.Pos(), f.file.End()), name, calls)
+	return fmt.Sprintf("//line %s:%d\n%s\nfunc %s() {\n%s}\n", at.Filename, at.Line, i.between(first.Pos(), f.file.End()), name, calls)
 }
 
 func isNoImport(decl ast.Decl) bool {
@@ -175,7 +175,7 @@ func isElided(statement ast.Stmt) bool {
 var having = map[string]string{"context.Context": "ctx", "*gorm.DB": "tx", "*sql.DB": "sqlDB", "*sql.Tx": "sqlTx", "lockkey.Key": "key"}
 
 // callOf calls a function that is declared, if there is what it takes.
-func (c *compiler) callOf(f form, decl ast.Decl) string {
+func (c *compiler) callOf(decl ast.Decl) string {
 	function, ok := decl.(*ast.FuncDecl)
 	if !ok || function.Recv != nil || function.Type.TypeParams != nil {
 		return ""
@@ -190,9 +190,10 @@ func (c *compiler) callOf(f form, decl ast.Decl) string {
 			args = append(args, arg)
 		}
 	}
+	at := c.files.Position(function.Pos())
 	call := function.Name.Name + "(" + strings.Join(args, ", ") + ")"
-	if function.Type.Results == nil {
-		return call + "; "
+	if function.Type.Results != nil {
+		call = "runner.Use(" + call + ")"
 	}
-	return "runner.Use(" + call + "); "
+	return fmt.Sprintf("//line %s:%d\n%s\n", at.Filename, at.Line, call)
 }

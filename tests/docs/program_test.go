@@ -28,11 +28,7 @@ type program struct {
 }
 
 // whole is a snippet that is a program.
-type whole struct {
-	dir string
-	d   document
-	s   snippet
-}
+type whole struct{ dir, name string }
 
 const (
 	modulePath = "github.com/gormlock/gormlock"
@@ -53,10 +49,10 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 			t.Errorf("%s:%d does not compile: %v", d.path, s.line, f.errs)
 			continue
 		}
-		if f.file.Name.Name == "main" {
+		if s.isProgram() {
 			dir := fmt.Sprintf("main%d", len(p.mains))
 			p.files[filepath.Join(programDir, dir, "main.go")] = f.text
-			p.mains = append(p.mains, whole{dir, d, s})
+			p.mains = append(p.mains, whole{dir, fmt.Sprintf("%s:%d", d.path, s.line)})
 			continue
 		}
 		in := shared
@@ -65,7 +61,7 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 		}
 		name := "run" + strconv.Itoa(n)
 		p.files[filepath.Join(programDir, in, name+".go")] = "package snippet\n" + p.c.imports(f, f.file) +
-			fmt.Sprintf("func R%s() { begin(); %s(); end() }\n", name[1:], name) + p.c.function(f, name)
+			fmt.Sprintf("var _ runner.Snippet\nfunc R%s() { begin(); %s(); end() }\n", name[1:], name) + p.c.function(f, name)
 		listed += fmt.Sprintf("{%d, %s.R%s}, ", s.line, in, name[1:])
 	}
 	p.documents += fmt.Sprintf("\t{%q, %q, []runner.Snippet{%s}},\n", d.path, strings.Join(d.sql(), ";\n"), listed)

@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/lease"
@@ -17,16 +18,17 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// stdlib registers the driver that World opens.
-var _ = stdlib.GetDefaultDriver
-
 // Check ends the snippet when one of the values is an error, carries one, or shows that nothing was found or changed. What
 // can be closed is closed after the snippet.
 func Check(values ...any) {
-	for _, value := range values {
-		if text := wrong(value); text != "" {
-			panic(&problem{lineOfCaller(), text})
+	for _, wrong := range []func(any) string{failed, empty} {
+		for _, value := range values {
+			if text := wrong(value); text != "" {
+				panic(&problem{lineOfCaller(), text})
+			}
 		}
+	}
+	for _, value := range values {
 		switch value := value.(type) {
 		case interface{ Close() error }:
 			here.Defer(value.Close)
@@ -36,28 +38,39 @@ func Check(values ...any) {
 	}
 }
 
-func wrong(value any) string {
+func failed(value any) string {
 	var err error
 	switch value := value.(type) {
 	case error:
 		err = value
 	case *gorm.DB:
 		err = value.Error
-		statement := value.Statement
-		if err == nil && statement != nil && statement.Schema != nil && statement.SQL.Len() > 0 && value.RowsAffected == 0 {
-			return "0 rows: " + statement.SQL.String()
-		}
 	case interface{ Err() error }:
 		err = value.Err()
-	default:
-		if list := reflect.ValueOf(value); list.Kind() == reflect.Slice && list.Len() == 0 {
-			return fmt.Sprintf("an empty %T", value)
-		}
 	}
-	if err != nil {
-		return err.Error()
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func empty(value any) string {
+	if db, ok := value.(*gorm.DB); ok {
+		model := db.Statement.Schema // GORM looks for it when it executes
+		if model == nil || db.RowsAffected > 0 || mayDoNothing(db) {
+			return ""
+		}
+		return "0 rows of " + model.Table
+	}
+	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice && list.Len() == 0 {
+		return fmt.Sprintf("an empty %T", value)
 	}
 	return ""
+}
+
+func mayDoNothing(db *gorm.DB) bool {
+	conflict, ok := db.Statement.Clauses[clause.OnConflict{}.Name()].Expression.(clause.OnConflict)
+	return ok && conflict.DoNothing
 }
 
 // Use checks values that the snippet leaves unused, and puts to use what does nothing by itself: an option, a key, a page.
@@ -75,11 +88,10 @@ func use(ctx context.Context, value any) error {
 	case lockkey.Key:
 		return use(ctx, gormlock.Locking(value, gormlock.Timeout(time.Second)))
 	case *gormlock.Plugin:
+		here.Defer(value.Close)
 		return here.Plain().Use(value)
 	case gormlock.Option:
-		plugin := gormlock.New(value)
-		here.Defer(plugin.Close)
-		return use(ctx, plugin)
+		return use(ctx, gormlock.New(value))
 	case sessionlock.Option:
 		m, err := sessionlock.Open(ctx, here.DSN, value)
 		if err != nil {
@@ -113,6 +125,11 @@ func Model[T any]() {
 	tx := here.DB.Begin()
 	defer tx.Rollback()
 	Check(tx.Migrator().DropTable(row), tx.AutoMigrate(row))
-	tx = tx.Session(&gorm.Session{NewDB: true}).Clauses(gormlock.IgnoreFence()).Session(&gorm.Session{})
-	Check(tx.Create(row), tx.Save(row), tx.First(read))
+	write := tx
+	for i := range reflect.TypeFor[T]().NumField() {
+		if strings.HasPrefix(reflect.TypeFor[T]().Field(i).Tag.Get("gormlock"), "fence") {
+			write = tx.Clauses(gormlock.IgnoreFence()).Session(&gorm.Session{})
+		}
+	}
+	Check(write.Create(row), write.Save(row), tx.First(read))
 }

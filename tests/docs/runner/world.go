@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -42,9 +43,9 @@ func (w *World) open() {
 		EXECUTE format('DROP SCHEMA IF EXISTS %1$I CASCADE', current_setting('search_path'));
 		EXECUTE format('CREATE SCHEMA %1$I', current_setting('search_path'));
 	END $$;`+gormlock.OnceSchema+";"+fence.Schema+";"+lease.Schema+";"+inspect.Schema))
-	var err error
-	w.SQL, err = sql.Open("pgx", w.DSN)
+	config, err := pgx.ParseConfig(w.DSN)
 	Check(err)
+	w.SQL = stdlib.OpenDB(*config)
 	w.Defer(w.SQL.Close)
 	w.DB = w.Plain()
 	Check(w.DB.Use(gormlock.New()))

@@ -46,9 +46,9 @@ var (
 
 func setup(world *runner.World) {
 	world.Tables(&Invoice{}, &Account{}, &Job{}, &Document{}, &Report{})
-	invoice, account, document = Invoice{}, Account{ID: 1, Balance: 100}, Document{ID: 1, Body: "old", Version: 7}
+	invoice, account, document = Invoice{ID: 42}, Account{ID: 1, Balance: 100}, Document{ID: 1, Body: "old", Version: 7}
 	pair = []Account{{ID: 2}, {ID: 3}}
-	world.Rows(&Invoice{ID: 42}, &account, &pair, &document, &[]Job{{State: "ready"}, {State: "ready"}})
+	world.Rows(&account, &pair, &document, &[]Job{{State: "ready"}, {State: "ready"}})
 	runner.Check(db.Clauses(gormlock.IgnoreFence()).Create(&Report{ID: 42}))
 	lock = gormlock.WithXactLock(key)
 }

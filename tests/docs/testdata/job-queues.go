@@ -15,7 +15,8 @@ type Job struct {
 	MaxAttempts  int `gorm:"default:5"`
 	ClaimedBy    string
 	ClaimedUntil *time.Time `gormlock:"unversioned"`
-	Version      int64      `gorm:"default:1" gormlock:"version"`
+	LastError    string
+	Version      int64 `gorm:"default:1" gormlock:"version"`
 }
 
 type OutboxEvent struct {

@@ -14,7 +14,7 @@ type Account struct {
 	Version     int32 `gorm:"not null;default:0" gormlock:"version,hibernate"`
 }
 
-type Line struct{ ID int64 }
+type Line struct{ ID, Amount int64 }
 
 func fn(tx *gorm.DB) error { return tx.First(&Account{}).Error }
 
@@ -37,7 +37,7 @@ var (
 func setup(world *runner.World) {
 	world.Tables(&Account{}, &Line{})
 	runner.Check(lease.Migrate(ctx, sqlDB, lease.ShedLock()))
-	account, accounts, lines = Account{Balance: 100, Version: 7}, nil, []Line{{}, {}}
+	account, accounts, lines = Account{Balance: 100, Version: 7}, nil, []Line{{Amount: 1}, {Amount: 2}}
 	world.Rows(&account, &Account{Balance: -1}, &lines)
 	before, dto.Balance, dto.Version = account, 90, account.Version
 }

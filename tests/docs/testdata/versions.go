@@ -26,7 +26,7 @@ var (
 
 func setup(world *runner.World) {
 	world.Tables(&Account{}, &Row{})
-	account, order, row = Account{ID: 1, Balance: 100, Version: 7}, Account{Balance: 1}, Row{State: "new"}
-	world.Rows(&account, &order, &row)
+	account, order, row = Account{ID: 2, Balance: 100, Version: 7}, Account{ID: 3, Balance: 1}, Row{State: "new"}
+	world.Rows(&Account{ID: 1, Version: 7}, &account, &order, &row)
 	before = row
 }
