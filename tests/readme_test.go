@@ -20,39 +20,84 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// The program of the README runs as it stands, in a module that knows nothing but gormlock.
+// The program of the README runs as it stands, by the commands of the README, in a module that was empty before.
 func TestReadme_theProgramRuns(t *testing.T) {
 	t.Parallel()
-	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindStringSubmatch(readme(t))
-	if program == nil {
-		t.Fatal("the README has no program")
-	}
+	program := find(t, "(?s)```go\n(package main\n.*?)```", readme(t))
 	var promised strings.Builder // what stands behind each call that prints, in their order
-	for _, line := range regexp.MustCompile(`(?m)\) +// (.+)$`).FindAllStringSubmatch(program[1], -1) {
+	for _, line := range regexp.MustCompile(`(?m)\) +// (.+)$`).FindAllStringSubmatch(program, -1) {
 		promised.WriteString(line[1] + "\n")
 	}
 	if strings.Count(promised.String(), "\n") < 3 {
 		t.Fatalf("the program says only that it prints %q", promised.String())
 	}
-	dir := t.TempDir()
-	module := strings.Replace(file(t, "../go.mod"), "module "+ours, "module scratch", 1)
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	module += "\nrequire " + ours + " v0.0.0\nreplace " + ours + " => " + root + "\n"
-	for name, text := range map[string]string{"go.mod": module, "go.sum": file(t, "../go.sum"), "main.go": program[1]} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	m := emptyModule(t)
+	m.run(t, "go", "mod", "init", "scratch")
+	m.run(t, "go", "mod", "edit", "-replace", ours+"="+root)
+	if err := os.WriteFile(filepath.Join(m.dir, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, install := range regexp.MustCompile(`(?m)^go get .*`).FindAllString(readme(t), -1) {
+		m.run(t, atOurVersions(t, strings.Fields(install))...)
+	}
+	m.env = append(m.env, "DATABASE_URL="+pgtest.SchemaDSN(t))
+	start := find(t, `(?m)^DATABASE_URL=postgres://\S+ (go run .*?)(?: #.*)?$`, readme(t))
+	if out := m.run(t, strings.Fields(start)...); out != promised.String() {
+		t.Errorf("it prints\n%s\nit promises\n%s", out, promised.String())
+	}
+}
+
+func find(t *testing.T, pattern, text string) string {
+	t.Helper()
+	match := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if match == nil {
+		t.Fatalf("the README has no %s", pattern)
+	}
+	return match[1]
+}
+
+// scratchModule is a directory in which a stranger runs commands.
+type scratchModule struct {
+	dir string
+	env []string
+}
+
+// emptyModule returns one where the go command takes modules from its cache. What is not there it may fetch.
+func emptyModule(t *testing.T) *scratchModule {
+	t.Helper()
+	m := &scratchModule{dir: t.TempDir()}
+	proxies := strings.Fields(m.run(t, "go", "env", "GOMODCACHE", "GOPROXY"))
+	m.env = []string{"GOPROXY=file://" + filepath.ToSlash(proxies[0]) + "/cache/download," + proxies[1], "GOSUMDB=off", "GOFLAGS=", "GOWORK=off"}
+	return m
+}
+
+func (m *scratchModule) run(t *testing.T, command ...string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	run.Dir, run.Env = m.dir, append(os.Environ(), m.env...)
+	var said strings.Builder
+	run.Stderr = &said
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(command, " "), err, out, said.String())
+	}
+	return string(out)
+}
+
+// atOurVersions asks for modules at the versions that this module has, which are in the cache.
+func atOurVersions(t *testing.T, command []string) []string {
+	t.Helper()
+	module := file(t, "../go.mod")
+	for i, arg := range command {
+		if version := regexp.MustCompile(`(?m)^\t` + regexp.QuoteMeta(arg) + ` (v\S+)`).FindStringSubmatch(module); version != nil {
+			command[i] += "@" + version[1]
 		}
 	}
-	run := exec.CommandContext(t.Context(), "go", "run", "-mod=mod", ".")
-	run.Dir = dir
-	run.Env = append(os.Environ(), "DATABASE_URL="+pgtest.SchemaDSN(t), "GOWORK=off")
-	out, err := run.CombinedOutput()
-	if err != nil || string(out) != promised.String() {
-		t.Errorf("it prints\n%s%v\nit promises\n%s", out, err, promised.String())
-	}
+	return command
 }
 
 func file(t *testing.T, name string) string {

@@ -21,7 +21,7 @@ import (
 type compiler struct {
 	files    *token.FileSet
 	importer types.Importer
-	imports  string            // of testdata/all.go, for every snippet
+	header   string            // of every snippet: the imports of testdata/all.go
 	paths    map[string]string // of the packages it imports, by the last part
 }
 
@@ -52,7 +52,7 @@ func newCompiler(t *testing.T) *compiler {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		exports[path] = file
 	}
-	c := &compiler{files: token.NewFileSet(), imports: "import (" + imports + ")", paths: paths}
+	c := &compiler{files: token.NewFileSet(), header: "package snippet; import (" + imports + ")\n", paths: paths}
 	c.importer = importer.ForCompiler(c.files, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
 			return nil, fmt.Errorf("%s is not imported by testdata/all.go", path)
@@ -68,71 +68,92 @@ var (
 	elidedLine = regexp.MustCompile(`(?m)^\s*…$`)
 )
 
-// check returns what is wrong with a snippet. Variables and imports that are not used are not.
-func (c *compiler) check(d document, s snippet) []error {
+// form is a snippet as a Go file, checked.
+type form struct {
+	text     string
+	file     *ast.File
+	preludes []*ast.File
+	info     *types.Info
+	errs     []error
+}
+
+// parsed holds when what is wrong, if anything, is seen by the type checker.
+func (f form) parsed() bool { return f.info != nil }
+
+// check finds the form in which a snippet compiles, else the one that says best why it does not. Variables and imports that
+// are not used are no error.
+func (c *compiler) check(d document, s snippet) form {
 	code := elidedLine.ReplaceAllString(elidedBody.ReplaceAllString(s.code, `{ panic("…") }`), "")
 	at := fmt.Sprintf("//line %s:%d:1\n", d.path, s.line)
 	if s.inline {
 		_, before, _ := strings.Cut(strings.Split(d.text, "\n")[s.line-1], "`"+strings.TrimSpace(s.code))
 		at = fmt.Sprintf("//line %s:%d:%d\n", d.path, s.line, len(strings.Split(d.text, "\n")[s.line-1])-len(before)-len(strings.TrimSpace(s.code))+1)
 	}
-	header := "package snippet; " + c.imports + "\n"
-	forms := []string{
-		header + at + code,
-		header + "func _() {\n" + at + code + "\n}",
-		header + "func _() error {\n" + at + code + "\nreturn nil }",
+	texts := []string{
+		c.header + "func _() {\n" + at + code + "\n}",
+		c.header + "func _() error {\n" + at + code + "\nreturn nil }",
+		c.header + at + code,
 	}
 	if s.inline {
-		forms = append(forms, header+"var _ = (\n"+at+strings.TrimSpace(code)+")") // a type assertion, a conversion
+		texts = append(texts, c.header+"var _ = (\n"+at+strings.TrimSpace(code)+")") // a type assertion, a conversion
 	}
-	if strings.HasPrefix(code, "package ") {
-		forms = []string{at + code}
+	if s.isProgram() {
+		texts = []string{at + code}
 	}
-	var first []error
-	for _, form := range forms {
-		errs, parsed := c.checkForm(d, form)
-		if len(errs) == 0 {
-			return nil
+	var first form
+	for i, text := range texts {
+		f := c.checkForm(d, text)
+		if len(f.errs) == 0 {
+			return f
 		}
-		if parsed && (first == nil || !errors.As(first[0], new(types.Error))) || first == nil {
-			first = errs
+		if i == 0 || f.parsed() && !first.parsed() {
+			first = f
 		}
 	}
 	return first
 }
 
 // checkForm checks a file. Its own declarations hide those of the preludes.
-func (c *compiler) checkForm(d document, form string) (errs []error, parsed bool) {
-	file, err := parser.ParseFile(c.files, "", form, parser.SkipObjectResolution)
+func (c *compiler) checkForm(d document, text string) form {
+	file, err := parser.ParseFile(c.files, "", text, parser.SkipObjectResolution)
 	if err != nil {
-		return []error{err}, false
+		return form{errs: []error{err}}
 	}
-	hidden := declared(file)
-	files := []*ast.File{file}
+	f := form{text: text, file: file, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
 	if file.Name.Name == "snippet" {
-		for _, name := range []string{d.name(), "all"} {
-			prelude, err := parser.ParseFile(c.files, filepath.Join("testdata", name+".go"), nil, parser.SkipObjectResolution)
-			if errors.Is(err, os.ErrNotExist) {
-				continue
-			} else if err != nil {
-				return []error{err}, true
-			}
-			hide(prelude, hidden)
-			for name := range declared(prelude) {
-				hidden[name] = true
-			}
-			prelude.Name.Name = "snippet"
-			files = append(files, prelude)
+		if f.preludes, err = c.preludes(d, declared(file)); err != nil {
+			f.errs = append(f.errs, err)
+			return f
 		}
 	}
 	config := types.Config{Importer: c.importer, Error: func(err error) {
 		var e types.Error
 		if errors.As(err, &e) && !e.Soft {
-			errs = append(errs, e)
+			f.errs = append(f.errs, e)
 		}
 	}}
-	_, _ = config.Check("snippet", c.files, files, nil)
-	return errs, true
+	_, _ = config.Check("snippet", c.files, append([]*ast.File{file}, f.preludes...), f.info)
+	return f
+}
+
+// preludes are what a document's snippets use without declaring it, less what is hidden.
+func (c *compiler) preludes(d document, hidden map[string]bool) (files []*ast.File, err error) {
+	for _, name := range []string{d.name(), "all"} {
+		prelude, err := parser.ParseFile(c.files, filepath.Join("testdata", name+".go"), nil, parser.SkipObjectResolution)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		names := declared(prelude)
+		hide(prelude, hidden)
+		for name := range names {
+			hidden[name] = true
+		}
+		prelude.Name.Name = "snippet"
+		files = append(files, prelude)
+	}
+	return files, nil
 }
 
 // declared are the names that a file declares.

@@ -1,9 +1,10 @@
-// Package docs reads README.md, CHANGELOG.md and docs/ as a compiler and a browser would: Go in them compiles, links lead
-// somewhere, and the tests they name exist.
+// Package docs reads README.md, CHANGELOG.md, CONTRIBUTING.md and docs/ as a compiler, a server and a browser would: Go in
+// them compiles and runs, SQL runs, links lead somewhere, and the tests they name exist.
 //
-// A ```go block is a whole file, declarations, or the statements of a function; inline code is compiled where it is a call
-// into gormlock or on db, tx, locks or leases. What it uses without declaring it stands in testdata/all.go and, for docs/x.md alone, in
-// testdata/x.go. An ellipsis stands for a function's body.
+// A ```go block is a whole file, declarations, or the statements of a function; inline code is compiled and run where it is a
+// call into gormlock or on db, tx, locks or leases. What it uses without declaring it stands in testdata/all.go and, for
+// docs/x.md alone, in testdata/x.go, whose setup makes the tables and rows before each snippet. An ellipsis stands for a
+// function's body. No error may be left where a snippet ends, and each statement of GORM's has to find or change a row.
 package docs
 
 import (
@@ -30,7 +31,7 @@ func documents(t *testing.T) []document {
 		t.Fatalf("no docs: %v", err)
 	}
 	var all []document
-	for _, path := range append(paths, root+"/README.md", root+"/CHANGELOG.md") {
+	for _, path := range append(paths, root+"/README.md", root+"/CHANGELOG.md", root+"/CONTRIBUTING.md") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -53,6 +54,9 @@ type snippet struct {
 	code   string
 	inline bool
 }
+
+// isProgram holds for a whole file, with a package clause.
+func (s snippet) isProgram() bool { return strings.HasPrefix(s.code, "package ") }
 
 var (
 	inlineCode = regexp.MustCompile("`([^`\n]+)`")
@@ -90,6 +94,15 @@ func (d document) snippets() (found []snippet) {
 	return found
 }
 
+// sql is what stands in the ```sql blocks of a document.
+func (d document) sql() (blocks []string) {
+	for _, block := range strings.Split(d.text, "```sql\n")[1:] {
+		sql, _, _ := strings.Cut(block, "\n```")
+		blocks = append(blocks, sql)
+	}
+	return blocks
+}
+
 // prose is the document without its code.
 func (d document) prose() string {
 	var out bytes.Buffer
@@ -120,7 +133,7 @@ func TestDocs_goCompiles(t *testing.T) {
 				} else {
 					blocks++
 				}
-				for _, err := range c.check(d, s) {
+				for _, err := range c.check(d, s).errs {
 					t.Error(err)
 				}
 			}
@@ -149,7 +162,7 @@ func TestDocs_goCompiles_seesWhatDoesNot(t *testing.T) {
 			continue
 		}
 		var said []string
-		for _, err := range c.check(d, found[0]) {
+		for _, err := range c.check(d, found[0]).errs {
 			said = append(said, err.Error())
 		}
 		if !strings.Contains(strings.Join(said, "\n"), want) {

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/gormlock/gormlock"
@@ -20,8 +19,7 @@ func TestDocs_sqlRuns(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), gormlock.OnceSchema); err != nil {
 				t.Fatal(err)
 			}
-			for i, block := range strings.Split(d.text, "```sql\n")[1:] {
-				sql, _, _ := strings.Cut(block, "\n```")
+			for i, sql := range d.sql() {
 				blocks++
 				if _, err := conn.Exec(t.Context(), sql); err != nil {
 					t.Errorf("block %d: %v\n%s", i+1, err, sql)

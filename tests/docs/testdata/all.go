@@ -1,4 +1,4 @@
-// Package all is what the Go in the documents uses without declaring it.
+// Package all is what the Go in the documents uses without declaring it. The packages it imports are those of every snippet.
 package all
 
 import (
@@ -36,6 +36,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/observe/otelobserve"
 	"github.com/gormlock/gormlock/sessionlock"
+	"github.com/gormlock/gormlock/tests/docs/runner"
 )
 
 // T is any model.
@@ -46,7 +47,7 @@ var (
 	db, tx    *gorm.DB
 	sqlDB     *sql.DB
 	pool      *sql.DB
-	sqlTx     *sql.Tx
+	sqlTx     *sql.Tx // of tx
 	dsn, text string
 	token     fence.Token
 	err       error
@@ -54,3 +55,22 @@ var (
 	locks     *sessionlock.Manager
 	leases    *lease.Manager
 )
+
+// begin comes before each snippet. Its schema has no tables but gormlock's own.
+func begin() {
+	world := runner.Here()
+	ctx, dsn, db, sqlDB, pool, locks, leases = context.Background(), world.DSN, world.DB, world.SQL, world.SQL, world.Locks, world.Leases
+	key, a, b, text, err = gormlock.Key("docs", 1), gormlock.Key("docs", 2), gormlock.Key("docs", 3), "new", nil
+	token, err = fence.Issue(ctx, pool, key)
+	runner.Check(err)
+	setup(world)
+	tx = db.Begin()
+	world.Defer(func() error { tx.Rollback(); return nil }) // where the snippet did not come to its end
+	sqlTx = tx.Statement.ConnPool.(*sql.Tx)
+}
+
+// setup makes the tables and rows of a document whose prelude has none of its own.
+func setup(*runner.World) {}
+
+// end comes after each snippet.
+func end() { runner.Check(tx.Commit()) }

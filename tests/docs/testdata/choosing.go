@@ -1,10 +1,18 @@
 package choosing
 
-import "context"
+import (
+	"context"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/docs/runner"
+)
 
 type Item struct{ ID, Stock int64 }
 
-type Booking struct{ ID, Number int64 }
+type Booking struct {
+	ID     int64
+	Number int64 `gorm:"unique"`
+}
 
 type Receipt struct{ Charge int64 }
 
@@ -15,24 +23,31 @@ type Charge struct {
 
 type Account struct {
 	ID, Balance int64
-	Version     int64 `gormlock:"version"`
+	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
 type Report struct {
 	ID    int64
-	Fence int64 `gormlock:"fence,key=report"`
+	Body  string
+	Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 }
 
-func importAll(context.Context) error { return nil }
+func importAll(ctx context.Context) error { return ctx.Err() }
 
 var (
-	id, n, amount            int64
+	id, n, amount            int64 = 1, 2, 30
 	booking                  Booking
-	customer, idempotencyKey string
-	body                     []byte
+	customer, idempotencyKey = "alice", "4711"
+	body                     = []byte("30 of alice")
 	answer                   Receipt
 	account                  Account
 	pair                     []Account
 	report                   Report
-	text                     string
 )
+
+func setup(world *runner.World) {
+	world.Tables(&Item{}, &Booking{}, &Charge{}, &Account{}, &Report{})
+	booking, answer, account, pair, report = Booking{Number: 8}, Receipt{}, Account{Balance: 100}, []Account{{}, {}}, Report{}
+	world.Rows(&Item{ID: id, Stock: 5}, &Booking{Number: 7}, &account, &pair)
+	runner.Check(db.Clauses(gormlock.IgnoreFence()).Create(&report))
+}

@@ -1,23 +1,44 @@
 package jobqueues
 
-import "time"
+import (
+	"time"
+
+	"github.com/gormlock/gormlock/tests/docs/runner"
+)
 
 type Job struct {
 	ID           int64
-	State        string
+	Queue        string
+	Payload      string
+	State        string `gorm:"default:ready"`
+	Attempts     int
+	MaxAttempts  int `gorm:"default:5"`
+	ClaimedBy    string
 	ClaimedUntil *time.Time `gormlock:"unversioned"`
-	Version      int64      `gormlock:"version"`
+	LastError    string
+	Version      int64 `gorm:"default:1" gormlock:"version"`
 }
 
-type OutboxEvent struct{ ID int64 }
+type OutboxEvent struct {
+	ID     int64
+	SentAt *time.Time
+}
 
 type Receipt struct{ JobID int64 }
 
 func publish([]OutboxEvent) error { return nil }
 
 var (
-	worker string
+	worker = "worker-1"
 	id     int64
 	job    Job
 	jobs   []Job
 )
+
+func setup(world *runner.World) {
+	world.DocumentsTables()
+	world.Tables(&OutboxEvent{}, &Receipt{})
+	soon, past := time.Now().Add(time.Minute), time.Now().Add(-time.Minute)
+	job, jobs = Job{ClaimedBy: worker, ClaimedUntil: &soon}, []Job{{Queue: "mail"}, {Queue: "mail"}}
+	world.Rows(&job, &Job{}, &Job{Attempts: 5, ClaimedUntil: &past}, &OutboxEvent{})
+}

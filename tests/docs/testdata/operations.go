@@ -1,3 +1,3 @@
 package operations
 
-var n int
+var n = 1000
