@@ -18,8 +18,12 @@ import (
 //	// pair[0] is from, pair[1] is to, and nobody else changes them
 //
 // It is one statement. The elements keep their places and become what a Find gives; an element twice is locked once. A
-// row that is gone, or deleted softly, is gorm.ErrRecordNotFound, with its key. On any error the slice is as it was,
-// and the rows that were found stay locked; after [ErrNotAcquired] and [ErrLockTimeout] none of them does.
+// row that is gone, or deleted softly, or that conditions on tx leave out, is gorm.ErrRecordNotFound, with its key. On any
+// error the slice is as it was, and the rows that were found stay locked; after [ErrNotAcquired] and [ErrLockTimeout] none
+// of them does. What has no place on tx is an error: Select, Omit, the Model of another type.
+//
+// A key that the caller writes in another way than the server, as a uuid in capitals, costs one statement more, and so does
+// a row that is not found where others are.
 //
 // The strength is [ForUpdate] unless a [Strength] is given. All that [WithRowLock] says holds here too, except that
 // nothing can be skipped.
@@ -28,30 +32,54 @@ func LockRows(tx *gorm.DB, rows any, opts ...RowLockOption) error {
 		return err
 	}
 	pointer := reflect.ValueOf(rows)
-	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Slice {
-		return fmt.Errorf("gormlock: LockRows takes a pointer to a slice of structs, this is %T", rows)
+	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || !isSliceOfStructs(pointer.Type().Elem()) {
+		return fmt.Errorf("gormlock: LockRows takes a pointer to a slice of structs, or of pointers to structs, this is %T", rows)
 	}
 	lock, err := lockOfRow("LockRows", opts)
 	if err != nil {
 		return err
 	}
-	slice := pointer.Elem()
-	stmt := &gorm.Statement{DB: tx}
-	if err := stmt.Parse(rows); err != nil {
+	query, s, err := queryOfRows("LockRows", tx, rows)
+	if err != nil {
 		return err
 	}
-	keys, err := keysOf(tx, stmt.Schema, slice)
+	slice := pointer.Elem()
+	keys, err := keysOf(query, s, slice)
 	if err != nil || len(keys) == 0 {
 		return err
 	}
 	found := reflect.New(slice.Type())
-	query := beside(tx).Clauses(lock, whereKeys(stmt.Schema, keys), orderByKey(stmt.Schema))
-	if err := query.Find(found.Interface()).Error; err != nil {
+	read := query.Clauses(lock, orderByKey(s)).Scopes(wholeRows("LockRows", s), narrowed(isOneOf(s, keys))).Find(found.Interface())
+	if read.Error != nil || read.DryRun {
+		return read.Error
+	}
+	if err := replaceRows(read, slice, keys, found.Elem()); err != nil {
 		return err
 	}
-	return replaceRows(tx, stmt.Schema, slice, keys, found.Elem())
+	keepRowsRead(read, elementsOf(slice))
+	return nil
 }
 
+// elementsOf is the structs that are in the slice now, whatever the caller makes of it.
+func elementsOf(slice reflect.Value) any {
+	if slice.Type().Elem().Kind() == reflect.Pointer {
+		return reflect.AppendSlice(reflect.Zero(slice.Type()), slice).Interface()
+	}
+	return slice.Slice(0, slice.Len()).Interface()
+}
+
+func isSliceOfStructs(t reflect.Type) bool {
+	if t.Kind() != reflect.Slice {
+		return false
+	}
+	element := t.Elem()
+	if element.Kind() == reflect.Pointer {
+		element = element.Elem()
+	}
+	return element.Kind() == reflect.Struct
+}
+
+// keysOf are the keys of the elements.
 func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error) {
 	keys := make([][]any, slice.Len())
 	for i := range keys {
@@ -66,9 +94,18 @@ func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error)
 	return keys, nil
 }
 
-func whereKeys(s *schema.Schema, keys [][]any) clause.Where {
-	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, keys)
-	return clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: in}}}
+// isOneOf is the condition that a row has one of the keys, each of which it names once.
+func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
+	named := make(map[string]bool, len(keys))
+	var different [][]any
+	for _, key := range keys {
+		if name := spelling(key); !named[name] {
+			named[name] = true
+			different = append(different, key)
+		}
+	}
+	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, different)
+	return clause.IN{Column: column, Values: in}
 }
 
 // orderByKey is the order of the locks. It takes the place of any other.
@@ -81,24 +118,56 @@ func orderByKey(s *schema.Schema) clause.OrderBy {
 }
 
 // replaceRows puts the rows that were found into the places of those that were given, all or none.
-func replaceRows(tx *gorm.DB, s *schema.Schema, slice reflect.Value, keys [][]any, found reflect.Value) error {
-	byKey := make(map[string]reflect.Value, found.Len())
-	for i := range found.Len() {
-		row := reflect.Indirect(found.Index(i))
-		key, _ := keyOf(tx.Statement, s, row)
-		byKey[keyName(key)] = row
-	}
-	var missing []string
-	for _, key := range keys {
-		if _, ok := byKey[keyName(key)]; !ok {
-			missing = append(missing, rowToLock{s, key}.String())
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("gormlock: lock %s: %w", strings.Join(missing, "; "), gorm.ErrRecordNotFound)
+func replaceRows(read *gorm.DB, slice reflect.Value, keys [][]any, found reflect.Value) error {
+	rows, err := rowsByKey(read, keys, found)
+	if err != nil {
+		return err
 	}
 	for i, key := range keys {
-		reflect.Indirect(slice.Index(i)).Set(byKey[keyName(key)])
+		reflect.Indirect(slice.Index(i)).Set(rows[spelling(key)])
 	}
 	return nil
+}
+
+// rowsByKey are the rows that were found, by the keys as the caller writes them.
+func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]reflect.Value, error) {
+	s, table := read.Statement.Schema, tableName(read.Statement)
+	stored := make(map[string]reflect.Value, found.Len())
+	for i := range found.Len() {
+		row := reflect.Indirect(found.Index(i))
+		key, _ := keyOf(read.Statement, s, row)
+		stored[spelling(key)] = row
+	}
+	given := make(map[string]reflect.Value, len(keys))
+	asked := make(map[string]bool, len(stored))
+	var missing []string
+	for _, key := range keys {
+		name := spelling(key)
+		if _, done := given[name]; done {
+			continue
+		}
+		r := rowToLock{s, table, key}
+		row, ok := stored[name]
+		if !ok && len(stored) > 0 {
+			var err error
+			if name, err = r.asStored(read); err != nil {
+				return nil, err
+			}
+			row, ok = stored[name]
+		}
+		if !ok {
+			missing = append(missing, r.String())
+		}
+		given[spelling(key)], asked[name] = row, true
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("gormlock: lock %s: %w", strings.Join(missing, "; "), gorm.ErrRecordNotFound)
+	}
+	for name, row := range stored {
+		if !asked[name] { // what another plugin did to the conditions has let it through
+			key, _ := keyOf(read.Statement, s, row)
+			return nil, fmt.Errorf("gormlock: LockRows: the query found %s, which was not asked for", rowToLock{s, table, key})
+		}
+	}
+	return given, nil
 }

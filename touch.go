@@ -30,11 +30,8 @@ func Touch(db *gorm.DB, value any) error {
 	if m.column.mode != hibernateMode { // which sets nothing else
 		set = append(set, updateTimes(tx, m.schema)...)
 	}
-	where := make([]clause.Expression, len(key))
-	for i, field := range m.schema.PrimaryFields {
-		where[i] = clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: field.DBName}, Value: key[i]}
-	}
-	tx = tx.Model(value).Clauses(VersionClause{change: func(i *versionIntent) { i.touch = true }}, set, clause.Where{Exprs: where}).
+	r := rowToLock{schema: m.schema, key: key}
+	tx = tx.Model(value).Clauses(VersionClause{change: func(i *versionIntent) { i.touch = true }}, set).Scopes(narrowed(r.isKey()...)).
 		UpdateColumns(map[string]any{})
 	return tx.Error
 }

@@ -87,7 +87,7 @@ func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Val
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion())
 	settleMarks(query.Statement) // with what is looked at here
 	delete(query.Statement.Clauses, versionIntentClause)
-	query = query.Clauses(clause.Where{Exprs: []clause.Expression{w.keyIn([][]any{key})}})
+	query = query.Scopes(narrowed(w.keyIn([][]any{key})))
 	if _, locks := db.Statement.Clauses["FOR"]; !locks {
 		query = query.Clauses(clause.Locking{Strength: "SHARE"})
 	}

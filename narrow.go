@@ -1,0 +1,63 @@
+package gormlock
+
+import (
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// narrowed is a scope that makes conditions part of a statement, behind brackets around all that its db and its other
+// scopes ask for: an Or among them would reach past the row that is meant.
+func narrowed(conditions ...clause.Expression) func(*gorm.DB) *gorm.DB {
+	return lastScope(func(db *gorm.DB) {
+		stmt := db.Statement
+		where, given := conditionsOf(stmt)
+		if _, ok := where.Expression.(clause.Where); !ok && where.Expression != nil {
+			given = []clause.Expression{where.Expression}
+		}
+		where.Name, where.Expression = "WHERE", clause.Where{Exprs: append(bracketed(given), conditions...)}
+		stmt.Clauses["WHERE"] = where
+	})
+}
+
+// lastScope is a scope that runs after all others, those too that a scope adds.
+func lastScope(run func(*gorm.DB)) func(*gorm.DB) *gorm.DB {
+	var last func(*gorm.DB) *gorm.DB
+	last = func(db *gorm.DB) *gorm.DB {
+		if scopesOfStatement != nil && hasScopes(db.Statement) {
+			return db.Scopes(last)
+		}
+		run(db)
+		return db
+	}
+	return last
+}
+
+// bracketed puts conditions into brackets. Marks are not hidden by them: they are looked for before the statement is
+// built, among its conditions and in the groups that GORM knows.
+func bracketed(conditions []clause.Expression) []clause.Expression {
+	var marks, rest []clause.Expression
+	for _, condition := range conditions {
+		if _, ok := condition.(mark); ok {
+			marks = append(marks, condition)
+		} else {
+			rest = append(rest, condition)
+		}
+	}
+	switch {
+	case len(rest) == 0:
+		return marks
+	case firstMark(rest) != nil:
+		return append(marks, clause.And(rest...))
+	}
+	return append(marks, brackets{rest})
+}
+
+// brackets are conditions as GORM would write them alone.
+type brackets struct{ conditions []clause.Expression }
+
+// Build implements [clause.Expression].
+func (b brackets) Build(builder clause.Builder) {
+	_ = builder.WriteByte('(')
+	clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)}.Build(builder) // which changes their order
+	_ = builder.WriteByte(')')
+}
