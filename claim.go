@@ -117,7 +117,8 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 		err = c.scan(query, opened, rows)
 	}
 	pluginOf(db).tellClaim(query, began)
-	rememberClaim(query.Statement, c.write, reflect.ValueOf(rows).Elem())
+	c.write.lostRows = err != nil
+	rememberClaim(query, c.write, reflect.ValueOf(rows).Elem())
 	if refused := c.write.refusedByFence(query.Statement, err); refused != nil {
 		return refused
 	}

@@ -51,15 +51,18 @@ func (c *claim) fence(stmt *gorm.Statement) (*fenceWrite, error) {
 
 // rememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an
 // earlier version, and a struct that holds the later one would overwrite what another writer makes of them. Which
-// version a time or xmin had before is not known; with none the struct cannot be saved.
-func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
-	m, j := w.model, journalOf(stmt)
-	if m.column == nil || j == nil || rows.Len() == 0 || !w.bumps {
+// version a time or xmin had before is not known; with none the struct cannot be saved. Nor can one whose row the
+// transaction had written before the claim.
+func rememberClaim(query *gorm.DB, w *versionWrite, rows reflect.Value) {
+	m, j := w.model, journalOf(query.Statement)
+	if j == nil {
 		return
 	}
-	if found, _ := w.memory.find(m, rows.Interface()); !found {
+	keepRowsRead(query, rows)
+	if m.column == nil || !w.bumps || rows.Len() == 0 && !w.lostRows {
 		return
 	}
+	_, _ = w.memory.find(m, rows.Interface())
 	claimed := make([]version, w.memory.count)
 	for i := range claimed {
 		row := w.memory.row(i)
@@ -71,6 +74,7 @@ func rememberClaim(stmt *gorm.Statement, w *versionWrite, rows reflect.Value) {
 		m.column.write(w.memory.row(i), claimed[i])
 	}
 	w.memory.leave()
+	j.wrote(w)
 	j.record(w.undo)
 }
 

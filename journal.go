@@ -136,8 +136,8 @@ func (j *journal) RollbackTo(name string) {
 	freed := slices.Clone(j.held[set.held:])
 	j.held = j.held[:set.held]
 	j.mu.Unlock()
+	defer released(freed)
 	putBack(undo)
-	released(freed)
 }
 
 func (j *journal) Release(name string) {
@@ -163,10 +163,10 @@ func (j *journal) Ended(committed bool) {
 	undo, freed := j.undo, j.held
 	j.undo, j.held = nil, nil
 	j.mu.Unlock()
+	defer released(freed)
 	if !committed {
 		putBack(undo)
 	}
-	released(freed)
 }
 
 func (j *journal) last(name string) int {
@@ -178,8 +178,9 @@ func (j *journal) last(name string) int {
 	return -1
 }
 
+// putBack runs the newest step first, and all of them even if one panics.
 func putBack(undo []func()) {
-	for _, step := range slices.Backward(undo) {
-		step()
+	for _, step := range undo {
+		defer step() //nolint:revive // at the end of the function is when
 	}
 }

@@ -46,7 +46,9 @@ type versionWrite struct {
 	opened bool // the transaction is ours: openForVersions
 	done   bool // the rows were written as asked
 	undone bool
-	over   bool // the statement has ended
+
+	lostRows bool // of a claim: it may have written rows that did not come back
+	over     bool // the statement has ended
 }
 
 // writeOp is what a write is to its caller.

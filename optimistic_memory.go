@@ -277,7 +277,7 @@ func (w *versionWrite) keepWritten(stmt *gorm.Statement) {
 		}
 		j.record(w.undo)
 		if w.op != opCreate && len(w.rows) == 0 && asksForRows(stmt) {
-			keepRowsRead(stmt.DB, stmt.Model) // a bulk statement that returns rows reads them
+			keepRowsRead(stmt.DB, stmt.ReflectValue) // a bulk statement that returns rows reads them
 		}
 	}
 }

@@ -3,6 +3,7 @@ package gormlock
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -17,26 +18,31 @@ type readInTransaction struct {
 	db     *gorm.DB
 	ctx    context.Context
 	schema *schema.Schema
-	dest   any
+	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
 	writes []*versionWrite // in its transaction, when they were read
 }
 
 // keepRead notes what a query read, and what it preloads.
-func keepRead(db *gorm.DB) { keepRowsRead(db, db.Statement.Dest) }
+func keepRead(db *gorm.DB) { keepRowsRead(db, reflect.ValueOf(db.Statement.Dest)) }
 
-func keepRowsRead(db *gorm.DB, dest any) {
+// keepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have come to
+// some of them before.
+func keepRowsRead(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
-	if db.Error != nil || db.DryRun || !needsJournal(stmt.Schema) {
+	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || !needsJournal(db, stmt.Schema) {
 		return
 	}
 	j := journalOf(stmt)
 	if j == nil {
 		return
 	}
-	if writes := j.versionsWritten(); len(writes) > 0 {
-		r := readInTransaction{pluginOf(db), &gorm.DB{Config: db.Config}, stmt.Context, stmt.Schema, dest, writes}
-		j.record(r.forget)
+	writes := j.versionsWritten()
+	if len(writes) == 0 {
+		return
 	}
+	r := readInTransaction{plugin: pluginOf(db), db: &gorm.DB{Config: db.Config}, ctx: stmt.Context, schema: stmt.Schema, writes: writes}
+	eachStruct(rows, func(row reflect.Value) { r.rows = append(r.rows, row) }) // the caller may go on to read others into his slice
+	j.record(r.forget)
 }
 
 // wrote notes a versioned write, for the reads that follow it.
@@ -64,28 +70,64 @@ func (r readInTransaction) forget() {
 	for _, w := range r.writes {
 		w.addKeys(r.ctx, written)
 	}
-	r.forgetIn(r.schema, reflect.ValueOf(r.dest), written, map[uintptr]bool{})
+	seen := map[any]bool{}
+	for _, row := range r.rows {
+		r.forgetIn(r.schema, row, written, seen)
+	}
 }
 
-func (r readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, written map[string]rowsWritten, seen map[uintptr]bool) {
+func (r readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, written map[string]rowsWritten, seen map[any]bool) {
 	m := r.plugin.versions.of(r.db, s)
 	eachStruct(value, func(row reflect.Value) {
-		if row.Type() != s.ModelType || !row.CanAddr() || seen[row.Addr().Pointer()] {
+		if !row.CanAddr() || seen[row.Addr().Interface()] {
 			return
 		}
-		seen[row.Addr().Pointer()] = true
-		if m.column != nil {
+		seen[row.Addr().Interface()] = true
+		rows, wrote := written[m.table]
+		if row.Type() != s.ModelType {
+			if m.column != nil && wrote {
+				r.forgetForm(m, row, rows)
+			}
+			return
+		}
+		if m.column != nil && wrote {
 			key, _ := keyOf(&gorm.Statement{Context: r.ctx}, s, row)
-			if rows, ok := written[m.table]; ok && key != nil && (rows.all || rows.keys[keyName(key)]) {
+			if key != nil && (rows.all || rows.keys[keyName(key)]) {
 				m.column.write(row, m.column.unread())
 			}
 		}
-		for _, relation := range s.Relationships.Relations {
-			if place := placeOf(relation.Field, row); place.IsValid() && needsJournal(relation.FieldSchema) {
+		for _, relation := range ownRelations(s) {
+			if place := placeOf(relation.Field, row); place.IsValid() && needsJournal(r.db, relation.FieldSchema) {
 				r.forgetIn(relation.FieldSchema, place, written, seen)
 			}
 		}
 	})
+}
+
+// forgetForm does so for a struct that is not the model and has its version: an update by it would compare that.
+func (r readInTransaction) forgetForm(m *versionedModel, row reflect.Value, rows rowsWritten) {
+	stmt := &gorm.Statement{DB: r.db, Context: r.ctx}
+	if row.Type() == timeType || stmt.Parse(row.Addr().Interface()) != nil {
+		return
+	}
+	field := stmt.Schema.LookUpField(m.column.field.DBName)
+	column := versionColumn{field: field, largest: m.column.largest}
+	if field == nil || !column.shapedAs(field.FieldType) {
+		return
+	}
+	var key []any
+	for _, primary := range m.schema.PrimaryFields {
+		part := stmt.Schema.LookUpField(primary.DBName)
+		if part == nil { // it can be any row
+			rows.all = true
+			break
+		}
+		value, _ := part.ValueOf(r.ctx, row)
+		key = append(key, value)
+	}
+	if rows.all || rows.keys[keyName(key)] {
+		column.write(row, column.ofNoRow())
+	}
 }
 
 // rowsWritten are rows of one table.
@@ -99,7 +141,11 @@ func (w *versionWrite) addKeys(ctx context.Context, written map[string]rowsWritt
 	if rows.keys == nil {
 		rows.keys = map[string]bool{}
 	}
-	rows.all = rows.all || w.memory.count == 0
+	rows.all = rows.all || !w.knowsItsRows()
+	for i := range w.returning.len() { // an upsert may write another row than that of its struct's key
+		key, _ := keyOf(&gorm.Statement{Context: ctx}, w.model.schema, w.returning.rows.Index(i))
+		rows.keys[keyName(key)] = true
+	}
 	for i := range w.memory.count {
 		row := w.memory.of(w.memory.after, i)
 		if !row.IsValid() {
@@ -115,15 +161,37 @@ func (w *versionWrite) addKeys(ctx context.Context, written map[string]rowsWritt
 	written[w.model.table] = rows
 }
 
+// knowsItsRows tells whether the rows that the statement wrote are those of its structs, and those that it returned.
+func (w *versionWrite) knowsItsRows() bool {
+	switch w.op {
+	case opCreate:
+		return w.memory.count > 0
+	case opClaim:
+		return !w.lostRows
+	case opUpsert:
+		return w.returning.has()
+	case opUpdate, opDelete, opSave, opTouch, opVerify:
+	}
+	return len(w.rows) > 0
+}
+
 // unread is the version of a struct that no row has: a write of it fails.
 func (c *versionColumn) unread() version {
+	if !c.zeroIsLoaded() {
+		return version{null: true}
+	}
+	return c.ofNoRow()
+}
+
+// ofNoRow is one that no row has, where 0 and NULL would say that none is expected.
+func (c *versionColumn) ofNoRow() version {
 	kind := c.field.IndirectFieldType
-	if kind.Kind() == reflect.Struct && kind.NumField() > 0 {
+	if c.shape == nullableVersion {
 		kind = kind.Field(0).Type
 	}
 	switch {
-	case !c.zeroIsLoaded():
-		return version{null: true}
+	case c.kind == temporalVersion:
+		return versionAt(time.Time{}.Add(time.Hour))
 	case kind.Kind() >= reflect.Uint && kind.Kind() <= reflect.Uint64:
 		return version{n: c.largest}
 	default:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"reflect"
+	"slices"
 	"sync"
 
 	"gorm.io/gorm"
@@ -96,7 +98,7 @@ func choosePool(db *gorm.DB, locked bool) {
 	if db.SkipDefaultTransaction || db.Error != nil {
 		return
 	}
-	needed := locked || needsJournal(db.Statement.Schema)
+	needed := locked || needsJournal(db, db.Statement.Schema)
 	switch pool := db.Statement.ConnPool.(type) {
 	case *connPool:
 		if !needed {
@@ -128,25 +130,26 @@ func resumePool(db *gorm.DB) {
 
 // needsJournal reports whether a statement on the model, its associations and their hooks included, can change memory
 // that a rollback must put right: a gormlock tag, or a hook, which may do anything.
-func needsJournal(model *schema.Schema) bool {
+func needsJournal(db *gorm.DB, model *schema.Schema) bool {
 	if model == nil {
 		return false
 	}
 	if known, ok := journalNeeds.Load(model); ok {
 		return known.(bool)
 	}
-	needs := reachesJournal(model, map[*schema.Schema]bool{})
+	needs := reachesJournal(db, model, map[*schema.Schema]bool{})
 	journalNeeds.Store(model, needs)
 	return needs
 }
 
 var journalNeeds sync.Map // *schema.Schema → bool
 
-func reachesJournal(model *schema.Schema, seen map[*schema.Schema]bool) bool {
+func reachesJournal(db *gorm.DB, model *schema.Schema, seen map[*schema.Schema]bool) bool {
 	if model == nil || seen[model] {
 		return false
 	}
 	seen[model] = true
+	_ = (&gorm.Statement{DB: db}).Parse(reflect.New(model.ModelType).Interface()) // which waits for another goroutine that is at it
 	if model.BeforeCreate || model.AfterCreate || model.BeforeUpdate || model.AfterUpdate ||
 		model.BeforeDelete || model.AfterDelete || model.BeforeSave || model.AfterSave {
 		return true
@@ -156,10 +159,17 @@ func reachesJournal(model *schema.Schema, seen map[*schema.Schema]bool) bool {
 			return true
 		}
 	}
-	for _, relation := range model.Relationships.Relations {
-		if reachesJournal(relation.FieldSchema, seen) || reachesJournal(relation.JoinTable, seen) {
+	for _, relation := range ownRelations(model) {
+		if reachesJournal(db, relation.FieldSchema, seen) || reachesJournal(db, relation.JoinTable, seen) {
 			return true
 		}
 	}
 	return false
+}
+
+// ownRelations are the relations that the model has fields for. In its map GORM keeps those that lead to it as well, by
+// fields of other models, and goes on to put them in when it meets another.
+func ownRelations(s *schema.Schema) []*schema.Relationship {
+	r := &s.Relationships
+	return slices.Concat(r.HasOne, r.HasMany, r.BelongsTo, r.Many2Many)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -53,11 +52,11 @@ func TestNeedsJournal(t *testing.T) {
 		if err := stmt.Parse(c.model); err != nil {
 			t.Fatal(err)
 		}
-		if got := needsJournal(stmt.Schema); got != c.want {
+		if got := needsJournal(db, stmt.Schema); got != c.want {
 			t.Errorf("%T: %v", c.model, got)
 		}
 	}
-	if needsJournal((*schema.Schema)(nil)) {
+	if needsJournal(db, nil) {
 		t.Error("no model needs no journal")
 	}
 }

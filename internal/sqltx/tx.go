@@ -85,9 +85,17 @@ func (t *lentTx) abandon() {
 
 func (t *lentTx) ended(committed bool) {
 	t.interrupt()
-	if t.conn.plan.Watcher != nil {
-		t.conn.plan.Watcher.Ended(committed)
+	if t.conn.plan.Watcher == nil {
+		return
 	}
+	heard := false
+	defer func() {
+		if !heard { // it panics: database/sql will not close the connection
+			_ = t.conn.Close()
+		}
+	}()
+	t.conn.plan.Watcher.Ended(committed)
+	heard = true
 }
 
 // reusable reports whether the connection is outside of any transaction after a commit that failed with err.
