@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,7 @@ func failed(value any) string {
 	case interface{ Err() error }:
 		err = value.Err()
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, gorm.ErrRegistered) { // the plugin is installed already
 		return ""
 	}
 	return err.Error()
