@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 )
 
 // Claim changes up to limit rows that nobody else has locked, and returns them as they are now, in the order the scopes
@@ -26,7 +27,12 @@ import (
 // changed by it, or the next call claims the same rows again. UpdatedAt is set and the version column grows; rows that
 // are deleted softly are left. Conditions, joins and order stand in the scopes or on db; so does Preload, which reads
 // afterwards, as it does for associations that Joins names. What has no place in a claim is an error: Select, Omit,
-// Limit, Distinct, Group, raw SQL, an alias of the table, another row lock.
+// Limit, Distinct, Group, MapColumns, raw SQL, an alias of the table, another row lock, a Model that has a key, Joins of an
+// association with conditions.
+//
+// Rows are told apart by T's primary key, which has to be unique in the table. Where it is not, as it may be in a partitioned
+// or inherited table, a claim could change rows that it has neither locked nor looked at. One that finds it has is an error,
+// the rows come back beside it, and a transaction can only be rolled back.
 //
 // A fence column gets the token that the context carries or [Fence] names: see there. Without one nothing is claimed
 // ([ErrFenceMissing]); once a later token was issued, or a row was written with one, no row is ([ErrFenced]), and the
@@ -42,7 +48,9 @@ import (
 // register there too, not for Query and Update alone.
 //
 // It locks FOR NO KEY UPDATE, as an UPDATE does: a row whose child is just being inserted is not skipped. At REPEATABLE
-// READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows.
+// READ and above a row that was changed since the snapshot is an error that [IsRetryable] knows; at any level, so is a row
+// that a rival moves to another partition at that moment, as claims do that assign the column by which the table is
+// partitioned.
 func Claim[T any](db *gorm.DB, limit int, assign map[string]any, scopes ...func(*gorm.DB) *gorm.DB) ([]T, error) {
 	rows := []T{}
 	err := claimInto(db, &rows, &claim{limit: limit, assign: assign, scopes: scopes})
@@ -79,6 +87,9 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 	}
 	if c.limit <= 0 {
 		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
+	}
+	if slice := reflect.TypeOf(rows).Elem(); !holdsStructs(slice) {
+		return fmt.Errorf("gormlock: claim: %w: %s is no slice of models, nor of pointers to them", schema.ErrUnsupportedDataType, slice)
 	}
 	query, err := c.query(beside(db), rows)
 	if err != nil {

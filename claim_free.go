@@ -27,7 +27,9 @@ func (*claim) Build(builder clause.Builder) {
 func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	query := db.Set("rows", true)
 	stmt := query.Statement
-	stmt.Model, stmt.Dest = rows, rows
+	if stmt.Dest = rows; stmt.Model == nil {
+		stmt.Model = rows
+	}
 	if _, locked := stmt.Clauses["FOR"]; locked {
 		return nil, fmt.Errorf("gormlock: claim: %w", errOtherLock)
 	}
@@ -128,7 +130,9 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 	case stmt.Schema == nil:
 		return fmt.Errorf("the rows have no model")
 	case stmt.Schema.ModelType != modelOf(stmt.Dest):
-		return fmt.Errorf("a scope changed the model to %s", stmt.Schema.Name)
+		return fmt.Errorf("Model has changed the model to %s: a claim's is the type of its rows", stmt.Schema.Name) //nolint:staticcheck // names of calls
+	case stmt.Model != stmt.Dest && hasKey(stmt, reflect.ValueOf(stmt.Model)):
+		return fmt.Errorf("Model has a struct with a key, which would select no row here: say with Where which rows are meant") //nolint:staticcheck // names of calls
 	case len(stmt.Schema.PrimaryFields) == 0:
 		return gorm.ErrPrimaryKeyRequired
 	case stmt.SQL.Len() > 0:
@@ -137,6 +141,8 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 		return fmt.Errorf("Distinct has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
 	case grouped:
 		return fmt.Errorf("Group has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
+	case len(stmt.ColumnMapping) > 0:
+		return fmt.Errorf("MapColumns has no place in a claim, which reads each column into its own field")
 	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
 		return errOtherLock
 	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
@@ -151,7 +157,39 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 			return fmt.Errorf("the clause %q has no place in a claim", name)
 		}
 	}
+	return fitsJoins(stmt)
+}
+
+// fitsJoins refuses what the query of a joined association would not say: it runs after the claim, for itself.
+func fitsJoins(stmt *gorm.Statement) error {
+	for _, join := range stmt.Joins {
+		if _, ok := relationAlias(stmt, join.Name, join.Alias); ok && len(join.Conds) > 0 {
+			return fmt.Errorf("Joins(%q) has conditions, Select or Omit, and a claim loads associations as they are: put conditions into Where, or write the join as SQL and Preload what is wanted", join.Name)
+		}
+	}
 	return nil
+}
+
+// hasKey tells whether a value given to Model, or one of its elements, is a struct of the statement's model with a key.
+func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
+	for model.Kind() == reflect.Pointer || model.Kind() == reflect.Interface {
+		model = model.Elem()
+	}
+	switch model.Kind() {
+	case reflect.Struct:
+		if model.Type() != stmt.Schema.ModelType {
+			return false
+		}
+		key, _ := keyOf(stmt, stmt.Schema, model)
+		return key != nil
+	case reflect.Slice, reflect.Array:
+		for i := range model.Len() {
+			if hasKey(stmt, model.Index(i)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fitsClaim tells whether a claim knows what to do with a clause.
@@ -161,6 +199,15 @@ func fitsClaim(name string) bool {
 		return true
 	}
 	return false
+}
+
+// holdsStructs tells whether the elements of a slice are structs or pointers to them.
+func holdsStructs(slice reflect.Type) bool {
+	element := slice.Elem()
+	if element.Kind() == reflect.Pointer {
+		element = element.Elem()
+	}
+	return element.Kind() == reflect.Struct
 }
 
 // modelOf is the type of the elements of a slice of models.

@@ -2,10 +2,10 @@ package gormlock
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"sort"
 
 	"gorm.io/gorm"
@@ -17,7 +17,11 @@ import (
 func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
 	query.Statement.ReflectValue.Grow(min(c.limit, 100))
-	_ = query.AddError(c.read(query, opened))
+	err := c.read(query, opened)
+	_ = query.AddError(err)
+	if errors.Is(err, errKeyTwice) {
+		doom(query, err)
+	}
 	if len(query.Statement.Preloads) > 0 {
 		callbacks.Preload(query)
 	}
@@ -55,12 +59,19 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	if err := opened.Err(); err != nil {
 		return err
 	}
-	if !slices.IsSorted(rows.places) {
+	apart := rows.ascend()
+	if !apart {
 		rows.swap = reflect.Swapper(rows.slice.Interface())
 		sort.Stable(rows)
+		apart = rows.ascend()
+	}
+	if !apart || len(rows.places) > c.limit {
+		return c.refused(query.Statement, fmt.Errorf("%w: %d rows were changed, for a limit of %d", errKeyTwice, len(rows.places), c.limit))
 	}
 	return nil
 }
+
+var errKeyTwice = errors.New("the model's primary key is not unique in the table, so rows were changed that were not claimed")
 
 // claimedRows are the rows of a claim and the place of each, by which they are sorted.
 type claimedRows struct {
@@ -101,6 +112,16 @@ func (r *claimedRows) next() reflect.Value {
 	}
 	row.Set(reflect.New(row.Type().Elem()))
 	return row.Elem()
+}
+
+// ascend tells whether the rows stand in their order, each at a place of its own.
+func (r *claimedRows) ascend() bool {
+	for i := 1; i < len(r.places); i++ {
+		if r.places[i] <= r.places[i-1] && r.places[i] != unknownPlace {
+			return false
+		}
+	}
+	return true
 }
 
 // drop takes the last row away.

@@ -165,3 +165,19 @@ func reads[T any](t *testing.T, db *gorm.DB, column [2]string) {
 		t.Errorf("%s %s as %T: First %+v, %v; Claim %+v, %v", column[0], column[1], found.Value, found, wrong, rows, err)
 	}
 }
+
+// An array as text, if its type is known.
+func TestClaimByArray_asText(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, nil)
+	mustDo(t, db.Exec("create table routes (stops int[] primary key, state text); insert into routes values ('{1,2}', 'ready'), ('{1}', 'ready'), ('{2}', 'ready')"))
+	type route struct {
+		Stops string `gorm:"type:int[];primaryKey"`
+		State string
+	}
+	rows, err := gormlock.Claim[route](db, 2, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB { return q.Order("stops DESC") })
+	must(t, err)
+	if len(rows) != 2 || rows[0].Stops != "{2}" || rows[1].Stops != "{1,2}" {
+		t.Errorf("%v", rows)
+	}
+}

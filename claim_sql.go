@@ -97,12 +97,12 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 // loaded as Preload does.
 func (c *claim) leave(stmt *gorm.Statement) {
 	if associations := joinedAssociations(stmt); len(associations) > 0 {
-		stmt.Preloads = maps.Clone(stmt.Preloads)
+		preloads := make(map[string][]any, len(stmt.Preloads)+len(associations))
 		for _, association := range associations {
-			if _, ok := stmt.Preloads[association]; !ok {
-				stmt.Preloads[association] = nil
-			}
+			preloads[association] = nil
 		}
+		maps.Copy(preloads, stmt.Preloads)
+		stmt.Preloads = preloads
 	}
 	stmt.Joins = nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 )
 
 // claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
@@ -46,7 +47,7 @@ func newClaimSQL(db *gorm.DB, m *versionedModel, table string) *claimSQL {
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
-	if len(keys) != 1 || isArray(m.schema.PrimaryFields[0].IndirectFieldType) {
+	if len(keys) != 1 || isArray(m.schema.PrimaryFields[0]) {
 		return &claimSQL{
 			lock: lock, with: true,
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
@@ -81,7 +82,8 @@ func (m *versionedModel) claimIn(stmt *gorm.Statement, limit int) *claimSQL {
 	return text
 }
 
-// isArray tells whether values of the type may be arrays to the server: what is made of bytes is text, bytea or a uuid.
-func isArray(t reflect.Type) bool {
-	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
+// isArray tells whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
+func isArray(field *schema.Field) bool {
+	t := field.IndirectFieldType
+	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
 }
