@@ -66,10 +66,25 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 			continue
 		}
 		p.files[filepath.Join(programDir, in, name+".go")] = "package snippet\n" + p.c.imports(f, f.file) +
-			fmt.Sprintf("var _ runner.Snippet\nfunc R%s() { begin(); %s(); end() }\n", name[1:], name) + function
+			fmt.Sprintf("var _ runner.Snippet\nfunc R%s() { begin(); %s%s(); end() }\n", name[1:], managers(f), name) + function
 		listed += fmt.Sprintf("{%d, %s.R%s}, ", s.line, in, name[1:])
 	}
 	p.documents += fmt.Sprintf("\t{%q, %q, []runner.Snippet{%s}},\n", d.path, strings.Join(d.sql(), ";\n"), listed)
+}
+
+// managers opens those that a snippet uses.
+func managers(f form) string {
+	opened := ""
+	for _, name := range []string{"locks", "leases"} {
+		variable := f.scope.Lookup(name)
+		for used, object := range f.info.Uses {
+			if object == variable && f.file.FileStart <= used.Pos() && used.Pos() <= f.file.FileEnd {
+				opened += fmt.Sprintf("%s = runner.Here().%s(); ", name, strings.ToUpper(name[:1])+name[1:])
+				break
+			}
+		}
+	}
+	return opened
 }
 
 // addPackage adds a package of snippets, with the preludes that a form was checked with.

@@ -100,7 +100,7 @@ func use(ctx context.Context, value any) error {
 		}
 		return m.Close(ctx)
 	case sessionlock.AcquireOption:
-		return here.Locks.Do(ctx, gormlock.Key("used"), func(context.Context) error { return nil }, value)
+		return here.Locks().Do(ctx, gormlock.Key("used"), func(context.Context) error { return nil }, value)
 	case lease.Option:
 		if err := lease.Migrate(ctx, here.SQL, value); err != nil {
 			return err

@@ -22,12 +22,10 @@ import (
 
 // World is what every snippet finds: a schema with gormlock's own tables, and all that is opened on it.
 type World struct {
-	T      *testing.T
-	DSN    string
-	SQL    *sql.DB
-	DB     *gorm.DB // with the plugin
-	Locks  *sessionlock.Manager
-	Leases *lease.Manager
+	T   *testing.T
+	DSN string
+	SQL *sql.DB
+	DB  *gorm.DB // with the plugin
 
 	documents string // SQL of the document
 	cleanup   []func() error
@@ -51,11 +49,20 @@ func (w *World) open() {
 	w.Defer(w.SQL.Close)
 	w.DB = w.Plain()
 	Check(w.DB.Use(gormlock.New()))
-	w.Locks, err = sessionlock.Open(ctx, w.DSN)
-	Check(err)
-	w.Leases, err = lease.New(ctx, w.SQL)
-	Check(err)
-	w.Defer(func() error { return errors.Join(w.Locks.Close(ctx), w.Leases.Close(ctx)) })
+}
+
+// Locks opens a manager of session locks.
+func (w *World) Locks() *sessionlock.Manager {
+	m, err := sessionlock.Open(context.Background(), w.DSN)
+	Check(m, err)
+	return m
+}
+
+// Leases makes a manager of leases.
+func (w *World) Leases() *lease.Manager {
+	m, err := lease.New(context.Background(), w.SQL)
+	Check(m, err)
+	return m
 }
 
 // Plain returns GORM without the plugin.
