@@ -74,6 +74,7 @@ type form struct {
 	file     *ast.File
 	preludes []*ast.File
 	info     *types.Info
+	scope    *types.Scope
 	errs     []error
 }
 
@@ -132,7 +133,8 @@ func (c *compiler) checkForm(d document, text string) form {
 			f.errs = append(f.errs, e)
 		}
 	}}
-	_, _ = config.Check("snippet", c.files, append([]*ast.File{file}, f.preludes...), f.info)
+	pkg, _ := config.Check("snippet", c.files, append([]*ast.File{file}, f.preludes...), f.info)
+	f.scope = pkg.Scope()
 	return f
 }
 

@@ -61,7 +61,7 @@ func (s snippet) isProgram() bool { return strings.HasPrefix(s.code, "package ")
 var (
 	inlineCode = regexp.MustCompile("`([^`\n]+)`")
 	// call matches inline code that is to compile: a call into a package of ours, or on db or tx.
-	call = regexp.MustCompile(`^(?:[\w, ]+ :?= )?(?:gorm\.G\[\w+\]|(?:db|tx|locks|leases|gormlock|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.[^ ]*)\(.*\)[\w.\[\]()]*$`)
+	call = regexp.MustCompile(`^(?:[\w, ]+ :?= )?(?:gorm\.G\[\w+\]|(?:db|tx|locks|leases|gormlock|gormlocktest|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.[^ ]*)\(.*\)[\w.\[\]()]*$`)
 )
 
 // snippets finds the Go of a document, in blocks and inline.

@@ -44,7 +44,7 @@ func (i *instrumented) between(from, to token.Pos) string {
 }
 
 // function is a snippet as a function of no arguments, with the declarations it needs beside it.
-func (c *compiler) function(f form, name string) string {
+func (c *compiler) function(f form, name string) (string, error) {
 	i := &instrumented{c: c, f: f}
 	ast.Inspect(f.file, i.fillElided)
 	last := f.file.Decls[len(f.file.Decls)-1]
@@ -58,23 +58,27 @@ func (c *compiler) function(f form, name string) string {
 		}
 		body := i.between(last.Body.Lbrace, last.Body.End())
 		if last.Type.Results != nil {
-			return "func " + name + "() { runner.Check(func() error " + body + "()) }\n"
+			return "func " + name + "() { runner.Check(func() error " + body + "()) }\n", nil
 		}
-		return "func " + name + "() " + body + "\n"
+		return "func " + name + "() " + body + "\n", nil
 	case *ast.GenDecl:
 		value, ok := last.Specs[0].(*ast.ValueSpec)
 		if !ok || value.Names[0].Name != "_" {
 			break
 		}
-		return "func " + name + "() { runner.Use" + i.between(value.Values[0].Pos(), value.Values[0].End()) + " }\n"
+		return "func " + name + "() { runner.Use" + i.between(value.Values[0].Pos(), value.Values[0].End()) + " }\n", nil
 	}
 	first := f.file.Decls[slices.IndexFunc(f.file.Decls, isNoImport)]
 	calls := ""
 	for _, decl := range f.file.Decls {
-		calls += c.callOf(decl)
+		call, err := c.callOf(f, decl)
+		if err != nil {
+			return "", err
+		}
+		calls += call
 	}
 	at := i.c.files.Position(first.Pos())
-	return fmt.Sprintf("//line %s:%d\n%s\nfunc %s() {\n%s}\n", at.Filename, at.Line, i.between(first.Pos(), f.file.End()), name, calls)
+	return fmt.Sprintf("//line %s:%d\n%s\nfunc %s() {\n%s}\n", at.Filename, at.Line, i.between(first.Pos(), f.file.End()), name, calls), nil
 }
 
 func isNoImport(decl ast.Decl) bool {
@@ -171,29 +175,30 @@ func isElided(statement ast.Stmt) bool {
 	return ok && types.ExprString(expression.X) == `panic("…")`
 }
 
-// having is what a function of a document can be called with, by the types of its parameters.
-var having = map[string]string{"context.Context": "ctx", "*gorm.DB": "tx", "*sql.DB": "sqlDB", "*sql.Tx": "sqlTx", "lockkey.Key": "key"}
-
-// callOf calls a function that is declared, if there is what it takes.
-func (c *compiler) callOf(decl ast.Decl) string {
+// callOf calls a function that is declared, with a test's t and the variables of the preludes that its parameters are named as.
+func (c *compiler) callOf(f form, decl ast.Decl) (string, error) {
 	function, ok := decl.(*ast.FuncDecl)
 	if !ok || function.Recv != nil || function.Type.TypeParams != nil {
-		return ""
-	}
-	var args []string
-	for _, param := range function.Type.Params.List {
-		for range max(1, len(param.Names)) {
-			arg, ok := having[types.ExprString(param.Type)]
-			if !ok {
-				return ""
-			}
-			args = append(args, arg)
-		}
+		return "", nil
 	}
 	at := c.files.Position(function.Pos())
+	var args []string
+	for _, param := range function.Type.Params.List {
+		for _, name := range param.Names {
+			variable, _ := f.scope.Lookup(name.Name).(*types.Var)
+			switch {
+			case types.ExprString(param.Type) == "*testing.T":
+				args = append(args, "runner.Here().T")
+			case variable != nil && types.Identical(variable.Type(), f.info.Types[param.Type].Type):
+				args = append(args, name.Name)
+			default:
+				return "", fmt.Errorf("%s:%d: %s is not run: no variable of a prelude is its %s", at.Filename, at.Line, function.Name.Name, name.Name)
+			}
+		}
+	}
 	call := function.Name.Name + "(" + strings.Join(args, ", ") + ")"
 	if function.Type.Results != nil {
 		call = "runner.Use(" + call + ")"
 	}
-	return fmt.Sprintf("//line %s:%d\n%s\n", at.Filename, at.Line, call)
+	return fmt.Sprintf("//line %s:%d\n%s\n", at.Filename, at.Line, call), nil
 }

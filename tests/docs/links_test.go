@@ -15,7 +15,7 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	testName = regexp.MustCompile(`\bTest[A-Z]\w*`)
 	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
-	exported = regexp.MustCompile(`\b(gormlock|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.([A-Z]\w*)`)
+	exported = regexp.MustCompile(`\b(gormlock|gormlocktest|advisory|lockkey|compat|fence|sessionlock|lease|observe|otelobserve|inspect)\.([A-Z]\w*)`)
 )
 
 func TestDocs_linksLead(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"testing"
 )
 
-// program is the source of a program that runs the snippets of documents, and of the snippets that are programs themselves.
+// program is the source of a test binary that runs the snippets of documents, and of the snippets that are programs themselves.
 // It is laid over the repository, where nothing is written, and so is compiled as a part of the module.
 type program struct {
 	c         *compiler
 	files     map[string]string // by their path in the repository
 	packages  []string          // of snippets
 	mains     []whole
-	documents string // of runner.Main
+	documents string // of runner.Run
 }
 
 // whole is a snippet that is a program.
@@ -60,11 +60,31 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 			in = p.addPackage(t, f) // of its own: what it declares is nobody else's
 		}
 		name := "run" + strconv.Itoa(n)
+		function, err := p.c.function(f, name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
 		p.files[filepath.Join(programDir, in, name+".go")] = "package snippet\n" + p.c.imports(f, f.file) +
-			fmt.Sprintf("var _ runner.Snippet\nfunc R%s() { begin(); %s(); end() }\n", name[1:], name) + p.c.function(f, name)
+			fmt.Sprintf("var _ runner.Snippet\nfunc R%s() { begin(); %s%s(); end() }\n", name[1:], managers(f), name) + function
 		listed += fmt.Sprintf("{%d, %s.R%s}, ", s.line, in, name[1:])
 	}
 	p.documents += fmt.Sprintf("\t{%q, %q, []runner.Snippet{%s}},\n", d.path, strings.Join(d.sql(), ";\n"), listed)
+}
+
+// managers opens those that a snippet uses.
+func managers(f form) string {
+	opened := ""
+	for _, name := range []string{"locks", "leases"} {
+		variable := f.scope.Lookup(name)
+		for used, object := range f.info.Uses {
+			if object == variable && f.file.FileStart <= used.Pos() && used.Pos() <= f.file.FileEnd {
+				opened += fmt.Sprintf("%s = runner.Here().%s(); ", name, strings.ToUpper(name[:1])+name[1:])
+				break
+			}
+		}
+	}
+	return opened
 }
 
 // addPackage adds a package of snippets, with the preludes that a form was checked with.
@@ -105,14 +125,14 @@ func (c *compiler) imports(f form, file *ast.File) string {
 	return "import (" + strings.Join(list, "; ") + ")\n"
 }
 
-// build returns the directory of the program, called all, and of those that snippets are.
+// build returns the directory of the test binary, all.test, and of the snippets that are programs.
 func (p *program) build(t *testing.T) string {
 	t.Helper()
-	text := "package main\nimport (\n\t\"" + runnerPath + "\"\n"
+	text := "package all\nimport (\n\t\"testing\"\n\t\"" + runnerPath + "\"\n"
 	for _, name := range p.packages {
 		text += fmt.Sprintf("\t%s %q\n", name, filepath.Join(modulePath, programDir, name))
 	}
-	p.files[programDir+"/all/main.go"] = text + ")\nfunc main() { runner.Main([]runner.Document{\n" + p.documents + "}...) }\n"
+	p.files[programDir+"/all/all_test.go"] = text + ")\nfunc TestDocument(t *testing.T) { runner.Run(t, []runner.Document{\n" + p.documents + "}...) }\n"
 	dir, top := t.TempDir(), absolute(t, root)
 	over := map[string]map[string]string{"Replace": {}}
 	for path, text := range p.files {
@@ -132,18 +152,20 @@ func (p *program) build(t *testing.T) string {
 	if err := os.WriteFile(dir+"/overlay.json", overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"build", "-overlay", dir + "/overlay.json", "-buildvcs=false", "-ldflags=-s -w", "-o", dir + "/bin/"}
+	flags := []string{"-overlay", dir + "/overlay.json", "-buildvcs=false", "-ldflags=-s -w", "-o", dir + "/bin/"}
 	if withRaceDetector() {
-		args = append(args, "-race")
+		flags = append(flags, "-race")
 	}
-	args = append(args, "./"+programDir+"/all")
+	builds := [][]string{append(append([]string{"test", "-c", "-vet=off"}, flags...), "./"+programDir+"/all")}
 	for _, main := range p.mains {
-		args = append(args, "./"+programDir+"/"+main.dir)
+		builds = append(builds, append(append([]string{"build"}, flags...), "./"+programDir+"/"+main.dir))
 	}
-	compile := exec.CommandContext(t.Context(), "go", args...)
-	compile.Dir = top
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	for _, args := range builds {
+		compile := exec.CommandContext(t.Context(), "go", args...)
+		compile.Dir = top
+		if out, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", args[0], err, out)
+		}
 	}
 	return dir + "/bin"
 }

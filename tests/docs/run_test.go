@@ -71,7 +71,8 @@ var broken = document{path: "broken.md", text: strings.Join([]string{
 	"```go", "db.AutoMigrate(&T{})", "db.Where(&T{ID: 1}).Delete(&T{})", "```",
 	"```go", "func() {", `	panic("in a function")`, "}()", "```",
 	"```go", "type Row struct{ ID chan int }", "```",
-	"```go", "func declared(context.Context) error {", `	return errors.New("returned")`, "}", "```",
+	"```go", "func declared(ctx context.Context) error {", `	return errors.New("returned")`, "}", "```",
+	"```go", "func TestIt(t *testing.T) {", `	t.Fatal("this is wrong")`, "}", "```",
 	"text, and `gormlock.Attempts(0)`",
 	"```go", "a := 1", "```",
 	"```go", `tx.Exec("SELECT nonsense LIMIT 0")`, "```",
@@ -92,9 +93,10 @@ func seesWhatDoesNotRun(t *testing.T, bin string) {
 		{Line: 20, Error: "panic: in a function"},
 		{Line: 24, Error: "unsupported data type"},
 		{Line: 27, Error: "returned"},
-		{Line: 31, Error: "Attempts(0)"},
-		{Line: 33, Error: ""},
-		{Line: 36, Error: `column "nonsense" does not exist`},
+		{Line: 32, Error: "its test fails"},
+		{Line: 36, Error: "Attempts(0)"},
+		{Line: 38, Error: ""},
+		{Line: 41, Error: `column "nonsense" does not exist`},
 		{Line: 4, Error: "it has not ended after 5s"},
 	}
 	got := append(runDocument(t, bin, broken, limit), runDocument(t, bin, endless, 5*time.Second)...)
@@ -108,22 +110,25 @@ func seesWhatDoesNotRun(t *testing.T, bin string) {
 // runDocument runs the snippets of a document. What ends the program before the last is an error of the test.
 func runDocument(t *testing.T, bin string, d document, limit time.Duration) (results []runner.Result) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), filepath.Join(bin, "all"), d.path, pgtest.SchemaDSN(t), limit.String())
-	var said bytes.Buffer
+	run := exec.CommandContext(t.Context(), filepath.Join(bin, "all.test"), d.path, pgtest.SchemaDSN(t), limit.String())
 	run.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	var said bytes.Buffer
 	run.Stderr = &said
 	out, err := run.Output()
+	failed := false
 	for line := range bytes.Lines(out) {
 		var r runner.Result
-		if json.Unmarshal(line, &r) == nil && r.Document != "" { // else the snippet's own words
-			results = append(results, r)
+		if json.Unmarshal(line, &r) != nil || r.Document == "" {
+			said.Write(line) // words of the snippet, or of its test
+			continue
 		}
+		results, failed = append(results, r), failed || r.Error != ""
 	}
-	if err != nil {
+	if err != nil && !failed {
 		t.Errorf("%s: %v", d.path, err)
 	}
-	if said.Len() > 0 {
-		t.Logf("%s", said.String())
+	if words := strings.TrimSpace(said.String()); words != "" && words != "PASS" {
+		t.Log(words)
 	}
 	return results
 }

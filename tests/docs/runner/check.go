@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,7 @@ func failed(value any) string {
 	case interface{ Err() error }:
 		err = value.Err()
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, gorm.ErrRegistered) { // the plugin is installed already
 		return ""
 	}
 	return err.Error()
@@ -99,7 +100,7 @@ func use(ctx context.Context, value any) error {
 		}
 		return m.Close(ctx)
 	case sessionlock.AcquireOption:
-		return here.Locks.Do(ctx, gormlock.Key("used"), func(context.Context) error { return nil }, value)
+		return here.Locks().Do(ctx, gormlock.Key("used"), func(context.Context) error { return nil }, value)
 	case lease.Option:
 		if err := lease.Migrate(ctx, here.SQL, value); err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Package runner runs the snippets of documents, in the program that tests/docs makes of them: each with empty tables and
+// Package runner runs the snippets of documents, in the test binary that tests/docs makes of them: each with empty tables and
 // what the document's prelude sets up. An error that nobody looks at, a panic, and a snippet that does not end are reported
 // at their line.
 package runner
@@ -6,8 +6,10 @@ package runner
 import (
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"testing"
 	"time"
 )
 
@@ -24,32 +26,33 @@ type Snippet struct {
 	Run  func()
 }
 
-// Result is what became of a snippet. The program prints one for each, as a line of JSON.
+// Result is what became of a snippet. One is printed for each, as a line of JSON.
 type Result struct {
 	Document, Error string
 	Line            int
 }
 
-// Main runs the document that the first argument names, on the schema of the connection string that the second is, and gives
+// Run runs the document that the first argument names, on the schema of the connection string that the second is, and gives
 // each snippet the time that the third is. A snippet that takes longer is the last.
-func Main(documents ...Document) {
-	limit, err := time.ParseDuration(os.Args[3])
+func Run(t *testing.T, documents ...Document) {
+	path, dsn := flag.Arg(0), flag.Arg(1)
+	limit, err := time.ParseDuration(flag.Arg(2))
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	for _, d := range documents {
-		if d.Path != os.Args[1] {
+		if d.Path != path {
 			continue
 		}
 		for _, s := range d.Snippets {
 			ended := make(chan *problem, 1)
-			go func() { ended <- d.run(s, os.Args[2]) }()
+			go func() { ended <- d.run(t, s, dsn) }()
 			select {
 			case problem := <-ended:
 				report(d, s, problem)
 			case <-time.After(limit):
 				report(d, s, &problem{line: lineOfAny(), text: fmt.Sprintf("it has not ended after %s", limit)})
-				return
+				os.Exit(0)
 			}
 		}
 	}
@@ -71,15 +74,17 @@ type problem struct {
 	text string
 }
 
-func (d Document) run(s Snippet, dsn string) *problem {
-	w := &World{DSN: dsn, documents: d.SQL}
-	here = w
-	found := guard(func() {
-		w.open()
-		s.Run()
+func (d Document) run(t *testing.T, s Snippet, dsn string) (found *problem) {
+	passed := t.Run(fmt.Sprint(s.Line), func(t *testing.T) {
+		here = &World{T: t, DSN: dsn, documents: d.SQL}
+		t.Cleanup(here.close)
+		found = guard(func() {
+			here.open()
+			s.Run()
+		})
 	})
-	if err := w.close(); err != nil && found == nil {
-		found = &problem{text: fmt.Sprintf("what it left could not be closed: %v", err)}
+	if !passed && found == nil {
+		found = &problem{text: "its test fails"}
 	}
 	return found
 }

@@ -1,6 +1,8 @@
 package readme
 
 import (
+	"testing"
+
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
@@ -42,6 +44,7 @@ var (
 	document Document
 	m        *sessionlock.Manager
 	lock     func(*gorm.DB) *gorm.DB
+	t        *testing.T
 )
 
 func setup(world *runner.World) {
@@ -50,5 +53,5 @@ func setup(world *runner.World) {
 	pair = []Account{{ID: 2}, {ID: 3}}
 	world.Rows(&account, &pair, &document, &[]Job{{State: "ready"}, {State: "ready"}})
 	runner.Check(db.Clauses(gormlock.IgnoreFence()).Create(&Report{ID: 42}))
-	lock = gormlock.WithXactLock(key)
+	lock, t = gormlock.WithXactLock(key), world.T
 }

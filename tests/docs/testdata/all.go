@@ -52,14 +52,14 @@ var (
 	token     fence.Token
 	err       error
 	key, a, b lockkey.Key
-	locks     *sessionlock.Manager
+	locks     *sessionlock.Manager // where a snippet uses them
 	leases    *lease.Manager
 )
 
 // begin comes before each snippet. Its schema has no tables but gormlock's own.
 func begin() {
 	world := runner.Here()
-	ctx, dsn, db, sqlDB, pool, locks, leases = context.Background(), world.DSN, world.DB, world.SQL, world.SQL, world.Locks, world.Leases
+	ctx, dsn, db, sqlDB, pool = context.Background(), world.DSN, world.DB, world.SQL, world.SQL
 	key, a, b, text, err = gormlock.Key("docs", 1), gormlock.Key("docs", 2), gormlock.Key("docs", 3), "new", nil
 	token, err = fence.Issue(ctx, pool, key)
 	runner.Check(err)

@@ -35,7 +35,7 @@ var (
 
 func setup(world *runner.World) {
 	world.Tables(&Account{})
-	account, accounts, pair = Account{Balance: 100, LockVersion: 7}, []Account{{Balance: 1}}, []Account{{}, {}}
-	world.Rows(&account, &Account{Balance: -1}, &pair)
+	account, accounts, pair = Account{Balance: 100, LockVersion: 7}, []Account{{Balance: 1}, {Balance: -1}}, []Account{{}, {}}
+	world.Rows(&account, &accounts, &pair)
 	id, form.Balance, form.LockVersion = account.ID, 90, account.LockVersion
 }
