@@ -53,7 +53,7 @@ func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
 		return err
 	}
 	value.Elem().Set(fresh.Elem())
-	keepRowsRead(read, row)
+	keepRowsRead(read, value.Elem())
 	return nil
 }
 

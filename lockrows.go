@@ -56,16 +56,8 @@ func LockRows(tx *gorm.DB, rows any, opts ...RowLockOption) error {
 	if err := replaceRows(read, slice, keys, found.Elem()); err != nil {
 		return err
 	}
-	keepRowsRead(read, elementsOf(slice))
+	keepRowsRead(read, slice)
 	return nil
-}
-
-// elementsOf is the structs that are in the slice now, whatever the caller makes of it.
-func elementsOf(slice reflect.Value) any {
-	if slice.Type().Elem().Kind() == reflect.Pointer {
-		return reflect.AppendSlice(reflect.Zero(slice.Type()), slice).Interface()
-	}
-	return slice.Slice(0, slice.Len()).Interface()
 }
 
 func isSliceOfStructs(t reflect.Type) bool {
