@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -111,7 +112,7 @@ func BenchmarkUnused(b *testing.B) {
 		plainly := func() error { return u.run(without) }
 		installed := func() error { return u.run(with) }
 		if u.name == "create" || u.name == "find" {
-			peers, ours := alternate(b, 60, 50, plainly, installed)
+			peers, ours := alternate(b, 500, 20, plainly, installed)
 			reportRatios(b, u.name, ratios(ours, peers))
 		}
 		allocations = append(allocations, moreAllocations(plainly, installed))
@@ -132,14 +133,23 @@ func reportTimes(b *testing.B, peers, ours []float64) {
 	reportRatios(b, "ratio", ratios(ours, peers))
 }
 
-// moreAllocations is what ours allocates more than the peer: means, in whole allocations. The driver takes a new buffer
-// every other time, and a pool that was emptied meanwhile counts once more, on either side.
+// moreAllocations is what ours allocates more than the peer, in whole allocations: the median of means, for the driver
+// takes a new buffer every other time, and a pool that was emptied meanwhile counts once more, on either side.
 func moreAllocations(peer, ours func() error) float64 {
-	const runs = 500
-	var more float64
-	count := func(run func() error) float64 { return testing.AllocsPerRun(1, func() { _ = run() }) }
-	for range runs {
-		more += count(ours) - count(peer)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds, runs = 21, 50
+	mean := func(run func() error) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range runs {
+			_ = run()
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.Mallocs-before.Mallocs) / runs
 	}
-	return math.Round(more/runs) + 0 // not -0
+	more := make([]float64, rounds)
+	for i := range more {
+		more[i] = mean(ours) - mean(peer)
+	}
+	return math.Round(median(more)) + 0 // not -0
 }
