@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,8 @@ import (
 // Columns are overwritten, changes not yet saved too; associations that tx does not load and fields that are no columns
 // are left as they are, but for what AfterFind does to them. The strength is [ForUpdate] unless a [Strength] is given.
 // [Try] is one round trip for a row that is free. A row that is gone, or deleted softly, or that conditions on tx leave
-// out, is gorm.ErrRecordNotFound. On any error the struct is as it was. What has no place on tx is an error: Select, Omit,
-// the Model of another type.
+// out, is gorm.ErrRecordNotFound. On any error columns and associations are as they were. What has no place on tx is an
+// error: Select and Omit of columns, the Model of another type.
 //
 // All that [WithRowLock] says holds here too, except that nothing can be skipped.
 func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
@@ -47,14 +48,12 @@ func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
 		return fmt.Errorf("gormlock: LockRow: %s without a primary key: %w", s.Name, gorm.ErrPrimaryKeyRequired)
 	}
 	r := rowToLock{schema: s, key: key}
-	fresh := unread(s, value.Elem())
-	read, err := r.read(query, fresh, lock)
+	given := holdRow(s, value.Elem())
+	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
-		return err
+		given.putBack()
 	}
-	value.Elem().Set(fresh.Elem())
-	keepRowsRead(read, value.Elem())
-	return nil
+	return err
 }
 
 // lockOfRow is the lock for a row that must not be skipped.
@@ -83,55 +82,90 @@ func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, 
 func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
 	return lastScope(func(db *gorm.DB) {
 		stmt := db.Statement
-		selected, given := stmt.Clauses["SELECT"]
-		columns, plain := selected.Expression.(clause.Select) // empty where GORM has run the statement before
 		switch {
 		case stmt.Model == nil:
 			fail(db, fmt.Errorf("gormlock: %s: a scope returned another query than it was given", call))
 		case modelOf(stmt.Model) != s.ModelType:
 			fail(db, fmt.Errorf("gormlock: %s: a scope changed the model to %T", call, stmt.Model))
-		case len(stmt.Selects)+len(stmt.Omits) > 0, given && !plain, len(columns.Columns) > 0, columns.Expression != nil:
+		case !selectsAll(stmt, s) || slices.ContainsFunc(stmt.Omits, func(name string) bool { return !namesAssociation(s, name) }):
 			fail(db, fmt.Errorf("gormlock: %s: Select and Omit have no place in it, which reads whole rows", call))
 		}
 	})
 }
 
-// unread is a pointer to a copy of the struct with nothing in its columns: GORM leaves alone what it reads NULL for.
-func unread(s *schema.Schema, row reflect.Value) reflect.Value {
-	fresh := reflect.New(s.ModelType)
-	fresh.Elem().Set(row)
-	own := map[uintptr]bool{}
-	for _, field := range s.FieldsByDBName {
-		if !field.Readable {
-			continue
+// selectsAll tells whether the query selects all columns, as it does where GORM has put them down in an earlier run.
+func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
+	selected, given := stmt.Clauses["SELECT"]
+	columns, plain := selected.Expression.(clause.Select)
+	switch {
+	case len(stmt.Selects) > 0:
+		return len(stmt.Selects) == 1 && stmt.Selects[0] == "*"
+	case !given || selected.Expression == nil:
+		return true
+	case !plain || columns.Expression != nil:
+		return false
+	case len(columns.Columns) == 0:
+		return true
+	}
+	missing := map[string]bool{}
+	for name, field := range s.FieldsByDBName {
+		missing[name] = field.Readable
+	}
+	for _, column := range columns.Columns {
+		if !column.Raw && (column.Table == "" || column.Table == clause.CurrentTable || column.Table == stmt.Table) && (column.Alias == "" || column.Alias == column.Name) {
+			missing[column.Name] = false
 		}
-		ownEmbedded(field, fresh.Elem(), own)
-		if place := placeOf(field, fresh.Elem()); place.IsValid() {
+	}
+	for _, is := range missing {
+		if is {
+			return false
+		}
+	}
+	return true
+}
+
+// namesAssociation tells whether a name in Omit is of associations, which are no columns.
+func namesAssociation(s *schema.Schema, name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	return name == clause.Associations || s.Relationships.Relations[name] != nil
+}
+
+// heldRow is what a struct held in the fields that a read may change.
+type heldRow struct{ places, values []reflect.Value }
+
+// holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
+// associations. What is never written stays: it may be of another query.
+func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
+	h := &heldRow{}
+	for _, field := range s.FieldsByDBName {
+		if place := h.hold(field, row); place.IsValid() && field.Readable && (field.Creatable || field.Updatable) {
 			place.SetZero()
 		}
 	}
-	return fresh
+	for _, relation := range ownRelations(s) {
+		h.hold(relation.Field, row)
+	}
+	return h
 }
 
-// ownEmbedded gives row copies of its own of the embedded structs that field stands in behind pointers.
-func ownEmbedded(field *schema.Field, row reflect.Value, own map[uintptr]bool) {
-	path := field.StructField.Index
-	for _, i := range path[:len(path)-1] {
-		if i >= 0 {
-			row = row.Field(i)
-			continue
-		}
-		pointer := row.Field(-i - 1)
-		if pointer.IsNil() {
-			return
-		}
-		if !own[pointer.Pointer()] {
-			embedded := reflect.New(pointer.Type().Elem())
-			embedded.Elem().Set(pointer.Elem())
-			pointer.Set(embedded)
-			own[pointer.Pointer()] = true
-		}
-		row = pointer.Elem()
+// hold keeps what a field holds, or that an embedded struct on the way to it is nil.
+func (h *heldRow) hold(field *schema.Field, row reflect.Value) reflect.Value {
+	place := placeOf(field, row)
+	kept := place
+	for end := len(field.StructField.Index) - 1; !kept.IsValid(); end-- {
+		embedded := *field
+		embedded.StructField.Index = field.StructField.Index[:end]
+		kept = placeOf(&embedded, row)
+	}
+	value := reflect.New(kept.Type()).Elem()
+	value.Set(kept)
+	h.places, h.values = append(h.places, kept), append(h.values, value)
+	return place
+}
+
+func (h *heldRow) putBack() {
+	for i, place := range h.places {
+		place.Set(h.values[i])
 	}
 }
 
@@ -142,14 +176,14 @@ type rowToLock struct {
 	key    []any
 }
 
-// read locks the row and reads it into the struct that fresh points to.
-func (r rowToLock) read(query *gorm.DB, fresh reflect.Value, lock RowLockClause) (*gorm.DB, error) {
+// read locks the row and reads it into the struct that row points to.
+func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock RowLockClause) (*gorm.DB, error) {
 	tries := lock.try && !lock.preloaded
 	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
 		lock.try, lock.skip, lock.began = false, true, pluginOf(query).began()
 	}
-	forgetJoined := lastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, fresh.Elem()) })
-	read := query.Clauses(lock).Scopes(wholeRows("LockRow", r.schema), narrowed(r.isKey()...), forgetJoined).Take(fresh.Interface())
+	forgetJoined := lastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, row.Elem()) })
+	read := query.Clauses(lock).Scopes(wholeRows("LockRow", r.schema), narrowed(r.isKey()...), forgetJoined).Take(row.Interface())
 	r.table = tableName(read.Statement)
 	switch err := read.Error; {
 	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):
@@ -159,7 +193,7 @@ func (r rowToLock) read(query *gorm.DB, fresh reflect.Value, lock RowLockClause)
 	case read.DryRun:
 		return read, nil
 	}
-	return read, r.mustBe(read, fresh.Elem())
+	return read, r.mustBe(read, row.Elem())
 }
 
 // forgetJoined empties the associations that the query joins: where there is none any more, GORM leaves them alone too.
@@ -176,11 +210,14 @@ func (r rowToLock) forgetJoined(stmt *gorm.Statement, row reflect.Value) {
 
 // skipped asks whether a row that was not read is there, and locked then.
 func (r rowToLock) skipped(query *gorm.DB, lock RowLockClause, notFound error) error {
-	var there int
+	var there []map[string]any // whatever joins add
 	probe := query.Select("1").Scopes(narrowed(r.isKey()...)).Limit(1)
 	probe.Statement.Preloads = nil
-	if probe = probe.Find(&there); probe.Error != nil || probe.RowsAffected == 0 {
-		return errors.Join(probe.Error, notFound)
+	switch probe = probe.Find(&there); {
+	case probe.Error != nil:
+		return probe.Error
+	case probe.RowsAffected == 0:
+		return notFound
 	}
 	refused := &rowLockError{state: ErrNotAcquired}
 	lock.tell(query.Statement.Context, pluginOf(query), r.table, 0, refused)

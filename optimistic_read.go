@@ -125,6 +125,9 @@ func (r readInTransaction) forgetForm(m *versionedModel, row reflect.Value, rows
 		value, _ := part.ValueOf(r.ctx, row)
 		key = append(key, value)
 	}
+	if held := column.read(row); held.null || column.unset(held) {
+		return
+	}
 	if rows.all || rows.keys[keyName(key)] {
 		column.write(row, column.ofNoRow())
 	}

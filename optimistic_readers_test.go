@@ -233,3 +233,20 @@ func formsOfRolledBackWrites[T, F any](t *testing.T, db *gorm.DB) {
 		t.Errorf("%+v: %v", form, err)
 	}
 }
+
+// TestV1_FormsWithoutAVersion: a form that was read without its version holds none after the rollback either.
+func TestV1_FormsWithoutAVersion(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	mustDo(t, db.Create(&account{ID: 1}))
+	var form struct{ ID, Balance, Version int64 }
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		mustDo(t, tx.Model(&account{}).Where("id = 1").Update("balance", 8))
+		mustDo(t, tx.Model(&account{}).Where("id = 1").Select("id", "balance").Find(&form))
+		return errInner
+	}); !errors.Is(err, errInner) {
+		t.Fatal(err)
+	}
+	equal(t, "version", form.Version, 0)
+	mustDo(t, db.Model(&account{}).Where("id = 1").Updates(form))
+}

@@ -195,6 +195,9 @@ func ownName(stmt *gorm.Statement) string {
 	if found := namedAs.FindStringSubmatch(stmt.TableExpr.SQL); found != nil {
 		return folded(found[1])
 	}
+	if strings.HasSuffix(stmt.TableExpr.SQL, stmt.Quote(stmt.Table)) {
+		return stmt.Table
+	}
 	return strings.ToLower(stmt.Table)
 }
 
