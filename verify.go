@@ -39,9 +39,6 @@ func verifyVersion(db *gorm.DB, m *versionedModel, row reflect.Value, value any)
 			return err
 		}
 	}
-	if err := refuseWeakLock(db.Statement, m.schema.Table); err != nil {
-		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.schema.Table, because(err))
-	}
 	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
 	stmt := tx.Statement
 	if err := stmt.Parse(value); err != nil {
@@ -87,11 +84,7 @@ func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Val
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(w.keyAndVersion())
 	settleMarks(query.Statement) // with what is looked at here
 	delete(query.Statement.Clauses, versionIntentClause)
-	query = query.Scopes(narrowed(w.keyIn([][]any{key})))
-	if _, locks := db.Statement.Clauses["FOR"]; !locks {
-		query = query.Clauses(clause.Locking{Strength: "SHARE"})
-	}
-	query = query.Find(rows.Interface())
+	query = query.Scopes(narrowed(w.keyIn([][]any{key})), lastScope(w.keepWritersOut)).Find(rows.Interface())
 	found := map[string]reflect.Value{}
 	for i := range rows.Elem().Len() {
 		row := rows.Elem().Index(i)
@@ -102,7 +95,27 @@ func (w *versionWrite) shareLock(db *gorm.DB, key []any) (map[string]reflect.Val
 	return found, query.Error
 }
 
-// refuseWeakLock refuses a row lock on the call that would let the row be changed.
+// keepWritersOut gives a query the lock FOR SHARE, unless the call or a scope of it has given it one that does as much.
+func (w *versionWrite) keepWritersOut(db *gorm.DB) {
+	stmt, table := db.Statement, w.model.schema.Table
+	if stmt.Clauses["FOR"].Expression == nil {
+		stmt.AddClause(clause.Locking{Strength: "SHARE"})
+		return
+	}
+	own := &gorm.Statement{DB: db} // the scopes run before GORM gives the query the table of its model
+	if err := own.Parse(stmt.Model); err != nil {
+		fail(db, err)
+		return
+	}
+	if stmt.Table != "" {
+		sameTable(own, stmt)
+	}
+	if err := refuseWeakLock(stmt, ownName(own)); err != nil {
+		fail(db, fmt.Errorf("gormlock: VerifyVersion of %s: %w", table, because(err)))
+	}
+}
+
+// refuseWeakLock refuses a row lock that would let a row be changed of the table, which is called so in the query.
 func refuseWeakLock(stmt *gorm.Statement, table string) error {
 	strength, options, of := "", "", []string(nil)
 	switch l := stmt.Clauses["FOR"].Expression.(type) {

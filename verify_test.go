@@ -1,0 +1,99 @@
+package gormlock_test
+
+import (
+	"errors"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+)
+
+// TestVerifyVersionWithARowLockByAScope: it counts as one on the call does.
+func TestVerifyVersionWithARowLockByAScope(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	a := account{ID: 1}
+	mustDo(t, db.Create(&a))
+	by := func(lock clause.Expression) func(*gorm.DB) *gorm.DB {
+		return func(query *gorm.DB) *gorm.DB { return query.Clauses(lock) }
+	}
+	within := func(scope func(*gorm.DB) *gorm.DB) func(*gorm.DB) *gorm.DB {
+		return func(query *gorm.DB) *gorm.DB { return query.Scopes(scope) }
+	}
+	inTx(t, db, func(tx *gorm.DB) {
+		for _, weak := range []clause.Expression{
+			clause.Locking{Strength: "KEY SHARE"}, clause.Locking{Strength: "SHARE", Options: "SKIP LOCKED"},
+			clause.Locking{Strength: "SHARE", Table: clause.Table{Name: "others"}},
+			gormlock.RowLock(gormlock.ForKeyShare), gormlock.SkipLocked(),
+		} {
+			for _, scope := range []func(*gorm.DB) *gorm.DB{by(weak), within(by(weak))} {
+				if err := gormlock.VerifyVersion(tx.Scopes(scope), &a); !errors.Is(err, gormlock.ErrOption) {
+					t.Errorf("%v: %v", weak, err)
+				}
+			}
+		}
+		equal(t, "rows locked by what was refused", len(newRowRival(t).lockedAgainst("accounts", "FOR UPDATE")), 0)
+		for _, strong := range []func(*gorm.DB) *gorm.DB{
+			gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try()), within(gormlock.WithRowLock(gormlock.ForUpdate)),
+			by(clause.Locking{Strength: "UPDATE"}),
+		} {
+			mustDo(t, tx.SavePoint("before"))
+			must(t, gormlock.VerifyVersion(tx.Scopes(strong), &a))
+			equal(t, "rows kept from readers", len(newRowRival(t).lockedAgainst("accounts", "FOR KEY SHARE")), 1)
+			mustDo(t, tx.RollbackTo("before"))
+		}
+		must(t, gormlock.VerifyVersion(tx.Scopes(func(query *gorm.DB) *gorm.DB { return query.Where("id > 0") }), &a))
+		equal(t, "rows kept from writers", len(newRowRival(t).lockedAgainst("accounts", "FOR NO KEY UPDATE")), 1)
+	})
+	release := newRowRival(t).hold("select * from accounts for update")
+	defer release()
+	inTx(t, db, func(tx *gorm.DB) {
+		if err := gormlock.VerifyVersion(tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())), &a); !errors.Is(err, gormlock.ErrNotAcquired) {
+			t.Errorf("Try, while another holds the row: %v", err)
+		}
+	})
+}
+
+type filed struct {
+	ID      int64
+	Version int64 `gormlock:"version"`
+}
+
+func (filed) TableName() string { return "archive_of_verify.files" }
+
+// TestVerifyVersionOfATableByItsNameInTheQuery: Of takes the name that the table has there, without its schema, or its
+// alias.
+func TestVerifyVersionOfATableByItsNameInTheQuery(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, nil)
+	mustDo(t, db.Exec("CREATE SCHEMA archive_of_verify"))
+	t.Cleanup(func() { mustDo(t, db.Exec("DROP SCHEMA archive_of_verify CASCADE")) })
+	mustDo(t, db.Exec("CREATE TABLE archive_of_verify.files (id bigint PRIMARY KEY, version bigint)"))
+	row := filed{ID: 1}
+	mustDo(t, db.Create(&row))
+	of := func(name string) []clause.Expression {
+		return []clause.Expression{
+			gormlock.RowLock(gormlock.ForUpdate, gormlock.Of(name)),
+			clause.Locking{Strength: "UPDATE", Table: clause.Table{Name: name}},
+		}
+	}
+	inTx(t, db, func(tx *gorm.DB) {
+		aliased := tx.Table("archive_of_verify.files AS f").Session(&gorm.Session{})
+		for _, lock := range of("files") {
+			must(t, gormlock.VerifyVersion(tx.Clauses(lock), &row))
+			must(t, gormlock.VerifyVersion(tx.Table("archive_of_verify.files").Clauses(lock), &row))
+			if err := gormlock.VerifyVersion(aliased.Clauses(lock), &row); !errors.Is(err, gormlock.ErrOption) {
+				t.Errorf("%v: %v", lock, err)
+			}
+		}
+		for _, lock := range of("f") {
+			must(t, gormlock.VerifyVersion(aliased.Clauses(lock), &row))
+			if err := gormlock.VerifyVersion(tx.Clauses(lock), &row); !errors.Is(err, gormlock.ErrOption) {
+				t.Errorf("%v: %v", lock, err)
+			}
+		}
+		must(t, gormlock.VerifyVersion(aliased, &row))
+	})
+}
