@@ -22,8 +22,9 @@ import (
 // error the slice is as it was, and the rows that were found stay locked; after [ErrNotAcquired] and [ErrLockTimeout] none
 // of them does. What has no place on tx is an error: Select, Omit, the Model of another type.
 //
-// A key that the caller writes in another way than the server, as a uuid in capitals, costs one statement more, and so does
-// a row that is not found where others are.
+// Each key that the caller writes in another way than the server, as a uuid in capitals, costs one statement more, and so
+// does each row that is not found where others are. Times in another zone cost none if all rows are found, a key has one
+// time, and one row is not named by two zones.
 //
 // The strength is [ForUpdate] unless a [Strength] is given. All that [WithRowLock] says holds here too, except that
 // nothing can be skipped.
@@ -88,15 +89,7 @@ func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error)
 
 // isOneOf is the condition that a row has one of the keys, each of which it names once.
 func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
-	named := make(map[string]bool, len(keys))
-	var different [][]any
-	for _, key := range keys {
-		if name := spelling(key); !named[name] {
-			named[name] = true
-			different = append(different, key)
-		}
-	}
-	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, different)
+	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, differentKeys(keys))
 	return clause.IN{Column: column, Values: in}
 }
 
@@ -124,21 +117,23 @@ func replaceRows(read *gorm.DB, slice reflect.Value, keys [][]any, found reflect
 // rowsByKey are the rows that were found, by the keys as the caller writes them.
 func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]reflect.Value, error) {
 	s, table := read.Statement.Schema, tableName(read.Statement)
-	stored := make(map[string]reflect.Value, found.Len())
-	for i := range found.Len() {
-		row := reflect.Indirect(found.Index(i))
-		key, _ := keyOf(read.Statement, s, row)
-		stored[spelling(key)] = row
+	keysFound := make([][]any, found.Len())
+	for i := range keysFound {
+		keysFound[i], _ = keyOf(read.Statement, s, reflect.Indirect(found.Index(i)))
+	}
+	nameOf := namesForKeys(keys, keysFound)
+	stored := make(map[string]reflect.Value, len(keysFound))
+	for i, key := range keysFound {
+		stored[nameOf(key)] = reflect.Indirect(found.Index(i))
 	}
 	given := make(map[string]reflect.Value, len(keys))
 	asked := make(map[string]bool, len(stored))
 	var missing []string
 	for _, key := range keys {
-		name := spelling(key)
-		if _, done := given[name]; done {
+		if _, done := given[spelling(key)]; done {
 			continue
 		}
-		r := rowToLock{s, table, key}
+		name, r := nameOf(key), rowToLock{s, table, key}
 		row, ok := stored[name]
 		if !ok && len(stored) > 0 {
 			var err error

@@ -117,7 +117,8 @@ func (w *versionWrite) keepWritersOut(db *gorm.DB) {
 
 // refuseWeakLock refuses a row lock that would let a row be changed of the table, which is called so in the query.
 func refuseWeakLock(stmt *gorm.Statement, table string) error {
-	strength, options, of := "", "", []string(nil)
+	var strength, options string
+	var of []string
 	switch l := stmt.Clauses["FOR"].Expression.(type) {
 	case RowLockClause:
 		if l.err != nil {
