@@ -88,7 +88,7 @@ func claimInto(db *gorm.DB, rows any, c *claim) error {
 	if c.limit <= 0 {
 		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
 	}
-	if slice := reflect.TypeOf(rows).Elem(); !holdsStructs(slice) {
+	if slice := reflect.TypeOf(rows).Elem(); !isSliceOfStructs(slice) {
 		return fmt.Errorf("gormlock: claim: %w: %s is no slice of models, nor of pointers to them", schema.ErrUnsupportedDataType, slice)
 	}
 	query, err := c.query(beside(db), rows)

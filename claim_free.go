@@ -201,9 +201,12 @@ func fitsClaim(name string) bool {
 	return false
 }
 
-// holdsStructs tells whether the elements of a slice are structs or pointers to them.
-func holdsStructs(slice reflect.Type) bool {
-	element := slice.Elem()
+// isSliceOfStructs tells whether rows of a model can be read into values of a type: into structs or pointers to them.
+func isSliceOfStructs(t reflect.Type) bool {
+	if t.Kind() != reflect.Slice {
+		return false
+	}
+	element := t.Elem()
 	if element.Kind() == reflect.Pointer {
 		element = element.Elem()
 	}

@@ -1,14 +1,11 @@
 package gormlock
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -134,11 +131,11 @@ func namesAssociation(s *schema.Schema, name string) bool {
 type heldRow struct{ places, values []reflect.Value }
 
 // holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
-// associations. What is never written stays: it may be of another query.
+// associations. What a query computes stays: it is in no table.
 func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 	h := &heldRow{}
 	for _, field := range s.FieldsByDBName {
-		if place := h.hold(field, row); place.IsValid() && field.Readable && (field.Creatable || field.Updatable) {
+		if place := h.hold(field, row); place.IsValid() && field.Readable && !isComputed(field) {
 			place.SetZero()
 		}
 	}
@@ -146,6 +143,11 @@ func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 		h.hold(relation.Field, row)
 	}
 	return h
+}
+
+// isComputed tells whether a field takes what another query works out: it is read, never written, and in no migration.
+func isComputed(field *schema.Field) bool {
+	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }
 
 // hold keeps what a field holds, or that an embedded struct on the way to it is nil.
@@ -248,24 +250,6 @@ func (r rowToLock) asStored(read *gorm.DB) (string, error) {
 	}
 	key, _ := keyOf(read.Statement, r.schema, row.Elem())
 	return spelling(key), nil
-}
-
-// spelling is the name of a key that tells times of other zones apart: a timestamp without one is what the clock shows.
-func spelling(key []any) string {
-	name := keyName(key)
-	for _, part := range key {
-		if valuer, ok := part.(driver.Valuer); ok {
-			part, _ = valuer.Value()
-		}
-		if t, ok := part.(*time.Time); ok && t != nil {
-			part = *t
-		}
-		if t, ok := part.(time.Time); ok {
-			_, offset := t.Zone()
-			name += " " + strconv.Itoa(offset)
-		}
-	}
-	return name
 }
 
 // isKey is the condition that a row is this one.

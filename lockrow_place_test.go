@@ -99,6 +99,27 @@ func TestLockRowReadsInPlace(t *testing.T) {
 	}
 }
 
+// doubled has a column that the server works out.
+type doubled struct {
+	ID    int64
+	N     *int64
+	Twice int64 `gorm:"->;type:bigint GENERATED ALWAYS AS (n * 2) STORED"`
+}
+
+// TestLockRowReadsGeneratedColumns, those too that have become NULL.
+func TestLockRowReadsGeneratedColumns(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&doubled{}})
+	n := int64(4)
+	d := doubled{ID: 1, N: &n}
+	mustDo(t, db.Create(&d))
+	mustDo(t, db.Take(&d))
+	equal(t, "before", d.Twice, 8)
+	mustDo(t, db.Exec("update doubleds set n = null"))
+	inTx(t, db, func(tx *gorm.DB) { must(t, gormlock.LockRow(tx, &d)) })
+	equal(t, "now", d.Twice, 0)
+}
+
 // TestLockRowPutsBack what the struct held, where it fails behind the read.
 func TestLockRowPutsBack(t *testing.T) {
 	t.Parallel()

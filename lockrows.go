@@ -61,17 +61,6 @@ func LockRows(tx *gorm.DB, rows any, opts ...RowLockOption) error {
 	return nil
 }
 
-func isSliceOfStructs(t reflect.Type) bool {
-	if t.Kind() != reflect.Slice {
-		return false
-	}
-	element := t.Elem()
-	if element.Kind() == reflect.Pointer {
-		element = element.Elem()
-	}
-	return element.Kind() == reflect.Struct
-}
-
 // keysOf are the keys of the elements.
 func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error) {
 	keys := make([][]any, slice.Len())

@@ -134,7 +134,7 @@ func refuseWeakLock(stmt *gorm.Statement, table string) error {
 			of = []string{l.Table.Name}
 		}
 	default:
-		return nil
+		return fmt.Errorf("%w: %T is a row lock that nobody here knows: take RowLock or clause.Locking", ErrOption, l)
 	}
 	if strings.EqualFold(strength, "KEY SHARE") || strings.EqualFold(options, "SKIP LOCKED") || len(of) > 0 && !slices.Contains(of, table) {
 		return fmt.Errorf("%w: its row lock lets the row be changed: FOR SHARE or more, without Skip, and Of this table", ErrOption)

@@ -97,3 +97,23 @@ func TestVerifyVersionOfATableByItsNameInTheQuery(t *testing.T) {
 		must(t, gormlock.VerifyVersion(aliased, &row))
 	})
 }
+
+// foreignLock is a row lock of somebody else's making.
+type foreignLock struct{}
+
+func (foreignLock) Name() string                   { return "FOR" }
+func (foreignLock) Build(b clause.Builder)         { _, _ = b.WriteString("KEY SHARE") }
+func (f foreignLock) MergeClause(c *clause.Clause) { c.Expression = f }
+
+// TestVerifyVersionRefusesAForeignLock: nobody knows what it keeps out.
+func TestVerifyVersionRefusesAForeignLock(t *testing.T) {
+	t.Parallel()
+	db := versioned(t, []any{&account{}})
+	a := account{ID: 1}
+	mustDo(t, db.Create(&a))
+	inTx(t, db, func(tx *gorm.DB) {
+		if err := gormlock.VerifyVersion(tx.Clauses(foreignLock{}), &a); !errors.Is(err, gormlock.ErrOption) {
+			t.Errorf("the row is not locked as it has to be: %v", err)
+		}
+	})
+}

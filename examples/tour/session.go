@@ -15,16 +15,11 @@ func session(s *stage) error {
 		"lends to others, and the holder is told when it is lost:")
 	s.code(`lock, err := manager.Acquire(ctx, key)
 ctx, stop := lock.Bind(ctx) // ends with the lock`)
-	one, err := s.program("one")
+	one, two, end, err := s.twoPrograms()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = one.Close(s.ctx) }() // the connection goes with the tour
-	two, err := s.program("two")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = two.Close(s.ctx) }() // the connection goes with the tour
+	defer end()
 
 	key := s.key("nightly import")
 	lock, err := one.Acquire(s.ctx, key)
@@ -56,22 +51,29 @@ func (s *stage) program(name string) (*sessionlock.Manager, error) {
 	return sessionlock.OpenConfig(s.ctx, s.config.Copy(), sessionlock.Owner(s.name+" "+name))
 }
 
+// twoPrograms are two of them, until end is called.
+func (s *stage) twoPrograms() (one, two *sessionlock.Manager, end func(), err error) {
+	if one, err = s.program("one"); err != nil {
+		return nil, nil, nil, err
+	}
+	if two, err = s.program("two"); err != nil {
+		_ = one.Close(s.ctx)
+		return nil, nil, nil, err
+	}
+	return one, two, func() { _, _ = one.Close(s.ctx), two.Close(s.ctx) }, nil // the connections go with the tour
+}
+
 // several lets two programs name two locks in different order.
 func several(s *stage) error {
 	s.say("Two programs need the same two locks. In transactions the server sees who waits in a circle; between locks of " +
 		"sessions nobody does. AcquireAll takes them in one order, whatever order they are named in:")
 	s.code(`locks, err := manager.AcquireAll(ctx, warehouse, till) // all, or none
 err = locks.Release(ctx)`)
-	one, err := s.program("one")
+	one, two, end, err := s.twoPrograms()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = one.Close(s.ctx) }() // the connection goes with the tour
-	two, err := s.program("two")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = two.Close(s.ctx) }() // the connection goes with the tour
+	defer end()
 
 	warehouse, till := s.key("warehouse"), s.key("till")
 	var turn, holders, crowded atomic.Int32

@@ -14,18 +14,11 @@ import (
 // What docs/migrating-from-hibernate.md says beside the rules of TestHibernate.
 func TestHibernateGuide(t *testing.T) {
 	t.Parallel()
-	for name, said := range map[string]func(*testing.T, java){
+	eachJava(t, map[string]func(*testing.T, java){
 		"the trigger and excluded columns": guideExcluded,
 		"a wait without a bound":           guideWaitForever,
 		"the tables beside ShedLock's":     guideShedLock,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := java{db: open(t), hibernate: newHibernate(t)}
-			j.hibernate.exec(t, hibernateTables)
-			said(t, j)
-		})
-	}
+	})
 }
 
 func guideExcluded(t *testing.T, j java) {

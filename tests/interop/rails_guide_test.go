@@ -20,8 +20,7 @@ import (
 // What docs/migrating-from-rails.md says beside the rules of TestRails, with a real ActiveRecord.
 func TestRailsGuide(t *testing.T) {
 	t.Parallel()
-	process := startRails(t)
-	for name, said := range map[string]func(*testing.T, shared){
+	eachShared(t, startRails(t), map[string]func(*testing.T, shared){
 		"a lock_version as the page declares it":            guideModel,
 		"a reload keeps the version where it became NULL":   guideReload,
 		"touch_all, and deletes":                            guideBulk,
@@ -34,14 +33,7 @@ func TestRailsGuide(t *testing.T) {
 		"the trigger is dropped":                            guideTriggerDropped,
 		"Solid Queue takes nothing that Go holds, and back": guideSolidQueue,
 		"AutoMigrate changes the tables of Rails":           guideAutoMigrate,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := shared{db: open(t), rails: process.session(t, "main")}
-			s.rails.run(t, "tables")
-			said(t, s)
-		})
-	}
+	})
 }
 
 type guideAccount struct {

@@ -2,8 +2,21 @@ package gormlock
 
 import (
 	"database/sql/driver"
+	"strconv"
 	"time"
 )
+
+// spelling is the name of a key that tells times of other zones apart: a timestamp without one is what the clock shows.
+func spelling(key []any) string {
+	name := keyName(key)
+	for _, part := range key {
+		if t, ok := timeIn(part); ok {
+			_, offset := t.Zone()
+			name += " " + strconv.Itoa(offset)
+		}
+	}
+	return name
+}
 
 // namesForKeys is how the keys that were given and those that were found are compared. A column of times is one of moments
 // (timestamptz) or one of what clocks show (timestamp), and the model does not tell which for sure. Where every row was
