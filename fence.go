@@ -1,29 +1,32 @@
 package gormlock
 
 import (
-	"errors"
+	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 // ErrFenced is the error of a write by a holder that was superseded: a later token of its key has been issued, or the row
 // was written with a later one. Nothing of the statement is stored. The error itself is a [*FencedError]. Running it
 // again cures nothing: who gets it no longer holds the lock.
-var ErrFenced = errors.New("gormlock: fenced")
+var ErrFenced = fault.ErrFenced
 
 // ErrFenceMissing is the error of a write to a model with a fence by which no token is carried, or none that fits.
 // Nothing was executed. The token comes in the statement's context, from the lock that was acquired with one, or by
 // [Fence]; [IgnoreFence] says that none is meant.
-var ErrFenceMissing = errors.New("gormlock: fencing token missing")
+var ErrFenceMissing = fault.ErrFenceMissing
 
 // FenceClause says by which token one statement writes a model with a fence: see [Fence] and [IgnoreFence]. It goes into
 // db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
-type FenceClause struct {
-	change func(*versionIntent)
-}
+type FenceClause struct{ versionClauses }
 
 // Fence guards one statement by token, before any token that its context carries. What the statement saves with it,
 // associations and what hooks write, finds the token in its context. A read does nothing with it; raw SQL, and a
@@ -53,25 +56,118 @@ type FenceClause struct {
 // table of tokens: only the numbers in the rows are compared, which a holder passes that was superseded by one who has
 // not written yet, and so does every create.
 func Fence(token fence.Token) FenceClause {
-	return FenceClause{change: func(i *versionIntent) { i.tokens = append(i.tokens[:len(i.tokens):len(i.tokens)], token) }}
+	return FenceClause{guard.Fence(token)}
 }
 
 // IgnoreFence lets one statement write a model with a fence without a token and without a check. The fence of a row stays
 // as it is, unless the statement assigns it by name; a new row gets what its struct holds.
 func IgnoreFence() FenceClause {
-	return FenceClause{change: func(i *versionIntent) { i.ignoreFence = true }}
+	return FenceClause{guard.IgnoreFence()}
 }
 
-// Name is empty: the clause itself writes nothing.
-func (FenceClause) Name() string { return "" }
-
-// Build writes nothing.
-func (FenceClause) Build(clause.Builder) {}
-
-// MergeClause merges nothing: ModifyStatement does it.
-func (FenceClause) MergeClause(*clause.Clause) {}
-
-// ModifyStatement adds what the clause says to the statement.
-func (c FenceClause) ModifyStatement(stmt *gorm.Statement) {
-	VersionClause{change: c.change}.ModifyStatement(stmt)
+// FenceTx guards the rest of the transaction tx by token: it locks the row of the token FOR SHARE, so that a later token of
+// its key is issued when tx has ended and not before, and whatever tx writes, to models without a fence too, is written
+// by the latest holder. Where a later token has been issued, or this one never was, the error is [ErrFenced], and tx can
+// only be rolled back: its commit fails, with the same error where gormlock saw it begin. Without a
+// transaction it is [ErrNoTransaction].
+//
+// Call it first: a transaction that has changed rows already may be waited for by the one that it waits for here. At
+// REPEATABLE READ and above a token that was issued since the snapshot is an error that [IsRetryable] knows.
+//
+// It does not carry the token: writes to models with a fence look for it in their context, or in [Fence].
+func FenceTx(tx *gorm.DB, token fence.Token) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	switch {
+	case token.IsZero():
+		return fmt.Errorf("%w: FenceTx of a token that was never issued", fault.ErrFenceMissing)
+	case !statement.IsPostgres(tx):
+		return fmt.Errorf("%w, not %s: FenceTx of %s", fault.ErrNotPostgres, tx.Name(), token)
+	case statement.Transaction(tx.Statement) == nil:
+		return fmt.Errorf("%w: FenceTx of %s", fault.ErrNoTransaction, token)
+	case tx.DryRun:
+		return nil
+	}
+	latest, err := fence.Latest(tx.Statement.Context, statement.Unprepared(tx.Statement.ConnPool), token)
+	if err != nil {
+		return fault.Caused(tx, err)
+	}
+	if latest != 0 && latest <= token.Number {
+		return nil
+	}
+	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: guard.Issued(token, latest)}).Err()
+	guard.Doom(tx, refused)
+	install.Of(tx).TellRefused(tx.Statement.Context, refused)
+	return refused
 }
+
+// FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the next token of it
+// inside the transaction tx. Its writes carry it in their context:
+//
+//	token, err := gormlock.FenceFor(tx, gormlock.Key("report", 42))
+//	...
+//	tx = tx.WithContext(fence.NewContext(tx.Statement.Context, token))
+//	err = tx.Save(&report).Error
+//
+// The token is issued when tx commits, and the holders before it are refused from then on. Until then whoever wants a token
+// of the key waits, and so does a create that was fenced by an earlier one. After a rollback, or one to a savepoint
+// set before, it was never issued: do not use it again. Its options are [Try] and [Timeout].
+func FenceFor(tx *gorm.DB, key lockkey.Key, opts ...WaitOption) (fence.Token, error) {
+	waits := make([]LockOption, len(opts))
+	for i, o := range opts {
+		waits[i] = o
+	}
+	if err := AcquireXactLock(tx, []lockkey.Key{key}, waits...); err != nil {
+		return fence.Token{}, err
+	}
+	if tx.DryRun {
+		return fence.For(key, 0)
+	}
+	token, err := fence.Issue(tx.Statement.Context, statement.Unprepared(tx.Statement.ConnPool), key)
+	return token, fault.Caused(tx, err)
+}
+
+// FencedError says which write came from a holder that was superseded. It is [ErrFenced].
+type FencedError struct {
+	Table      string         // of the row; empty where no row was written: FenceTx
+	Op         string         // create, update, save, delete, upsert, claim or touch; empty for FenceTx
+	PrimaryKey map[string]any // by column; empty where the statement named no row, or wrote many
+	Token      fence.Token    // the one of the write
+	Latest     fence.Token    // the latest issued for its key, or, without a name, the one the row was written with; 0: the token itself was never issued
+
+	keys   []string
+	passed bool // some row has a later token, and which is not known
+	cause  error
+}
+
+func newFencedError(f fault.Fenced) error {
+	return &FencedError{f.Table, f.Op, f.PrimaryKey, f.Token, f.Latest, f.Keys, f.Passed, f.Cause}
+}
+
+// Error names the row, the token of the write, and the one that refused it.
+func (e *FencedError) Error() string {
+	var b strings.Builder
+	b.WriteString("gormlock: ")
+	if e.Table != "" {
+		b.WriteString(fault.Row(e.Table, e.keys, e.PrimaryKey))
+		b.WriteString(": ")
+	}
+	switch {
+	case e.passed:
+		fmt.Fprintf(&b, "token %s is superseded, the row was written with a later one", e.Token)
+	case e.Latest.IsZero():
+		fmt.Fprintf(&b, "token %s was never issued in the table %s that the search_path finds", e.Token, fence.Table)
+	case e.Latest.Name == "":
+		fmt.Fprintf(&b, "token %s is superseded, the row was written with %d", e.Token, e.Latest.Number)
+	default:
+		fmt.Fprintf(&b, "token %s is superseded, %s has been issued", e.Token, e.Latest)
+	}
+	return b.String()
+}
+
+// Is makes a FencedError ErrFenced.
+func (*FencedError) Is(target error) bool { return target == fault.ErrFenced }
+
+// Unwrap is what the server said, where it was the server that noticed.
+func (e *FencedError) Unwrap() error { return e.cause }

@@ -5,55 +5,52 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// A holder that was superseded wakes up and finishes its write. The tokens are made by hand here, for a database without
-// a table of tokens; on PostgreSQL they come with the lock, in its context: sessionlock and lease put them there.
+// A holder that was superseded wakes up and finishes its write. The tokens are issued by hand here; otherwise they come with
+// the lock, in its context: sessionlock and lease put them there.
 func ExampleFence() {
 	type Report struct {
 		ID    int64
 		Body  string
 		Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 	}
-	db, err := gorm.Open(sqlite.Open("file::memory:"), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
+	t := pgtest.NewExample() // a PostgreSQL, and an empty schema in it
+	defer t.End()
+	db, pool := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New())), pgtest.SQLDB(t, pgtest.Schema())
+	ctx, key := context.Background(), gormlock.Key("report", 1)
+	if err := errors.Join(db.AutoMigrate(&Report{}), fence.Migrate(ctx, pool)); err != nil {
 		fmt.Println(err)
 		return
 	}
-	if pool, err := db.DB(); err == nil {
-		defer func() { _ = pool.Close() }()
-	}
-	if err := errors.Join(db.Use(gormlock.New()), db.AutoMigrate(&Report{})); err != nil {
-		fmt.Println(err)
-		return
-	}
-	first, _ := fence.For(gormlock.Key("report", 1), 1)
-	second, _ := fence.For(gormlock.Key("report", 1), 2)
+	first, err := fence.Issue(ctx, pool, key)
+	fmt.Println(err)
 
 	report := Report{Body: "draft"}
 	fmt.Println(db.Create(&report).Error)
 
-	ctx := fence.NewContext(context.Background(), first) // what Do and Bind of a lock do
-	fmt.Println(db.WithContext(ctx).Create(&report).Error, report.Fence)
+	held := db.WithContext(fence.NewContext(ctx, first)) // what Do and Bind of a lock do
+	fmt.Println(held.Create(&report).Error, report.Fence == first.Number)
 
-	err = db.Clauses(gormlock.Fence(second)).Model(&report).Update("body", "the second's").Error
-	fmt.Println(err, report.Fence)
-
-	err = db.WithContext(ctx).Model(&report).Update("body", "the first's").Error
+	second, err := fence.Issue(ctx, pool, key)
 	fmt.Println(err)
-	fmt.Println(report.Body, report.Fence)
+	err = db.Clauses(gormlock.Fence(second)).Model(&report).Update("body", "the second's").Error
+	fmt.Println(err, report.Fence == second.Number)
+
+	err = held.Model(&report).Update("body", "the first's").Error
+	fmt.Println(errors.Is(err, gormlock.ErrFenced), report.Body)
 	// Output:
+	// <nil>
 	// gormlock: fencing token missing: reports: the context carries no token of a key whose name begins with "report": use the context of a lock that was acquired with one, Fence, or IgnoreFence
-	// <nil> 1
-	// <nil> 2
-	// gormlock: reports id=1: token report/1#1 is superseded, the row was written with 2
-	// the second's 2
+	// <nil> true
+	// <nil>
+	// <nil> true
+	// true the second's
 }
 
 // A transaction-level lock whose holder may outlive it in other systems: what it hands out carries a token.

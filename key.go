@@ -7,3 +7,7 @@ import "github.com/gormlock/gormlock/lockkey"
 func Key(parts ...any) lockkey.Key {
 	return lockkey.Of(parts...)
 }
+
+// LockKey is the type of a key, for signatures and slices: func accountKey(id int64) gormlock.LockKey. The name Key is taken
+// by the function that makes one.
+type LockKey = lockkey.Key

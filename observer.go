@@ -3,13 +3,8 @@ package gormlock
 import (
 	"context"
 	"errors"
-	"strings"
-	"time"
 
-	"gorm.io/gorm"
-
-	"github.com/gormlock/gormlock/advisory"
-	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -27,135 +22,32 @@ import (
 // [PlainTransactions]) Released is not told. A panic in o ends there, and nobody waits for it longer than 10 ms, see
 // [observe.Contain]. Default: nobody is told, and nothing is spent.
 func WithObserver(o observe.Observer) Option {
-	return pluginOption(func(p *Plugin) { p.observer = observe.Contain(o) })
-}
-
-// tell hands e to the observer, if there is one.
-func (p *Plugin) tell(ctx context.Context, e observe.Event) {
-	if p == nil || p.observer == nil {
-		return
-	}
-	e.Source = "gormlock"
-	p.observer.Observe(ctx, e)
-}
-
-// began is now, if anybody wants to know how long something takes.
-func (p *Plugin) began() time.Time {
-	if p == nil || p.observer == nil {
-		return time.Time{}
-	}
-	return time.Now()
-}
-
-// tellLocks says what became of a request that began to wait at this time. Locks that were granted are told of again
-// when the transaction of j ends.
-func (p *Plugin) tellLocks(ctx context.Context, request *advisory.Request, began time.Time, j *journal, err error) {
-	if p == nil || p.observer == nil || request == nil {
-		return
-	}
-	if err != nil {
-		if kind, ok := refusal(ctx, err); ok {
-			p.tell(ctx, observe.Event{Kind: kind, Key: request.String(), Wait: time.Since(began), Err: err})
-		}
-		return
-	}
-	granted := time.Now()
-	request.Each(func(key lockkey.Key, shared bool) {
-		number := numberOf(key)
-		e := observe.Event{Kind: observe.Acquired, Key: key.String(), Space: number.Space, ID: number.ID, Mode: lockMode(shared), Wait: granted.Sub(began)}
-		p.tell(ctx, e)
-		j.hold(heldLock{plugin: p, ctx: ctx, key: e.Key, mode: e.Mode, since: granted})
-	})
-}
-
-// refusal is what the error of a lock is to an observer, if it is that of a lock at all.
-func refusal(ctx context.Context, err error) (observe.Kind, bool) {
-	switch {
-	case errors.Is(err, ErrNotAcquired):
-		return observe.NotAcquired, true
-	case errors.Is(err, ErrLockTimeout), ctx.Err() != nil:
-		return observe.TimedOut, true
-	}
-	return 0, false
-}
-
-func lockMode(shared bool) string {
-	if shared {
-		return "shared"
-	}
-	return "exclusive"
-}
-
-// heldLock is an advisory lock that an observer was told of.
-type heldLock struct {
-	plugin    *Plugin
-	ctx       context.Context
-	key, mode string
-	since     time.Time
-}
-
-// hold keeps a lock to be told of when it ends; one that is held already ends only once. A nil journal keeps nothing.
-func (j *journal) hold(lock heldLock) {
-	if j == nil {
-		return
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, other := range j.held {
-		if other.key == lock.key && other.mode == lock.mode {
-			return
-		}
-	}
-	j.held = append(j.held, lock)
-}
-
-// released says that locks have ended.
-func released(locks []heldLock) {
-	for _, l := range locks {
-		l.plugin.tell(l.ctx, observe.Event{Kind: observe.Released, Key: l.key, Mode: l.mode, Held: time.Since(l.since)})
-	}
-}
-
-// tell says what became of a query under a row lock.
-func (l RowLockClause) tell(ctx context.Context, p *Plugin, table string, rows int64, err error) {
-	if p == nil || p.observer == nil {
-		return
-	}
-	e := observe.Event{Kind: observe.Acquired, Table: table, Mode: strings.ToLower(l.strength.String()), Wait: time.Since(l.began), Rows: rows, Err: err}
-	if err != nil {
-		kind, ok := refusal(ctx, err)
-		if !ok {
-			return
-		}
-		e.Kind, e.Rows = kind, 0
-	}
-	p.tell(ctx, e)
-}
-
-// tellClaim says how many rows were claimed, also where reading them failed afterwards.
-func (p *Plugin) tellClaim(query *gorm.DB, began time.Time) {
-	if p.observer == nil || query.Error != nil && query.RowsAffected <= 0 {
-		return
-	}
-	p.tell(query.Statement.Context, observe.Event{Kind: observe.Claimed, Table: tableName(query.Statement), Rows: query.RowsAffected, Wait: time.Since(began)})
+	return pluginOption(func(p *Plugin) { p.settings.Observer = observe.Contain(o) })
 }
 
 // tellRefused says for which rows a write was refused.
-func (p *Plugin) tellRefused(ctx context.Context, err error) {
-	if p == nil || p.observer == nil || err == nil {
-		return
-	}
+func tellRefused(ctx context.Context, p *install.Settings, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, each := range joined.Unwrap() {
-			p.tellRefused(ctx, each)
+			tellRefused(ctx, p, each)
 		}
 		return
 	}
 	if fenced := (*FencedError)(nil); errors.As(err, &fenced) {
 		e := observe.Event{Kind: observe.Fenced, Table: fenced.Table, Mode: fenced.Op, Key: fenced.Token.Name, Token: fenced.Token.Number, Err: err}
-		p.tell(ctx, e)
+		p.Tell(ctx, e)
 	}
 	if stale := (*StaleError)(nil); errors.As(err, &stale) {
-		p.tell(ctx, observe.Event{Kind: observe.Stale, Table: stale.Table, Key: stale.row(), Mode: stale.Op, Err: err})
+		p.Tell(ctx, observe.Event{Kind: observe.Stale, Table: stale.Table, Key: stale.row(), Mode: stale.Op, Err: err})
 	}
+}
+
+// WithKeyNames keeps the names of advisory locks in the table gormlock_key_name, which inspect.Migrate creates, so that
+// package inspect can say which lock a number in pg_locks is. Only keys that are waited for or held for more than a
+// second get a row, in batches, written in the background on a connection of the database's own pool; a row that nobody
+// needed for a day is deleted. No statement waits for it or fails by it: what goes wrong is said once by GORM's logger,
+// as an error, and tried again. While all connections of the pool wait for locks, names are not written. [Plugin.Close]
+// ends it. Default: names stay in the program.
+func WithKeyNames() Option {
+	return pluginOption(func(p *Plugin) { p.settings.KeyNames = &install.KeyNames{} })
 }

@@ -3,18 +3,18 @@ package gormlock
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/once"
 )
 
 // ErrOtherRequest says that the key of [Once] was used before, for another request: see [ForRequest]. Nothing was
 // executed.
-var ErrOtherRequest = errors.New("gormlock: the key belongs to another request")
+var ErrOtherRequest = fault.ErrOtherRequest
 
 // Once runs fn at most once for a key, in the transaction tx, and returns what it returned to every later call with
 // that key: the idempotency keys of payment services.
@@ -35,8 +35,8 @@ var ErrOtherRequest = errors.New("gormlock: the key belongs to another request")
 // the transaction goes on and is committed. A stale write in fn fails it even if fn drops the error.
 //
 // The result is kept as JSON, and what Once returns has been through JSON the first time too, so that the first caller
-// does not see more than the others. A result that JSON cannot hold, that does not come back or that is longer than
-// 1 MiB is an error, and the effect is rolled back. A T that has changed since is filled as json.Unmarshal does;
+// does not see more than the others. A result that JSON cannot hold, of which it would keep nothing (all fields are
+// unexported), that does not come back or that is longer than 1 MiB is an error, and the effect is rolled back. A T that has changed since is filled as json.Unmarshal does;
 // where that fails, the error says so and fn is not run.
 //
 // What fn does outside of the database is done again when the commit fails: hand the key on to services that know
@@ -49,25 +49,21 @@ var ErrOtherRequest = errors.New("gormlock: the key belongs to another request")
 func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts ...OnceOption) (T, error) {
 	var result, none T
 	if fn == nil {
-		return none, fmt.Errorf("%w: a nil function", ErrOption)
+		return none, fmt.Errorf("%w: a nil function", fault.ErrOption)
 	}
-	o, err := newOnce(tx, key, opts)
+	o, err := newOnceCall(tx, key, opts)
 	if err != nil {
 		return none, err
 	}
 	if tx.DryRun {
-		return fn(o.session)
+		return fn(o.Session)
 	}
 	effect := func(tx *gorm.DB) ([]byte, error) {
 		made, err := fn(tx)
 		if err != nil {
 			return nil, err
 		}
-		stored, err := json.Marshal(made)
-		if err != nil {
-			return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: %w", key, err)
-		}
-		return stored, nil
+		return once.Stored(key, made)
 	}
 	read := func(stored []byte) error {
 		if err := json.Unmarshal(stored, &result); err != nil {
@@ -75,33 +71,33 @@ func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts 
 		}
 		return nil
 	}
-	if err := o.run(effect, read); err != nil {
-		return none, err
+	if err := o.Run(effect, read); err != nil {
+		return none, fault.Caused(tx, err)
 	}
 	return result, nil
 }
 
 // OnceOption changes what [Once] stores with a key, and what it compares.
-type OnceOption interface{ apply(*once) error }
+type OnceOption interface{ apply(*once.Call) error }
 
-type onceOption func(*once) error
+type onceOption func(*once.Call) error
 
-func (o onceOption) apply(to *once) error { return o(to) }
+func (o onceOption) apply(to *once.Call) error { return o(to) }
 
 // ForRequest says what the key was made for: the body of the request, or a value with what matters in it. A call with
 // the same key and another request is [ErrOtherRequest], as is one whose key was stored without a request. Kept is a
 // SHA-256 of the bytes, or of the JSON of any other value. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
-	return onceOption(func(o *once) error {
+	return onceOption(func(o *once.Call) error {
 		text, raw := request.([]byte)
 		if !raw {
 			var err error
 			if text, err = json.Marshal(request); err != nil {
-				return fmt.Errorf("gormlock: once %q: the request cannot be compared: %w", o.key, err)
+				return fmt.Errorf("gormlock: once %q: the request cannot be compared: %w", o.Key, err)
 			}
 		}
 		sum := sha256.Sum256(text)
-		o.request = sum[:]
+		o.Request = sum[:]
 		return nil
 	})
 }
@@ -109,32 +105,21 @@ func ForRequest(request any) OnceOption {
 // Expires lets [SweepOnce] remove the key once it is this old, whatever the age it is told. Until it is removed it
 // counts. Default: the age that SweepOnce is told.
 func Expires(after time.Duration) OnceOption {
-	return onceOption(func(o *once) error {
+	return onceOption(func(o *once.Call) error {
 		if after < time.Microsecond {
-			return fmt.Errorf("%w: Expires(%s), a key must be kept for some time", ErrOption, after)
+			return fmt.Errorf("%w: Expires(%s), a key must be kept for some time", fault.ErrOption, after)
 		}
-		o.expires = after
+		o.Expires = after
 		return nil
 	})
 }
 
-// longestOnceKey is how many bytes a key can have. It fits the index with room to spare.
-const longestOnceKey = 1024
-
-// newOnce checks all that can be known before the server is asked.
-func newOnce(tx *gorm.DB, key string, opts []OnceOption) (*once, error) {
-	if err := usable(tx); err != nil {
+// newOnceCall checks all that can be known before the server is asked.
+func newOnceCall(tx *gorm.DB, key string, opts []OnceOption) (*once.Call, error) {
+	o, err := once.New(tx, key)
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case key == "":
-		return nil, fmt.Errorf("%w: once: an empty key", ErrOption)
-	case len(key) > longestOnceKey:
-		return nil, fmt.Errorf("%w: once: a key of %d bytes, %d is the most", ErrOption, len(key), longestOnceKey)
-	case !utf8.ValidString(key) || strings.ContainsRune(key, 0):
-		return nil, fmt.Errorf("%w: once %q: the key is no text that PostgreSQL can store", ErrOption, key)
-	}
-	o := &once{key: key}
 	for _, option := range opts {
 		if option == nil {
 			return nil, fmt.Errorf("%w: nil", ErrOption)
@@ -143,17 +128,35 @@ func newOnce(tx *gorm.DB, key string, opts []OnceOption) (*once, error) {
 			return nil, err
 		}
 	}
-	if !isPostgres(tx) {
-		return nil, fmt.Errorf("%w, not %s: once %q", ErrNotPostgres, tx.Name(), key)
-	}
-	o.session = tx.Session(&gorm.Session{})
-	if tx.DryRun {
-		return o, nil
-	}
-	open, ok := unprepared(tx.Statement.ConnPool).(onceTx)
-	if !ok {
-		return nil, fmt.Errorf("%w: once %q", ErrNoTransaction, key)
-	}
-	o.tx = open
-	return o, nil
+	return o, o.Enter(tx)
+}
+
+// OnceSchema is the DDL of the table of [Once], for those who keep their own migrations.
+const OnceSchema = `CREATE TABLE IF NOT EXISTS gormlock_once (
+	key        text PRIMARY KEY,
+	request    bytea,                              -- SHA-256 of the request, NULL: not compared
+	result     json,                               -- as it was stored, byte for byte
+	created_at timestamptz NOT NULL DEFAULT now(),
+	expires_at timestamptz                         -- NULL: when the sweep says
+);
+CREATE INDEX IF NOT EXISTS gormlock_once_created_at ON gormlock_once (created_at) WHERE expires_at IS NULL;
+CREATE INDEX IF NOT EXISTS gormlock_once_expires_at ON gormlock_once (expires_at) WHERE expires_at IS NOT NULL`
+
+// MigrateOnce creates the table of [Once] where the search_path finds none. Any number of programs may call it at once.
+// On failure nothing was created.
+func MigrateOnce(db *gorm.DB) error { return once.Migrate(db, OnceSchema) }
+
+// SweepOnce removes up to limit keys of [Once] that are past their [Expires] or, if they have none, older than
+// olderThan, and returns how many. Several programs may sweep at once. Call it again until it removes fewer than limit:
+//
+//	for {
+//		n, err := gormlock.SweepOnce(db, 30*24*time.Hour, 1000)
+//		if err != nil || n < 1000 {
+//			break
+//		}
+//	}
+//
+// A key that is gone can be used again, so olderThan has to be longer than anybody repeats a request.
+func SweepOnce(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
+	return once.Sweep(db, olderThan, limit)
 }

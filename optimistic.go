@@ -1,308 +1,155 @@
 package gormlock
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
+	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/migrate"
+	"github.com/gormlock/gormlock/internal/reload"
 )
 
-// versionWrite is one statement that writes a model with a version, or one that IfUnchanged guards. It lives in the
-// statement's clauses from before the transaction begins until after it has ended.
-type versionWrite struct {
-	model  *versionedModel
-	intent *versionIntent
-	fence  *fenceWrite // nil: the model has no fence
+// VersionClause changes what one statement does about versions: see [IgnoreVersion], [ExpectVersion] and [IfUnchanged].
+// It goes into db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API. It belongs on the
+// statement itself: in a hook, a group of conditions or a join it is an error.
+type VersionClause struct{ versionClauses }
 
-	memory structMemory  // the structs, if any
-	rows   []versionRow  // the same, one by one; none: a bulk statement, or a plain create
-	single [1]versionRow // the one of them where there is one; of a bulk statement, the versions
+// versionClauses hides how the clause gets into a statement.
+type versionClauses = guard.Clause
 
-	later     version // what a temporal version becomes
-	upsert    *versionUpsert
-	returning *versionReturning // what the server is asked for; nil: nothing
-
-	op    writeOp
-	batch bool // the structs are in a slice
-	dry   bool // nothing is sent, so memory stays
-
-	// What the statement does to versions.
-	armed      bool // the builders of versionSQL take part
-	checked    bool // a row is written only at the version expected
-	save       bool // Save, which must write its row or fail
-	forced     bool // the version moves also where nothing else is SET
-	exact      bool // no expected version is 0 or NULL
-	addKey     bool // GORM leaves the key out of the conditions
-	partialKey bool // a part of the key is zero
-	inserted   bool // Save found no row and made one
-	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
-
-	// What building it showed.
-	built, set, bumps, nothing, timesOnly bool
-
-	opened bool // the transaction is ours: openForVersions
-	done   bool // the rows were written as asked
-	undone bool
-
-	lostRows bool // of a claim: it may have written rows that did not come back
-	over     bool // the statement has ended
+// IgnoreVersion lets one statement write without a check. The version still moves, so that other holders of the row see
+// that it changed; a loaded struct counts its own version on, and is stale afterwards if others wrote in between.
+func IgnoreVersion() VersionClause {
+	return VersionClause{guard.IgnoreVersion()}
 }
 
-// writeOp is what a write is to its caller.
-type writeOp uint8
-
-const (
-	opCreate writeOp = iota
-	opUpdate
-	opDelete
-	opSave
-	opTouch
-	opUpsert
-	opClaim
-	opVerify
-)
-
-func (op writeOp) String() string {
-	return [...]string{"create", "update", "delete", "save", "touch", "upsert", "claim", "verify"}[op]
+// ExpectVersion lets one statement write only rows at this version, whatever the struct holds: a statement that writes no row
+// fails with [ErrStale], and a bulk statement leaves rows at other versions as they are, which only RowsAffected shows.
+//
+// It is for a version that came in a form, and for the generics API, whose updates know no struct. The version is an integer,
+// or a time.Time for a temporal version column.
+//
+// It belongs on the write: a read, that of FirstOrCreate too, and a sub-query compare nothing, and fail with it.
+func ExpectVersion(version any) VersionClause {
+	return VersionClause{guard.ExpectVersion(version)}
 }
 
-// versionRow is one struct of a versioned write.
-type versionRow struct {
-	row      reflect.Value // the struct; addressable where memory can follow
-	key      []any         // nil where the struct has none
-	name     string        // the key as a string, to compare
-	expected version
-	next     version
-	twin     bool // another row of the batch has the same key
+// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is, for what other holders of the
+// row need not know of: the time of a visit, or an upsert that is to do exactly what Rails does. The version is checked as
+// ever. Holders of the row overwrite such a change unseen if they write all columns.
+//
+// An upsert of structs that were read from their rows cannot tell an update from an insert then, and is refused. The
+// structs of any other have no version afterwards, unless all columns were updated: read them again.
+func PreserveVersion() VersionClause {
+	return VersionClause{guard.PreserveVersion()}
 }
 
-const versionClause = "gormlock:version_write"
-
-// Name, Build and MergeClause make a versionWrite fit into a statement's clauses, where it is found again.
-func (w *versionWrite) Name() string               { return versionClause }
-func (w *versionWrite) Build(clause.Builder)       {}
-func (w *versionWrite) MergeClause(*clause.Clause) {}
-
-func versionWriteOf(stmt *gorm.Statement) *versionWrite {
-	c, ok := stmt.Clauses[versionClause]
-	if !ok {
-		return nil
-	}
-	w, _ := c.Expression.(*versionWrite)
-	if w == nil || w.over {
-		return nil
-	}
-	return w
+// IfUnchanged lets an update or delete write its row only while the named columns have the values they have in before,
+// a pointer to the struct as it was read: for tables without a version. Names are of fields or columns; none means all
+// columns. NULL equals NULL, json is compared as jsonb, times at the precision of their column. Where a column changed
+// the statement fails with [ErrStale]. It belongs on the write itself, as [ExpectVersion] does.
+func IfUnchanged(before any, names ...string) VersionClause {
+	return VersionClause{guard.IfUnchanged(before, names)}
 }
 
-// rememberBeforeUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
-func rememberBeforeUpdate(db *gorm.DB) {
-	if w := beginVersionWrite(db, opUpdate); w != nil {
-		w.remember(db, db.Statement.Model)
-	}
+// Touch moves the version of a row forward, and its update time where the model has one, as a change of the row would:
+// the owner of a changed collection, the parent of a changed child. The row must be at the version that value, a
+// pointer to the loaded struct, holds: else the error is [ErrStale] and nothing happened. With IgnoreVersion in
+// db.Clauses it moves unchecked, as a counter does, and value needs no more than its key: a row that is not there is
+// gorm.ErrRecordNotFound then.
+func Touch(db *gorm.DB, value any) error { return fault.Caused(db, reload.Touch(db, value)) }
+
+// VerifyVersion checks that the row of value, a pointer to a loaded struct, still is at its version, and locks it, so that
+// it stays there until the transaction of db ends: what was decided by reading it then holds. Else the error is [ErrStale].
+// The lock is FOR SHARE, or the row lock on db, which may [Try] or have a [Timeout]. Without a transaction there is nothing
+// to hold it: [ErrNoTransaction]. Where the dialect has no row locks, as SQLite, the transaction itself is what keeps
+// writers out. Scopes, locks and [ExpectVersion] on db hold for it; conditions that leave the row out are an error.
+func VerifyVersion(db *gorm.DB, value any) error { return fault.Caused(db, reload.Verify(db, value)) }
+
+// VersionTrigger returns the DDL of a trigger that moves the integer version column of a table in every update that
+// does not do so itself: for writers that know nothing of versions, such as psql, scripts and bulk statements of other
+// programs. Writers that move the version, as gormlock, Rails and Hibernate do, are left alone; not so their updates that
+// leave it alone on purpose, of unversioned columns or with [PreserveVersion]: those move it too, and the writer's struct is
+// stale then. A version never goes back, nor to NULL: an update that would take it there moves it forward. Run it again
+// and it is replaced. The table may be written with its schema.
+func VersionTrigger(table, column string) string { return migrate.VersionTrigger(table, column) }
+
+// ErrStale is the error of a write that came too late: the row was changed, or removed, since its struct was read.
+// Nothing of the statement is stored. The error itself is a [*StaleError], or several joined ones for a batch.
+var ErrStale = fault.ErrStale
+
+// ErrVersionMissing is the error of a write that needs a version and has none: the struct was not read from its row.
+// Read it first, name the version with [ExpectVersion], or say [IgnoreVersion].
+var ErrVersionMissing = fault.ErrVersionMissing
+
+// StaleError says which row a write found changed or gone. It is [ErrStale].
+type StaleError struct {
+	Table      string
+	Op         string         // update, save, delete, upsert, touch or verify
+	PrimaryKey map[string]any // by column; empty where the statement named no row
+	Expected   any            // the version the write held: int64, uint32 (xmin) or time.Time; nil where it was NULL or columns were compared
+	Actual     any            // the version of the row; nil where it is unknown, NULL, or the row is gone
+	Deleted    bool           // the row is gone, or soft-deleted
+
+	columns []string // what IfUnchanged compared
+	keys    []string // the columns of the key in their order
+	own     bool     // the transaction itself has changed the row before
+	soft    bool     // the row is there, soft-deleted
+	cause   error    // what the server said
 }
 
-// rememberBeforeCreate does so for a create, which also may be handed maps.
-func rememberBeforeCreate(db *gorm.DB) {
-	if w := beginVersionWrite(db, opCreate); w != nil {
-		w.remember(db, db.Statement.Dest)
-		w.notice(db.Statement)
-	}
+func newStaleError(s fault.Stale) error {
+	return &StaleError{s.Table, s.Op, s.PrimaryKey, s.Expected, s.Actual, s.Deleted, s.Columns, s.Keys, s.Own, s.Soft, s.Cause}
 }
 
-// rememberBeforeDelete does so for a delete, whose key may come from Model where the destination has none.
-func rememberBeforeDelete(db *gorm.DB) {
-	w := beginVersionWrite(db, opDelete)
-	if w == nil {
-		return
-	}
-	w.remember(db, db.Statement.Dest)
-	if w.batch || w.memory.count == 0 || samePointer(db.Statement.Dest, db.Statement.Model) {
-		return
-	}
-	if key, _ := keyOf(db.Statement, w.model.schema, w.memory.row(0)); key == nil {
-		w.memory = structMemory{}
-		w.remember(db, db.Statement.Model)
-	}
-}
-
-// beginVersionWrite puts a versionWrite into the statement, if the model or a clause asks for one.
-func beginVersionWrite(db *gorm.DB, op writeOp) *versionWrite {
-	stmt := db.Statement
-	if db.Error != nil {
-		return nil
-	}
-	if stmt.Schema == nil {
-		refuseWithoutModel(db)
-		return nil
-	}
-	m := versionedModelOf(db)
-	if m == nil {
-		return nil
-	}
-	if m.err != nil {
-		fail(db, m.err)
-		return nil
-	}
-	intent := versionIntentOf(stmt)
-	if m.column == nil && m.fence == nil && intent == nil {
-		return nil
-	}
-	if stmt.SQL.Len() > 0 {
-		fail(db, errBuilt)
-		return nil
-	}
-	refuseWithoutVersions(db, intent)
-	if db.Error != nil {
-		return nil
-	}
-	intent, err := intent.on(m)
-	if err != nil {
-		fail(db, err)
-		return nil
-	}
-	guard, err := m.fenceOf(stmt, intent)
-	if err != nil {
-		doomWithParent(db, err)
-		fail(db, err)
-		return nil
-	}
-	if m.column != nil && m.column.kind == systemVersion && !isPostgres(db) {
-		fail(db, ErrNotPostgres)
-		return nil
-	}
-	w := &versionWrite{model: m, intent: intent, fence: guard, op: op, dry: db.DryRun}
-	stmt.Clauses[versionClause] = clause.Clause{Expression: w}
-	return w
-}
-
-// errBuilt is the error of a statement that comes with the text of another one, which GORM would send again in its place.
-var errBuilt = errors.New("gormlock: the statement has been built before it begins: what a hook makes of its tx by Session " +
-	"repeats the hook's own statement, unless the session is a NewDB")
-
-// remember takes the structs that the statement stands for: none where value holds none.
-func (w *versionWrite) remember(db *gorm.DB, value any) {
-	found, hole := w.memory.find(w.model, value)
-	w.batch = found && w.memory.batch()
-	if !w.dry {
-		w.memory.keep()
-	}
-	if hole {
-		fail(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.schema.Table, gorm.ErrInvalidValue))
-	}
-}
-
-// expand makes a row of each struct.
-func (w *versionWrite) expand() {
-	if !w.batch {
-		w.rows = w.single[:w.memory.count]
-	} else {
-		w.rows = make([]versionRow, w.memory.count)
-	}
-	for i := range w.rows {
-		w.rows[i].row = w.memory.row(i)
-	}
-}
-
-func samePointer(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Type() == y.Type() && x.Pointer() == y.Pointer()
-}
-
-// keyOf is the primary key of row, and nil where the struct has none. complete is false where a part of it is zero.
-func keyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any, complete bool) {
-	key, complete = make([]any, len(s.PrimaryFields)), true
-	some := false
-	for i, field := range s.PrimaryFields {
-		value, zero := field.ValueOf(stmt.Context, row)
-		key[i] = value
-		some = some || !zero
-		complete = complete && !zero
-	}
-	if !some {
-		return nil, false
-	}
-	return key, complete
-}
-
-// closeVersions puts memory right when the statement and its own transaction have ended, and forgets it.
-func closeVersions(db *gorm.DB) {
-	w := versionWriteOf(db.Statement)
-	if w == nil {
-		return
-	}
-	w.over = true
-	w.returning.restore(db.Statement)
-	if w.opened {
-		w.end(db)
-	}
-	if db.Error == nil || db.DryRun {
-		return
-	}
-	_, own := db.InstanceGet("gorm:started_transaction")
+// Error names the row, the version that was expected and the one the row has.
+func (e *StaleError) Error() string {
+	var b strings.Builder
+	b.WriteString("gormlock: ")
+	b.WriteString(e.row())
+	b.WriteString(": ")
 	switch {
-	case !w.done:
-		w.memory.restore()
-	case own, w.opened:
-		w.undo()
-	}
-}
-
-// openForVersions begins a transaction where GORM begins none and a write that goes wrong halfway could not be taken
-// back: a batch, an upsert, or what GORM stores or deletes before the statement itself.
-func openForVersions(db *gorm.DB) {
-	w := versionWriteOf(db.Statement)
-	if w == nil || db.Error != nil || db.DryRun || transactionOf(db.Statement) != nil {
-		return
-	}
-	if !w.divisible(db.Statement) {
-		return
-	}
-	tx := db.Begin()
-	if tx.Error != nil {
-		fail(db, tx.Error)
-		return
-	}
-	db.Statement.ConnPool = tx.Statement.ConnPool
-	w.opened = true
-}
-
-// divisible tells whether the statement can do a part of what it is asked and find the rest stale.
-func (w *versionWrite) divisible(stmt *gorm.Statement) bool {
-	if w.op != opCreate {
-		return w.batch || w.wroteBefore(stmt) || w.mayLeaveOut(stmt)
-	}
-	if w.fence.guards() && (hasUpsert(stmt) || w.wroteBefore(stmt)) {
-		return true
-	}
-	if !hasUpsert(stmt) && !w.upsert.child {
-		return false
-	}
-	for i := range w.memory.count {
-		if _, complete := keyOf(stmt, w.model.schema, w.memory.row(i)); complete {
-			return true
+	case len(e.columns) > 0 && !e.Deleted:
+		if len(e.columns) > 1 {
+			b.WriteString("one of ")
 		}
+		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(e.columns, ", "))
+	case e.soft:
+		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", fault.Version(e.Expected))
+	case e.Deleted:
+		fmt.Fprintf(&b, "version %s is stale, the row is gone", fault.Version(e.Expected))
+	case e.Actual == nil:
+		fmt.Fprintf(&b, "version %s is stale", fault.Version(e.Expected))
+	default:
+		fmt.Fprintf(&b, "version %s is stale, the row is at %s", fault.Version(e.Expected), fault.Version(e.Actual))
 	}
-	return false
+	switch {
+	case e.own:
+		b.WriteString(": this transaction itself has changed it, by another struct")
+	case isAhead(e.Expected, e.Actual):
+		b.WriteString(": the struct is ahead of its row, was its version incremented by hand?")
+	}
+	if e.cause != nil {
+		b.WriteString(": ")
+		b.WriteString(e.cause.Error())
+	}
+	return b.String()
 }
 
-func (w *versionWrite) end(db *gorm.DB) {
-	if db.Error != nil {
-		db.Rollback()
-	} else {
-		db.Commit()
-	}
-	db.Statement.ConnPool = db.ConnPool
+// isAhead reports whether a version is one that the row has not had yet.
+func isAhead(expected, actual any) bool {
+	e, isNumber := expected.(int64)
+	a, areBoth := actual.(int64)
+	return isNumber && areBoth && e > a
 }
 
-func hasUpsert(stmt *gorm.Statement) bool {
-	c, ok := stmt.Clauses["ON CONFLICT"]
-	if !ok {
-		return false
-	}
-	conflict, ok := c.Expression.(clause.OnConflict)
-	return ok && !conflict.DoNothing
-}
+func (e *StaleError) row() string { return fault.Row(e.Table, e.keys, e.PrimaryKey) }
+
+// Is makes a StaleError ErrStale.
+func (*StaleError) Is(target error) bool { return target == ErrStale }
+
+// Unwrap is what the server said, where it was the server that noticed.
+func (e *StaleError) Unwrap() error { return e.cause }

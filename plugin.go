@@ -1,30 +1,36 @@
 package gormlock
 
 import (
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
+	"github.com/gormlock/gormlock/internal/claim"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/xact"
 	"github.com/gormlock/gormlock/lockkey"
-	"github.com/gormlock/gormlock/observe"
 )
+
+func init() {
+	fault.Types.Stale, fault.Types.Fenced = newStaleError, newFencedError
+	mark.Register(xact.Mark, rowlock.Mark, guard.Mark)
+}
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
 type Plugin struct {
-	defaultTimeout    time.Duration
-	plainTransactions bool
-	withoutVersions   bool
-	keyNames          *keyNames // nil: not kept
-	versions          versionCache
-	observer          observe.Observer
-	err               error
-
-	pools sync.Map // *sql.DB → *connPool
+	settings *install.Settings
+	err      error // what was wrong with the options
 }
 
 // Option configures a [Plugin].
@@ -38,33 +44,37 @@ func (o pluginOption) apply(p *Plugin) { o(p) }
 // session's lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
 	return pluginOption(func(p *Plugin) {
-		if _, err := advisory.NewRequest([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
+		if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
 			p.err = fmt.Errorf("DefaultTimeout: %w", err)
 		}
-		p.defaultTimeout = d
+		p.settings.DefaultTimeout = d
 	})
 }
 
 // PlainTransactions leaves GORM's connection pool as it is. A lock on a statement's own transaction then costs a round
-// trip, and what a rollback of db.Transaction or db.Begin should put right in memory is put right only by [Transaction];
-// a [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken] unless [AllowSnapshot]. Default: transactions are begun
+// trip; a struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then on, also in
+// that transaction, only [Transaction] keeps it; a [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken] unless [AllowSnapshot]. Default: transactions are begun
 // on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's connection source, not the *sql.DB
 // the application opened.
 func PlainTransactions() Option {
-	return pluginOption(func(p *Plugin) { p.plainTransactions = true })
+	return pluginOption(func(p *Plugin) { p.settings.PlainTransactions = true })
 }
 
 // WithoutVersions leaves version columns to the application: tags are not read, nothing is checked and nothing moves, as
 // with Rails' lock_optimistically = false. A statement that asks about a version is an error. Default: tagged models are
 // checked.
 func WithoutVersions() Option {
-	return pluginOption(func(p *Plugin) { p.withoutVersions = true })
+	return pluginOption(func(p *Plugin) { p.settings.WithoutVersions = true })
 }
 
 // New is a plugin to install with db.Use. Without options everything works; what an option changes stands in its doc.
 func New(opts ...Option) *Plugin {
-	p := &Plugin{}
+	p := &Plugin{settings: &install.Settings{Refused: tellRefused}}
 	for _, o := range opts {
+		if o == nil {
+			p.err = fmt.Errorf("%w: New(nil), an option is nil", ErrOption)
+			continue
+		}
 		o.apply(p)
 	}
 	return p
@@ -81,11 +91,12 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := hooks.Install(db, handlers); err != nil {
 		return err
 	}
-	buildVersions(db)
-	p.keyNames.logTo(db.Logger)
-	if !p.plainTransactions {
-		p.replacePool(db)
+	guard.InstallBuilders(db)
+	p.settings.KeyNames.LogTo(db.Logger)
+	if !p.settings.PlainTransactions {
+		journal.ReplacePool(p.settings, db)
 	}
+	p.settings.On(db)
 	return nil
 }
 
@@ -93,64 +104,56 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 // were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before a test looks
 // for goroutines; a program that ends need not.
 func (p *Plugin) Close() error {
-	p.keyNames.close()
-	var err error
-	p.pools.Range(func(_, pool any) bool {
-		err = errors.Join(err, pool.(*connPool).transactions.Close())
-		return true
-	})
-	return err
+	p.settings.KeyNames.Close()
+	return journal.ClosePools(p.settings)
 }
-
-// pluginOf is the plugin installed on db, nil when there is none.
-func pluginOf(db *gorm.DB) *Plugin {
-	p, _ := db.Plugins["gormlock"].(*Plugin)
-	return p
-}
-
-// isPostgres reports whether db speaks to PostgreSQL, or to a server that speaks like it.
-func isPostgres(db *gorm.DB) bool { return db.Name() == "postgres" }
 
 // handlers is all that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeCreate), AfterWrite: afterCreate, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeCreate), AfterWrite: afterCreate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeUpdate), AfterWrite: afterUpdate, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeUpdate), AfterWrite: afterUpdate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(checkVersionsBeforeDelete), AfterWrite: checkVersionsAfterDelete, AfterHooks: refuseMarksOfAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeDelete), AfterWrite: afterDelete, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: func(db *gorm.DB) { refuseMarksOfAfterHooks(db); settled(db) }},
-	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: settled},
-	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: settled},
+	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks},
+	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow},
+	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw},
 }
 
 func beforeCreate(db *gorm.DB) {
-	settleMarks(db.Statement)
-	refuseLeftOut(db)
-	refuseRowLockInCreate(db)
-	rememberBeforeCreate(db)
+	mark.Heed(db.Statement)
+	mark.RefuseLeftOut(db)
+	if guard.SaveByKey(db) {
+		return
+	}
+	xact.Recall(db)
+	rowlock.RefuseInCreate(db)
+	guard.RememberCreate(db)
 	beforeBegin(db)
 }
 
 func beforeUpdate(db *gorm.DB) {
-	settleMarks(db.Statement)
-	refuseLeftOut(db)
-	refuseRowLock(db)
-	rememberBeforeUpdate(db)
+	statement.NameModel(db)
+	mark.Heed(db.Statement)
+	mark.RefuseLeftOut(db)
+	rowlock.Refuse(db)
+	guard.NoticeCopies(db)
+	guard.RememberUpdate(db)
 	beforeBegin(db)
 }
 
 func beforeDelete(db *gorm.DB) {
-	settleMarks(db.Statement)
-	refuseLeftOut(db)
-	refuseRowLock(db)
-	rememberBeforeDelete(db)
+	mark.Heed(db.Statement)
+	mark.RefuseLeftOut(db)
+	rowlock.Refuse(db)
+	guard.RememberDelete(db)
 	beforeBegin(db)
 }
 
@@ -161,63 +164,113 @@ func beforeWrite(check func(*gorm.DB)) func(*gorm.DB) {
 	}
 }
 
+// heedLateMarks runs right before a write, when hooks and what other plugins do before it are through. A lock that came
+// with one of them is taken now; for what was asked about versions and fences it is too late.
+func heedLateMarks(db *gorm.DB) {
+	if mark.IsOn(db.Statement) {
+		xact.Take(db)
+		rowlock.Refuse(db)
+		mark.RefuseLate(db)
+	}
+}
+
 func afterCreate(db *gorm.DB) {
-	checkVersionsAfterCreate(db)
-	noticeMoved(db)
+	journal.Hear(db)
+	guard.AfterCreate(db)
+	guard.NoticeMoved(db)
 }
 
 func afterUpdate(db *gorm.DB) {
-	checkVersionsAfterUpdate(db)
-	noticeMoved(db)
+	journal.Hear(db)
+	guard.AfterUpdate(db)
+	guard.NoticeMoved(db)
+}
+
+func afterDelete(db *gorm.DB) {
+	journal.Hear(db)
+	guard.AfterDelete(db)
+}
+
+func afterRow(db *gorm.DB) {
+	journal.Hear(db)
+	if !claim.Is(db.Statement) {
+		guard.KeepScan(db)
+	}
+	mark.Forget(db)
+	fault.AddCause(db)
+}
+
+func afterRaw(db *gorm.DB) {
+	journal.Hear(db)
+	mark.Forget(db)
+	fault.AddCause(db)
 }
 
 func afterEnd(db *gorm.DB) {
-	closeVersions(db)
-	settled(db)
-	mendError(db)
+	guard.EndSave(db)
+	guard.Close(db)
+	guard.UndoLinks(db)
+	journal.Leave(db)
+	mark.Forget(db)
+	fault.Mend(db)
+	fault.AddCause(db)
 }
 
 func beforeBegin(db *gorm.DB) {
-	choosePool(db, lockAtBegin(db))
+	journal.ChoosePool(db, xact.AtBegin(db) || model.NeedsJournal(db, db.Statement.Schema))
 }
 
 func inTransaction(db *gorm.DB) {
-	resumePool(db)
-	openForVersions(db)
-	takeXactLocks(db)
+	journal.ResumePool(db)
+	if model.NeedsJournal(db, db.Statement.Schema) && journal.Of(db.Statement) == nil {
+		if _, own := db.InstanceGet("gorm:started_transaction"); own {
+			journal.Adopt(db)
+		}
+	}
+	guard.Open(db)
+	xact.Take(db)
 }
 
 func beforeQuery(db *gorm.DB) {
-	settleMarksOfRead(db.Statement)
-	refuseLeftOutOfRead(db)
-	refuseIntentOnText(db)
-	refuseExpectations(db)
-	readVersionTags(db)
-	takeXactLocks(db)
-	beginRowLock(db)
+	mark.HeedRead(db.Statement)
+	mark.RefuseLeftOutOfRead(db)
+	guard.RefuseOnText(db)
+	guard.RefuseInRead(db)
+	model.CheckTags(db)
+	xact.Take(db)
+	rowlock.Begin(db)
 }
 
 func beforeRaw(db *gorm.DB) {
-	settleMarks(db.Statement)
-	refuseLeftOut(db)
-	refuseIntentOnText(db)
-	refuseRowLock(db)
-	readVersionTags(db)
-	takeXactLocks(db)
+	mark.Heed(db.Statement)
+	mark.RefuseLeftOut(db)
+	guard.RefuseOnText(db)
+	rowlock.Refuse(db)
+	model.CheckTags(db)
+	xact.Take(db)
 }
 
 func afterQuery(db *gorm.DB) {
-	endRowLock(db)
-	keepRead(db)
+	rowlock.End(db)
+	journal.Hear(db)
+	guard.KeepRead(db)
+}
+
+func afterQueryHooks(db *gorm.DB) {
+	rowlock.ShowJoins(db)
+	mark.RefuseAfterHooks(db)
+	mark.Forget(db)
+	fault.AddCause(db)
 }
 
 func beforeRow(db *gorm.DB) {
-	settleMarksOfRead(db.Statement)
-	refuseLeftOutOfRead(db)
-	refuseIntentOnText(db)
-	prepareClaim(db)
-	refuseExpectations(db)
-	takeXactLocks(db)
-	beginRowLockInRow(db)
-	refuseRow(db)
+	mark.HeedRead(db.Statement)
+	mark.RefuseLeftOutOfRead(db)
+	guard.RefuseOnText(db)
+	claim.PrepareClaim(db)
+	guard.RefuseInRead(db)
+	xact.Take(db)
+	claim.RefuseUnlockable(db)
+	rowlock.BeginRow(db)
+	xact.RefuseRow(db)
 }

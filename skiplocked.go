@@ -4,10 +4,94 @@ import (
 	"fmt"
 
 	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
+// Strength is how strongly rows are locked. What two transactions can hold of one row together:
+//
+//	ForKeyShare     with ForKeyShare, ForShare, ForNoKeyUpdate
+//	ForShare        with ForKeyShare, ForShare
+//	ForNoKeyUpdate  with ForKeyShare
+//	ForUpdate       with nothing
+//
+// Plain reads wait for none of them. An UPDATE takes FOR NO KEY UPDATE, or FOR UPDATE if it changes a key that others
+// may refer to; a DELETE takes FOR UPDATE. The insert of a row with a foreign key takes FOR KEY SHARE of its parent: it
+// waits for ForUpdate and not for ForNoKeyUpdate.
+type Strength uint8
+
+// The strengths, strongest first.
+const (
+	ForUpdate      Strength = iota + 1 // nobody else locks, changes, deletes or refers to the row
+	ForNoKeyUpdate                     // as an UPDATE locks: rows that refer to it can be inserted
+	ForShare                           // nobody changes or deletes the row, others may hold it shared too
+	ForKeyShare                        // nobody deletes the row or changes its key
+)
+
+// String is the SQL: FOR UPDATE.
+func (s Strength) String() string { return rowlock.Strength(s).String() }
+
+func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(rowlock.Strength(s)) }
+
+// WithRowLock is a scope that locks the rows a query reads until the transaction ends.
+//
+//	tx.Scopes(gormlock.WithRowLock(gormlock.ForNoKeyUpdate, gormlock.Timeout(time.Second))).First(&acct, 1)
+//
+// It waits for rows that another transaction has locked: without end, up to [Timeout] ([ErrLockTimeout]), not at all
+// with [Try] ([ErrNotAcquired]), and with [Skip] it leaves them out. After ErrLockTimeout and ErrNotAcquired the
+// transaction is as usable as before, and no row of this query is locked more than before. A Timeout bounds the wait
+// for each row, not their sum; it and Try cost two round trips, for the savepoint around the query.
+//
+// Outside of a transaction the locks would be gone with the statement: that is [ErrNoTransaction] and nothing is
+// executed. So are queries refused that PostgreSQL could not lock the rows of (Count, DISTINCT, GROUP BY, aggregates,
+// the outer side of a join), and statements that take no row lock: update, delete, raw SQL.
+//
+// At READ COMMITTED a query that waited sees the rows as they are after the wait, and leaves out those that no longer
+// match, so that it may return fewer than its LIMIT; their order is that of before the wait. At REPEATABLE READ a row
+// that was changed meanwhile is an error that [IsRetryable] knows.
+//
+// What Preload reads is not locked, see [Preloaded]. In a sub-query the rows are locked by the statement around it, for
+// the transaction that it runs in; Try and Timeout are an error there, and [DefaultTimeout] does not reach it. On a
+// group of conditions, or the conditions of a joined association, a row lock is [ErrSubQuery]. A raw sub-query, whose text
+// GORM copies without asking anybody, drops it silently: write FOR UPDATE into the text.
+//
+// gorm.G drops the scopes of the db it is given, before any plugin sees them: give it the clause, [RowLock].
+func WithRowLock(strength Strength, opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
+	return newRowLock(append([]RowLockOption{strength}, opts...)).AddTo
+}
+
+// RowLock is [WithRowLock] as a clause, for db.Clauses and gorm.G.
+func RowLock(strength Strength, opts ...RowLockOption) RowLockClause {
+	return RowLockClause{rowlock.NewClause(newRowLock(append([]RowLockOption{strength}, opts...)))}
+}
+
+// RowLockClause is the FOR clause of a query that locks rows: what [RowLock] and [SkipLocked] return. One value serves
+// any number of queries, in db.Clauses, in gorm.G and, as its method value ModifyStatement, in the Scopes of gorm.G.
+type RowLockClause struct{ rowLockClause }
+
+type rowLockClause = rowlock.Clause
+
+// newRowLock is the lock that options describe.
+func newRowLock(opts []RowLockOption) rowlock.Lock {
+	var l rowlock.Lock
+	for _, o := range opts {
+		if o == nil {
+			l.Err = fmt.Errorf("%w: nil", ErrOption)
+		} else {
+			l.Err = o.applyRowLock(&l)
+		}
+		if l.Err != nil {
+			break
+		}
+	}
+	return l.Complete()
+}
+
 // WithSkipLocked is a scope that locks the rows a query reads and leaves out those that another transaction has locked:
-// FOR UPDATE SKIP LOCKED. It never waits for a row.
+// FOR UPDATE SKIP LOCKED. It never waits for a row. Constants of its conditions are written into the text, as [Claim] does.
 //
 //	gormlock.Transaction(db, func(tx *gorm.DB) error {
 //		var jobs []Job
@@ -20,28 +104,28 @@ import (
 //
 // All that [WithRowLock] says holds here too. To lock other than FOR UPDATE give the strength as an option.
 func WithSkipLocked(opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
-	return SkipLocked(opts...).scope
+	return newRowLock(append([]RowLockOption{Skip()}, opts...)).AddTo
 }
 
 // SkipLocked is [WithSkipLocked] as a clause, for db.Clauses and gorm.G.
 func SkipLocked(opts ...RowLockOption) RowLockClause {
-	return newRowLock(append([]RowLockOption{Skip()}, opts...))
+	return RowLockClause{rowlock.NewClause(newRowLock(append([]RowLockOption{Skip()}, opts...)))}
 }
 
 // RowLockOption changes how rows are locked: [Try], [Timeout], [Skip], [Of], [Preloaded], and for the calls that name
 // no strength of their own a [Strength]. The set is closed; an option holds no state.
 type RowLockOption interface {
-	applyRowLock(*RowLockClause) error
+	applyRowLock(*rowlock.Lock) error
 }
 
-type rowLockOption func(*RowLockClause) error
+type rowLockOption func(*rowlock.Lock) error
 
-func (o rowLockOption) applyRowLock(l *RowLockClause) error { return o(l) }
+func (o rowLockOption) applyRowLock(l *rowlock.Lock) error { return o(l) }
 
 // Skip leaves out rows that another transaction has locked: SKIP LOCKED. Default: wait for them.
 func Skip() RowLockOption {
-	return rowLockOption(func(l *RowLockClause) error {
-		l.skip = true
+	return rowLockOption(func(l *rowlock.Lock) error {
+		l.Skip = true
 		return nil
 	})
 }
@@ -49,11 +133,11 @@ func Skip() RowLockOption {
 // Of locks the rows of these tables of the query only, each named as the query names it: by its alias if it has one, a
 // table that Joins joins by the name of the association. Default: all tables of the query; with joins the model's own.
 func Of(tables ...string) RowLockOption {
-	return rowLockOption(func(l *RowLockClause) error {
+	return rowLockOption(func(l *rowlock.Lock) error {
 		if len(tables) == 0 {
-			return fmt.Errorf("%w: Of() names no table", ErrOption)
+			return fmt.Errorf("%w: Of() names no table", fault.ErrOption)
 		}
-		l.of = append(append([]string(nil), l.of...), tables...)
+		l.Of = append(append([]string(nil), l.Of...), tables...)
 		return nil
 	})
 }
@@ -62,18 +146,24 @@ func Of(tables ...string) RowLockOption {
 // like a child deleted: where the query skips locked rows, Preload waits. The rows of a many-to-many join table are
 // read without a lock. Default: Preload reads without locks.
 func Preloaded() RowLockOption {
-	return rowLockOption(func(l *RowLockClause) error {
-		l.preloaded = true
+	return rowLockOption(func(l *rowlock.Lock) error {
+		l.Preloaded = true
 		return nil
 	})
 }
 
 // applyRowLock makes Try NOWAIT and Timeout a lock_timeout.
-func (o WaitOption) applyRowLock(l *RowLockClause) error {
+func (o WaitOption) applyRowLock(l *rowlock.Lock) error {
 	if o.try {
-		l.try = true
+		l.Try = true
 		return nil
 	}
-	l.timeout = o.timeout
+	l.Timeout = o.timeout
 	return checkWait(o)
+}
+
+// checkWait holds a wait to the limits that it has for advisory locks.
+func checkWait(o WaitOption) error {
+	_, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, o)
+	return err
 }

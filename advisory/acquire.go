@@ -3,9 +3,8 @@ package advisory
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 
+	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -20,64 +19,9 @@ type Tx interface {
 // Acquire takes the locks in the transaction tx, all or none, in one round trip. On an error the transaction is as
 // usable as it was, unless ctx has ended or the connection is gone.
 func Acquire(ctx context.Context, tx Tx, keys []lockkey.Key, opts ...Option) error {
-	request, err := NewRequest(keys, opts...)
+	request, err := lockrequest.New(keys, opts...)
 	if err != nil {
 		return err
 	}
 	return request.Acquire(ctx, tx)
-}
-
-// Acquire takes the request's locks, as the function [Acquire] does.
-func (r *Request) Acquire(ctx context.Context, tx Tx) error {
-	if err := ctx.Err(); err != nil {
-		return &lockError{state: err, what: r.String(), detail: "not asked for"}
-	}
-	if r.try && len(r.locks) == 1 {
-		result, err := tx.ExecContext(ctx, r.savedAnswerSQL())
-		if err != nil {
-			return r.undo(ctx, tx, err)
-		}
-		return r.answered(result)
-	}
-	_, err := tx.ExecContext(ctx, "SAVEPOINT gormlock; "+r.lockSQL()+"; RELEASE SAVEPOINT gormlock")
-	if err == nil {
-		return nil
-	}
-	return r.undo(ctx, tx, err)
-}
-
-// undo takes the transaction back to the savepoint, where it was usable and held none of the request's locks.
-func (r *Request) undo(ctx context.Context, tx Tx, cause error) error {
-	verdict := r.verdict(ctx, cause)
-	if ctx.Err() != nil || errors.Is(cause, sql.ErrTxDone) || sqlState(cause) == "" || noSavepoint(cause) {
-		return verdict
-	}
-	if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"); err != nil {
-		return fmt.Errorf("%w (the transaction is lost: %w)", verdict, err)
-	}
-	return verdict
-}
-
-// noSavepoint reports that the savepoint itself was refused: the transaction was aborted before the call, or there is
-// none.
-func noSavepoint(err error) bool {
-	state := sqlState(err)
-	return state == "25P02" || state == "25P01"
-}
-
-// answered reads the answer of answerSQL, the number of its rows.
-func (r *Request) answered(result sql.Result) error {
-	answer, err := result.RowsAffected()
-	switch {
-	case err != nil:
-		return &lockError{state: err, what: r.String(), detail: "the driver did not say whether it is held"}
-	case answer == answerHeld:
-		return nil
-	case answer == answerSnapshot:
-		return &lockError{state: ErrSnapshotTaken, what: r.String(), detail: "isolation level REPEATABLE READ or above"}
-	case answer == answerStandby:
-		return &lockError{state: ErrStandby, what: r.String()}
-	default:
-		return &lockError{state: ErrNotAcquired, what: r.String()}
-	}
 }

@@ -19,10 +19,14 @@
 //
 // A lock protects what is read after it. At REPEATABLE READ and SERIALIZABLE the snapshot is taken by the lock's own
 // statement at the latest, before the lock is held: that is [ErrSnapshotTaken], unless [AllowSnapshot] says that only
-// the exclusion matters. [Request.Opening] is for code that begins the transaction itself and can hold the lock first.
+// the exclusion matters. gormlock.Transaction begins the transaction with its lock.
 //
 // Advisory locks live in one database of one server. A standby would grant what its primary holds: that is
 // [ErrStandby].
 //
 // When ctx ends during a wait the driver closes the connection, and the transaction with it.
+//
+// # Stability
+//
+// The names and the behaviour that this package documents stay as they are for v1.
 package advisory

@@ -1,120 +1,27 @@
 package advisory
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"strings"
-)
+import "github.com/gormlock/gormlock/internal/lockrequest"
 
 var (
 	// ErrNotAcquired says that a lock asked for with [Try] is held by somebody else. None of the call's locks was kept.
-	ErrNotAcquired = errors.New("gormlock: held by another session")
+	ErrNotAcquired = lockrequest.ErrNotAcquired
 	// ErrLockTimeout says that a lock was not granted in time: within [Timeout], or within the session's lock_timeout.
 	// None of the call's locks was kept.
-	ErrLockTimeout = errors.New("gormlock: lock wait timed out")
+	ErrLockTimeout = lockrequest.ErrLockTimeout
 	// ErrSnapshotTaken says that the transaction's isolation level fixes what it reads before the lock is held, so the
 	// lock would not protect it. Begin the transaction with its lock (gormlock.Locking), use READ COMMITTED, or say
 	// [AllowSnapshot]. No lock was taken.
-	ErrSnapshotTaken = errors.New("gormlock: the snapshot is older than the lock")
+	ErrSnapshotTaken = lockrequest.ErrSnapshotTaken
 	// ErrStandby says that the server is a standby, which would grant locks that its primary holds. No lock was taken.
-	ErrStandby = errors.New("gormlock: the server is a standby, its locks exclude nobody on the primary")
+	ErrStandby = lockrequest.ErrStandby
 	// ErrOption says that an option's value, or a combination of options, means nothing.
-	ErrOption = errors.New("gormlock: invalid lock option")
+	ErrOption = lockrequest.ErrOption
 )
 
-// lockError is a failed call: errors.Is finds the state, errors.As the driver's error.
-type lockError struct {
-	state, cause error
-	what, detail string
-}
-
-func (e *lockError) Error() string {
-	text := "gormlock: lock " + e.what + ": " + strings.TrimPrefix(e.state.Error(), "gormlock: ")
-	if e.detail != "" {
-		text += ", " + e.detail
-	}
-	return text
-}
-
-func (e *lockError) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.state}
-	}
-	return []error{e.state, e.cause}
-}
-
-// refused marks the texts that our own statements fail with on purpose: a cast of such a text to integer. The server
-// quotes the text in its message, whatever language the message is in.
-const (
-	refusedIsolation = "gormlock refused: "
-	refusedKey       = "gormlock not acquired: key "
+var (
+	// ErrHeld says that a session has the lock already that it is asked to take. PostgreSQL would count it twice, and one
+	// unlock would leave it held.
+	ErrHeld = lockrequest.ErrHeld
+	// ErrNotHeld says that a session does not have the lock that it is asked to give back.
+	ErrNotHeld = lockrequest.ErrNotHeld
 )
-
-// verdict is what err, which the server or the driver answered, means for the request.
-func (r *Request) verdict(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return &lockError{state: ended, cause: err, what: r.String(), detail: "the transaction is lost"}
-	}
-	switch sqlState(err) {
-	case "55P03":
-		detail := "after the session's lock_timeout"
-		if r.timeout > 0 {
-			detail = fmt.Sprintf("after %s", r.timeout)
-		}
-		return &lockError{state: ErrLockTimeout, cause: err, what: r.String(), detail: detail}
-	case "22P02":
-		if refusal := r.refusal(err.Error()); refusal != nil {
-			return refusal
-		}
-	case "25P01":
-		return &lockError{state: errNoTransaction, cause: err, what: r.String()}
-	case "53200":
-		return &lockError{state: err, what: r.String(), detail: fmt.Sprintf("the lock table is full: take fewer than %d locks at once or raise max_locks_per_transaction", len(r.locks))}
-	}
-	return &lockError{state: err, what: r.String()}
-}
-
-var errNoTransaction = errors.New("gormlock: not in a transaction")
-
-// refusal reads one of our own texts out of the server's message.
-func (r *Request) refusal(message string) error {
-	if _, isolation, ok := strings.Cut(message, refusedIsolation); ok {
-		if strings.HasPrefix(isolation, "read ") {
-			return &lockError{state: ErrStandby, what: r.String()}
-		}
-		isolation, _, _ = strings.Cut(isolation, `"`)
-		return &lockError{state: ErrSnapshotTaken, what: r.String(), detail: "isolation level " + isolation}
-	}
-	if _, place, ok := strings.Cut(message, refusedKey); ok {
-		var n int
-		if _, err := fmt.Sscanf(place, "%d", &n); err == nil && n >= 1 && n <= len(r.locks) {
-			return &lockError{state: ErrNotAcquired, what: r.locks[n-1].key.String()}
-		}
-		return &lockError{state: ErrNotAcquired, what: r.String()}
-	}
-	return nil
-}
-
-// String names the keys for people, the first few of many.
-func (r *Request) String() string {
-	const shown = 3
-	var names []string
-	for i, l := range r.locks {
-		if i == shown && len(r.locks) > shown+1 {
-			names = append(names, fmt.Sprintf("and %d more", len(r.locks)-shown))
-			break
-		}
-		names = append(names, l.key.String())
-	}
-	return strings.Join(names, ", ")
-}
-
-// sqlState is the SQLSTATE of err, "" when it has none. It is read by interface, so no driver is imported.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
-}

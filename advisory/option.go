@@ -4,22 +4,18 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/lockrequest"
 )
 
 // Option changes how locks are taken. The set is closed; an option holds no state, so one value can serve many calls.
-type Option interface {
-	apply(*Request) error
-}
-
-type option func(*Request) error
-
-func (o option) apply(r *Request) error { return o(r) }
+type Option = lockrequest.Option
 
 // Try does not wait: if any of the locks is held by somebody else the call answers [ErrNotAcquired] at once and keeps
 // none. Default: wait.
 func Try() Option {
-	return option(func(r *Request) error {
-		r.try = true
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
+		t.Try = true
 		return nil
 	})
 }
@@ -28,14 +24,14 @@ func Try() Option {
 // is rounded up to a millisecond, the server's unit; zero, negative and longer than the server can count (24 days) is
 // [ErrOption]. Default: the session's lock_timeout, which PostgreSQL counts for each lock.
 func Timeout(d time.Duration) Option {
-	return option(func(r *Request) error {
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
 		if d <= 0 {
 			return fmt.Errorf("%w: Timeout(%s) leaves no time, use Try to not wait", ErrOption, d)
 		}
 		if d > math.MaxInt32*time.Millisecond {
 			return fmt.Errorf("%w: Timeout(%s) is more than the server can count, leave it out to wait as long as it takes", ErrOption, d)
 		}
-		r.timeout = d
+		t.Timeout = d
 		return nil
 	})
 }
@@ -43,10 +39,8 @@ func Timeout(d time.Duration) Option {
 // Shared takes the locks in shared mode: any number of sessions hold them together, and none exclusively. Default:
 // exclusive.
 func Shared() Option {
-	return option(func(r *Request) error {
-		for i := range r.locks {
-			r.locks[i].shared = true
-		}
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
+		t.Shared = true
 		return nil
 	})
 }
@@ -54,8 +48,8 @@ func Shared() Option {
 // AllowSnapshot takes the locks at REPEATABLE READ and SERIALIZABLE too, where what the transaction reads may be older
 // than the lock. Default: [ErrSnapshotTaken].
 func AllowSnapshot() Option {
-	return option(func(r *Request) error {
-		r.allowSnapshot = true
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
+		t.AllowSnapshot = true
 		return nil
 	})
 }

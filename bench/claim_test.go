@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,4 +132,35 @@ func BenchmarkClaim10(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkClaimArgument claims 10 of 600,000 rows at a time from 4 goroutines, with an argument in the condition, as the
+// README writes it, and with the literal, in turns. The table has a partial index on what is ready.
+func BenchmarkClaimArgument(b *testing.B) {
+	const workers = 4
+	db, _ := open(b, workers)
+	rate := func(where func(*gorm.DB) *gorm.DB) func(until time.Time) int {
+		return func(until time.Time) int {
+			var claimed atomic.Int64
+			var all sync.WaitGroup
+			for range workers {
+				all.Go(func() {
+					for time.Now().Before(until) {
+						jobs, err := gormlock.Claim[job](db, 10, running, where)
+						if err != nil || len(jobs) == 0 {
+							b.Error(len(jobs), err)
+							return
+						}
+						claimed.Add(int64(len(jobs)))
+					}
+				})
+			}
+			all.Wait()
+			return int(claimed.Load())
+		}
+	}
+	jobs(b, db, 600_000)
+	paired(b, 200*time.Millisecond, rate(ready), rate(func(q *gorm.DB) *gorm.DB {
+		return q.Where("state = ?", "ready").Order("priority DESC, id")
+	}))
 }

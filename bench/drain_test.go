@@ -99,13 +99,13 @@ func drain(b *testing.B, claim func(ctx context.Context, worker int) (int, error
 	return drainJobs / took.Seconds()
 }
 
-// river is River's table and what its client fetches jobs with, without the rest of it.
-type river struct {
+// riverFetch is River's table and what its client fetches jobs with, without the rest of it.
+type riverFetch struct {
 	pool     *pgxpool.Pool
 	executor riverdriver.Executor
 }
 
-func newRiver(b *testing.B) *river {
+func newRiver(b *testing.B) *riverFetch {
 	b.Helper()
 	config, err := pgxpool.ParseConfig(pgtest.Database(b))
 	if err != nil {
@@ -125,10 +125,10 @@ func newRiver(b *testing.B) *river {
 	if _, err := migrator.Migrate(b.Context(), rivermigrate.DirectionUp, nil); err != nil {
 		b.Fatal(err)
 	}
-	return &river{pool, driver.GetExecutor()}
+	return &riverFetch{pool, driver.GetExecutor()}
 }
 
-func (r *river) fill(b *testing.B) {
+func (r *riverFetch) fill(b *testing.B) {
 	b.Helper()
 	for _, text := range []string{
 		"TRUNCATE river_job",
@@ -142,7 +142,7 @@ func (r *river) fill(b *testing.B) {
 	}
 }
 
-func (r *river) claim(ctx context.Context, worker int) (int, error) {
+func (r *riverFetch) claim(ctx context.Context, worker int) (int, error) {
 	result, err := r.executor.JobGetAvailable(ctx, &riverdriver.JobGetAvailableParams{
 		ClientID: fmt.Sprint("worker", worker), MaxAttemptedBy: 100, MaxToLock: drainBatch, Queue: "default",
 	})

@@ -50,4 +50,8 @@
 //     a later token waits until the transaction has ended. [Token.Value] does the
 //     same for the inserts it is used in.
 //   - A write without a guard is not seen by anybody here.
+//
+// # Stability
+//
+// The names and the behaviour that this package documents stay as they are for v1.
 package fence

@@ -5,30 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/gormlock/gormlock/internal/tokens"
 )
 
 // Queryer asks for rows: a *sql.DB, *sql.Conn or *sql.Tx.
 type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
-
-const undefinedTable = "42P01"
-
-// first is the least number of the server's timeline, next the one after f.token.
-// The timeline is above bit 40, which leaves a key 10¹² tokens between
-// two promotions. A standby promoted without the last commits of its primary would
-// otherwise issue their numbers again.
-const (
-	first = `((('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint << 40) + 1)`
-	next  = `greatest(f.token + 1, excluded.token)`
-)
-
-// issueOne waits for whoever has the row locked.
-const issueOne = `WITH durable AS MATERIALIZED (` + Durable + `)
-INSERT INTO gormlock_fence AS f (space, id, name, token)
-SELECT $1::smallint, $2::bigint, $3::text, ` + first + ` FROM durable
-ON CONFLICT (space, id) DO UPDATE SET token = ` + next + `, name = excluded.name
-RETURNING token`
 
 // Issue gives the next token of a key. The caller holds the lock on key already,
 // or the number says nothing about the order of holders.
@@ -42,9 +26,9 @@ func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	number, err := queryNumber(ctx, q, issueOne, t.Space, t.ID, t.Name)
+	number, err := queryNumber(ctx, q, tokens.IssueOne, t.Space, t.ID, t.Name)
 	if err != nil {
-		return Token{}, fmt.Errorf("gormlock: fencing token for %s: %w", t.Name, explain(err))
+		return Token{}, fmt.Errorf("gormlock: fencing token for %s: %w", t.Name, tokens.Explain(err))
 	}
 	t.Number = number
 	return t, nil
@@ -62,7 +46,7 @@ func Latest(ctx context.Context, q Queryer, t Token) (int64, error) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("gormlock: latest fencing token of %s: %w", t.Name, explain(err))
+		return 0, fmt.Errorf("gormlock: latest fencing token of %s: %w", t.Name, tokens.Explain(err))
 	}
 	return number, nil
 }
@@ -83,13 +67,4 @@ func queryNumber(ctx context.Context, q Queryer, query string, args ...any) (num
 		return 0, err
 	}
 	return number, rows.Err()
-}
-
-// explain adds the cure to the error of a missing table.
-func explain(err error) error {
-	var state interface{ SQLState() string }
-	if errors.As(err, &state) && state.SQLState() == undefinedTable {
-		return fmt.Errorf("%w (fence.Migrate creates the table)", err)
-	}
-	return err
 }

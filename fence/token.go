@@ -27,7 +27,8 @@ const (
 	spacePair  = 2
 )
 
-// For is the token of a key with the given number. An invalid key gives its error.
+// For is the token of a key with the given number. An invalid key gives its error. One that was renamed is an error: the
+// holders of two keys have tokens that do not compare, so that none would guard against all of them.
 func For(k Key, number int64) (Token, error) {
 	t := Token{Topic: k.Topic(), Name: k.String(), Number: number}
 	if id, ok := k.Int64(); ok {
@@ -38,7 +39,10 @@ func For(k Key, number int64) (Token, error) {
 		t.Space, t.ID = spacePair, int64(hi)<<32|int64(uint32(lo))
 		return t, nil
 	}
-	return Token{}, k.Err()
+	if err := k.Err(); err != nil {
+		return Token{}, err
+	}
+	return Token{}, fmt.Errorf("gormlock: %s stands for two locks, and a token is of one: move its row to the new key, see lockkey.Renamed", k)
 }
 
 // IsZero reports whether t was never issued.

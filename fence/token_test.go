@@ -76,3 +76,11 @@ func TestContext_carriesOneTokenPerKey(t *testing.T) {
 		t.Errorf("an empty context carries %v", got)
 	}
 }
+
+// A key that was renamed stands for two locks, and tokens of different keys do not compare.
+func TestFor_refusesARenamedKey(t *testing.T) {
+	t.Parallel()
+	if tok, err := fence.For(lockkey.Renamed(lockkey.Of("a"), lockkey.Of("b")), 1); err == nil || !tok.IsZero() {
+		t.Errorf("got %v, %v", tok, err)
+	}
+}

@@ -86,4 +86,13 @@
 // Packages sessionlock and lease cannot be tested this way: sessionlock has connections
 // of its own, and what lease sends depends on time and on who else calls. A server whose
 // default isolation level is REPEATABLE READ or above is not played either.
+//
+// # On SQLite
+//
+// [PretendLocks] keeps the advisory locks of transactions in the memory of the test, which
+// needs no server then. Its doc says what is pretended and what is not.
+//
+// # Stability
+//
+// This package may still change before v1: names may move or go.
 package gormlocktest

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -39,7 +40,7 @@ func (e serverError) SQLState() string { return e.state }
 // locks with options of their own: [ExpectBeginTx].
 func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
-	request, err := advisory.NewRequest(keys, opts...)
+	request, err := lockrequest.New(keys, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,10 @@
 //
 // A query, row or raw statement has no transaction of its own: BEFORE READ ─► the statement ─► AFTER READ, and for a query
 // its hooks ─► AFTER HOOKS.
+//
+// # Stability
+//
+// This package may still change before v1: names may move or go.
 package hooks
 
 import (

@@ -1,13 +1,18 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
+
+	"github.com/gormlock/gormlock/inspect/internal/ending"
+	"github.com/gormlock/gormlock/inspect/internal/page"
+	"github.com/gormlock/gormlock/inspect/internal/poll"
 )
 
 // HandlerOption changes what [Handler] shows and allows: every [Option] of a snapshot,
@@ -41,46 +46,27 @@ func AllowCancel(authorize func(r *http.Request) bool) HandlerOption {
 		if authorize == nil {
 			return errors.New("gormlock: inspect: AllowCancel(nil) authorizes nobody")
 		}
-		p.authorize = authorize
+		p.form = &ending.Form{DB: p.db, Authorize: authorize}
 		return nil
 	})
 }
 
 // Page is a live page of the locks of a database. It is made by [Handler].
 type Page struct {
-	db        *sql.DB
-	snapshot  []Option
-	refresh   time.Duration
-	authorize func(*http.Request) bool
-	invalid   error // of the options
-
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-
-	mu      sync.Mutex
-	closed  bool
-	running bool
-	used    time.Time
-	last    state
-	fresh   chan struct{} // closed by the next look at the database
-	history history
+	db       *sql.DB
+	snapshot []Option
+	refresh  time.Duration
+	form     *ending.Form // nil: nothing can be cancelled
+	invalid  error        // of the options
+	looks    *poll.Poller[seen]
+	history  history // of the looks, which do not overlap
 }
 
-// state is what the last looks at the database gave.
-type state struct {
-	view    *View // the last there was
-	looked  time.Time
-	begun   time.Time // when somebody began to look again
-	failure error     // of the last look
-	since   time.Time // of the first failure in a row
+// seen is what one look at the database gave.
+type seen struct {
+	view    *View
+	samples []Sample
 }
-
-const (
-	unused      = time.Minute      // for how long nobody has to ask before the page stops looking
-	lookTimeout = 15 * time.Second // of one look at the database
-	overdue     = 6 * time.Second  // when people are told that a look takes long
-)
 
 // Handler is a page that shows who holds what and who waits for whom in the database db
 // leads to: people get HTML, programs that accept application/json get the [View] with
@@ -96,8 +82,7 @@ const (
 // It shows queries, and so what is in them: put it where only those come who may see
 // that. An option that makes no sense is what every request is answered with.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
-	p := &Page{db: db, refresh: 2 * time.Second, fresh: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p := &Page{db: db, refresh: 2 * time.Second}
 	p.snapshot = []Option{Limit(300)}
 	for _, o := range opts {
 		if o == nil {
@@ -106,18 +91,31 @@ func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 		}
 		p.invalid = errors.Join(p.invalid, o.applyHandler(p))
 	}
+	p.looks = poll.New(p.refresh, p.look)
 	return p
 }
 
 // Close ends what the page does in the background, and returns when it has ended. Later
 // requests are answered with an error.
 func (p *Page) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.cancel()
-	p.wg.Wait()
+	p.looks.Close()
 	return nil
+}
+
+// look is one look at the database.
+func (p *Page) look(ctx context.Context) (seen, error) {
+	view, err := Snapshot(ctx, p.db, p.snapshot...)
+	if err != nil {
+		p.history.gap()
+		return seen{}, err
+	}
+	gone, err := gaveUp(ctx, p.db, p.history.before, view)
+	if err != nil {
+		p.history.gap()
+		return seen{}, fmt.Errorf("gormlock: inspect: %w", err)
+	}
+	p.history.add(view, gone)
+	return seen{view, p.history.list()}, nil
 }
 
 // ServeHTTP implements [http.Handler].
@@ -126,12 +124,12 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.invalid != nil:
 		http.Error(w, p.invalid.Error(), http.StatusInternalServerError)
-	case r.Method == http.MethodPost && p.authorize != nil:
-		p.serveCancel(w, r)
+	case r.Method == http.MethodPost && p.form != nil:
+		p.form.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the page is read-only", http.StatusMethodNotAllowed)
-	case prefersJSON(r.Header):
+	case page.PrefersJSON(r.Header):
 		p.serveJSON(w, r)
 	default:
 		p.serveHTML(w, r)
@@ -140,7 +138,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // secure sets the headers by which a browser shows the page and nothing else.
 func secure(h http.Header) {
-	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Content-Security-Policy", page.Policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -150,101 +148,59 @@ func secure(h http.Header) {
 	h.Add("Vary", "Accept")
 }
 
-var (
-	errClosed = errors.New("gormlock: inspect: the page is closed")
-	errSilent = errors.New("gormlock: inspect: the server has not answered yet")
-)
-
-// look is the state of the database, no older than the refresh, or what is known when the
-// server does not answer soon.
-func (p *Page) look(ctx context.Context) (state, []Sample, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return state{}, nil, errClosed
+// serveHTML answers with the page, and with 503 where there is nothing to show yet.
+func (p *Page) serveHTML(w http.ResponseWriter, r *http.Request) {
+	state, err := p.looks.Ask(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
-	p.used = time.Now()
-	if !p.running {
-		p.running, p.last.begun = true, p.used
-		p.wg.Go(p.watch)
+	c := &page.Content{Refresh: p.refresh, Done: ending.Done(r.URL.Query())}
+	if p.form != nil && p.form.Authorize(r) {
+		c.Token = ending.Token(w, r)
 	}
-	if time.Since(p.last.looked) > p.refresh+p.refresh/2 {
-		fresh, soon := p.fresh, time.NewTimer(p.last.worth())
-		defer soon.Stop()
-		p.mu.Unlock()
-		select {
-		case <-fresh:
-		case <-soon.C:
-		case <-ctx.Done():
-		}
-		p.mu.Lock()
+	if state.Failure != nil {
+		c.Failure, c.Silent = state.Failure.Error(), time.Since(state.Since)
 	}
-	return p.last.at(time.Now(), p.refresh), p.history.list(), nil
+	if state.Seen != nil {
+		c.Seen = shown(state.Seen)
+	}
+	var html bytes.Buffer
+	if err := page.Write(&html, c); err != nil {
+		http.Error(w, "gormlock: inspect: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if state.Failure != nil || state.Seen == nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = w.Write(html.Bytes()) // who has gone does not miss it
 }
 
-// worth is how long a newer state is worth waiting for: longer where there is none yet.
-func (s state) worth() time.Duration {
-	if s.view == nil && s.failure == nil {
-		return lookTimeout
-	}
-	return 3 * time.Second
-}
+var errSilent = errors.New("gormlock: inspect: the server has not answered yet")
 
-// at is the state as it is now: a look that takes too long is a server that does not answer.
-func (s state) at(now time.Time, refresh time.Duration) state {
-	last := s.looked
-	if s.begun.After(last) {
-		last = s.begun
+// serveJSON answers with the view, its tree and the history, or with the error alone.
+func (p *Page) serveJSON(w http.ResponseWriter, r *http.Request) {
+	state, err := p.looks.Ask(r.Context())
+	if err == nil {
+		err = state.Failure
 	}
-	if age := now.Sub(last) - refresh; s.failure == nil && s.view != nil && age > overdue {
-		s.failure, s.since = fmt.Errorf("gormlock: inspect: no answer for %s", span(age)), last
+	if err == nil && state.Seen == nil {
+		err = errSilent
 	}
-	return s
-}
-
-// watch looks at the database until nobody looks at the page.
-func (p *Page) watch() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-timer.C:
-		}
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(p.ctx, lookTimeout)
-		view, err := Snapshot(ctx, p.db, p.snapshot...)
-		gone := 0
-		if err == nil {
-			gone, err = gaveUp(ctx, p.db, p.history.before, view)
-		}
-		cancel()
-		if !p.keep(view, gone, err) {
-			return
-		}
-		timer.Reset(max(p.refresh-time.Since(began), p.refresh/10))
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // who has gone does not miss it
+		return
 	}
-}
-
-// keep takes in what a look gave, and reports whether to go on.
-func (p *Page) keep(view *View, gone int, err error) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last.looked = time.Now()
-	switch {
-	case err == nil:
-		p.history.add(view, gone)
-		p.last.view, p.last.failure, p.last.since = view, nil, time.Time{}
-	case p.last.failure == nil:
-		p.history.gap()
-		p.last.since = time.Now()
-		fallthrough
-	default:
-		p.last.failure = err
+	tree := Tree(state.Seen.view)
+	if tree == nil {
+		tree = []*Node{}
 	}
-	close(p.fresh)
-	p.fresh = make(chan struct{})
-	p.running = time.Since(p.used) < unused
-	return p.running
+	_ = json.NewEncoder(w).Encode(struct {
+		*View
+		Tree    []*Node  `json:"tree"`
+		History []Sample `json:"history"`
+	}{state.Seen.view, tree, state.Seen.samples})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/gormlock/gormlock/inspect/internal/page"
 )
 
 // Sample is what the page saw at one look. What began and ended between two looks is in
@@ -16,9 +18,6 @@ type Sample struct {
 	GaveUp  int           `json:"gave_up"`       // requests that ended without the lock since the look before: timeouts and cancels
 	Gap     bool          `json:"gap,omitempty"` // there was no look before, or it failed
 }
-
-// kept is how much of the past the page shows.
-const kept = 15 * time.Minute
 
 // history is the samples of the last minutes.
 type history struct {
@@ -48,7 +47,7 @@ func (h *history) add(v *View, gaveUp int) {
 	}
 	h.before = v
 	h.samples = append(h.samples, s)
-	for v.Taken.Sub(h.samples[0].Taken) > kept {
+	for v.Taken.Sub(h.samples[0].Taken) > page.Kept {
 		h.samples = h.samples[1:]
 	}
 }

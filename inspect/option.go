@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/lockid"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -20,18 +22,22 @@ func (o option) applySnapshot(c *config) error { return o(c) }
 // applyHandler keeps the option for the snapshots of the page.
 func (o option) applyHandler(p *Page) error {
 	p.snapshot = append(p.snapshot, o)
-	return o(&config{known: map[lockID]lockkey.Key{}})
+	return o(&config{known: map[lockid.ID]lockkey.Key{}})
 }
 
 type config struct {
 	limit   int
 	timeout time.Duration
-	known   map[lockID]lockkey.Key
+	known   map[lockid.ID]lockkey.Key
+	jobs    []jobTable
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{limit: 1000, timeout: 10 * time.Second, known: map[lockID]lockkey.Key{}}
+	c := &config{limit: 1000, timeout: 10 * time.Second, known: map[lockid.ID]lockkey.Key{}}
 	for _, o := range opts {
+		if o == nil {
+			return nil, errors.New("gormlock: inspect: a nil option")
+		}
 		if err := o.applySnapshot(c); err != nil {
 			return nil, err
 		}
@@ -70,7 +76,11 @@ func Known(keys ...lockkey.Key) Option {
 			if err := k.Err(); err != nil {
 				return fmt.Errorf("gormlock: inspect: Known: %w", err)
 			}
-			c.known[idOf(k)] = k
+			for _, one := range k.Keys() { // both of a renamed one
+				if id, ok := lockid.Of(one); ok {
+					c.known[id] = one
+				}
+			}
 		}
 		return nil
 	})

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"image/png"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
@@ -38,9 +41,15 @@ func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	} {
 		b.screen(s.width, s.height, s.scheme, s.mobile)
 		b.open(address)
-		b.wait("document.querySelectorAll('#graph .card').length === 8")
+		b.wait("document.querySelectorAll('#graph .card').length === 10")
 		if wide := b.eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
 			t.Errorf("%s: the page is %v wide, the screen %d", s.name, wide, s.width)
+		}
+		text := fmt.Sprint(b.eval("document.body.innerText"))
+		for _, want := range []string{"takes invoice/42, timeout 1h", "probably db used in place of tx"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not on the page: %s", s.name, want, text)
+			}
 		}
 		seen[fmt.Sprint(b.eval("getComputedStyle(document.body).backgroundColor"))] = true
 		picture, err := png.Decode(bytes.NewReader(b.shoot("inspect-" + s.name)))
@@ -62,7 +71,7 @@ func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	}
 }
 
-// busy is the page of a database with a bit of everything: a chain of three, a row, a
+// busy is the page of a database with a bit of everything: a chain of three, a row, a program that waits for itself, a
 // deadlock that nobody has looked for yet, a manager with a token, a lease.
 func busy(t *testing.T) (address string) {
 	t.Helper()
@@ -107,6 +116,9 @@ func busy(t *testing.T) (address string) {
 	lock(t, cronB, prices)
 	run(t, psql, "BEGIN")
 	run(t, psql, "UPDATE accounts SET balance = balance - 100 WHERE id = 1")
+	shop := session("shop")
+	run(t, shop, "BEGIN")
+	run(t, shop, "UPDATE accounts SET balance = balance + 1 WHERE id = 2")
 
 	var waiters sync.WaitGroup
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -115,10 +127,11 @@ func busy(t *testing.T) (address string) {
 		on   *pgx.Conn
 		text string
 	}{
-		{api, "SELECT pg_advisory_xact_lock(" + arguments(invoice) + ")"},
+		{api, asks(t, invoice)},
 		{session("web-1"), "SELECT pg_advisory_xact_lock(" + arguments(report) + ")"},
 		{session("web-2"), "SELECT pg_advisory_xact_lock(" + arguments(report) + ")"},
 		{session("worker-9"), "UPDATE accounts SET balance = balance + 10 WHERE id = 1"},
+		{session("shop"), "UPDATE accounts SET balance = 0 WHERE id = 2"},
 		{cronA, "SELECT pg_advisory_xact_lock(" + arguments(prices) + ")"},
 		{cronB, "SELECT pg_advisory_xact_lock(" + arguments(stock) + ")"},
 	} {
@@ -136,6 +149,16 @@ func busy(t *testing.T) (address string) {
 		_ = leases.Close(context.Background())
 	})
 	return address
+}
+
+// asks is how gormlock begins a transaction with a lock.
+func asks(t *testing.T, key lockkey.Key) string {
+	t.Helper()
+	r, err := lockrequest.New([]lockkey.Key{key}, advisory.Timeout(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "BEGIN; " + r.Opening(false).After
 }
 
 // waitInVain gives the plots something to show, in bursts that leave the drawing alone.

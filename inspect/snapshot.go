@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gormlock/gormlock/inspect/internal/words"
+	"github.com/gormlock/gormlock/internal/lockid"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 // Snapshot is who holds what and who waits for whom in the database db leads to, now.
@@ -31,26 +35,31 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
-	r := &reader{conn: conn, config: c, names: map[lockID]name{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Unseen: []string{}}}
+	r := &reader{conn: conn, config: c, names: map[lockid.ID]name{}, own: map[int]words.Statement{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Schedules: []Schedule{}, Jobs: []JobQueue{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	r.readTables(ctx)
+	r.readJobs(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("gormlock: inspect: %w", err)
 	}
 	r.name()
+	r.say()
 	r.date()
+	r.hint()
 	return r.view, nil
 }
 
 // reader makes one View.
 type reader struct {
-	conn   *sql.Conn
-	config *config
-	view   *View
-	facts  facts
-	names  map[lockID]name
+	conn    *sql.Conn
+	config  *config
+	view    *View
+	facts   facts
+	names   map[lockid.ID]name
+	derived map[lockid.ID]lockkey.Key // see derivedKeys
+	own     map[int]words.Statement   // statements of gormlock, by process
 }
 
 // within runs read in a transaction that can neither write nor wait for long.
@@ -193,13 +202,30 @@ func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
 		s.PID, s.InTransaction, s.Blockers, s.Prepared = pid, known.InTransaction || began.Valid, known.Blockers, known.Prepared
 		s.Started, s.Began, s.StateSince = started.Time, began.Time, since.Time
 		s.Owner = owner(s.Application)
+		if statement, ok := words.Read(s.Query); ok {
+			r.own[pid] = statement
+		}
+		s.Query = firstRunes(s.Query, queryRunes)
 		*known = s
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	r.settle()
+	r.complete()
 	return nil
+}
+
+// queryRunes is how much of a query is kept. Of gormlock's own more is read, for the keys may stand behind that.
+const queryRunes = 500
+
+func firstRunes(text string, n int) string {
+	for at := range text {
+		if n == 0 {
+			return text[:at]
+		}
+		n--
+	}
+	return text
 }
 
 // owner is the owner of the session lock manager that named its connections so.
@@ -211,8 +237,8 @@ func owner(application string) string {
 	return name
 }
 
-// settle says of each lock what only its session tells.
-func (r *reader) settle() {
+// complete says of each lock what only its session tells.
+func (r *reader) complete() {
 	hidden := 0
 	for _, s := range r.view.Sessions {
 		if s.Hidden {
@@ -266,7 +292,7 @@ func (r *reader) unseen(format string, args ...any) {
 
 // facts are what the rest depends on.
 type facts struct {
-	names, fence, lease bool // whether the table can be read
+	names, fence, lease, schedule bool // whether the table can be read
 }
 
 func (r *reader) readFacts(ctx context.Context, tx *sql.Tx) error {
@@ -274,7 +300,7 @@ func (r *reader) readFacts(ctx context.Context, tx *sql.Tx) error {
 	var taken, started time.Time
 	var missing string
 	err := tx.QueryRowContext(ctx, factsSQL).Scan(&taken, &s.Version, &s.Database, &s.Role, &s.Standby, &started, &s.Room,
-		&r.facts.names, &r.facts.fence, &r.facts.lease, &missing)
+		&r.facts.names, &r.facts.fence, &r.facts.lease, &r.facts.schedule, &missing)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,10 @@ SELECT clock_timestamp(), current_setting('server_version_num')::int, current_da
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_key_name'), false),
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_fence'), false),
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_lease'), false),
+	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_schedule'), false),
 	coalesce(string_agg(name, ' ') FILTER (WHERE NOT readable), '')
 FROM (SELECT name, has_table_privilege(to_regclass(name), 'SELECT') AS readable
-	FROM unnest(ARRAY['gormlock_key_name', 'gormlock_fence', 'gormlock_lease']) name) tables`
+	FROM unnest(ARRAY['gormlock_key_name', 'gormlock_fence', 'gormlock_lease', 'gormlock_schedule']) name) tables`
 
 // allLocks is pg_locks without NULL in what names a lock, so that locks can be joined.
 const allLocks = `
@@ -78,6 +79,6 @@ ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.classid, c.objid, c.obj
 const sessionsSQL = `
 SELECT pid, coalesce(application_name, ''), coalesce(usename, ''),
 	CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' ELSE '' END,
-	coalesce(state, ''), CASE WHEN state IS NULL THEN '' ELSE left(query, 500) END, backend_start, xact_start, state_change,
+	coalesce(state, ''), CASE WHEN state IS NULL THEN '' ELSE left(query, 2000) END, backend_start, xact_start, state_change,
 	backend_type IS NULL
 FROM pg_stat_activity WHERE pid = ANY ($1::int[])`

@@ -12,6 +12,9 @@ type View struct {
 	Leases   []Lease    `json:"leases"`
 	Totals   Totals     `json:"totals"`
 	Unseen   []string   `json:"unseen"` // what could not be seen, each with its cure
+
+	Schedules []Schedule `json:"schedules"` // those that fail or are late first
+	Jobs      []JobQueue `json:"jobs"`      // of the tables that [Jobs] names
 }
 
 // Server is where the snapshot was taken.
@@ -31,6 +34,8 @@ type Totals struct {
 	Waiting int `json:"waiting"` // requests for locks of any kind that wait
 	Cut     int `json:"cut"`     // entries that Locks leaves out
 	Leases  int `json:"leases"`
+
+	Schedules int `json:"schedules"`
 }
 
 // Kind is what a lock is on, by the word of pg_locks.locktype.
@@ -76,6 +81,8 @@ type Lock struct {
 	Since    time.Time `json:"since,omitzero"`
 	Earliest bool      `json:"earliest,omitempty"`
 
+	Hint string `json:"hint,omitempty"` // of a request that waits: what is probably wrong with it, such as db used in place of tx
+
 	Waiters int   `json:"waiters,omitempty"`     // how many requests wait for the same thing
 	Token   int64 `json:"token,string,omitzero"` // the latest fencing token issued for the key
 
@@ -91,6 +98,7 @@ type Session struct {
 	Client        string    `json:"client,omitempty"` // address and port, or "local"
 	State         string    `json:"state,omitempty"`  // "active", "idle in transaction"
 	Query         string    `json:"query,omitempty"`  // the one that runs, else the last; cut
+	Doing         string    `json:"doing,omitempty"`  // Query in words, where it is one of gormlock's own: "takes invoice/42, timeout 3s"
 	InTransaction bool      `json:"in_transaction"`
 	Started       time.Time `json:"started,omitzero"`
 	Began         time.Time `json:"began,omitzero"`       // the transaction
@@ -104,13 +112,66 @@ type Session struct {
 // Lease is a row of the lease table.
 type Lease struct {
 	Key      string    `json:"key"`
-	Space    int16     `json:"space"`
+	Space    int16     `json:"space"` // as of a Lock; of a slot 16 times its number more, counted from 1
 	ID       int64     `json:"id,string"`
 	Owner    string    `json:"owner"`
 	Token    int64     `json:"token,string"`
 	Acquired time.Time `json:"acquired,omitzero"`
 	Expires  time.Time `json:"expires"`
-	Expired  bool      `json:"expired"` // by the clock of the server, at Taken
+	Expired  bool      `json:"expired"`         // by the clock of the server, at Taken
+	Leader   bool      `json:"leader,omitzero"` // it is held by Lead, or for an Elector
+	Slot     int       `json:"slot,omitzero"`   // from 0 to Slots-1
+	Slots    int       `json:"slots,omitzero"`  // how many of the key can be held at most; 0: it is held whole
+}
+
+// Schedule is a row of the table of lease's Every.
+type Schedule struct {
+	Key      string    `json:"key"`
+	Space    int16     `json:"space"` // as of a Lock
+	ID       int64     `json:"id,string"`
+	Owner    string    `json:"owner"`             // who began the last run; before the first, who came first
+	Last     time.Time `json:"last,omitzero"`     // the last tick that was done
+	Next     time.Time `json:"next,omitzero"`     // the tick after the last that was begun: past, where nobody has looked after it since
+	Tick     time.Time `json:"tick,omitzero"`     // the one that was begun, and is neither done nor given up
+	Running  bool      `json:"running,omitzero"`  // a run of Tick is on
+	Attempts int       `json:"attempts,omitzero"` // runs of Tick that were begun
+	Retry    time.Time `json:"retry,omitzero"`    // when Tick is run again, after a run that failed
+	Failures int64     `json:"failures"`          // runs that failed since a tick was done
+	Problem  string    `json:"problem,omitzero"`  // the error of the last of them
+}
+
+// ScheduleState is where a schedule stands.
+type ScheduleState string
+
+// The states of a schedule.
+const (
+	ScheduleWaits    ScheduleState = "waits"    // for the next tick
+	ScheduleRuns     ScheduleState = "runs"     // a run of the tick is on
+	ScheduleRetries  ScheduleState = "retries"  // a run failed, and another one follows
+	ScheduleOrphaned ScheduleState = "orphaned" // the process of the last run is gone, or lost its lease
+	ScheduleOverdue  ScheduleState = "overdue"  // a tick or a retry has come, and nobody has begun it
+)
+
+// overdueAfter is how late a run may begin without a word: longer than processes wait between two looks.
+const overdueAfter = 5 * time.Second
+
+// State is where the schedule stands at the time now, that of the server: [View.Taken].
+func (s *Schedule) State(now time.Time) ScheduleState {
+	due := s.Next
+	if !s.Tick.IsZero() {
+		due = s.Retry
+	}
+	switch {
+	case s.Running:
+		return ScheduleRuns
+	case !due.IsZero() && now.Sub(due) > overdueAfter:
+		return ScheduleOverdue
+	case s.Tick.IsZero():
+		return ScheduleWaits
+	case s.Retry.IsZero():
+		return ScheduleOrphaned
+	}
+	return ScheduleRetries
 }
 
 // Session is the one with this PID, nil when it is not in the view.

@@ -55,14 +55,7 @@ func TestAcquire_waitsForTheRelease(t *testing.T) {
 			t.Parallel()
 			k := lockkey.Of("report", name)
 			l := acquire(t, managers[0], k, 10*time.Minute)
-			got := make(chan *lease.Lease)
-			go func() {
-				next, err := managers[1].Acquire(t.Context(), k, time.Minute)
-				if err != nil {
-					t.Error(err)
-				}
-				got <- next
-			}()
+			got := acquiring(t, managers[1], k, time.Minute)
 			select {
 			case <-got:
 				t.Fatal("two hold it")

@@ -31,10 +31,16 @@ var shedlockColumns = map[string]string{
 	"lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
 }
 
+// checker looks whether the leases of a manager can work where they are to be.
+type checker struct {
+	*store
+	config *config
+}
+
 // check asks the server whether it takes writes, and looks at both tables.
-func (m *Manager) check(ctx context.Context) error {
+func (k *checker) check(ctx context.Context) error {
 	var standby, readOnly bool
-	_, err := m.query(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean`, nil, func(rows *sql.Rows) error {
+	_, err := k.query(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean`, nil, func(rows *sql.Rows) error {
 		return rows.Scan(&standby, &readOnly)
 	})
 	switch {
@@ -45,34 +51,36 @@ func (m *Manager) check(ctx context.Context) error {
 	case readOnly:
 		return fmt.Errorf("%w: default_transaction_read_only is on in the sessions of this pool", ErrReadOnly)
 	}
-	c := m.config
+	c := k.config
 	leases := wanted{c.quotedTable(), c.tableName(), c.migration(), []string{"space", "id"}, ownColumns}
 	if c.shedlock {
 		leases.key, leases.columns = []string{"name"}, shedlockColumns
 	}
 	tokens := wanted{`"` + fence.Table + `"`, fence.Table, "lease.Migrate and fence.Migrate create it", []string{"space", "id"},
 		map[string]string{"space": "smallint", "id": "bigint", "name": "text", "token": "bigint"}}
-	columns, err := m.checkTable(ctx, leases)
+	columns, err := k.checkTable(ctx, leases)
 	if err == nil {
-		err = m.checkRoom(columns)
+		err = k.checkRoom(columns)
 	}
 	if err == nil {
-		_, err = m.checkTable(ctx, tokens)
+		_, err = k.checkTable(ctx, tokens)
 	}
 	if err != nil {
 		return err
 	}
 	// What is left to go wrong the server knows itself: row security, types, rules.
 	for text, args := range map[string][]any{
-		m.sql.acquire:     m.acquireArgs(&request{}, claim{}),
-		m.sql.acquireMany: m.askArgs(nil),
-		m.sql.renew:       m.listArgs(nil),
-		m.sql.releaseMany: m.listArgs(nil),
+		k.sql.acquireSlot: append(k.acquireArgs(&request{}, claim{}), 1),
+		k.sql.acquireAll:  k.acquireArgs(&request{}, claim{}),
+		k.sql.acquire:     k.acquireArgs(&request{}, claim{}),
+		k.sql.acquireMany: k.acquireManyArgs(nil),
+		k.sql.renew:       k.listArgs(nil),
+		k.sql.releaseMany: k.listArgs(nil),
 	} {
 		if text == "" {
 			continue
 		}
-		if _, err := m.query(ctx, "EXPLAIN "+text, args, func(*sql.Rows) error { return nil }); err != nil {
+		if _, err := k.query(ctx, "EXPLAIN "+text, args, func(*sql.Rows) error { return nil }); err != nil {
 			return fmt.Errorf("gormlock: leases in %s: %w", leases.name, explain(err))
 		}
 	}
@@ -87,11 +95,11 @@ type column struct {
 	missing    string
 }
 
-func (m *Manager) checkTable(ctx context.Context, w wanted) ([]column, error) {
+func (k *checker) checkTable(ctx context.Context, w wanted) ([]column, error) {
 	refuse := func(format string, args ...any) ([]column, error) {
 		return nil, fmt.Errorf("%w %s: %s", ErrTable, w.name, fmt.Sprintf(format, args...))
 	}
-	kind, unique, err := m.lookAtTable(ctx, w)
+	kind, unique, err := k.lookAtTable(ctx, w)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
@@ -102,7 +110,7 @@ func (m *Manager) checkTable(ctx context.Context, w wanted) ([]column, error) {
 	case !unique:
 		return refuse("no unique index is on (%s), which keeps a key from having two holders", strings.Join(w.key, ", "))
 	}
-	columns, err := m.lookAtColumns(ctx, w)
+	columns, err := k.lookAtColumns(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
 	}
@@ -131,17 +139,17 @@ func (m *Manager) checkTable(ctx context.Context, w wanted) ([]column, error) {
 }
 
 // checkRoom looks how long names and owners may be in ShedLock's table.
-func (m *Manager) checkRoom(columns []column) error {
-	if !m.config.shedlock {
+func (k *checker) checkRoom(columns []column) error {
+	if !k.config.shedlock {
 		return nil
 	}
 	for _, c := range columns {
 		switch c.name {
 		case "name":
-			m.room = c.room
+			k.room = c.room
 		case "locked_by":
-			if need := utf8.RuneCountInString(m.config.owner) + len(holderMark) + holderLength; c.room > 0 && need > c.room {
-				return fmt.Errorf("%w %s: its column locked_by has room for %d characters, the Owner needs %d", ErrTable, m.config.tableName(), c.room, need)
+			if need := utf8.RuneCountInString(k.config.owner) + len(holderMark) + holderLength; c.room > 0 && need > c.room {
+				return fmt.Errorf("%w %s: its column locked_by has room for %d characters, the Owner needs %d", ErrTable, k.config.tableName(), c.room, need)
 			}
 		}
 	}
@@ -149,8 +157,8 @@ func (m *Manager) checkRoom(columns []column) error {
 }
 
 // lookAtTable returns relpersistence, "" for no table, and whether the key is unique.
-func (m *Manager) lookAtTable(ctx context.Context, w wanted) (kind string, unique bool, err error) {
-	_, err = m.query(ctx, `SELECT c.relpersistence::text, EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid
+func (k *checker) lookAtTable(ctx context.Context, w wanted) (kind string, unique bool, err error) {
+	_, err = k.query(ctx, `SELECT c.relpersistence::text, EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid
 			AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 			AND ARRAY(SELECT a.attname::text FROM pg_attribute a, unnest(i.indkey::smallint[]) WITH ORDINALITY k(n, at)
 				WHERE a.attrelid = c.oid AND a.attnum = k.n AND k.at <= i.indnkeyatts ORDER BY 1) = $2::text::text[])
@@ -161,8 +169,8 @@ func (m *Manager) lookAtTable(ctx context.Context, w wanted) (kind string, uniqu
 	return kind, unique, err
 }
 
-func (m *Manager) lookAtColumns(ctx context.Context, w wanted) (columns []column, err error) {
-	_, err = m.query(ctx, `SELECT a.attname::text, format_type(a.atttypid, NULL),
+func (k *checker) lookAtColumns(ctx context.Context, w wanted) (columns []column, err error) {
+	_, err = k.query(ctx, `SELECT a.attname::text, format_type(a.atttypid, NULL),
 			CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4 THEN a.atttypmod - 4 ELSE 0 END,
 			NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '',
 			ARRAY(SELECT p FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) p

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -14,14 +15,9 @@ import (
 // hands are those of a clock that a test moves.
 type hands struct{ wall atomic.Int64 }
 
-func (h *hands) option() Option {
-	return option(func(c *config) error {
-		c.clock = func() instant {
-			now := clock()
-			return instant{now.mono, now.wall + time.Duration(h.wall.Load())}
-		}
-		return nil
-	})
+func (h *hands) now() holder.Instant {
+	now := holder.Now()
+	return holder.Instant{Mono: now.Mono, Wall: now.Wall + time.Duration(h.wall.Load())}
 }
 
 func clocked(t *testing.T, h *hands) (m, rival *Manager) {
@@ -30,8 +26,8 @@ func clocked(t *testing.T, h *hands) (m, rival *Manager) {
 	if err := Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	for i, opts := range [][]Option{{h.option()}, nil} {
-		one, err := New(t.Context(), db, opts...)
+	for i, clock := range []holder.Clock{h.now, holder.Now} {
+		one, err := New(holder.WithClock(t.Context(), clock), db)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +137,8 @@ func TestClock_endsEarlyWhenItJumps(t *testing.T) {
 	}
 }
 
-// The tender sees a jump without being asked, at its next look.
-func TestClock_tenderSeesAJump(t *testing.T) {
+// The background sees a jump without being asked, at its next look.
+func TestClock_backgroundSeesAJump(t *testing.T) {
 	t.Parallel()
 	h := &hands{}
 	m, _ := clocked(t, h)

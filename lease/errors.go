@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -19,14 +20,14 @@ var (
 	ErrLockTimeout = advisory.ErrLockTimeout
 	// ErrLost says that a lease that was held may be held by somebody else by now. The
 	// error that wraps it says why.
-	ErrLost = errors.New("gormlock: lease lost")
+	ErrLost = holder.ErrLost
 	// ErrReleased says that a lease was given back before.
-	ErrReleased = errors.New("gormlock: lease released already")
+	ErrReleased = holder.ErrReleased
 	// ErrClosed says that the manager was closed.
-	ErrClosed = errors.New("gormlock: the lease manager is closed")
+	ErrClosed = holder.ErrClosed
 	// ErrReentrant says that ctx belongs to a holder of the very lease that is asked for:
 	// it would wait for itself.
-	ErrReentrant = errors.New("gormlock: held by this context already, it would wait for itself")
+	ErrReentrant = holder.ErrReentrant
 	// ErrStandby says that the server is a standby, where nothing can be written.
 	ErrStandby = advisory.ErrStandby
 	// ErrReadOnly says that the server or the session takes no writes: a standby, or
@@ -39,65 +40,43 @@ var (
 	ErrOption = advisory.ErrOption
 )
 
-// leaseError is what became of one lease: errors.Is finds the state and the cause.
-type leaseError struct {
-	key    lockkey.Key
-	state  error
-	cause  error // why, may be nil
-	detail string
+// leaseError is what became of one lease: errors.Is finds the state and the cause, which may be nil.
+func leaseError(key lockkey.Key, state, cause error, detail string) error {
+	return &holder.Error{Thing: "lease", Key: key, State: state, Cause: cause, Detail: detail}
 }
 
-func (e *leaseError) Error() string {
-	text := "gormlock: lease " + e.key.String() + ": " + strings.TrimPrefix(strings.TrimPrefix(e.state.Error(), "gormlock: "), "lease ")
-	if e.detail != "" {
-		text += ", " + e.detail
-	}
-	if e.cause != nil {
-		text += ": " + strings.TrimPrefix(e.cause.Error(), "gormlock: ")
-	}
-	return text
-}
-
-func (e *leaseError) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.state}
-	}
-	return []error{e.state, e.cause}
+// isRetry reports whether err says that a transaction met another.
+func isRetry(err error) bool {
+	return sqlstate.Is(err, sqlstate.SerializationFailure, sqlstate.DeadlockDetected)
 }
 
 // explain adds the cure to errors of the server that have one.
 func explain(err error) error {
-	switch state := sqlState(err); state {
-	case "25006":
+	switch sqlstate.Of(err) {
+	case sqlstate.ReadOnlySQLTransaction:
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case "42P01", "42703", "42501", "42P10":
+	case sqlstate.UndefinedTable, sqlstate.UndefinedColumn, sqlstate.InsufficientPrivilege, sqlstate.InvalidColumnReference:
 		return fmt.Errorf("%w: %w (lease.Migrate creates the tables, given the options of lease.New, which checks them)", ErrTable, err)
-	case "26000", "42P05", "08P01":
+	case sqlstate.InvalidSQLStatementName, sqlstate.DuplicatePreparedStatement, sqlstate.ProtocolViolation:
 		return fmt.Errorf("%w (behind a pooler in transaction mode a driver must keep no prepared statements: with pgx, default_query_exec_mode=exec)", err)
 	}
 	return err
 }
 
 // passes reports whether err is of a kind that ends by itself: a server that is down,
-// starts, was demoted or is out of connections, or a transaction that met another.
+// starts, was demoted or is out of connections, memory or space, a transaction that met another, or a statement that waited
+// for longer than the settings of the role allow.
 func passes(err error) bool {
-	switch state := sqlState(err); state {
+	switch sqlstate.Of(err) {
 	case "":
-	case "57P01", "57P02", "57P03", "53300", "25006", "40001", "40P01":
+	case sqlstate.AdminShutdown, sqlstate.CrashShutdown, sqlstate.CannotConnectNow,
+		sqlstate.ReadOnlySQLTransaction, sqlstate.SerializationFailure, sqlstate.DeadlockDetected,
+		sqlstate.QueryCanceled, sqlstate.LockNotAvailable:
 		return true
 	default:
-		return strings.HasPrefix(state, "08") && state != "08P01"
+		return sqlstate.InClass(err, sqlstate.ClassResources) ||
+			sqlstate.InClass(err, sqlstate.ClassConnection) && !sqlstate.Is(err, sqlstate.ProtocolViolation)
 	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// sqlState is the SQLSTATE of err, "" when it has none. It is read by interface, so no
-// driver is imported.
-func sqlState(err error) string {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) {
-		return coded.SQLState()
-	}
-	return ""
 }

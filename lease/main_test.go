@@ -3,14 +3,10 @@ package lease_test
 import (
 	"context"
 	"database/sql"
-	"flag"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -19,17 +15,7 @@ import (
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(torture.WorkerDSN) != "" {
-		if err := torture.Work(fight); err != nil {
-			fmt.Fprintln(os.Stderr, "process of a test:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	// Tests here wait for leases to run out, more than they compute.
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8")
-	}
+	pgtest.MoreAtOnce(8) // tests here wait for leases to run out, more than they compute
 	pgtest.Main(m)
 }
 
@@ -46,7 +32,12 @@ func tables(t testing.TB, opts ...pgtest.Option) *sql.DB {
 // open returns a manager, closed at the end of the test.
 func open(t testing.TB, db *sql.DB, opts ...lease.Option) *lease.Manager {
 	t.Helper()
-	m, err := lease.New(t.Context(), db, opts...)
+	return openUnder(t.Context(), t, db, opts...)
+}
+
+func openUnder(ctx context.Context, t testing.TB, db *sql.DB, opts ...lease.Option) *lease.Manager {
+	t.Helper()
+	m, err := lease.New(ctx, db, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +60,19 @@ func acquire(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration, o
 		t.Fatal(err)
 	}
 	return l
+}
+
+// acquiring acquires beside the test.
+func acquiring(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration, opts ...lease.AcquireOption) <-chan *lease.Lease {
+	got := make(chan *lease.Lease)
+	go func() {
+		l, err := m.Acquire(t.Context(), k, ttl, opts...)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- l
+	}()
+	return got
 }
 
 func release(t testing.TB, l *lease.Lease) {

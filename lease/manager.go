@@ -4,35 +4,26 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/observe"
 )
 
 // Manager takes leases by a pool of connections and keeps them. Its methods may be called
 // from any number of goroutines.
 type Manager struct {
-	db     *sql.DB
 	config *config
-	sql    *statements
-	room   int // characters of a name in ShedLock's table, 0 is any number
+	store  *store
 
-	ctx    context.Context // of what runs in the background
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	kick   chan struct{} // wakes the tender
-
-	mu      sync.Mutex
-	closed  bool
-	listens bool
-	held    map[place]*Lease
-	lines   map[place][]*waiter
-	strays  []*stray
-	asks    lane          // acquisitions
-	returns lane          // releases
-	dueAt   time.Duration // when the tender looks next, on the monotonic clock
-
+	holdings      *holdings      // what is held
+	renewals      *renewals      // keep it
+	unconfirmed   *unconfirmed   // what may be in the table though nobody holds it
+	waiters       *waiters       // who waits in this process
+	notifications *notifications // wake them when another process releases
+	acquires      *batcher
+	releases      *batcher
+	background    *background
 }
 
 // New returns a manager that holds no leases. ctx bounds the call only. db stays the
@@ -48,23 +39,46 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{
-		db: db, config: c, kick: make(chan struct{}, 1),
-		held: map[place]*Lease{}, lines: map[place][]*waiter{},
-	}
-	if c.shedlock {
-		m.sql = shedlockStatements(c.quotedTable())
-	} else {
-		m.sql = ownStatements(c.quotedTable())
-	}
-	m.asks = lane{m: m, text: m.sql.acquireMany, args: m.askArgs, scan: scanAsked, late: m.tooLate}
-	m.returns = lane{m: m, text: m.sql.releaseFree, args: m.returnArgs, scan: scanReturned, late: func(*errand) {}}
-	if err := m.check(ctx); err != nil {
+	clock := holder.ClockOf(ctx)
+	s := &store{&server{db, clock}, newTable(c)}
+	if err := (&checker{s, c}).check(ctx); err != nil {
 		return nil, err
 	}
-	m.ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.wg.Go(m.tending)
+	m := newManager(ctx, c, s)
+	m.background.start(func() { m.background.watch(clock, m.lookForDue) })
 	return m, nil
+}
+
+// newManager puts the parts together.
+func newManager(ctx context.Context, c *config, s *store) *Manager {
+	m := &Manager{config: c, store: s, background: newBackground(ctx), waiters: &waiters{}}
+	m.holdings = &holdings{clock: s.clock, wakeBy: m.background.wakeBy, observe: m.observe, held: map[holder.Place]*Lease{}}
+	m.renewals = &renewals{store: s, holdings: m.holdings, background: m.background}
+	m.unconfirmed = &unconfirmed{store: s, waiters: m.waiters, background: m.background}
+	m.notifications = &notifications{waiters: m.waiters, background: m.background}
+	m.acquires = &batcher{background: m.background, slow: slowStatement, late: m.returnLate}
+	m.releases = &batcher{background: m.background, slow: slowStatement, late: func(*call) {}}
+	if !c.shedlock { // whose table has no statements for that
+		m.notifications.listener = c.listener
+		m.acquires.send, m.releases.send = s.acquireMany, s.releaseMany
+	}
+	return m
+}
+
+// lookForDue renews leases and gives back what is unconfirmed, and returns when that is due again.
+func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
+	batch, renewAt, told := m.holdings.due(now)
+	items, searchAt := m.unconfirmed.due(now.Mono)
+	for _, tell := range told {
+		tell()
+	}
+	if len(batch) > 0 {
+		m.background.start(func() { m.renewals.renewDue(batch) })
+	}
+	if len(items) > 0 {
+		m.background.start(func() { m.unconfirmed.giveBack(items) })
+	}
+	return min(renewAt, searchAt)
 }
 
 // Close gives back every lease in one statement. Holders are told first: their leases are
@@ -73,33 +87,23 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 // ended first; then the leases run out by themselves. AtLeast is kept. A second Close
 // waits for the first and returns nil. The pool stays open.
 func (m *Manager) Close(ctx context.Context) error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		m.wg.Wait()
+	left, told, first := m.holdings.close()
+	if !first {
+		m.background.wait()
 		return nil
 	}
-	m.closed = true
-	m.cancel()
-	var left []listed
-	var told []func()
-	for _, l := range m.held {
-		left = append(left, listed{l.claim, l.atLeast})
-		told = append(told, m.lose(l, ErrClosed))
-	}
-	for _, s := range m.strays {
-		left = append(left, s.listed)
-	}
-	m.strays = nil
-	m.mu.Unlock()
+	m.acquires.close() // before the background: what gathers now would be sent by nobody
+	m.releases.close()
+	m.background.close()
+	left = append(left, m.unconfirmed.close()...)
 	for _, tell := range told {
 		tell()
 	}
-	m.wg.Wait()
+	m.background.wait()
 	if len(left) == 0 {
 		return nil
 	}
-	if _, err := m.giveBack(ctx, left); err != nil {
+	if _, err := m.store.release(ctx, left); err != nil {
 		return fmt.Errorf("gormlock: close: %d leases were not given back: %w", len(left), err)
 	}
 	return nil

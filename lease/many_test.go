@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -17,7 +16,7 @@ func TestTorture_manyLeasesOfOneProcess(t *testing.T) {
 	t.Parallel()
 	db := tables(t, pgtest.MaxConns(8))
 	m := open(t, db)
-	n := torture.Rounds(1_000, 10_000)
+	n := pgtest.Rounds(1_000, 10_000)
 	leases := make([]*lease.Lease, n)
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -43,7 +42,7 @@ func TestTorture_manyLeasesOfOneProcess(t *testing.T) {
 		return bytes
 	}
 	before := size()
-	until := time.Now().Add(time.Duration(torture.Rounds(0, 60)) * time.Second)
+	until := time.Now().Add(time.Duration(pgtest.Rounds(0, 60)) * time.Second)
 	for done := 0; done < 3 || time.Now().Before(until); done++ {
 		leases[0].Until()
 		for _, l := range leases {
@@ -54,7 +53,7 @@ func TestTorture_manyLeasesOfOneProcess(t *testing.T) {
 				break
 			}
 		}
-		<-time.After(time.Duration(torture.Rounds(100, 5_000)) * time.Millisecond)
+		<-time.After(time.Duration(pgtest.Rounds(100, 5_000)) * time.Millisecond)
 	}
 	for _, l := range leases {
 		if err := l.Err(); err != nil {

@@ -1,9 +1,9 @@
 package lease_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,32 +15,10 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// witness keeps the events of a manager.
-type witness struct {
-	mu     sync.Mutex
-	events []observe.Event
-}
-
-func (w *witness) Observe(_ context.Context, e observe.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
-
-func (w *witness) kinds() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var kinds []string
-	for _, e := range w.events {
-		kinds = append(kinds, e.Kind.String())
-	}
-	return strings.Join(kinds, ", ")
-}
-
 func TestObserver_isToldWhatHappens(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
-	w := &witness{}
+	w := &pgtest.Hearer{}
 	m := open(t, db, lease.Observer(w), lease.Owner("billing-7"))
 	k := lockkey.Of("report", 1)
 	l := acquire(t, m, k, time.Minute)
@@ -53,12 +31,13 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	release(t, l)
 	lost := acquire(t, m, k, 200*time.Millisecond, lease.NoRenewal())
 	pgtest.Await(t, "Lost", lost.Lost())
-	for limit := time.Now().Add(bound); w.kinds() != "acquired, not acquired, timed out, released, acquired, lost"; {
-		if time.Now().After(limit) {
-			t.Fatalf("told of %s", w.kinds())
-		}
+	want := []observe.Kind{observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost}
+	pgtest.Eventually(t, "told of the loss", func() bool { return len(w.Kinds()) >= len(want) })
+	if got := w.Kinds(); !slices.Equal(got, want) {
+		t.Fatalf("told of %v, want %v", got, want)
 	}
-	for _, e := range w.events {
+	events := w.Events()
+	for _, e := range events {
 		if e.Source != "lease" || e.Key != "report/1" || e.Owner != "billing-7" || e.Table != "gormlock_lease" || e.Mode != "exclusive" {
 			t.Errorf("%+v", e)
 		}
@@ -70,10 +49,10 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 		default:
 		}
 	}
-	if e := w.events[5]; e.Held < 100*time.Millisecond || !errors.Is(e.Err, lease.ErrLost) {
+	if e := events[5]; e.Held < 100*time.Millisecond || !errors.Is(e.Err, lease.ErrLost) {
 		t.Errorf("%+v", e)
 	}
-	if e := w.events[2]; e.Wait < 20*time.Millisecond {
+	if e := events[2]; e.Wait < 20*time.Millisecond {
 		t.Errorf("%+v", e)
 	}
 }

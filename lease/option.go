@@ -1,23 +1,11 @@
 package lease
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/observe"
-)
-
-const (
-	// minRenewed is the shortest lease that is renewed: three tries have to fit into it.
-	minRenewed = 100 * time.Millisecond
-	// minTTL is the shortest lease of all: the answer has to arrive within it.
-	minTTL = 10 * time.Millisecond
-	// maxName is how many bytes a key's name may have.
-	maxName = 1024
 )
 
 // Option changes how a [Manager] works, and which table [Migrate] creates. The set is
@@ -36,19 +24,20 @@ type config struct {
 	shedlock bool
 	observer observe.Observer
 	listener Listener
-	clock    func() instant
 }
 
 func newConfig(opts []Option) (*config, error) {
-	c := &config{clock: clock}
+	c := &config{}
 	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: New: an option is nil", ErrOption)
+		}
 		if err := o.applyManager(c); err != nil {
 			return nil, err
 		}
 	}
 	if c.owner == "" {
-		host, _ := os.Hostname()
-		c.owner = host + ":" + strconv.Itoa(os.Getpid())
+		c.owner = holder.DefaultOwner()
 	}
 	return c, nil
 }
@@ -110,81 +99,4 @@ func Listen(l Listener) Option {
 		c.listener = l
 		return nil
 	})
-}
-
-// AcquireOption changes how a lease is taken. The set is closed; an option holds no
-// state, so one value can serve many calls.
-type AcquireOption interface {
-	applyAcquire(*request) error
-}
-
-type acquireOption func(*request) error
-
-func (o acquireOption) applyAcquire(r *request) error { return o(r) }
-
-// AtLeast keeps the lease taken until d after it was acquired, even when it is released
-// before or its holder dies: a job that many schedulers start runs once, however short it
-// is and however far their clocks are apart. d is at most the length of the lease.
-// Default: 0.
-func AtLeast(d time.Duration) AcquireOption {
-	return acquireOption(func(r *request) error {
-		if d < 0 {
-			return fmt.Errorf("%w: AtLeast(%s) is negative", ErrOption, d)
-		}
-		r.atLeast = d
-		return nil
-	})
-}
-
-// NoRenewal lets the lease run out unless [Lease.Renew] is called: the work is bounded,
-// however the process behaves. Default: renewed after a third of its length, as long as
-// the manager lives.
-func NoRenewal() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.noRenewal = true
-		return nil
-	})
-}
-
-// Timeout is the budget of the whole call, past which it answers [ErrLockTimeout].
-// Default: none but that of ctx.
-func Timeout(d time.Duration) AcquireOption {
-	return acquireOption(func(r *request) error {
-		if d <= 0 {
-			return fmt.Errorf("%w: Timeout(%s) leaves no time, use TryAcquire to not wait", ErrOption, d)
-		}
-		r.timeout = d
-		return nil
-	})
-}
-
-// Data is stored with the lease, for others to read with [Manager.Holder]: the address of
-// a leader. It is copied. Default: none.
-func Data(data []byte) AcquireOption {
-	data = append([]byte{}, data...)
-	return acquireOption(func(r *request) error {
-		r.data = data
-		return nil
-	})
-}
-
-var errDataInShedLock = errors.New("gormlock: Data: ShedLock's table has no room for it")
-
-// checkRequest refuses what no option can see alone.
-func (c *config) checkRequest(r *request) error {
-	least := minRenewed
-	if r.noRenewal {
-		least = minTTL
-	}
-	switch {
-	case r.ttl <= 0:
-		return fmt.Errorf("%w: a lease of %s is none", ErrOption, r.ttl)
-	case r.ttl < least:
-		return fmt.Errorf("%w: a lease of %s is shorter than %s, the least that can be kept", ErrOption, r.ttl, least)
-	case r.atLeast > r.ttl:
-		return fmt.Errorf("%w: AtLeast(%s) is longer than the lease of %s, which ends first when its holder dies", ErrOption, r.atLeast, r.ttl)
-	case r.data != nil && c.shedlock:
-		return fmt.Errorf("%w: %w", ErrOption, errDataInShedLock)
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
@@ -41,7 +40,7 @@ func TestRenewal_keepsTheLease(t *testing.T) {
 	m, rival := open(t, db), open(t, db)
 	k := lockkey.Of("report")
 	err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error {
-		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); torture.Pause(40 * time.Millisecond) {
+		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); pgtest.Pause(40 * time.Millisecond) {
 			if _, err := rival.TryAcquire(t.Context(), k, time.Second); !errors.Is(err, lease.ErrNotAcquired) {
 				return fmt.Errorf("the rival: %w, the holder: %w", err, context.Cause(ctx))
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // Schema is the DDL of the table of leases, for those who keep their own migrations. The
@@ -14,18 +15,7 @@ import (
 //
 // Half of each page is left free and no index holds expires_at, so that a renewal is
 // written beside the row it replaces and nothing grows.
-const Schema = `CREATE TABLE IF NOT EXISTS gormlock_lease (
-	space       smallint    NOT NULL, -- 1: the key is one bigint, 2: two int4 (objsubid of pg_locks)
-	id          bigint      NOT NULL,
-	name        text        NOT NULL, -- the key for people
-	holder      text        NOT NULL, -- one acquisition; empty when it was released
-	owner       text        NOT NULL, -- who took it last, for people
-	data        bytea,
-	acquired_at timestamptz NOT NULL,
-	expires_at  timestamptz NOT NULL, -- free from then on
-	wanted      boolean     NOT NULL, -- somebody waits to be notified of the release
-	PRIMARY KEY (space, id)
-) WITH (fillfactor = 50)`
+const Schema = tables.Lease
 
 // migration creates the table where it is missing. Programs that start together take
 // turns, for IF NOT EXISTS alone fails in some of them; and a role that may not create
@@ -37,7 +27,7 @@ const migration = `DO $gormlock$ BEGIN
 	END IF;
 END $gormlock$`
 
-// Migrate creates the table of the leases, and that of the fencing tokens, where the
+// Migrate creates the table of the leases, that of the fencing tokens and that of the schedules, each where the
 // search_path finds none. Give it the options of [New]: only [Table] and [ShedLock] of them
 // count. Any number of programs may call it at once. On failure a table may have been
 // created, and the call may be repeated.
@@ -58,18 +48,10 @@ func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf(migration, literal, ddl)); err != nil {
 		return fmt.Errorf("gormlock: create table %s: %w", c.tableName(), err)
 	}
-	return nil
-}
-
-// tableName is the table as people know it.
-func (c *config) tableName() string {
-	switch {
-	case c.table != "":
-		return c.table
-	case c.shedlock:
-		return "shedlock"
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(migration, "'gormlock_schedule'", ScheduleSchema)); err != nil {
+		return fmt.Errorf("gormlock: create table gormlock_schedule: %w", err)
 	}
-	return "gormlock_lease"
+	return nil
 }
 
 // migration is the call that creates the table, for people.
@@ -85,22 +67,4 @@ func (c *config) migration() string {
 		return "lease.Migrate creates it"
 	}
 	return "lease.Migrate creates it, given the same " + strings.Join(options, " and ")
-}
-
-// quotedTable is the table as SQL takes it.
-func (c *config) quotedTable() string {
-	quoted, _ := quoteTable(c.tableName()) // looked at when it was given
-	return quoted
-}
-
-// quoteTable quotes a name and its schema, which has at most 63 bytes each.
-func quoteTable(name string) (string, error) {
-	parts := strings.Split(name, ".")
-	for i, part := range parts {
-		if part == "" || len(part) > 63 || strings.ContainsAny(part, "\x00$\"'\\\n") || len(parts) > 2 {
-			return "", fmt.Errorf("%w: Table(%q) names no table: a name of at most 63 bytes, or schema.name", ErrOption, name)
-		}
-		parts[i] = `"` + part + `"`
-	}
-	return strings.Join(parts, "."), nil
 }

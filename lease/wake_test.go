@@ -56,14 +56,7 @@ func TestListen_wakesAtTheRelease(t *testing.T) {
 	for range 3 {
 		l := acquire(t, holder, k, 10*time.Minute)
 		began := time.Now()
-		got := make(chan *lease.Lease)
-		go func() {
-			next, err := waiter.Acquire(t.Context(), k, time.Minute)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- next
-		}()
+		got := acquiring(t, waiter, k, time.Minute)
 		waitWanted(t, db, k)
 		if slow := time.Since(began); slow > time.Second {
 			t.Logf("the machine is slow: %s", slow)
@@ -141,14 +134,7 @@ func TestListen_worksWithoutItsSession(t *testing.T) {
 	holder, waiter := open(t, db), open(t, db, lease.Listen(ear))
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k, time.Minute)
-	got := make(chan *lease.Lease)
-	go func() {
-		next, err := waiter.Acquire(t.Context(), k, time.Minute)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- next
-	}()
+	got := acquiring(t, waiter, k, time.Minute)
 	waitWanted(t, db, k)
 	release(t, l)
 	release(t, <-got)
@@ -171,14 +157,7 @@ func TestAcquire_waitsForAGuardedTransaction(t *testing.T) {
 		t.Fatalf("%d, %v", latest, err)
 	}
 	release(t, l)
-	got := make(chan *lease.Lease)
-	go func() {
-		next, err := b.Acquire(t.Context(), k, time.Minute)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- next
-	}()
+	got := acquiring(t, b, k, time.Minute)
 	select {
 	case <-got:
 		t.Error("granted while a transaction of the holder before is open")

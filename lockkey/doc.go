@@ -38,4 +38,8 @@
 // programs choose by hand live in the same space; compat.Reserved knows the
 // fixed ones. Unicode is not normalised: é in one code point and in two are two
 // keys.
+//
+// # Stability
+//
+// The names and the behaviour that this package documents stay as they are for v1.
 package lockkey

@@ -22,3 +22,16 @@ func ExampleSQL() {
 	// Output:
 	// SELECT pg_advisory_xact_lock(('x' || encode(substr(sha256(convert_to('7:invoice2:42', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint)
 }
+
+// The first step of a fleet that changes the name of a lock: it is taken under both names.
+func ExampleRenamed() {
+	k := lockkey.Renamed(lockkey.Of("billing", "report"), lockkey.Int64(7))
+	fmt.Println(k)
+	for _, one := range k.Keys() {
+		fmt.Println(one)
+	}
+	// Output:
+	// billing/report, formerly int64(7)
+	// int64(7)
+	// billing/report
+}

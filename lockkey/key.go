@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"unique"
 )
 
 // ErrInvalid is what the Err of an unusable [Key] answers to with errors.Is.
@@ -22,7 +23,8 @@ var ErrInvalid = errors.New("gormlock: invalid lock key")
 type Key struct {
 	id    int64 // a pair is hi<<32 | lo
 	space space
-	text  string // the encoded parts of the name; of an invalid key the reason
+	text  string                // the encoded parts of the name; of an invalid key the reason
+	old   unique.Handle[former] // of a renamed key, else zero
 }
 
 type space uint8
@@ -62,7 +64,7 @@ func Of(parts ...any) Key {
 		encoding = appendPart(encoding, text)
 	}
 	sum := sha256.Sum256(encoding)
-	return Key{int64(binary.BigEndian.Uint64(sum[:8])), bigint, string(encoding)}
+	return Key{id: int64(binary.BigEndian.Uint64(sum[:8])), space: bigint, text: string(encoding)}
 }
 
 // Int64 is the key with this id in the space of one bigint. It has no name.
@@ -97,18 +99,18 @@ func (k Key) Named(parts ...string) Key {
 }
 
 // Int64 is the id in the space of one bigint; ok is false when the key is a
-// pair or invalid.
+// pair, renamed or invalid.
 func (k Key) Int64() (id int64, ok bool) {
-	if k.space != bigint {
+	if k.space != bigint || k.isRenamed() {
 		return 0, false
 	}
 	return k.id, true
 }
 
-// Pair is the id in the space of two int4; ok is false when the key is a bigint
-// or invalid.
+// Pair is the id in the space of two int4; ok is false when the key is a bigint,
+// renamed or invalid.
 func (k Key) Pair() (hi, lo int32, ok bool) {
-	if k.space != pair {
+	if k.space != pair || k.isRenamed() {
 		return 0, 0, false
 	}
 	return int32(k.id >> 32), int32(k.id), true
@@ -127,11 +129,14 @@ func (k Key) Err() error {
 }
 
 // Compare orders keys by the lock they stand for: invalid keys, then bigints,
-// then pairs, each by number. It is 0 when both are the same lock under
-// whatever names.
+// then pairs, each by number, and a renamed key behind its new one. It is 0 when
+// both are the same lock, or the same two, under whatever names.
 func Compare(a, b Key) int {
 	if a.space != b.space {
 		return cmp.Compare(a.space, b.space)
 	}
-	return cmp.Compare(a.id, b.id)
+	if a.id != b.id || a.old == b.old {
+		return cmp.Compare(a.id, b.id)
+	}
+	return a.compareOld(b)
 }

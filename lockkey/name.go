@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unique"
 )
 
 // maxString is how many characters of a name String shows.
@@ -50,6 +51,10 @@ func (k Key) Topic() string {
 func (k Key) String() string {
 	if k.space == invalid {
 		return cut(printable(strings.TrimPrefix(k.Err().Error(), "gormlock: ")), "")
+	}
+	if old, renamed := k.Former(); renamed {
+		k.old = unique.Handle[former]{}
+		return k.String() + ", formerly " + old.String()
 	}
 	name := k.Name()
 	if name == "" {

@@ -51,12 +51,12 @@ func (c *contained) Observe(ctx context.Context, e Event) {
 		return
 	}
 	w := waits.Get().(*wait)
-	if !c.put(ctx, e, w.told) {
+	if !c.put(ctx, e, w.delivered) {
 		return
 	}
 	w.limit.Reset(patience)
 	select {
-	case <-w.told:
+	case <-w.delivered:
 		w.limit.Stop()
 		waits.Put(w)
 	case <-w.limit.C: // w is forgotten: the observer may come to it later
@@ -66,18 +66,18 @@ func (c *contained) Observe(ctx context.Context, e Event) {
 
 // wait is one emitter's for one event, and used again.
 type wait struct {
-	told  chan struct{}
-	limit *time.Timer
+	delivered chan struct{}
+	limit     *time.Timer
 }
 
 var waits = sync.Pool{New: func() any {
-	w := &wait{told: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
+	w := &wait{delivered: make(chan struct{}, 1), limit: time.NewTimer(time.Hour)}
 	w.limit.Stop()
 	return w
 }}
 
-func (c *contained) put(ctx context.Context, e Event, told chan struct{}) bool {
-	if c.queue.put(ctx, e, told) {
+func (c *contained) put(ctx context.Context, e Event, delivered chan struct{}) bool {
+	if c.queue.put(ctx, e, delivered) {
 		return true
 	}
 	c.report.Do(func() {

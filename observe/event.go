@@ -1,5 +1,3 @@
-// Package observe says what happened to locks, to whoever wants to count, trace or
-// log it. It imports the standard library only; without an observer nothing is spent.
 package observe
 
 import (
@@ -21,9 +19,15 @@ const (
 	Fenced                      // a fenced write was refused
 	Claimed                     // rows were claimed
 	Retried                     // a transaction begins again; Err says why
+	GivenUp                     // a tick of a schedule failed as often as it may; Err is the last error
+	Done                        // a job is done; Held says how long its handler took
+	Failed                      // an attempt of a job failed, and another follows; Err says why
+	Later                       // a job is to be worked on again later, as its handler asked; Err says why
+	Dead                        // a job is given up; Err is the last error
+	TakenOver                   // a job was taken from a worker whose lease had ended
 )
 
-var names = [...]string{"unknown", "acquired", "not acquired", "timed out", "released", "lost", "stale", "fenced", "claimed", "retried"}
+var names = [...]string{"unknown", "acquired", "not acquired", "timed out", "released", "lost", "stale", "fenced", "claimed", "retried", "given up", "done", "failed", "later", "dead", "taken over"}
 
 // String is the kind in a word or two: "not acquired".
 func (k Kind) String() string {
@@ -36,8 +40,8 @@ func (k Kind) String() string {
 // Event is one thing that happened. Fields that say nothing about its Kind are zero.
 type Event struct {
 	Kind   Kind
-	Source string // the package: "gormlock", "sessionlock", "lease"
-	Key    string // the key, for people: "invoice/42"
+	Source string // the package: "gormlock", "sessionlock", "lease", "work"
+	Key    string // the key, for people: "invoice/42"; of a job its ID
 	Space  int16  // of an advisory lock that was granted or refused, as objsubid in pg_locks: 1 one bigint, 2 two int4
 	ID     int64  // its number there; of two int4 the first is in the upper half
 	Table  string // the table whose rows were locked, written or claimed

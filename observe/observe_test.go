@@ -162,6 +162,11 @@ func TestSlog_saysWhatHappened(t *testing.T) {
 		{observe.Event{Kind: observe.Fenced, Table: "reports", Token: 3}, `level=WARN msg="gormlock: fenced" table=reports token=3`},
 		{observe.Event{Kind: observe.Claimed, Table: "jobs"}, `level=DEBUG msg="gormlock: claimed" table=jobs rows=0`},
 		{observe.Event{Kind: observe.Retried, Err: errors.New("stale")}, `level=INFO msg="gormlock: retried" err=stale`},
+		{observe.Event{Kind: observe.Done, Source: "work", Table: "mails", Key: "7", Held: time.Second}, `level=DEBUG msg="gormlock: done" source=work key=7 table=mails held=1s`},
+		{observe.Event{Kind: observe.Failed, Key: "7", Err: errors.New("no")}, `level=INFO msg="gormlock: failed" key=7 err=no`},
+		{observe.Event{Kind: observe.Later, Key: "7"}, `level=DEBUG msg="gormlock: later" key=7`},
+		{observe.Event{Kind: observe.Dead, Key: "7"}, `level=WARN msg="gormlock: dead" key=7`},
+		{observe.Event{Kind: observe.TakenOver, Key: "7"}, `level=WARN msg="gormlock: taken over" key=7`},
 	} {
 		var text bytes.Buffer
 		handler := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

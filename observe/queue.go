@@ -26,9 +26,9 @@ type Queue struct {
 }
 
 type queued struct {
-	ctx  context.Context
-	e    Event
-	told chan struct{} // nil, or with room for one: it has been delivered
+	ctx       context.Context
+	e         Event
+	delivered chan struct{} // nil, or with room for one: it has been delivered
 }
 
 // NewQueue is a queue of at most n events before o; at least one.
@@ -54,7 +54,7 @@ func (q *Queue) Observe(ctx context.Context, e Event) {
 }
 
 // put leaves the event, unless the queue is full.
-func (q *Queue) put(ctx context.Context, e Event, told chan struct{}) bool {
+func (q *Queue) put(ctx context.Context, e Event, delivered chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting)-q.first >= q.most {
@@ -66,7 +66,7 @@ func (q *Queue) put(ctx context.Context, e Event, told chan struct{}) bool {
 		clear(q.waiting[n:])
 		q.waiting, q.first = q.waiting[:n], 0
 	}
-	q.waiting = append(q.waiting, queued{context.WithoutCancel(ctx), e, told})
+	q.waiting = append(q.waiting, queued{context.WithoutCancel(ctx), e, delivered})
 	if !q.busy {
 		q.busy = true
 		go q.deliver()
@@ -115,8 +115,8 @@ func (q *Queue) deliver() {
 }
 
 func (q *Queue) tell(next queued) {
-	if next.told != nil {
-		defer func() { next.told <- struct{}{} }()
+	if next.delivered != nil {
+		defer func() { next.delivered <- struct{}{} }()
 	}
 	q.observer.Observe(next.ctx, next.e)
 }

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Slog writes each event as one line: what is lost or fenced as a warning, what did not
-// succeed (not acquired, timed out, stale, retried) as information, the rest for
+// Slog writes each event as one line: what is lost, fenced, given up or taken over as a warning, what did not
+// succeed (not acquired, timed out, stale, retried, failed) as information, the rest for
 // debugging. Fields that say nothing are left out, and an event below the logger's level
 // costs nothing. A nil logger is the [slog.Default] of the time of the event.
 func Slog(logger *slog.Logger) Observer { return logged{logger} }
@@ -27,11 +27,11 @@ func (l logged) Observe(ctx context.Context, e Event) {
 
 func levelOf(k Kind) slog.Level {
 	switch k {
-	case Lost, Fenced:
+	case Lost, Fenced, GivenUp, Dead, TakenOver:
 		return slog.LevelWarn
-	case NotAcquired, TimedOut, Stale, Retried:
+	case NotAcquired, TimedOut, Stale, Retried, Failed:
 		return slog.LevelInfo
-	case Acquired, Released, Claimed:
+	case Acquired, Released, Claimed, Done, Later:
 	}
 	return slog.LevelDebug
 }

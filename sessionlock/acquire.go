@@ -7,49 +7,52 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/lockkey"
-	"github.com/gormlock/gormlock/observe"
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
 // request is one acquisition.
 type request struct {
+	wanted
 	key     lockkey.Key
-	id      lockID
-	mode    mode
-	try     bool
-	fair    bool
 	fenced  bool
 	timeout time.Duration
 }
 
+// wanted is what an acquisition wants of the ledger.
+type wanted struct {
+	id   holder.Place
+	mode wire.Mode
+	try  bool
+	fair bool
+}
+
 func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
-	id, err := idOf(key)
-	r := request{key: key, id: id}
+	if _, renamed := key.Former(); renamed {
+		return request{}, fmt.Errorf("%w: %s stands for two locks, and a Lock is one: Do and AcquireAll take both", ErrOption, key)
+	}
+	id, err := holder.PlaceOf(key)
+	r := request{wanted: wanted{id: id}, key: key}
 	if err != nil || len(opts) == 0 {
 		return r, err
 	}
 	return r.with(opts)
 }
 
-func idOf(key lockkey.Key) (lockID, error) {
-	if id, ok := key.Int64(); ok {
-		return lockID{false, id}, nil
-	}
-	if hi, lo, ok := key.Pair(); ok {
-		return lockID{true, int64(hi)<<32 | int64(uint32(lo))}, nil
-	}
-	return lockID{}, key.Err()
-}
-
 // with is r with options. It is a function of its own so that a request without any
 // stays off the heap.
 func (r request) with(opts []AcquireOption) (request, error) {
 	for _, o := range opts {
+		if o == nil {
+			return r, fmt.Errorf("%w: an option is nil", ErrOption)
+		}
 		if err := o.applyAcquire(&r); err != nil {
 			return r, err
 		}
 	}
-	if r.fenced && r.mode == shared {
+	if r.fenced && r.mode == wire.Shared {
 		return r, fmt.Errorf("%w: Shared with Fenced: a token says who of two holders came later, shared holders hold together", ErrOption)
 	}
 	return r, nil
@@ -60,7 +63,8 @@ func (r request) with(opts []AcquireOption) (request, error) {
 // back. While there is no connection it waits for one.
 //
 // ErrLockTimeout: see [Timeout]. [ErrTooManyLocks], [ErrReentrant], [ErrClosed]: at
-// once. Otherwise the error is that of ctx.
+// once. A [lockkey.Renamed] key is [ErrOption]: Do and AcquireAll take both of its locks.
+// Otherwise the error is that of ctx.
 func (m *Manager) Acquire(ctx context.Context, key lockkey.Key, opts ...AcquireOption) (*Lock, error) {
 	r, err := newRequest(key, opts)
 	if err != nil {
@@ -84,69 +88,92 @@ func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...Acqui
 // Do runs fn while it holds the lock. The ctx of fn is that of [Lock.Bind]: it ends
 // with the cause [ErrLost] when the lock is lost. Do returns the error of fn, and
 // ErrLost whenever the lock was lost before it was given back, also when fn
-// returned nil: what fn did after that may have met somebody else's work.
+// returned nil: what fn did after that may have met somebody else's work. With [Try], fn
+// runs if nobody holds the lock, else Do answers [ErrNotAcquired].
+//
+// It takes both locks of a [lockkey.Renamed] key, which cannot be [Fenced]: the token of
+// one would say nothing about the holders of the other.
 func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts ...AcquireOption) (err error) {
+	if _, renamed := key.Former(); renamed {
+		return m.doBoth(ctx, key, fn, opts)
+	}
 	l, err := m.Acquire(ctx, key, opts...)
 	if err != nil {
 		return err
 	}
-	bound, stop := l.Bind(ctx)
-	defer func() {
-		stop()
-		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.patience())
-		defer cancel()
-		switch released := l.Release(detached); {
-		case err == nil:
-			err = released
-		case released != nil:
-			err = fmt.Errorf("%w; %w", released, err)
-		}
-	}()
-	return fn(bound)
+	return holder.Do(ctx, l, m.dialer.Silence(), fn)
 }
 
-// errTimeout is the cause of a context that ended by Timeout.
-var errTimeout = errors.New("gormlock: timeout")
+// doBoth runs fn while it holds both locks of a renamed key, the second inside the first. Timeout is the budget of both.
+func (m *Manager) doBoth(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts []AcquireOption) error {
+	var pair [2]request
+	for i, k := range key.Keys() {
+		var err error
+		if pair[i], err = newRequest(k, opts); err != nil {
+			return err
+		}
+	}
+	if pair[0].fenced {
+		return fmt.Errorf("%w: Fenced: %s stands for two locks, and a token is of one: see lockkey.Renamed", ErrOption, key)
+	}
+	began := time.Now()
+	outer, err := m.take(ctx, &pair[0])
+	if err != nil {
+		return err
+	}
+	return holder.Do(ctx, outer, m.dialer.Silence(), func(ctx context.Context) error {
+		within, cancel := ctx, func() {}
+		if budget := pair[1].timeout; budget > 0 {
+			within, cancel = holder.WithTimeout(ctx, max(budget-time.Since(began), time.Nanosecond))
+		}
+		inner, err := m.take(within, &pair[1])
+		cancel()
+		if err != nil {
+			return err
+		}
+		return holder.Do(ctx, inner, m.dialer.Silence(), fn)
+	})
+}
 
 func (m *Manager) take(ctx context.Context, r *request) (*Lock, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not asked for"}
+	switch err := ctx.Err(); {
+	case holder.TimedOut(ctx):
+		return nil, lockError(r.key, ErrLockTimeout, nil, "after "+r.timeout.String())
+	case err != nil:
+		return nil, lockError(r.key, err, causeOf(ctx), "not asked for")
 	}
-	if m.holdsAlready(ctx, r.id) {
-		return nil, &lockError{key: r.key, state: ErrReentrant}
+	if holder.Holds(ctx, m, r.id) {
+		return nil, lockError(r.key, ErrReentrant, nil, "")
 	}
-	if r.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, cancel := holder.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	var began time.Time
-	if m.config.observer != nil {
+	if m.reporter.isOn() {
 		began = time.Now()
 	}
-	l, err := m.takeAndNumber(ctx, r)
-	m.observeTaken(ctx, r, l, began, err)
+	l, err := m.takeWithToken(ctx, r)
+	m.reporter.acquired(ctx, r, l, began, err)
 	return l, err
 }
 
-// takeAndNumber takes the lock and its token. A lock that is lost before its token is
+// takeWithToken takes the lock and its token. A lock that is lost before its token is
 // there is taken again, unless it was only tried for: the token would be later than that
 // of whoever holds the lock by then.
-func (m *Manager) takeAndNumber(ctx context.Context, r *request) (*Lock, error) {
+func (m *Manager) takeWithToken(ctx context.Context, r *request) (*Lock, error) {
 	for {
 		l, err := m.takeOne(ctx, r)
 		if err != nil || !r.fenced {
 			return l, err
 		}
-		token, err := m.number(ctx, r)
+		token, err := m.issueToken(ctx, r)
 		lost := l.Err()
 		if err == nil && lost == nil {
-			m.mu.Lock()
+			m.core.Lock()
 			l.token = &token
-			m.unlock(nil)
+			m.core.Unlock()
 			return l, nil
 		}
-		_ = Locks{l}.giveUp(ctx) // not to be used either way
+		_ = Locks{l}.discard(ctx) // not to be used either way
 		if lost == nil || r.try || ctx.Err() != nil || errors.Is(lost, ErrClosed) {
 			return nil, cmp.Or(err, lost)
 		}
@@ -156,30 +183,48 @@ func (m *Manager) takeAndNumber(ctx context.Context, r *request) (*Lock, error) 
 func (m *Manager) takeOne(ctx context.Context, r *request) (*Lock, error) {
 	w := newWaiter(r)
 	w.equip(m)
-	w.deadline, _ = ctx.Deadline()
-	m.takeLane(w)
-	m.arrive(w)
-	if err := m.await(ctx, w); err != nil {
-		return nil, m.unanswered(ctx, r, err, &m.dialError)
+	if deadline, ok := ctx.Deadline(); ok {
+		w.deadline = holder.At(deadline)
+	}
+	if err := m.core.submit(ctx, w); err != nil {
+		return nil, m.unanswered(ctx, r, err, &m.core.conns.dialError)
 	}
 	l, err := w.lock, w.err
 	w.reuse()
 	return l, err
 }
 
+// issueToken issues the token of a lock that is held. It is durable when issueToken returns.
+func (m *Manager) issueToken(ctx context.Context, r *request) (fence.Token, error) {
+	token, err := fence.For(r.key, 0)
+	if err != nil {
+		return fence.Token{}, err
+	}
+	w := newWaiter(r)
+	t := &tokenRequest{w: w, id: r.id, token: token}
+	w.token = t
+	if err := m.core.submit(ctx, w); err != nil {
+		return fence.Token{}, m.unanswered(ctx, r, err, &m.core.issuer.dialError)
+	}
+	err = w.err
+	w.reuse()
+	t.token.Number = t.number
+	return t.token, err
+}
+
 // unanswered is the error of a caller whose ctx ended first. Its cause is why there is no
 // connection, else that of ctx.
 func (m *Manager) unanswered(ctx context.Context, r *request, err error, dialError *error) error {
-	out := &lockError{key: r.key, state: err, cause: causeOf(ctx), detail: "not acquired"}
-	if errors.Is(out.cause, errTimeout) {
-		out.state, out.cause, out.detail = ErrLockTimeout, nil, "after "+r.timeout.String()
+	state, cause, detail := err, causeOf(ctx), "not acquired"
+	if holder.TimedOut(ctx) {
+		state, cause, detail = ErrLockTimeout, nil, "after "+r.timeout.String()
 	}
-	m.mu.Lock()
-	defer m.unlock(nil)
+	m.core.Lock()
+	defer m.core.Unlock()
 	if *dialError != nil {
-		out.cause = fmt.Errorf("no connection: %w", *dialError)
+		cause = fmt.Errorf("no connection: %w", *dialError)
 	}
-	return out
+	return lockError(r.key, state, cause, detail)
 }
 
 // causeOf is why ctx ended, nil where its error says it all.
@@ -188,32 +233,4 @@ func causeOf(ctx context.Context) error {
 		return cause
 	}
 	return nil
-}
-
-func (m *Manager) observeTaken(ctx context.Context, r *request, l *Lock, began time.Time, err error) {
-	if m.config.observer == nil {
-		return
-	}
-	e := observe.Event{Key: r.key.String(), Mode: r.mode.String(), Wait: time.Since(began), Err: err}
-	e.Space, e.ID = r.id.number()
-	switch {
-	case err == nil:
-		e.Kind = observe.Acquired
-		e.Token = l.Token().Number
-		m.observe(ctx, e)
-		l.observeLost(ctx)
-		return
-	case errors.Is(err, ErrNotAcquired):
-		e.Kind = observe.NotAcquired
-	case errors.Is(err, ErrLockTimeout) || ctx.Err() != nil:
-		e.Kind = observe.TimedOut
-	default:
-		return // not a fact about the lock
-	}
-	m.observe(ctx, e)
-}
-
-func (m *Manager) observe(ctx context.Context, e observe.Event) {
-	e.Source, e.Owner = "sessionlock", m.config.owner
-	m.config.observer.Observe(ctx, e)
 }

@@ -21,6 +21,19 @@ func acquire(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sessio
 	return l
 }
 
+// acquiring acquires beside the test.
+func acquiring(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sessionlock.AcquireOption) <-chan *sessionlock.Lock {
+	got := make(chan *sessionlock.Lock)
+	go func() {
+		l, err := m.Acquire(t.Context(), k, opts...)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- l
+	}()
+	return got
+}
+
 func release(t testing.TB, l *sessionlock.Lock) {
 	t.Helper()
 	if err := l.Release(context.WithoutCancel(t.Context())); err != nil {
@@ -81,14 +94,7 @@ func TestAcquire_waitsForAnotherProcess(t *testing.T) {
 	a, b := open(t), open(t)
 	k := pgtest.Key(t)
 	first := acquire(t, a, k)
-	got := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := b.Acquire(t.Context(), k)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- l
-	}()
+	got := acquiring(t, b, k)
 	pgtest.WaitBlocked(t, k, 1)
 	release(t, first)
 	release(t, <-got)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -16,8 +17,8 @@ type Locks []*Lock
 // AcquireAll takes the locks of all keys, or none. Everybody who takes several locks in
 // one AcquireAll takes them in the same order, so that no two of them wait for each
 // other; nobody detects it when several Acquires do. Free locks cost one round trip,
-// however many. A key given twice is taken once. When some are lost while the others are
-// waited for, all are taken anew.
+// however many. A key given twice is taken once, and of a [lockkey.Renamed] one both. When
+// some are lost while the others are waited for, all are taken anew.
 func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, error) {
 	requests, err := inOrder(keys)
 	if err != nil {
@@ -32,11 +33,11 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, e
 		lost := locks.lost()
 		if lost == nil {
 			for i, l := range locks {
-				m.observeTaken(ctx, &requests[i], l, began, nil)
+				m.reporter.acquired(ctx, &requests[i], l, began, nil)
 			}
 			return locks, nil
 		}
-		if err := locks.giveUp(ctx); err != nil || errors.Is(lost, ErrClosed) {
+		if err := locks.discard(ctx); err != nil || errors.Is(lost, ErrClosed) {
 			return nil, errors.Join(lost, err)
 		}
 	}
@@ -54,7 +55,7 @@ func (ls Locks) lost() error {
 
 func (m *Manager) takeAll(ctx context.Context, requests []request) (Locks, error) {
 	if err := ctx.Err(); err != nil && len(requests) > 0 {
-		return nil, &lockError{key: requests[0].key, state: err, cause: causeOf(ctx), detail: "not asked for"}
+		return nil, lockError(requests[0].key, err, causeOf(ctx), "not asked for")
 	}
 	var taken Locks
 	for len(requests) > 0 {
@@ -72,19 +73,22 @@ func (m *Manager) takeAll(ctx context.Context, requests []request) (Locks, error
 				requests = requests[1:]
 				continue
 			}
-			m.observeTaken(ctx, &requests[0], nil, began, err)
+			m.reporter.acquired(ctx, &requests[0], nil, began, err)
 		}
-		return nil, errors.Join(err, taken.giveUp(ctx))
+		return nil, errors.Join(err, taken.discard(ctx))
 	}
 	return taken, nil
 }
 
 func inOrder(keys []lockkey.Key) ([]request, error) {
-	requests := make([]request, len(keys))
-	for i, k := range keys {
-		var err error
-		if requests[i], err = newRequest(k, nil); err != nil {
-			return nil, err
+	requests := make([]request, 0, len(keys))
+	for _, key := range keys {
+		for _, k := range key.Keys() {
+			r, err := newRequest(k, nil)
+			if err != nil {
+				return nil, err
+			}
+			requests = append(requests, r)
 		}
 	}
 	slices.SortFunc(requests, func(a, b request) int { return lockkey.Compare(a.key, b.key) })
@@ -96,22 +100,22 @@ func inOrder(keys []lockkey.Key) ([]request, error) {
 func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, error) {
 	waiters := make([]*waiter, len(requests))
 	for i, r := range requests {
-		if m.holdsAlready(ctx, r.id) {
-			return nil, &lockError{key: r.key, state: ErrReentrant}
+		if holder.Holds(ctx, m, r.id) {
+			return nil, lockError(r.key, ErrReentrant, nil, "")
 		}
 		r.try = true
 		waiters[i] = newWaiter(&r)
 		waiters[i].equip(m)
 	}
 	for _, w := range waiters {
-		m.arrive(w)
+		m.core.inbox.put(w)
 	}
 	var kept, back Locks
 	var first error
 	for i, w := range waiters {
-		l, err := (*Lock)(nil), m.await(ctx, w)
+		l, err := (*Lock)(nil), m.core.await(ctx, w)
 		if err != nil {
-			err = m.unanswered(ctx, &requests[i], err, &m.dialError)
+			err = m.unanswered(ctx, &requests[i], err, &m.core.conns.dialError)
 		} else {
 			l, err = w.lock, w.err
 			w.reuse()
@@ -125,16 +129,16 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 			first = err
 		}
 	}
-	return kept, errors.Join(first, back.giveUp(ctx))
+	return kept, errors.Join(first, back.discard(ctx))
 }
 
-// giveUp releases locks that their caller never saw. A lock that was lost is as good as
+// discard releases locks that their caller never saw. A lock that was lost is as good as
 // released.
-func (ls Locks) giveUp(ctx context.Context) error {
+func (ls Locks) discard(ctx context.Context) error {
 	if len(ls) == 0 {
 		return nil
 	}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ls[0].m.patience())
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), ls[0].m.dialer.Silence())
 	defer cancel()
 	for _, err := range ls.release(detached) {
 		if err != nil && !errors.Is(err, ErrLost) {
@@ -149,7 +153,7 @@ func (ls Locks) giveUp(ctx context.Context) error {
 func (ls Locks) Release(ctx context.Context) error {
 	errs := ls.release(ctx)
 	for i, l := range ls {
-		l.observeReleased(ctx, errs[i])
+		l.m.reporter.released(ctx, l, errs[i])
 	}
 	return errors.Join(errs...)
 }
@@ -159,11 +163,11 @@ func (ls Locks) release(ctx context.Context) []error {
 	waiters := make([]*waiter, len(ls))
 	for i, l := range ls {
 		waiters[i] = newReleaser(l)
-		l.m.arrive(waiters[i])
+		l.m.core.inbox.put(waiters[i])
 	}
 	errs := make([]error, len(ls))
 	for i, l := range ls {
-		errs[i] = l.endRelease(ctx, waiters[i])
+		errs[i] = l.releaseError(waiters[i], l.m.core.await(ctx, waiters[i]))
 	}
 	return errs
 }

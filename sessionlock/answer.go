@@ -4,157 +4,171 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-const (
-	lockTimeout = "55P03"
-	outOfMemory = "53200" // the lock table is full
-	deadlock    = "40P01"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
 // maxRetries is how often a try or an unlock that failed with an error is sent again.
 const maxRetries = 3
 
-// answer hands the answer of one statement to its entries.
-func (m *Manager) answer(s *session, p *part) {
-	switch {
-	case p.statement.isUnlock():
-		m.answerUnlock(s, p)
-	case p.statement.isTry():
-		m.answerTry(s, p)
-	case p.statement.isWanted():
-		m.answerWanted(p)
-	case p.statement == slice:
-		m.answerSlice(s, p)
-	case p.issues != nil:
-		m.answerIssue(s, p)
-	case p.statement == unlockAll && s.farewell:
-		m.farewell(s)
-	}
-}
-
-func (m *Manager) answerTry(s *session, p *part) {
-	if p.err != nil {
-		m.repair(s, p)
+// tryAnswered hands the answer of a try to its entries.
+func (g *ledger) tryAnswered(s *session, q *query) {
+	if q.err != nil {
+		g.undo(s, q)
 		return
 	}
-	for _, id := range p.refused {
-		if e := m.ledger[id]; e != nil {
-			e.polling = false
-			e.refused = true
+	for _, id := range q.refused {
+		if e := g.entries[id]; e != nil {
+			e.question.polling = false
+			e.question.refused = true
 		}
 	}
-	for _, e := range p.entries {
-		if e.refused {
-			e.refused = false
-			m.denied(e)
+	for _, e := range q.entries {
+		if e.question.refused {
+			e.question.refused = false
+			g.denied(e)
 		} else {
-			m.granted(e, s)
+			g.granted(e, s)
 		}
 	}
 }
 
-// repair follows a try that failed with an error, which may have taken any of its
-// locks. It gives all of them back, then asks one by one.
-func (m *Manager) repair(s *session, p *part) {
-	for _, e := range p.entries {
-		e.retries++
-		e.failure = p.err
-	}
-	s.repairs = append(s.repairs, part{statement: p.statement - try, entries: p.entries, again: true})
-	m.touch(s)
+// granted is the server's yes to a try or a wait on session s.
+func (g *ledger) granted(e *entry, s *session) {
+	g.waitlist.leave(e)
+	e.state, e.session, e.question.polling, e.question.failures = held, s, false, 0
+	g.serve(e)
 }
 
-func (m *Manager) answerUnlock(s *session, p *part) {
-	if p.err != nil {
-		// Which were given back is not known. Those that were answer no the next time.
-		p.retries++
-		if p.retries > maxRetries {
-			m.lose(s, p.err)
+// denied is the server's no to a try. It says nothing to those who came after the try was sent; where nobody waits who
+// would go first, they are asked for again.
+func (g *ledger) denied(e *entry) {
+	e.question.polling, e.question.failures = false, 0
+	again := e.queue.triesOnly()
+	g.refuseTries(e, again)
+	switch {
+	case e.queue.first == nil:
+		g.drop(e)
+	case again:
+		g.waitlist.leave(e)
+		g.ask(e)
+	case e.state == waiting:
+		g.waitlist.pollSoon()
+	default:
+		g.waitlist.enter(e)
+	}
+}
+
+// undo follows a statement that failed with an error, which may have taken any of its locks. It gives all of them back,
+// then asks one by one.
+func (g *ledger) undo(s *session, q *query) {
+	unlock := q.variant
+	if q.statement.IsTry() {
+		unlock = q.statement.Undo()
+	}
+	for _, e := range q.entries {
+		e.question.failures++
+		e.question.lastError = q.err
+	}
+	s.repair(query{statement: unlock, entries: q.entries, again: true})
+}
+
+// waitAnswered hands the answer of a wait to its entry.
+func (g *ledger) waitAnswered(s *session, q *query) {
+	e := q.entries[0]
+	switch {
+	case q.err == nil:
+		g.granted(e, s)
+	case q.err.Code == sqlstate.LockNotAvailable: // its time is over
+		e.question.failures = 0
+		g.waitlist.vacate(e)
+		if e.queue.first == nil {
+			g.drop(e)
 			return
 		}
-		s.repairs = append(s.repairs, part{statement: p.statement, entries: p.entries, again: true, retries: p.retries})
-		m.touch(s)
+		g.waitlist.toTheBack(e)
+	default:
+		g.undo(s, q)
+	}
+}
+
+// unlockAnswered hands the answer of an unlock to its entries.
+func (g *ledger) unlockAnswered(s *session, q *query) {
+	if q.err != nil {
+		// Which were given back is not known. Those that were answer no the next time.
+		q.retries++
+		if q.retries > maxRetries {
+			g.conns.lose(s, q.err)
+			return
+		}
+		s.repair(query{statement: q.statement, entries: q.entries, again: true, retries: q.retries})
 		return
 	}
-	if !p.again {
-		for _, id := range p.refused {
-			if e := m.ledger[id]; e != nil {
-				e.refused = true
+	if !q.again {
+		for _, id := range q.refused {
+			if e := g.entries[id]; e != nil {
+				e.question.refused = true
 			}
 		}
 	}
-	for _, e := range p.entries {
+	for _, e := range q.entries {
 		switch {
 		case e.state != unlocking:
-			m.repaired(s, e)
-		case e.refused:
-			e.refused = false
-			m.unlocked(e, false)
+			g.undone(s, e)
+		case e.question.refused:
+			e.question.refused = false
+			g.unlocked(e, false)
 		default:
-			m.unlocked(e, true)
+			g.unlocked(e, true)
 		}
 	}
 }
 
-// repaired asks again for a key whose try or wait failed with an error and that is
-// certainly not held now.
-func (m *Manager) repaired(s *session, e *entry) {
-	err := e.failure
-	if e.s != nil && e.s.role == waits {
-		m.vacate(e)
+// unlocked is the answer to an unlock: whether the lock was held until then.
+func (g *ledger) unlocked(e *entry, wasHeld bool) {
+	if w := e.releaser; w != nil {
+		e.releaser = nil
+		if wasHeld {
+			g.wakeups.finish(w, nil)
+		} else {
+			g.wakeups.finish(w, w.gives.lostError(nil, "the server did not hold it"))
+		}
 	}
-	if e.retries <= maxRetries && err.Code != outOfMemory || e.retries == 1 {
-		if e.queue.first == nil {
-			m.drop(e)
-			return
+	g.waitlist.vacate(e)
+	g.askOrDrop(e)
+	g.waitlist.fill()
+}
+
+// undone asks again for a key whose try or wait failed with an error and that is certainly not held now.
+func (g *ledger) undone(s *session, e *entry) {
+	err := e.question.lastError
+	if e.session != nil && e.session.role == wire.Waiter {
+		g.waitlist.vacate(e)
+	}
+	if e.question.failures <= maxRetries && err.Code != sqlstate.OutOfMemory || e.question.failures == 1 {
+		switch {
+		case e.queue.first == nil:
+			g.drop(e)
+		case e.state == asking || e.question.polling:
+			s.repair(query{statement: wire.Try.For(e.id, e.mode), entries: []*entry{e}})
+		default:
+			g.waitlist.fill()
 		}
-		if e.state == asking || e.polling {
-			s.repairs = append(s.repairs, part{statement: try.forLock(e.id, e.mode), entries: []*entry{e}})
-			m.touch(s)
-			return
-		}
-		m.fillSlots()
 		return
 	}
 	for w := e.queue.first; w != nil; w = e.queue.first {
 		e.queue.remove(w)
-		m.refuseFor(w, err)
+		g.refuseFor(w, err)
 	}
-	m.drop(e)
+	g.drop(e)
 }
 
-// refuseFor settles a waiter with an error of the server.
-func (m *Manager) refuseFor(w *waiter, err *pgconn.PgError) {
-	if err.Code == outOfMemory {
-		m.refuse(w, ErrTooManyLocks, fmt.Errorf("the server's lock table is full, raise max_locks_per_transaction: %w", err))
+// refuseFor answers a waiter with an error of the server.
+func (g *ledger) refuseFor(w *waiter, err *pgconn.PgError) {
+	if err.Code == sqlstate.OutOfMemory {
+		g.wakeups.refuse(w, ErrTooManyLocks, fmt.Errorf("the server's lock table is full, raise max_locks_per_transaction: %w", err))
 		return
 	}
-	m.refuse(w, err, nil)
-}
-
-func (m *Manager) answerSlice(s *session, p *part) {
-	e := p.entries[0]
-	switch {
-	case p.err == nil:
-		m.granted(e, s)
-	case p.err.Code == lockTimeout:
-		e.retries = 0
-		m.vacate(e)
-		if e.queue.first == nil {
-			m.drop(e)
-			return
-		}
-		m.toTheBack(e)
-	default:
-		m.repairSlice(s, e, p.err)
-	}
-}
-
-// repairSlice follows a wait that failed with an error other than its own timeout.
-func (m *Manager) repairSlice(s *session, e *entry, err *pgconn.PgError) {
-	e.retries++
-	e.failure = err
-	s.repairs = append(s.repairs, part{statement: unlock.forLock(e.id, e.mode), entries: []*entry{e}, again: true})
-	m.touch(s)
+	g.wakeups.refuse(w, err, nil)
 }

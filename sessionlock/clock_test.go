@@ -29,9 +29,9 @@ func TestErr_asksBothClocks(t *testing.T) {
 		if l.Err() != nil {
 			t.Errorf("%s: %v", name, l.Err())
 		}
-		m.mu.Lock()
-		l.s.proof = proof()
-		m.mu.Unlock()
+		m.core.mu.Lock()
+		l.session.provenAt = proof()
+		m.core.mu.Unlock()
 		if err := l.Err(); !errors.Is(err, ErrLost) || !errors.Is(err, errSilent) {
 			t.Errorf("%s: Err is %v", name, err)
 		}
@@ -67,12 +67,12 @@ func TestRelease_handsNothingOnThatIsNotProven(t *testing.T) {
 		next <- l
 	}()
 	for waits := false; !waits; {
-		m.mu.Lock()
-		e := m.ledger[first.e.id]
+		m.core.mu.Lock()
+		e := m.core.ledger.entries[first.entry.id]
 		if waits = e.queue.first != nil; waits {
-			first.s.proof = time.Now().Add(-7 * time.Second)
+			first.session.provenAt = time.Now().Add(-7 * time.Second)
 		}
-		m.mu.Unlock()
+		m.core.mu.Unlock()
 	}
 	if err := first.Release(t.Context()); !errors.Is(err, ErrLost) {
 		t.Errorf("Release says %v", err)

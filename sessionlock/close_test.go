@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -81,7 +80,7 @@ func TestTorture_openAndCloseLeaveNothing(t *testing.T) {
 	k, contended := pgtest.Key(t), pgtest.Key(t, "contended")
 	blocker := acquire(t, open(t), contended)
 	p, dsn := pgtest.Tap(t, migrate(t))
-	for i := range torture.Rounds(35, 1_050) {
+	for i := range pgtest.Rounds(35, 1_050) {
 		m, err := sessionlock.Open(t.Context(), dsn)
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -94,14 +93,10 @@ func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 	m := openAt(t, dsn)
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k)
-	asked := make(chan struct{})
 	var once sync.Once
 	p.OnQuery(func(string) wiretap.Action {
 		action := wiretap.Pass
-		once.Do(func() {
-			action = wiretap.HoldAnswer
-			close(asked)
-		})
+		once.Do(func() { action = wiretap.HoldAnswer })
 		return action
 	})
 	answers := make(chan error, 2)
@@ -113,7 +108,9 @@ func TestTryAcquire_doesNotShareAnEarlierAnswer(t *testing.T) {
 		answers <- err
 	}
 	go try()
-	pgtest.Await(t, "the first try", asked)
+	if err := p.AwaitHeld(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	<-time.After(20 * time.Millisecond) // its answer is held back when the server has given it
 	release(t, l)
 	go try()
@@ -262,7 +259,7 @@ func TestClose_whileTheServerIsDown(t *testing.T) {
 func TestClose_amongAcquires(t *testing.T) {
 	t.Parallel()
 	k, other := pgtest.Key(t), pgtest.PairKey(t)
-	for range torture.Rounds(30, 300) {
+	for range pgtest.Rounds(30, 300) {
 		m, err := sessionlock.Open(t.Context(), pgtest.DSN(t))
 		if err != nil {
 			t.Fatal(err)

@@ -1,14 +1,13 @@
 package sessionlock
 
-import "time"
-
 // Arrivals is how many wait for keys, for tests that need them in order.
 func Arrivals(m *Manager) int {
-	m.mu.Lock()
-	defer m.unlock(nil)
-	m.letIn()
+	c := m.core
+	c.Lock()
+	defer c.Unlock()
+	c.letIn()
 	n := 0
-	for _, e := range m.ledger {
+	for _, e := range c.ledger.entries {
 		for w := e.queue.first; w != nil; w = w.next {
 			n++
 		}
@@ -18,25 +17,20 @@ func Arrivals(m *Manager) int {
 
 // Tokens is how many tokens are asked for and not sent yet.
 func Tokens(m *Manager) int {
-	m.mu.Lock()
-	defer m.unlock(nil)
-	m.letIn()
-	return len(m.issues)
-}
-
-// Proof is when the last message was sent whose answer proves that the session of l lived.
-func Proof(l *Lock) time.Time {
-	l.m.mu.Lock()
-	defer l.m.unlock(nil)
-	return l.s.proof
+	c := m.core
+	c.Lock()
+	defer c.Unlock()
+	c.letIn()
+	return len(c.issuer.waiting)
 }
 
 // Alive reports whether m believes in the session of a backend.
 func Alive(m *Manager, pid int) bool {
-	m.mu.Lock()
-	defer m.unlock(nil)
-	for _, s := range m.sessions {
-		if s.pid == pid {
+	c := m.core
+	c.Lock()
+	defer c.Unlock()
+	for _, s := range c.conns.all {
+		if s.server.PID == pid {
 			return true
 		}
 	}

@@ -107,14 +107,7 @@ func TestFenced_lockedRowDelaysItsKeyOnly(t *testing.T) {
 	if _, err := fence.Latest(t.Context(), tx, l.Token()); err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := m.Acquire(t.Context(), k, sessionlock.Fenced())
-		if err != nil {
-			t.Error(err)
-		}
-		got <- l
-	}()
+	got := acquiring(t, m, k, sessionlock.Fenced())
 	for range 20 {
 		l, err := m.Acquire(t.Context(), free, sessionlock.Fenced(), sessionlock.Timeout(bound))
 		if err != nil {
@@ -150,13 +143,13 @@ func TestFenced_lostBeforeItsToken(t *testing.T) {
 		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
 		got <- taken{l, err}
 	}()
-	pgtest.Await(t, "the token", s.hit)
+	s.awaitHeld()
 	pid := pgtest.Locks(t, s.key)[0].PID
 	pgtest.Kill(t, pid)
 	for sessionlock.Alive(s.m, pid) {
 		<-time.After(100 * time.Microsecond)
 	}
-	s.resume()
+	s.proxy.Resume()
 	g := <-got
 	if g.err != nil {
 		t.Fatal(g.err)
@@ -179,15 +172,11 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 	release(t, acquire(t, m, pgtest.Key(t), sessionlock.Fenced())) // the connection for tokens
 	const n = 40
 	var wg sync.WaitGroup
-	met := make(chan struct{})
 	var once sync.Once
 	p.OnQuery(func(sql string) wiretap.Action { // so that the others travel together
 		action := wiretap.Pass
 		if strings.Contains(sql, "gormlock_fence") {
-			once.Do(func() {
-				action = wiretap.HoldRequest
-				close(met)
-			})
+			once.Do(func() { action = wiretap.HoldRequest })
 		}
 		return action
 	})
@@ -199,7 +188,9 @@ func TestFenced_errorOfOneKey(t *testing.T) {
 		}
 		release(t, l)
 	})
-	pgtest.Await(t, "the first token", met)
+	if err := p.AwaitHeld(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for i := range n {
 		wg.Go(func() {
 			k := lockkey.Of(t.Name(), []string{"wanted", "unwanted"}[i%n/(n-1)], i)

@@ -60,14 +60,7 @@ func TestShared_whoWaitsElsewhereGoesFirst(t *testing.T) {
 	if !refused {
 		t.Errorf("%d readers have joined and the writer waits", len(locks))
 	}
-	joining := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := readers.Acquire(t.Context(), k, sessionlock.Shared())
-		if err != nil {
-			t.Error(err)
-		}
-		joining <- l
-	}()
+	joining := acquiring(t, readers, k, sessionlock.Shared())
 	select {
 	case l := <-joining:
 		t.Error("a reader joined before the writer")
@@ -116,7 +109,7 @@ func TestShared_joinsWhenTheWriterBeforeItLeaves(t *testing.T) {
 	k := pgtest.Key(t)
 	first := acquire(t, m, k, sessionlock.Shared())
 	ctx, leave := context.WithCancel(t.Context())
-	writing, joining := make(chan error), make(chan *sessionlock.Lock)
+	writing := make(chan error)
 	go func() {
 		_, err := m.Acquire(ctx, k)
 		writing <- err
@@ -127,13 +120,7 @@ func TestShared_joinsWhenTheWriterBeforeItLeaves(t *testing.T) {
 			release(t, l)
 		}
 	}
-	go func() {
-		l, err := m.Acquire(t.Context(), k, sessionlock.Shared())
-		if err != nil {
-			t.Error(err)
-		}
-		joining <- l
-	}()
+	joining := acquiring(t, m, k, sessionlock.Shared())
 	for sessionlock.Arrivals(m) < 2 {
 		<-time.After(100 * time.Microsecond)
 	}

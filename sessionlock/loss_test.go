@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
@@ -22,8 +23,12 @@ func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
 	if !errors.Is(l.Err(), sessionlock.ErrLost) {
 		t.Errorf("Err is %v", l.Err())
 	}
-	if err := l.Release(context.Background()); !errors.Is(err, sessionlock.ErrLost) {
+	err := l.Release(context.Background())
+	if !errors.Is(err, sessionlock.ErrLost) {
 		t.Errorf("Release says %v", err)
+	}
+	if ended := (*holder.Error)(nil); !errors.As(err, &ended) || ended.Proven.IsZero() || ended.Proven.After(time.Now()) {
+		t.Errorf("%v does not say when the lock was known to be held", err)
 	}
 }
 
@@ -119,14 +124,7 @@ func TestLoss_pausedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	assertLost(t, m, l)
-	waiting := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := m.Acquire(t.Context(), k)
-		if err != nil {
-			t.Error(err)
-		}
-		waiting <- l
-	}()
+	waiting := acquiring(t, m, k)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}

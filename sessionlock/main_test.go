@@ -2,27 +2,14 @@ package sessionlock_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
 func TestMain(m *testing.M) {
-	work := func() error { return torture.Work(fight) }
-	for variable, run := range map[string]func() error{torture.WorkerDSN: work, holderDSN: hold} {
-		if os.Getenv(variable) == "" {
-			continue
-		}
-		if err := run(); err != nil {
-			fmt.Fprintln(os.Stderr, "process of a test:", err)
-			os.Exit(1)
-		}
-		return
-	}
+	pgtest.Process(holderDSN, hold)
 	pgtest.Main(m)
 }
 

@@ -17,11 +17,12 @@ func TestNobodyIsTold_allocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Lock{m: &Manager{config: c}, key: r.key}
+	p := &reporter{observer: c.observer}
+	l := &Lock{m: &Manager{reporter: p}, key: r.key}
 	for name, tell := range map[string]func(){
-		"granted":  func() { l.m.observeTaken(ctx, &r, l, time.Time{}, nil) },
-		"refused":  func() { l.m.observeTaken(ctx, &r, nil, time.Time{}, ErrNotAcquired) },
-		"released": func() { l.observeReleased(ctx, nil) },
+		"granted":  func() { p.acquired(ctx, &r, l, time.Time{}, nil) },
+		"refused":  func() { p.acquired(ctx, &r, nil, time.Time{}, ErrNotAcquired) },
+		"released": func() { p.released(ctx, l, nil) },
 	} {
 		if n := testing.AllocsPerRun(100, tell); n != 0 {
 			t.Errorf("%s: %v allocations, want 0", name, n)

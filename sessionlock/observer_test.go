@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,27 +12,6 @@ import (
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/sessionlock"
 )
-
-type recorder struct {
-	mu     sync.Mutex
-	events []observe.Event
-}
-
-func (r *recorder) Observe(_ context.Context, e observe.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, e)
-}
-
-func (r *recorder) kinds() []observe.Kind {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var kinds []observe.Kind
-	for _, e := range r.events {
-		kinds = append(kinds, e.Kind)
-	}
-	return kinds
-}
 
 // Whoever is told of an acquisition is told of its end, once, however it ends.
 func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
@@ -63,7 +41,8 @@ func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 			if err := l.Release(canceled); !errors.Is(err, context.Canceled) {
 				t.Errorf("Release says %v", err)
 			}
-			s.resume()
+			s.awaitHeld()
+			s.proxy.Resume()
 		}, want: observe.Released, err: context.Canceled},
 		"released twice": {end: func(t *testing.T, _ *stage, l *sessionlock.Lock) {
 			t.Helper()
@@ -81,7 +60,7 @@ func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &recorder{}
+			r := &pgtest.Hearer{}
 			statement := c.statement
 			if statement == "" {
 				statement = "no such statement"
@@ -91,10 +70,8 @@ func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 			if err := s.m.Close(t.Context()); err != nil { // nothing is told after that
 				t.Log(err)
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if len(r.events) != 2 || r.events[1].Kind != c.want || r.events[1].Mode != "shared" || !errors.Is(r.events[1].Err, c.err) {
-				t.Errorf("got %+v", r.events)
+			if told := r.Events(); len(told) != 2 || told[1].Kind != c.want || told[1].Mode != "shared" || !errors.Is(told[1].Err, c.err) {
+				t.Errorf("got %+v", told)
 			}
 		})
 	}
@@ -102,7 +79,7 @@ func TestObserver_hearsOfEveryEndOnce(t *testing.T) {
 
 func TestObserver_isToldWhatHappens(t *testing.T) {
 	t.Parallel()
-	r := &recorder{}
+	r := &pgtest.Hearer{}
 	m := openAt(t, migrate(t), sessionlock.Observer(r), sessionlock.Owner("me"))
 	k := pgtest.Key(t)
 	l := acquire(t, m, k, sessionlock.Fenced())
@@ -118,24 +95,24 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	assertLost(t, m, lost)
 
 	want := []observe.Kind{observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost}
-	for deadline := time.Now().Add(bound); len(r.kinds()) < len(want) && time.Now().Before(deadline); {
-		<-time.After(time.Millisecond) // Lost is told beside, not before, the closing of the channel
+	// Lost is told beside, not before, the closing of the channel.
+	pgtest.Eventually(t, "told of the loss", func() bool { return len(r.Kinds()) >= len(want) })
+	if got := r.Kinds(); !slices.Equal(got, want) {
+		t.Fatalf("told of %v, want %v", got, want)
 	}
-	if got := r.kinds(); !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-	for _, e := range r.events {
+	events := r.Events()
+	for _, e := range events {
 		if e.Source != "sessionlock" || e.Owner != "me" || e.Key != k.String() || e.Mode != "exclusive" {
 			t.Errorf("%v: %+v", e.Kind, e)
 		}
 	}
-	if first := r.events[0]; first.Token != l.Token().Number || first.Wait <= 0 {
+	if first := events[0]; first.Token != l.Token().Number || first.Wait <= 0 {
 		t.Errorf("acquired: %+v", first)
 	}
-	if released := r.events[3]; released.Held <= 0 || released.Token != l.Token().Number {
+	if released := events[3]; released.Held <= 0 || released.Token != l.Token().Number {
 		t.Errorf("released: %+v", released)
 	}
-	if last := r.events[5]; !errors.Is(last.Err, sessionlock.ErrLost) || last.Held <= 0 {
+	if last := events[5]; !errors.Is(last.Err, sessionlock.ErrLost) || last.Held <= 0 {
 		t.Errorf("lost: %+v", last)
 	}
 }

@@ -3,13 +3,14 @@ package sessionlock
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/observe"
+	"github.com/gormlock/gormlock/sessionlock/internal/dial"
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
 // Option changes how a [Manager] works. The set is closed.
@@ -34,15 +35,25 @@ type config struct {
 func newConfig(opts []Option) (*config, error) {
 	c := &config{heartbeat: 2 * time.Second, maxWaiters: 4}
 	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: Open: an option is nil", ErrOption)
+		}
 		if err := o.applyManager(c); err != nil {
 			return nil, err
 		}
 	}
 	if c.owner == "" {
-		host, _ := os.Hostname()
-		c.owner = host + ":" + strconv.Itoa(os.Getpid())
+		c.owner = holder.DefaultOwner()
 	}
 	return c, nil
+}
+
+// dialer makes connections as c says, for what pgx has parsed.
+func (c *config) dialer(parsed *pgx.ConnConfig) *dial.Dialer {
+	return &dial.Dialer{
+		Config: parsed.Copy(), Owner: c.owner, Heartbeat: c.heartbeat, AllowPooler: c.allowPooler, BeforeConnect: c.beforeConnect,
+		Refusals: dial.Refusals{Pooler: ErrPooler, Standby: ErrStandby, NoExclusion: ErrNoExclusion},
+	}
 }
 
 // Owner names the manager for people: in pg_stat_activity (application_name), events
@@ -135,7 +146,7 @@ func (o acquireOption) applyAcquire(r *request) error { return o(r) }
 // exclusively. Default: exclusive.
 func Shared() AcquireOption {
 	return acquireOption(func(r *request) error {
-		r.mode = shared
+		r.mode = wire.Shared
 		return nil
 	})
 }
@@ -144,11 +155,8 @@ func Shared() AcquireOption {
 // Default: none but that of ctx.
 func Timeout(d time.Duration) AcquireOption {
 	return acquireOption(func(r *request) error {
-		if d <= 0 {
-			return fmt.Errorf("%w: Timeout(%s) leaves no time, use TryAcquire to not wait", ErrOption, d)
-		}
 		r.timeout = d
-		return nil
+		return holder.CheckTimeout(d)
 	})
 }
 
@@ -169,6 +177,15 @@ func Fenced() AcquireOption {
 func Fair() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.fair = true
+		return nil
+	})
+}
+
+// Try does not wait: a lock that somebody holds is [ErrNotAcquired] at once, as by [Manager.TryAcquire]. With
+// [Manager.Do] the function runs if the lock is free, and not at all otherwise. Default: wait.
+func Try() AcquireOption {
+	return acquireOption(func(r *request) error {
+		r.try = true
 		return nil
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/internal/torture"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
 )
@@ -21,7 +20,7 @@ import (
 func TestTorture_ownershipAfterTimeoutsAndCancels(t *testing.T) {
 	t.Parallel()
 	const goroutines = 24
-	each := torture.Rounds(4_000, 100_000) / goroutines
+	each := pgtest.Rounds(4_000, 100_000) / goroutines
 	managers := []*sessionlock.Manager{open(t), open(t, sessionlock.MaxWaiters(1)), open(t, sessionlock.MaxWaiters(0))}
 	keys := []lockkey.Key{pgtest.Key(t, 0), pgtest.Key(t, 1), pgtest.PairKey(t)}
 	var inside [3]atomic.Int32

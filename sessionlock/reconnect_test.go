@@ -40,14 +40,7 @@ func TestLoss_ofAConnectionThatWaited(t *testing.T) {
 	holder, m := open(t), open(t)
 	waited, free := pgtest.Key(t, "waited"), pgtest.Key(t, "free")
 	blocker := acquire(t, holder, waited)
-	got := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := m.Acquire(t.Context(), waited)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- l
-	}()
+	got := acquiring(t, m, waited)
 	other := acquire(t, m, free)
 	pgtest.WaitBlocked(t, waited, 1)
 	release(t, blocker)
@@ -152,14 +145,7 @@ func TestWaiters_areDialledAgain(t *testing.T) {
 	if _, err := m.Acquire(t.Context(), k, sessionlock.Timeout(200*time.Millisecond)); !errors.Is(err, sessionlock.ErrLockTimeout) || !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
-	got := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := m.Acquire(t.Context(), k)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- l
-	}()
+	got := acquiring(t, m, k)
 	pgtest.WaitBlocked(t, k, 1)
 	release(t, l)
 	release(t, <-got)

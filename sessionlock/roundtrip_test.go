@@ -51,14 +51,7 @@ func TestRoundTrips_oneToTakeOneToGiveBack(t *testing.T) {
 		}
 	})
 	l = acquire(t, m, keys[0])
-	next := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := m.Acquire(t.Context(), keys[0])
-		if err != nil {
-			t.Error(err)
-		}
-		next <- l
-	}()
+	next := acquiring(t, m, keys[0])
 	for sessionlock.Arrivals(m) == 0 {
 		<-time.After(100 * time.Microsecond)
 	}

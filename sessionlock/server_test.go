@@ -52,14 +52,7 @@ func TestWaiting_letsCreateIndexConcurrentlyThrough(t *testing.T) {
 	holder, waiter := open(t), open(t)
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k)
-	got := make(chan *sessionlock.Lock)
-	go func() {
-		l, err := waiter.Acquire(t.Context(), k)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- l
-	}()
+	got := acquiring(t, waiter, k)
 	pgtest.WaitBlocked(t, k, 1)
 	db := pgtest.SQLDB(t, pgtest.Schema())
 	for _, sql := range []string{"CREATE TABLE big (id int)", "CREATE INDEX CONCURRENTLY ON big (id)"} {

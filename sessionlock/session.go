@@ -1,212 +1,215 @@
 package sessionlock
 
 import (
-	"net"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/sessionlock/internal/dial"
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// role is what a session is for.
-type role uint8
+// idle is how long nothing is sent before the watcher reads instead of the callers.
+const idle = 5 * time.Millisecond
 
-const (
-	home    role = iota // tries and unlocks, any number of locks
-	waits               // waits for one contended key, and holds it once granted
-	numbers             // issues fencing tokens
-)
+// smallBatch is how many keys of a batch are too many for a second small one behind it.
+const smallBatch = 4
 
-const (
-	// idle is how long nothing is sent before the watcher reads instead of the callers.
-	idle = 5 * time.Millisecond
-	// crowd is how many keys make a second flight worth sending before the first is
-	// answered.
-	crowd = 256
-	// throng is how many callers answered at once are worth gathering again before the next
-	// flight, and how many keys of a flight are too many for a second small one behind it.
-	throng = 4
-	// multitude is how many keys of a flight keep those who arrive from trying for mu.
-	multitude = 64
-)
-
-// session is one connection of a manager. Its fields belong to Manager.mu, except that
-// whoever set reading reads and whoever set writing writes.
-//
-// Callers read their own answers: it saves waking them. The watcher reads while flight
-// follows flight, and when nobody has sent anything for a while, to see the session end.
+// session is one connection of a manager. It belongs to core.mu, except that whoever set reading reads and whoever set
+// writing writes.
 type session struct {
-	m      *Manager
-	role   role
-	conn   net.Conn
-	reader *pgproto3.Frontend
-	out    []byte
-	pid    int
-	facts  *facts
+	role   wire.Role
+	server *dial.Server
+	conn   *wire.Conn
+	outbox *outbox
+	tokens *issuer // whose tokens a session of that role issues, else nil
 
-	pending  [beat][]*entry // by statement
-	list     []*entry       // empty, for the next of them
-	spare    *flight        // empty, for the next one
-	count    int            // of pending
-	repairs  []part         // that go first
-	waitFor  *entry         // the slice to send
-	single   part           // a beat or unlockAll to send
-	inflight []*flight
+	todo
+	traffic
+	pulse
+	sessionEnd
+	watcher chan struct{} // wakes it
+}
 
+// todo is what a session has to send.
+type todo struct {
+	listed     [wire.Listed][]*entry // by statement
+	unused     []*entry              // empty, for the next of them
+	keys       int                   // of listed
+	repairs    []query               // that go first
+	waitFor    *entry
+	waitAtMost time.Duration
+	control    wire.Statement // Beat or UnlockAll, 0 for none
+	queued     bool           // in the outbox
+}
+
+// traffic is what is on its way.
+type traffic struct {
+	sent             []*batch // and not answered, oldest first
+	spare            *batch   // empty, for the next one
 	reading, writing bool
-	dirty            bool      // in Manager.dirty
-	sent             time.Time // the last flight
-	proof            time.Time // when the last flight that was answered was sent
-	freeSince        time.Time // of waits and numbers: when it was last in use
-	farewell         bool      // asked for unlockAll, not answered
-	dead             error
-	kick             chan struct{} // wakes the watcher
-	gone             chan struct{} // closed when dead
 }
 
-// push asks s for a statement on e.
-func (s *session) push(st statement, e *entry) {
-	s.pending[st] = append(s.pending[st], e)
-	s.count++
-	s.m.touch(s)
+// pulse is when a session was last heard of.
+type pulse struct {
+	sentAt   time.Time // the last batch
+	provenAt time.Time // when the last batch that was answered was sent
+	freeAt   time.Time // when it was last in use, of the roles Waiter and Issuer
 }
 
-// touch makes unlock send what s has to send.
-func (m *Manager) touch(s *session) {
-	if !s.dirty {
-		s.dirty = true
-		m.dirty = append(m.dirty, s)
+// silence is for how long nothing has proven that the session lives. The wall clock is asked too: the other one stands
+// still while the machine sleeps.
+func (p *pulse) silence(now time.Time) time.Duration {
+	return holder.At(now).Since(holder.At(p.provenAt))
+}
+
+// sessionEnd is how a session ends.
+type sessionEnd struct {
+	dead       error
+	gone       chan struct{} // closed when dead
+	lastUnlock bool          // asked for UnlockAll, not answered
+}
+
+func newSession(l *dial.Link, r wire.Role, o *outbox) *session {
+	return &session{
+		role: r, server: l.Server, conn: l.Conn, outbox: o,
+		pulse:      pulse{sentAt: l.Since, provenAt: l.Since},
+		sessionEnd: sessionEnd{gone: make(chan struct{})},
+		watcher:    make(chan struct{}, 1),
 	}
+}
+
+// ask asks s for a statement that takes a list, on e too.
+func (s *session) ask(st wire.Statement, e *entry) {
+	s.listed[st] = append(s.listed[st], e)
+	s.keys++
+	s.outbox.add(s)
+}
+
+// repair asks s for a query before all others.
+func (s *session) repair(q query) {
+	s.repairs = append(s.repairs, q)
+	s.outbox.add(s)
+}
+
+// wait makes s wait for e in the server's queue, for so long at most.
+func (s *session) wait(e *entry, limit time.Duration) {
+	s.waitFor, s.waitAtMost = e, limit
+	s.outbox.add(s)
+}
+
+// command asks s for Beat or UnlockAll.
+func (s *session) command(st wire.Statement) {
+	s.control = st
+	s.outbox.add(s)
 }
 
 func (s *session) canSend() bool {
 	if s.dead != nil || s.writing {
 		return false
 	}
-	switch len(s.inflight) {
+	tokens := 0
+	if s.tokens != nil {
+		tokens = len(s.tokens.waiting)
+	}
+	switch len(s.sent) {
 	case 0:
-		return s.count > 0 || len(s.repairs) > 0 || s.waitFor != nil || s.single.statement != 0 ||
-			s.role == numbers && len(s.m.issues) > 0
+		return s.keys > 0 || len(s.repairs) > 0 || s.waitFor != nil || s.control != 0 || tokens > 0
 	case 1:
-		return s.count >= crowd || s.count > 0 && s.inflight[0].keys < throng || s.role == numbers && len(s.m.issues) >= crowd
+		return s.keys >= secondBatch || s.keys > 0 && s.sent[0].keys < smallBatch || tokens >= secondBatch
 	}
 	return false
 }
 
-// board takes what s has to send into a new flight.
-func (s *session) board() *flight {
-	f := s.spare
-	if s.spare = nil; f == nil {
-		f = &flight{}
+// nextBatch takes what s has to send, nil where it is not wanted any more.
+func (s *session) nextBatch() *batch {
+	b := s.spare
+	if s.spare = nil; b == nil {
+		b = &batch{}
 	}
 	n := min(len(s.repairs), maxRepairs)
-	f.parts, f.at, f.sent = append(f.parts[:0], s.repairs[:n]...), 0, time.Now()
+	b.queries, b.at, b.sentAt = append(b.queries[:0], s.repairs[:n]...), 0, time.Now()
 	s.repairs = s.repairs[n:]
+	b.keys = s.takeListed(b)
+	if e := s.waitFor; e != nil {
+		s.waitFor = nil
+		b.queries = append(b.queries, query{
+			statement: wire.Wait, entries: []*entry{e}, variant: wire.Unlock.For(e.id, e.mode), limit: e.waitLimit(s.waitAtMost, holder.At(b.sentAt)),
+		})
+	}
+	if s.control != 0 {
+		b.queries = append(b.queries, query{statement: s.control})
+		s.control = 0
+	}
+	if s.tokens != nil {
+		if q, ok := s.tokens.next(); ok {
+			b.queries = append(b.queries, q)
+		}
+	}
+	if len(b.queries) == 0 {
+		return nil
+	}
+	s.sent = append(s.sent, b)
+	s.sentAt = b.sentAt
+	return b
+}
+
+// takeListed adds the statements that take lists to b, and returns how many keys they have.
+func (t *todo) takeListed(b *batch) int {
 	room := maxKeys
-	for st, entries := range s.pending {
+	for st, entries := range t.listed {
 		n := min(len(entries), room)
 		if n == 0 {
 			continue
 		}
-		f.parts = append(f.parts, part{statement: statement(st), entries: entries[:n:n]})
-		if s.pending[st] = entries[n:]; n == len(entries) {
-			s.pending[st], s.list = s.list, nil
+		b.queries = append(b.queries, query{statement: wire.Statement(st), entries: entries[:n:n]})
+		if t.listed[st] = entries[n:]; n == len(entries) {
+			t.listed[st], t.unused = t.unused, nil
 		}
-		s.count -= n
+		t.keys -= n
 		room -= n
 	}
-	if e := s.waitFor; e != nil {
-		s.waitFor = nil
-		f.parts = append(f.parts, part{statement: slice, entries: []*entry{e}, variant: unlock.forLock(e.id, e.mode), limit: s.m.sliceFor(e, f.sent)})
-	}
-	if s.single.statement != 0 {
-		f.parts = append(f.parts, s.single)
-		s.single = part{}
-	}
-	if s.role == numbers {
-		if p, ok := s.m.boardIssues(); ok {
-			f.parts = append(f.parts, p)
-		}
-	}
-	if len(f.parts) == 0 {
-		return nil // what there was is not wanted any more
-	}
-	if f.keys = maxKeys - room; f.keys >= multitude {
-		s.m.late.Reset(landingTime)
-	}
-	s.inflight = append(s.inflight, f)
-	s.sent = f.sent
-	return f
+	return maxKeys - room
 }
 
-func (s *session) write(f *flight) error {
-	s.out = f.encode(s.out[:0])
-	_, err := s.conn.Write(s.out)
-	return err
+// answered takes a batch off what is on its way.
+func (s *session) answered(b *batch) {
+	s.sent = s.sent[:copy(s.sent, s.sent[1:])]
+	s.provenAt = b.sentAt
+	s.outbox.add(s)
 }
 
-// unlock lets in those who arrived, gives back mu, wakes those that were settled while it
-// was held and sends what became due. The session reader is read by the caller itself;
-// other sessions that nobody reads are left to their watchers.
-func (m *Manager) unlock(reader *session) {
-	for {
-		m.letIn()
-		if m.settled+len(m.told) > 0 {
-			m.tell()
-		}
-		s, f := m.nextFlight()
-		m.leave()
-		if f == nil {
-			if m.arrivals.Load() == nil || !m.mu.TryLock() {
-				return // whoever has mu lets them in
-			}
-			continue
-		}
-		err := s.write(f)
-		m.mu.Lock()
-		s.writing = false
-		if err != nil {
-			m.lose(s, err)
-			continue
-		}
-		if !s.reading && s != reader {
-			s.wake()
-		}
-		m.touch(s)
-	}
-}
-
-// unlockAside is unlock for those who cannot wait for a write.
-func (m *Manager) unlockAside() {
-	busy := len(m.dirty)+m.settled+len(m.told) > 0
-	m.leave()
-	if busy || m.arrivals.Load() != nil {
-		m.wg.Go(func() {
-			m.mu.Lock()
-			m.unlock(nil)
-		})
-	}
-}
-
-// nextFlight takes the next flight of the sessions that have something to send.
-func (m *Manager) nextFlight() (*session, *flight) {
-	for len(m.dirty) > 0 {
-		s := m.dirty[len(m.dirty)-1]
-		m.dirty = m.dirty[:len(m.dirty)-1]
-		s.dirty = false
-		if !s.canSend() {
-			continue
-		}
-		if f := s.board(); f != nil {
-			s.writing = true
-			return s, f
+// recycle keeps a batch and the longest of its lists for the next one. A query that failed has handed its list on.
+func (s *session) recycle(b *batch) {
+	for i := range b.queries {
+		q := &b.queries[i]
+		if q.statement < wire.Listed && q.err == nil && cap(q.entries) > cap(s.unused) {
+			clear(q.entries)
+			s.unused = q.entries[:0]
 		}
 	}
-	return nil, nil
+	clear(b.queries)
+	s.spare = b
 }
 
+// isWaiting reports whether s waits for a lock.
+func (s *session) isWaiting() bool {
+	for _, b := range s.sent {
+		if b.isWait() {
+			return true
+		}
+	}
+	return s.waitFor != nil
+}
+
+// isBusy reports whether s has anything to do, apart from what it holds.
+func (s *session) isBusy() bool {
+	return len(s.sent) > 0 || s.keys > 0 || len(s.repairs) > 0 || s.waitFor != nil
+}
+
+// wake makes the watcher look.
 func (s *session) wake() {
 	select {
-	case s.kick <- struct{}{}:
+	case s.watcher <- struct{}{}:
 	default:
 	}
 }

@@ -62,155 +62,138 @@ func newStage(t *testing.T, statement string, action wiretap.Action, contended b
 	return s
 }
 
-// resume lets everything go on until the end of the test: the statement that was met may
-// be held back only after that.
-func (s *stage) resume() {
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			s.proxy.Resume()
-			select {
-			case <-over:
-				return
-			case <-tick.C:
-			}
+// awaitHeld returns when the statement is held back, not only met: what is held back after
+// the test has let everything go on stays so until its end.
+func (s *stage) awaitHeld() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), bound)
+	defer cancel()
+	if err := s.proxy.AwaitHeld(ctx); err != nil {
+		s.t.Fatalf("the statement is not held back: %v", err)
+	}
+}
+
+// eachStep runs a test at each step, once where the statement does not arrive and once where its answer does not.
+func eachStep(t *testing.T, before, after wiretap.Action, test func(t *testing.T, step string, s *stage)) {
+	t.Helper()
+	for _, step := range steps {
+		for name, action := range map[string]wiretap.Action{"before": before, "after": after} {
+			t.Run(step.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				test(t, step.name, newStage(t, step.statement, action, step.contended))
+			})
 		}
-	})
-	s.t.Cleanup(func() {
-		close(over)
-		wg.Wait()
-	})
+	}
 }
 
 // Whatever is on its way when a session ends is asked again or reported, never both held
 // and not.
 func TestLoss_atEachStep(t *testing.T) {
 	t.Parallel()
-	for _, step := range steps {
-		for name, action := range map[string]wiretap.Action{"before": wiretap.CutRequest, "after": wiretap.CutAnswer} {
-			t.Run(step.name+" "+name, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t, step.statement, action, step.contended)
-				go func() {
-					<-s.hit
-					s.free()
-				}()
-				l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
-				if step.name == "token" {
-					// Nobody knows which number was issued. The lock is given back.
-					if err == nil || errors.Is(err, sessionlock.ErrLockTimeout) {
-						t.Errorf("got %v", err)
-					}
-					pgtest.AssertFree(t, s.key)
-					l, err = s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				held := pgtest.Locks(t, s.key)
-				// P12: the server still lets a session wait whose client is gone.
-				held = slices.DeleteFunc(held, func(l pgtest.Lock) bool { return !l.Granted })
-				if l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
-					t.Errorf("the lock says %d and %v, the server %+v", l.PID(), l.Err(), held)
-				}
-				switch err := l.Release(t.Context()); {
-				case step.name == "unlock" && !errors.Is(err, sessionlock.ErrLost), step.name != "unlock" && err != nil:
-					t.Errorf("Release says %v", err)
-				}
-				pgtest.AssertFree(t, s.key)
-				release(t, acquire(t, s.m, s.key))
-			})
+	eachStep(t, wiretap.CutRequest, wiretap.CutAnswer, func(t *testing.T, step string, s *stage) {
+		go func() {
+			<-s.hit
+			s.free()
+		}()
+		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
+		if step == "token" {
+			// Nobody knows which number was issued. The lock is given back.
+			if err == nil || errors.Is(err, sessionlock.ErrLockTimeout) {
+				t.Errorf("got %v", err)
+			}
+			pgtest.AssertFree(t, s.key)
+			l, err = s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
 		}
-	}
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := pgtest.Locks(t, s.key)
+		// P12: the server still lets a session wait whose client is gone.
+		held = slices.DeleteFunc(held, func(l pgtest.Lock) bool { return !l.Granted })
+		if l.Err() != nil || len(held) != 1 || held[0].PID != l.PID() {
+			t.Errorf("the lock says %d and %v, the server %+v", l.PID(), l.Err(), held)
+		}
+		switch err := l.Release(t.Context()); {
+		case step == "unlock" && !errors.Is(err, sessionlock.ErrLost), step != "unlock" && err != nil:
+			t.Errorf("Release says %v", err)
+		}
+		pgtest.AssertFree(t, s.key)
+		release(t, acquire(t, s.m, s.key))
+	})
 }
 
 // A caller may leave at any step. What was on its way is given back when it arrives.
 func TestCancel_atEachStep(t *testing.T) {
 	t.Parallel()
-	for _, step := range steps {
-		for name, action := range map[string]wiretap.Action{"before": wiretap.HoldRequest, "after": wiretap.HoldAnswer} {
-			t.Run(step.name+" "+name, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t, step.statement, action, step.contended)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				acquired := make(chan *sessionlock.Lock, 1)
-				failed := make(chan error, 1)
-				go func() {
-					l, err := s.m.Acquire(ctx, s.key, sessionlock.Fenced())
-					if err == nil {
-						acquired <- l
-						err = l.Release(ctx)
-					}
-					failed <- err
-				}()
-				pgtest.Await(t, "the statement", s.hit)
-				s.free()
-				cancel()
-				began := time.Now()
-				if err := <-failed; !errors.Is(err, context.Canceled) {
-					t.Errorf("got %v", err)
-				}
-				// An answer that was held back cannot say that the token's lock was given back.
-				if took := time.Since(began); took > 5*time.Second {
-					t.Errorf("it took %s to leave", took)
-				}
-				if step.name == "unlock" {
-					if l := <-acquired; !errors.Is(l.Err(), sessionlock.ErrReleased) {
-						t.Errorf("Err is %v", l.Err())
-					}
-				}
-				s.resume()
-				pgtest.AssertFree(t, s.key)
-				l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
-				if err != nil {
-					t.Fatal(err)
-				}
-				release(t, l)
-			})
+	eachStep(t, wiretap.HoldRequest, wiretap.HoldAnswer, func(t *testing.T, step string, s *stage) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		acquired := make(chan *sessionlock.Lock, 1)
+		failed := make(chan error, 1)
+		go func() {
+			l, err := s.m.Acquire(ctx, s.key, sessionlock.Fenced())
+			if err == nil {
+				acquired <- l
+				err = l.Release(ctx)
+			}
+			failed <- err
+		}()
+		s.awaitHeld()
+		s.free()
+		cancel()
+		began := time.Now()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
 		}
-	}
+		// An answer that was held back cannot say that the token's lock was given back.
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %s to leave", took)
+		}
+		if step == "unlock" {
+			if l := <-acquired; !errors.Is(l.Err(), sessionlock.ErrReleased) {
+				t.Errorf("Err is %v", l.Err())
+			}
+		}
+		s.proxy.Resume()
+		pgtest.AssertFree(t, s.key)
+		l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced(), sessionlock.Timeout(bound))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, l)
+	})
 }
 
 // Close waits for no answer that does not come, and whoever waits is told.
 func TestClose_atEachStep(t *testing.T) {
 	t.Parallel()
-	for _, step := range steps {
-		for name, action := range map[string]wiretap.Action{"before": wiretap.HoldRequest, "after": wiretap.HoldAnswer} {
-			t.Run(step.name+" "+name, func(t *testing.T) {
-				t.Parallel()
-				s := newStage(t, step.statement, action, step.contended)
-				failed := make(chan error, 1)
-				go func() {
-					l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
-					if err == nil {
-						err = l.Release(t.Context())
-					}
-					failed <- err
-				}()
-				pgtest.Await(t, "the statement", s.hit)
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				err := s.m.Close(ctx)
-				if took := time.Since(began); took > 3*time.Second {
-					t.Errorf("Close took %s and says %v", took, err)
-				}
-				select {
-				case err := <-failed:
-					if !errors.Is(err, sessionlock.ErrClosed) {
-						t.Errorf("who waits is told %v", err)
-					}
-				case <-time.After(bound):
-					t.Error("who waits is not told")
-				}
-				s.resume()
-				s.free()
-				pgtest.AssertFree(t, s.key)
-			})
+	eachStep(t, wiretap.HoldRequest, wiretap.HoldAnswer, func(t *testing.T, step string, s *stage) {
+		failed := make(chan error, 1)
+		go func() {
+			l, err := s.m.Acquire(t.Context(), s.key, sessionlock.Fenced())
+			if err == nil {
+				err = l.Release(t.Context())
+			}
+			failed <- err
+		}()
+		s.awaitHeld()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		err := s.m.Close(ctx)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("Close took %s and says %v", took, err)
 		}
-	}
+		select {
+		case err := <-failed:
+			if !errors.Is(err, sessionlock.ErrClosed) {
+				t.Errorf("who waits is told %v", err)
+			}
+		case <-time.After(bound):
+			t.Error("who waits is not told")
+		}
+		s.proxy.Resume()
+		s.free()
+		pgtest.AssertFree(t, s.key)
+	})
 }

@@ -1,17 +1,7 @@
 package tests
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,37 +14,142 @@ const (
 	otelModule = "go.opentelemetry.io/otel"
 )
 
-// mayImport holds what each package may import besides the standard library: of this module by
-// the path in it ("." is the root), of others by module. A package that is not here is an error.
+// storeys are the floors of the house, the root on top: what stands on one imports of the others only what stands below it.
+var storeys = [][]string{
+	{"."},
+	{"internal/migrate"},
+	{"internal/attempt", "internal/check", "internal/claim", "internal/reload", "internal/once"},
+	{"internal/guard", "internal/xact"},
+	{"internal/memory"},
+	{"internal/model"},
+	{"internal/column", "internal/rowlock"},
+	{"internal/journal"},
+	{"internal/mark", "internal/install"},
+	{"internal/fault", "internal/statement"},
+	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal"},
+	{"internal/pretend"},
+	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause"},
+}
+
+// mayImport holds what each package may import besides the standard library: ours by the path from
+// the root ("." is the root), of others by module. A package that is not here is an error.
 var mayImport = map[string][]string{
-	".":                   {"hooks", "advisory", "lockkey", "fence", "observe", "internal/sqltx", "internal/keynames", gormModule},
+	".": {
+		"advisory", "fence", "hooks", "lockkey", "observe", gormModule,
+		"internal/attempt", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/migrate",
+		"internal/model", "internal/once", "internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
+	},
 	"hooks":               {gormModule},
 	"lockkey":             {},
 	"lockkey/compat":      {"lockkey"},
-	"fence":               {},
+	"fence":               {"internal/tokens"},
 	"observe":             {},
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
-	"advisory":            {"lockkey", "observe"},
-	"lease":               {"advisory", "lockkey", "fence", "observe"},
-	"sessionlock":         {"advisory", "lockkey", "fence", "observe", pgxModule},
-	"inspect":             {"lockkey", "lockkey/compat", "observe", "internal/keynames"},
-	"internal/keynames":   {},
-	"cmd/gormlock": {
-		".", "advisory", "lockkey", "lockkey/compat", "fence", "observe", "lease", "sessionlock", "inspect", pgxModule,
+	"advisory":            {"lockkey", "internal/lockrequest"},
+	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/holder", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
+	"sessionlock": {
+		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
-	"internal/sqltx":    {},
-	"internal/pgserver": {pgxModule, "github.com/fergusstrange/embedded-postgres"},
+	"sessionlock/internal/dial": {"sessionlock/internal/wire", pgxModule},
+	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", pgxModule},
+
+	"work": {
+		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/sqlstate", "internal/statement",
+		gormModule, pgxModule,
+	},
+
+	"internal/migrate": {
+		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
+		"advisory", "lockkey", gormModule,
+	},
+	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
+	"internal/tables": {"internal/keynames", "fence"},
+	"internal/attempt": {
+		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/statement", "internal/xact", "observe", gormModule,
+	},
+	"internal/claim": {
+		"internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/statement", "internal/xact",
+		"observe", gormModule,
+	},
+	"internal/reload": {
+		"internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		gormModule,
+	},
+	"internal/once": {"internal/fault", "internal/install", "internal/journal", "internal/sqlstate", "internal/statement", "advisory", gormModule},
+	"internal/guard": {
+		"internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
+		"internal/sqlstate", "internal/statement", "fence", gormModule,
+	},
+	"internal/xact": {
+		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,
+	},
+	"internal/memory":      {"internal/model", "internal/statement", gormModule},
+	"internal/model":       {"internal/column", "internal/fault", "internal/install", "internal/statement", gormModule},
+	"internal/column":      {"internal/fault", "internal/statement", "fence", gormModule},
+	"internal/rowlock":     {"internal/fault", "internal/install", "internal/mark", "internal/sqlstate", "internal/statement", "observe", gormModule},
+	"internal/journal":     {"internal/cause", "internal/install", "internal/lockrequest", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", "observe", gormModule},
+	"internal/mark":        {"internal/fault", "internal/sqltx", "internal/statement", gormModule},
+	"internal/install":     {"internal/fault", "internal/keynames", "internal/literal", "internal/lockid", "internal/pretend", "lockkey", "observe", gormModule},
+	"internal/literal":     {"internal/sqltext", gormModule},
+	"internal/fault":       {"internal/cause", "advisory", "fence", gormModule},
+	"internal/statement":   {"internal/sqltext", "internal/sqltx", "advisory", gormModule},
+	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/pretend", "internal/sqlstate", "lockkey"},
+	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
+	"internal/keynames":    {"internal/lockid", "internal/sqlstate"},
+	"internal/sqltx":       {"internal/sqlstate", "internal/sqltext"},
+	"internal/sqltext":     {},
+	"internal/cause":       {},
+	"internal/sqlstate":    {},
+	"internal/lockid":      {"lockkey"},
+
+	"inspect": {
+		"inspect/internal/page", "inspect/internal/poll", "inspect/internal/ending", "inspect/internal/words", "lockkey", "lockkey/compat", "observe",
+		"internal/jobmark", "internal/keynames", "internal/lockid",
+	},
+	"internal/jobmark":        {},
+	"inspect/internal/page":   {},
+	"inspect/internal/words":  {"internal/lockrequest", "lockkey"},
+	"inspect/internal/poll":   {},
+	"inspect/internal/ending": {},
+	"internal/holder":         {"internal/lockrequest", "advisory", "lockkey", "observe"},
+	"internal/pgarray":        {},
+	"internal/tokens":         {"internal/pgarray", "internal/sqlstate"},
+
+	"cmd/gormlock": {
+		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/terminal", "cmd/gormlock/internal/look", "cmd/gormlock/internal/jobs", "cmd/gormlock/internal/key", "cmd/gormlock/internal/doctor",
+	},
+	"cmd/gormlock/internal/terminal": {},
+	"cmd/gormlock/internal/cli":      {"cmd/gormlock/internal/terminal"},
+	"cmd/gormlock/internal/server":   {"cmd/gormlock/internal/terminal", "inspect", "internal/sqlstate", pgxModule},
+	"cmd/gormlock/internal/look":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "inspect", "lockkey"},
+	"cmd/gormlock/internal/jobs":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal"},
+	"cmd/gormlock/internal/key": {
+		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/look", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal",
+		"inspect", "internal/lockid", "lockkey", "lockkey/compat",
+	},
+	"cmd/gormlock/internal/doctor": {
+		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", ".", "fence", "inspect", "internal/sqlstate", "sessionlock", pgxModule,
+	},
+
+	"internal/pgserver": {pgxModule},
 	"internal/wiretap":  {},
+	"internal/modules":  {},
 }
 
-// mayReach holds the modules that come into a user's binary, those that gorm, pgx and otel bring
-// themselves included. What tests, benchmarks and examples need is not among them.
+// mayReach holds the modules that come into a user's binary, those that gorm and pgx bring themselves
+// included. What tests, benchmarks and examples need is not among them.
 var mayReach = []string{
 	gormModule, "github.com/jinzhu/inflection", "github.com/jinzhu/now",
 	pgxModule, "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2",
 	"golang.org/x/sync", "golang.org/x/text",
-	otelModule, otelModule + "/metric", otelModule + "/trace", "github.com/cespare/xxhash/v2", "github.com/go-logr/logr",
-	"github.com/go-logr/stdr", "go.opentelemetry.io/auto/sdk",
+}
+
+// reachesMore holds what comes with an adapter besides.
+var reachesMore = map[string][]string{
+	"observe/otelobserve": {
+		otelModule, otelModule + "/metric", otelModule + "/trace", "github.com/cespare/xxhash/v2", "github.com/go-logr/logr",
+		"github.com/go-logr/stdr", "go.opentelemetry.io/auto/sdk",
+	},
 }
 
 // neverReaches holds what stays out of a package however far down, so that a user compiles only
@@ -68,8 +163,15 @@ var neverReaches = map[string][]string{
 	"sessionlock": {gormModule},
 }
 
-// forPrograms holds what examples may import of what users cannot: a server to run on, and a counter of round trips.
-var forPrograms = []string{"internal/pgserver", "internal/wiretap"}
+// programs are the directories of what is run and imported by nobody, with what that may import of internal besides its own.
+var programs = map[string][]string{
+	"examples":                {"internal/pgserver", "internal/wiretap"}, // a server to run on, and a counter of round trips
+	"bench":                   {"internal/pgserver", "internal/wiretap"},
+	"scripts":                 {"internal/modules"},
+	"gormlockvet":             {},
+	"internal/pgserver/fetch": {},
+	"tests":                   {"*"},
+}
 
 func TestLayering(t *testing.T) {
 	t.Parallel()
@@ -80,26 +182,38 @@ func TestLayering(t *testing.T) {
 	for _, violation := range packages.violations() {
 		t.Error(violation)
 	}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(mayImport)), slices.Concat(storeys...)) {
+		if _, there := packages[strings.TrimSuffix(ours+"/"+name, "/.")]; !there {
+			t.Errorf("%s has a rule and is not there", name)
+		}
+	}
 }
 
 // The rules see what they are there for: one import too many in a sound graph is one violation.
 func TestLayering_seesEachBadImport(t *testing.T) {
 	t.Parallel()
 	sound := graph{
-		ours:                        {Imports: []string{ours + "/advisory", gormModule, "fmt"}},
-		ours + "/advisory":          {Imports: []string{ours + "/lockkey", "database/sql"}},
-		ours + "/lockkey":           {Imports: []string{"fmt"}},
-		ours + "/sessionlock":       {Imports: []string{ours + "/advisory", pgxModule}},
-		ours + "/internal/pgserver": {Imports: []string{pgxModule}},
-		ours + "/internal/pgtest":   {Imports: []string{ours + "/internal/pgserver", "testing"}},
-		ours + "/internal/wiretap":  {Imports: []string{"fmt"}},
-		ours + "/examples/tour":     {Imports: []string{ours, ours + "/internal/pgserver", ours + "/internal/wiretap"}},
-		gormModule:                  {Module: &mod{gormModule}, Imports: []string{"database/sql"}},
-		pgxModule:                   {Module: &mod{pgxModule}},
-		"go.uber.org/goleak":        {Module: &mod{"go.uber.org/goleak"}},
-		"fmt":                       {Standard: true},
-		"database/sql":              {Standard: true},
-		"testing":                   {Standard: true},
+		ours:                          {Imports: []string{ours + "/advisory", gormModule, "fmt"}},
+		ours + "/advisory":            {Imports: []string{ours + "/lockkey", "database/sql"}},
+		ours + "/lockkey":             {Imports: []string{"fmt"}},
+		ours + "/sessionlock":         {Imports: []string{ours + "/advisory", pgxModule}},
+		ours + "/internal/pgserver":   {Imports: []string{pgxModule}},
+		ours + "/internal/pgtest":     {Imports: []string{ours + "/internal/pgserver", "testing"}},
+		ours + "/internal/wiretap":    {Imports: []string{"fmt"}},
+		ours + "/internal/guard":      {Imports: []string{ours + "/internal/model", ours + "/internal/mark"}},
+		ours + "/internal/model":      {Imports: []string{ours + "/internal/statement"}},
+		ours + "/internal/mark":       {Imports: []string{ours + "/internal/statement"}},
+		ours + "/internal/statement":  {Imports: []string{gormModule}},
+		ours + "/observe/otelobserve": {Imports: []string{otelModule}},
+		ours + "/examples/tour":       {Imports: []string{ours, ours + "/internal/pgserver", ours + "/internal/wiretap"}},
+		ours + "/tests/docs/runner":   {Imports: []string{ours, ours + "/internal/pgtest"}},
+		otelModule:                    {Module: &mod{otelModule}},
+		gormModule:                    {Module: &mod{gormModule}, Imports: []string{"database/sql"}},
+		pgxModule:                     {Module: &mod{pgxModule}},
+		"go.uber.org/goleak":          {Module: &mod{"go.uber.org/goleak"}},
+		"fmt":                         {Standard: true},
+		"database/sql":                {Standard: true},
+		"testing":                     {Standard: true},
 	}
 	if v := sound.violations(); len(v) > 0 {
 		t.Fatalf("the sound graph has violations: %q", v)
@@ -116,6 +230,12 @@ func TestLayering_seesEachBadImport(t *testing.T) {
 		{ours + "/examples/tour", ours + "/internal/pgtest", "examples/tour may not import internal/pgtest"},
 		{ours + "/internal/pgserver", "testing", "internal/pgserver may not import testing"},
 		{ours + "/unheard", "fmt", "unheard has no rule"},
+		{ours + "/internal/model", ours + "/internal/guard", "internal/model may not import internal/guard: it does not stand below"},
+		{ours + "/internal/mark", ours + "/internal/install", "internal/mark may not import internal/install: it does not stand below"},
+		{ours + "/internal/guard", ours, "internal/guard may not import .: it does not stand below"},
+		{ours + "/internal/guard", ours + "/advisory", "internal/guard may not import advisory"},
+		{ours + "/advisory", otelModule, "advisory may not reach " + otelModule},
+		{ours + "/bench", ours + "/internal/guard", "bench may not import internal/guard"},
 	} {
 		changed := maps.Clone(sound)
 		p := changed[bad.from]
@@ -125,174 +245,4 @@ func TestLayering_seesEachBadImport(t *testing.T) {
 			t.Errorf("%s imports %s: got %q, want %q among them", bad.from, bad.to, changed.violations(), bad.want)
 		}
 	}
-}
-
-// longest is how many lines a file may have that is read rather than run through.
-const longest = 350
-
-func TestFiles_areShort(t *testing.T) {
-	t.Parallel()
-	seen := 0
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != ".." && strings.HasPrefix(entry.Name(), "."):
-			return filepath.SkipDir
-		case entry.IsDir(), filepath.Ext(path) != ".go", strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		seen++
-		content, err := os.ReadFile(path)
-		if lines := bytes.Count(content, []byte("\n")); lines > longest {
-			t.Errorf("%s has %d lines, more than %d: split it by what its parts are about", path, lines, longest)
-		}
-		return err
-	})
-	if err != nil || seen == 0 {
-		t.Fatalf("%d Go files read: %v", seen, err)
-	}
-}
-
-type mod struct{ Path string }
-
-type pkg struct {
-	ImportPath string
-	Standard   bool
-	Imports    []string
-	Module     *mod
-}
-
-// graph is the packages of this module and all they need, without tests, by import path.
-type graph map[string]pkg
-
-func load(t *testing.T) graph {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Standard,Imports,Module", "./...")
-	list.Dir = ".."
-	var stderr strings.Builder
-	list.Stderr = &stderr
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
-	}
-	packages := graph{}
-	for decoder := json.NewDecoder(bufio.NewReader(bytes.NewReader(out))); ; {
-		var p pkg
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
-		} else if err != nil {
-			t.Fatalf("go list: %v", err)
-		}
-		packages[p.ImportPath] = p
-	}
-}
-
-func (g graph) violations() []string {
-	var found []string
-	for _, from := range g.own() {
-		found = append(found, g.badImports(from)...)
-		found = append(found, g.badReach(from)...)
-	}
-	return found
-}
-
-func (g graph) badImports(from string) []string {
-	var found []string
-	allowed, ruled := mayImport[short(from)]
-	switch {
-	case forTestsOnly(from):
-		return nil
-	case isProgram(from):
-		for _, to := range g[from].Imports {
-			if strings.HasPrefix(to, ours+"/internal/") && !slices.Contains(forPrograms, short(to)) {
-				found = append(found, fmt.Sprintf("%s may not import %s", short(from), short(to)))
-			}
-		}
-		return found
-	case !ruled:
-		return []string{short(from) + " has no rule: say in mayImport what it may import"}
-	}
-	for _, to := range g[from].Imports {
-		if to == "testing" || !g[to].Standard && !slices.Contains(allowed, g.name(to)) {
-			found = append(found, fmt.Sprintf("%s may not import %s", short(from), short(to)))
-		}
-	}
-	return found
-}
-
-// badReach names what a package brings along that it must not, with the way there.
-func (g graph) badReach(from string) []string {
-	if forTestsOnly(from) {
-		return nil
-	}
-	var found []string
-	via := map[string]string{from: ""}
-	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		if why := g.refusal(from, at); why != "" {
-			way := short(at)
-			for p := via[at]; p != ""; p = via[p] {
-				way = short(p) + " > " + way
-			}
-			found = append(found, fmt.Sprintf("%s may not reach %s: %s", short(from), why, way))
-			continue
-		}
-		for _, to := range g[at].Imports {
-			if _, seen := via[to]; !seen {
-				via[to] = at
-				queue = append(queue, to)
-			}
-		}
-	}
-	return found
-}
-
-// refusal names what is wrong with at being in a binary of from; empty: nothing.
-func (g graph) refusal(from, at string) string {
-	name := g.name(at)
-	switch {
-	case isProgram(from), strings.HasPrefix(from, ours+"/internal/"):
-		return "" // in nobody's binary; what is, is seen from the packages that bring it
-	case name == "testing":
-		return name
-	case slices.Contains(neverReaches[short(from)], name):
-		return name
-	case g[at].Module != nil && !isOurs(at) && !slices.Contains(mayReach, name):
-		return name
-	}
-	return ""
-}
-
-func (g graph) own() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(g)), func(p string) bool { return !isOurs(p) })
-}
-
-// name is how the rules call a package: ours by the path in the module, others by their module.
-func (g graph) name(importPath string) string {
-	if m := g[importPath].Module; m != nil && !isOurs(importPath) {
-		return m.Path
-	}
-	return short(importPath)
-}
-
-func isOurs(importPath string) bool {
-	return importPath == ours || strings.HasPrefix(importPath, ours+"/")
-}
-
-func short(importPath string) string {
-	if importPath == ours {
-		return "."
-	}
-	return strings.TrimPrefix(importPath, ours+"/")
-}
-
-// isProgram holds for what is run here and imported by nobody.
-func isProgram(importPath string) bool {
-	return strings.HasPrefix(importPath, ours+"/examples/") || strings.HasPrefix(importPath, ours+"/tests")
-}
-
-// forTestsOnly holds for what _test.go files alone import, with all that they need.
-func forTestsOnly(importPath string) bool {
-	return slices.Contains([]string{"internal/pgtest", "internal/torture", "gormlocktest"}, short(importPath))
 }

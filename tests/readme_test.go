@@ -24,30 +24,15 @@ func readme(t *testing.T) string {
 func TestReadme_theProgramRuns(t *testing.T) {
 	t.Parallel()
 	program := find(t, "(?s)```go\n(package main\n.*?)```", readme(t))
-	var promised strings.Builder // what stands behind each call that prints, in their order
-	for _, line := range regexp.MustCompile(`(?m)\) +// (.+)$`).FindAllStringSubmatch(program, -1) {
-		promised.WriteString(line[1] + "\n")
-	}
-	if strings.Count(promised.String(), "\n") < 3 {
-		t.Fatalf("the program says only that it prints %q", promised.String())
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := emptyModule(t)
-	m.run(t, "go", "mod", "init", "scratch")
-	m.run(t, "go", "mod", "edit", "-replace", ours+"="+root)
-	if err := os.WriteFile(filepath.Join(m.dir, "main.go"), []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	promised := find(t, "(?s)It prints:\n\n```text\n(.*?)```", readme(t))
+	m := newProgram(t, program)
 	for _, install := range regexp.MustCompile(`(?m)^go get .*`).FindAllString(readme(t), -1) {
 		m.run(t, atOurVersions(t, strings.Fields(install))...)
 	}
 	m.env = append(m.env, "DATABASE_URL="+pgtest.SchemaDSN(t))
 	start := find(t, `(?m)^DATABASE_URL=postgres://\S+ (go run .*?)(?: #.*)?$`, readme(t))
-	if out := m.run(t, strings.Fields(start)...); out != promised.String() {
-		t.Errorf("it prints\n%s\nit promises\n%s", out, promised.String())
+	if out := m.run(t, strings.Fields(start)...); out != promised {
+		t.Errorf("it prints\n%s\nit promises\n%s", out, promised)
 	}
 }
 
@@ -72,6 +57,22 @@ func emptyModule(t *testing.T) *scratchModule {
 	m := &scratchModule{dir: t.TempDir()}
 	proxies := strings.Fields(m.run(t, "go", "env", "GOMODCACHE", "GOPROXY"))
 	m.env = []string{"GOPROXY=file://" + filepath.ToSlash(proxies[0]) + "/cache/download," + proxies[1], "GOSUMDB=off", "GOFLAGS=", "GOWORK=off"}
+	return m
+}
+
+// newProgram is a module with one file, which gets gormlock from this tree.
+func newProgram(t *testing.T, text string) *scratchModule {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := emptyModule(t)
+	m.run(t, "go", "mod", "init", "scratch")
+	m.run(t, "go", "mod", "edit", "-replace", ours+"="+root)
+	if err := os.WriteFile(filepath.Join(m.dir, "main.go"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return m
 }
 

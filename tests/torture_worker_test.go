@@ -14,13 +14,13 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/goleak"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -145,8 +145,7 @@ func (j job) run() (result, error) {
 	if err := errors.Join(plugin.Close(), pool.Close()); err != nil {
 		return result{}, err
 	}
-	// GORM's cache of prepared statements never ends its goroutine.
-	if err := goleak.Find(goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1")); err != nil {
+	if err := pgtest.LeftGoroutines(); err != nil {
 		r.Wrong = append(r.Wrong, err.Error())
 	}
 	return r, nil
@@ -267,14 +266,14 @@ var doors = []door{
 		return gormlock.Transaction(o.db, o.work, gormlock.Locking(o.key))
 	}},
 	{"Transaction, Timeout, Attempts", func(o *operation) error {
-		return gormlock.Transaction(o.db, o.work, gormlock.Locking(o.key, gormlock.Timeout(5*time.Millisecond)), gormlock.Attempts(1000))
+		return gormlock.Transaction(o.db, o.work, gormlock.Locking(o.key, gormlock.Timeout(5*time.Millisecond)), gormlock.Attempts(1000), untilGranted)
 	}},
 	{"Transaction at REPEATABLE READ", func(o *operation) error {
 		return gormlock.Transaction(o.db, o.work, gormlock.Locking(o.key), gormlock.Isolation(sql.LevelRepeatableRead))
 	}},
 	{"Transaction at SERIALIZABLE, Try, Attempts", func(o *operation) error {
 		return gormlock.Transaction(o.db, o.work, gormlock.Locking(o.key, gormlock.Try()),
-			gormlock.Isolation(sql.LevelSerializable), gormlock.Attempts(1000))
+			gormlock.Isolation(sql.LevelSerializable), gormlock.Attempts(1000), untilGranted)
 	}},
 	{"AcquireXactLock, Try until it is there", func(o *operation) error {
 		return o.db.Transaction(func(tx *gorm.DB) error {
@@ -340,3 +339,8 @@ func (o *operation) again(tx *gorm.DB, acquire func() error) error {
 		}
 	}
 }
+
+// untilGranted repeats what was not granted too.
+var untilGranted = gormlock.RetryIf(func(err error) bool {
+	return gormlock.IsRetryable(err) || errors.Is(err, gormlock.ErrNotAcquired) || errors.Is(err, gormlock.ErrLockTimeout)
+})

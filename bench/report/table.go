@@ -52,8 +52,17 @@ var rows = []row{
 	{what: "the bare SQL through GORM's Raw and Scan", beside: "bare SQL", benchmark: "Claim10/ready=10000", unit: "gorm-raw-x-bare", format: "%.2f × the time", none: true},
 	{what: "Claim 10 of 1,000,000", beside: "bare SQL", benchmark: "Claim10/ready=1000000", unit: "x-bare", format: "%.2f × the time", most: 1.1},
 	{what: "Claim 10 of 1,000,000", beside: "the median of Claim 10 of 10,000", benchmark: "Claim10/ready=1000000", unit: "x-small", format: "%.2f × the time", most: 1.5},
+	{what: "Claim 10 of 600,000 with an argument, 4 goroutines, a partial index", beside: "Claim with the literal", benchmark: "ClaimArgument", unit: "ratio", format: "%.2f × the rate", least: 0.9},
 	{what: "16 workers drain 100,000 jobs by Claim, 100 at a time", beside: "bare SQL", benchmark: "Drain", unit: "x-bare", format: "%.2f × the rate", least: 0.9},
 	{what: "the same", beside: "River's fetch", benchmark: "Drain", unit: "x-river", format: "%.2f × the rate", least: 1},
+	{what: "work: jobs that do nothing, 16 workers", beside: "River's client", benchmark: "WorkJobs", unit: "x-river", format: "%.2f × the rate", least: 3},
+	{what: "work: enqueue to start of the handler, idle, median", beside: "River's client", benchmark: "WorkLatency", unit: "x-river", format: "%.2f × the time", most: 1.5},
+	{what: "the same, 99th percentile", benchmark: "WorkLatency", unit: "p99-ms", format: "%.1f ms", most: 20},
+	{what: "work: last four seconds of a minute's load", beside: "its seconds 2 to 5", benchmark: "WorkSteady/pinned=false", unit: "ratio", format: "%.2f × the rate", least: 0.9},
+	{what: "the same, with a transaction open all the time", beside: "its seconds 2 to 5", benchmark: "WorkSteady/pinned=true", unit: "ratio", format: "%.2f × the rate", least: 0.9},
+	{what: "work.Enqueue in 100 concurrent transactions", beside: "the bare insert by GORM", benchmark: "WorkEnqueue", unit: "ratio", format: "%.2f × the rate", least: 0.95},
+	{what: "work with OnePer over 10,000 values", beside: "work without", benchmark: "WorkValues/OnePer", unit: "ratio", format: "%.2f × the rate", least: 0.8},
+	{what: "work with FairBy, one backlog beside many values", beside: "work without", benchmark: "WorkValues/FairBy", unit: "ratio", format: "%.2f × the rate", least: 0.8},
 }
 
 const goPglock = "pg_try_advisory_lock, pg_advisory_unlock on a pool of 90: what go-pglock v3.2.0 sends"
@@ -190,7 +199,7 @@ func markdown(table [][]string) string {
 }
 
 const peers = `
-redislock and goose's session locker run as they are, and River's fetch is the statement of its own driver. Three peers
+redislock and goose's session locker run as they are, River's fetch is the statement of its own driver, and River's client is its own. Three peers
 are represented by the SQL that they send, which was read in their source and seen in a trace of their statements,
 because the proxy that this was built through does not have them: gorm.io/plugin/optimisticlock v1.1.3,
 github.com/allisson/go-pglock/v3 v3.2.0 and cirello.io/pglock v1.16.1. What their own code takes is not in their times.

@@ -5,6 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/key"
 )
 
 // completion prints what makes a shell complete the words of this program.
@@ -12,10 +15,10 @@ type completion struct{}
 
 var shells = []string{"bash", "zsh", "fish"}
 
-func (*completion) usage() usage {
-	return usage{
-		name: "completion", args: "bash|zsh|fish", atLeast: 1, atMost: 1, summary: "a script that completes commands and flags in a shell",
-		details: `
+func (*completion) Usage() cli.Usage {
+	return cli.Usage{
+		Name: "completion", Args: "bash|zsh|fish", AtLeast: 1, AtMost: 1, Summary: "a script that completes commands and flags in a shell",
+		Details: `
 Install it
   bash  gormlock completion bash >/etc/bash_completion.d/gormlock
         or in ~/.bashrc: source <(gormlock completion bash)
@@ -24,18 +27,18 @@ Install it
 	}
 }
 
-func (*completion) flags(*flag.FlagSet) {}
+func (*completion) Flags(*flag.FlagSet) {}
 
-func (*completion) run(_ context.Context, p *program, args []string) error {
+func (*completion) Run(_ context.Context, p *cli.Program, args []string) error {
 	switch args[0] {
 	case "bash":
-		p.printf("%s", bashScript())
+		p.Printf("%s", bashScript())
 	case "zsh":
-		p.printf("%s", zshScript())
+		p.Printf("%s", zshScript())
 	case "fish":
-		p.printf("%s", fishScript())
+		p.Printf("%s", fishScript())
 	default:
-		return fmt.Errorf("there is no script for the shell %q%s: bash, zsh and fish have one", args[0], didYouMean(args[0], shells))
+		return fmt.Errorf("there is no script for the shell %q%s: bash, zsh and fish have one", args[0], cli.DidYouMean(args[0], shells))
 	}
 	return nil
 }
@@ -54,22 +57,14 @@ func wordsAfter(name string) []string {
 func commandNames() []string {
 	var names []string
 	for _, c := range commands() {
-		names = append(names, c.usage().name)
+		names = append(names, c.Usage().Name)
 	}
 	return names
 }
 
-func schemeNames() []string {
-	var names []string
-	for _, s := range schemes() {
-		names = append(names, s.names...)
-	}
-	return names
-}
-
-func flagNames(c command) []string {
+func flagNames(c cli.Command) []string {
 	names := []string{"--help"}
-	flagsOf(c).VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
+	cli.FlagsOf(c).VisitAll(func(f *flag.Flag) { names = append(names, "--"+f.Name) })
 	return names
 }
 
@@ -85,9 +80,9 @@ _gormlock() {
 		words='%s'
 	else
 		case ${COMP_WORDS[1]} in
-`, strings.Join(commandNames(), " "), strings.Join(schemeNames(), " "))
+`, strings.Join(commandNames(), " "), strings.Join(key.SchemeNames(), " "))
 	for _, c := range commands() {
-		name := c.usage().name
+		name := c.Usage().Name
 		fmt.Fprintf(&b, "\t\t%s) words='%s' ;;\n", name, strings.Join(append(wordsAfter(name), flagNames(c)...), " "))
 	}
 	b.WriteString(`		*) return ;;
@@ -104,18 +99,18 @@ func zshScript() string {
 	var b strings.Builder
 	b.WriteString("#compdef gormlock\n_gormlock() {\n\tlocal -a words_here\n\tif (( CURRENT == 2 )); then\n\t\twords_here=(\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "\t\t\t'%s:%s'\n", c.usage().name, shellQuoted(c.usage().summary))
+		fmt.Fprintf(&b, "\t\t\t'%s:%s'\n", c.Usage().Name, shellQuoted(c.Usage().Summary))
 	}
 	fmt.Fprintf(&b, "\t\t)\n\t\t_describe command words_here\n\t\treturn\n\tfi\n\tif [[ $words[CURRENT-1] == --scheme ]]; then\n\t\tcompadd -- %s\n\t\treturn\n\tfi\n\tcase $words[2] in\n",
-		strings.Join(schemeNames(), " "))
+		strings.Join(key.SchemeNames(), " "))
 	for _, c := range commands() {
-		name := c.usage().name
+		name := c.Usage().Name
 		fmt.Fprintf(&b, "\t%s)\n\t\twords_here=(\n", name)
 		for _, word := range wordsAfter(name) {
 			fmt.Fprintf(&b, "\t\t\t'%s'\n", word)
 		}
 		b.WriteString("\t\t\t'--help:all about it'\n")
-		flagsOf(c).VisitAll(func(f *flag.Flag) {
+		cli.FlagsOf(c).VisitAll(func(f *flag.Flag) {
 			fmt.Fprintf(&b, "\t\t\t'--%s:%s'\n", f.Name, shellQuoted(flagSummary(f)))
 		})
 		b.WriteString("\t\t)\n\t\t_describe -o argument words_here ;;\n")
@@ -128,20 +123,20 @@ func fishScript() string {
 	var b strings.Builder
 	b.WriteString("# fish completion of gormlock\ncomplete -c gormlock -f\n")
 	for _, c := range commands() {
-		u := c.usage()
-		fmt.Fprintf(&b, "complete -c gormlock -n __fish_use_subcommand -a %s -d '%s'\n", u.name, shellQuoted(u.summary))
-		on := fmt.Sprintf("-n '__fish_seen_subcommand_from %s'", u.name)
-		if more := wordsAfter(u.name); more != nil {
+		u := c.Usage()
+		fmt.Fprintf(&b, "complete -c gormlock -n __fish_use_subcommand -a %s -d '%s'\n", u.Name, shellQuoted(u.Summary))
+		on := fmt.Sprintf("-n '__fish_seen_subcommand_from %s'", u.Name)
+		if more := wordsAfter(u.Name); more != nil {
 			fmt.Fprintf(&b, "complete -c gormlock %s -a '%s'\n", on, strings.Join(more, " "))
 		}
 		fmt.Fprintf(&b, "complete -c gormlock %s -l help -d 'all about it'\n", on)
-		flagsOf(c).VisitAll(func(f *flag.Flag) {
+		cli.FlagsOf(c).VisitAll(func(f *flag.Flag) {
 			takes := ""
 			if value, _ := flag.UnquoteUsage(f); value != "" {
 				takes = " -x"
 			}
 			if f.Name == "scheme" {
-				takes += " -a '" + strings.Join(schemeNames(), " ") + "'"
+				takes += " -a '" + strings.Join(key.SchemeNames(), " ") + "'"
 			}
 			fmt.Fprintf(&b, "complete -c gormlock %s -l %s%s -d '%s'\n", on, f.Name, takes, shellQuoted(flagSummary(f)))
 		})

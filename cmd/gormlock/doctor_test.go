@@ -3,12 +3,14 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/internal/pgserver"
@@ -17,7 +19,10 @@ import (
 )
 
 // finding is one of the doctor's, by its JSON.
-type finding struct{ Check, Status, Says, Cure string }
+type finding struct {
+	Check, Status, Says, Cure string
+	Fix                       []string
+}
 
 // diagnosis is what the doctor found, with the exit code that goes with it.
 func diagnosis(t *testing.T, dsn string, args ...string) []finding {
@@ -298,6 +303,11 @@ func TestDoctor_saysWhatItMayNotWatch(t *testing.T) {
 	has(t, diagnosis(t, dsn, "--observe", "10ms"), "writes", "note", "public.secret.version was not watched: this role may not read it: GRANT SELECT")
 }
 
+func migrateOnce(t *testing.T, dsn string) error {
+	t.Helper()
+	return gormlock.MigrateOnce(pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn)))
+}
+
 func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -305,30 +315,35 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 	for _, migrate := range []func() error{
 		func() error { return lease.Migrate(t.Context(), db) }, // that of package fence too
 		func() error { return inspect.Migrate(t.Context(), db) },
+		func() error { return migrateOnce(t, dsn) },
 	} {
 		if err := migrate(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	findings := diagnosis(t, dsn)
-	for _, table := range []string{"gormlock_fence", "gormlock_lease", "gormlock_key_name"} {
+	for _, table := range []string{"gormlock_fence", "gormlock_lease", "gormlock_schedule", "gormlock_once", "gormlock_key_name"} {
 		has(t, findings, table, "ok", "complete, with 0 rows")
 	}
 	admin := join(t, dsn, "admin")
 	for sql, want := range map[string]finding{
-		"ALTER TABLE gormlock_fence SET UNLOGGED":                                      {fence.Table, "wrong", "is UNLOGGED", `SET LOGGED`},
-		"ALTER TABLE gormlock_fence DROP CONSTRAINT gormlock_fence_pkey":               {fence.Table, "wrong", "no unique key on (space, id)", "ADD PRIMARY KEY"},
-		"ALTER TABLE gormlock_lease DROP COLUMN holder":                                {"gormlock_lease", "wrong", "has no column holder", "lease.Migrate"},
-		"CREATE SCHEMA other; CREATE TABLE other.gormlock_fence (LIKE gormlock_fence)": {fence.Table, "warning", "is in 2 schemas: public, other", "keep one"},
-		"CREATE SCHEMA away; ALTER TABLE gormlock_fence SET SCHEMA away":               {fence.Table, "warning", "is in the schema away, where the search_path", "search_path"},
+		"ALTER TABLE gormlock_fence SET UNLOGGED":                                      {fence.Table, "wrong", "is UNLOGGED", `SET LOGGED`, nil},
+		"ALTER TABLE gormlock_fence DROP CONSTRAINT gormlock_fence_pkey":               {fence.Table, "wrong", "no unique key on (space, id)", "ADD PRIMARY KEY", nil},
+		"ALTER TABLE gormlock_lease DROP COLUMN holder":                                {"gormlock_lease", "wrong", "has no column holder", "lease.Migrate", nil},
+		"ALTER TABLE gormlock_once DROP COLUMN expires_at":                             {"gormlock_once", "wrong", "has no column expires_at", "ADD COLUMN expires_at timestamptz", nil},
+		"ALTER TABLE gormlock_once DROP COLUMN result":                                 {"gormlock_once", "wrong", "has no column result", "gormlock.MigrateOnce make it anew", nil},
+		"ALTER TABLE gormlock_once DROP CONSTRAINT gormlock_once_pkey":                 {"gormlock_once", "wrong", "no unique key on (key)", "ADD PRIMARY KEY (key)", nil},
+		"ALTER TABLE gormlock_once SET UNLOGGED":                                       {"gormlock_once", "wrong", "is UNLOGGED: after a crash requests that were done are done again", "SET LOGGED", nil},
+		"CREATE SCHEMA other; CREATE TABLE other.gormlock_fence (LIKE gormlock_fence)": {fence.Table, "warning", "is in 2 schemas: public, other", "keep one", nil},
+		"CREATE SCHEMA away; ALTER TABLE gormlock_fence SET SCHEMA away":               {fence.Table, "warning", "is in the schema away, where the search_path", "search_path", nil},
 	} {
 		admin.exec(strings.Split(sql, "; ")...)
 		f := has(t, diagnosis(t, dsn), want.Check, want.Status, want.Says)
 		if !strings.Contains(f.Cure, want.Cure) {
 			t.Errorf("%+v has not the cure %q", f, want.Cure)
 		}
-		admin.exec("DROP SCHEMA IF EXISTS other, away CASCADE", "DROP TABLE IF EXISTS gormlock_fence, gormlock_lease")
-		if err := lease.Migrate(t.Context(), db); err != nil {
+		admin.exec("DROP SCHEMA IF EXISTS other, away CASCADE", "DROP TABLE IF EXISTS gormlock_fence, gormlock_lease, gormlock_once")
+		if err := errors.Join(lease.Migrate(t.Context(), db), migrateOnce(t, dsn)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -338,22 +353,4 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 	f := has(t, diagnosis(t, plain), "gormlock_fence", "warning", "this role lacks SELECT, INSERT, UPDATE on it")
 	admin.exec("ALTER TABLE gormlock_fence ENABLE ROW LEVEL SECURITY", strings.Split(f.Cure, ";")[0])
 	has(t, diagnosis(t, plain), "gormlock_fence", "wrong", "row level security")
-}
-
-// P17, L13
-func TestDoctor_findsAPooler(t *testing.T) {
-	t.Parallel()
-	server := pgtest.Fresh(t)
-	findings := diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = transaction").DSN())
-	f := has(t, findings, "pooler", "wrong", "changes the server connection")
-	if !strings.Contains(f.Cure, "session mode") {
-		t.Errorf("%+v", f)
-	}
-	has(t, findings, "exclusion", "note", "not tried")
-	findings = diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = session").DSN())
-	f = has(t, findings, "pooler", "warning", "a pooler in session mode stands in between")
-	if !strings.Contains(f.Cure, "sessionlock.AllowPooler()") {
-		t.Errorf("%+v", f)
-	}
-	has(t, findings, "exclusion", "ok", "refused to another")
 }

@@ -13,23 +13,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	p := &program{in: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	p.out = bufio.NewWriter(p.stdout)
-	p.style = styleOf(p.stdout)
-	code := p.run(ctx, os.Args[1:])
+	p := &cli.Program{In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p.Out = bufio.NewWriter(p.Stdout)
+	p.Style = terminal.StyleOf(p.Stdout)
+	code := run(ctx, p, os.Args[1:])
 	stop()
 	os.Exit(code)
-}
-
-// program is one run.
-type program struct {
-	in, stdout, stderr *os.File
-	out                *bufio.Writer // to stdout
-	style              style
 }
 
 // The exit codes.
@@ -39,43 +35,24 @@ const (
 	exitError = 2
 )
 
-var (
-	// errFound says that what the command looks for is there. It was printed.
-	errFound = errors.New("found")
-	// errNotDone says that the user, or the state of the thing, did not confirm it.
-	errNotDone = errors.New("not done")
-	// errHelp says that help was asked for. It was printed.
-	errHelp = errors.New("help")
-)
-
 // run is main without the process.
-func (p *program) run(ctx context.Context, args []string) (code int) {
-	err := p.dispatch(ctx, args)
-	if flushed := p.out.Flush(); flushed != nil && err == nil {
+func run(ctx context.Context, p *cli.Program, args []string) (code int) {
+	err := dispatch(ctx, p, args)
+	if flushed := p.Out.Flush(); flushed != nil && err == nil {
 		err = fmt.Errorf("standard output: %w", flushed)
 	}
 	switch {
-	case err == nil, errors.Is(err, errHelp):
+	case err == nil, errors.Is(err, cli.ErrHelp):
 		return exitFine
-	case errors.Is(err, errFound):
+	case errors.Is(err, cli.ErrFound):
 		return exitFound
-	case errors.Is(err, errNotDone):
-		p.complain(err)
+	case errors.Is(err, cli.ErrNotDone):
+		p.Complain(err)
 		return exitFound
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		p.complain(errors.New("interrupted"))
+		p.Complain(errors.New("interrupted"))
 		return exitError
 	}
-	p.complain(err)
+	p.Complain(err)
 	return exitError
-}
-
-// complain writes one line to standard error.
-func (p *program) complain(err error) {
-	_, _ = fmt.Fprintln(p.stderr, "gormlock: "+oneLine(trimPrefix(err.Error())))
-}
-
-// printf writes to standard output, which keeps an error until the end.
-func (p *program) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(p.out, format, args...)
 }

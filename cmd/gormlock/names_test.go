@@ -41,6 +41,9 @@ func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 	if _, err := leases.Acquire(t.Context(), lockkey.Of("report", "daily"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := leases.Acquire(t.Context(), lockkey.Of("pool"), time.Hour, lease.Slots(3)); err != nil {
+		t.Fatal(err)
+	}
 	p := join(t, dsn, "psql")
 	p.exec(`INSERT INTO gormlock_key_name VALUES (2, (7::bigint << 32) + 42, '<script>', 'session', now())`, "SELECT pg_advisory_lock(7, 42)")
 
@@ -50,6 +53,7 @@ func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 		t.Errorf("an owner paints the terminal: %q", r.out)
 	}
 	on(t, dsn, "ls", "--app", "billing-7").is(t, 0, "billing/nightly", ": 1 shown")
+	on(t, dsn, "ls", "--key", "pool").is(t, 0, "pool slot 0", "expires in 59m")
 	on(t, dsn, "ls", "--key", "report/*").is(t, 0, "report/daily", ": 0 shown")
 	if r := on(t, dsn, "ls", "--key", "billing/*"); strings.Contains(r.out, "report/daily") || !strings.Contains(r.out, "billing/nightly") {
 		t.Errorf("got %s", r.out)

@@ -1,13 +1,11 @@
 package main_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -19,15 +17,18 @@ type screen struct {
 	cmd  *exec.Cmd
 	main *os.File
 	read chan struct{} // closed when there is nothing more to read
-
-	mu  sync.Mutex
-	out bytes.Buffer
+	out  buffer
 }
 
 // terminal runs the binary on a pseudo-terminal of 100 columns and 12 lines.
 func terminal(t *testing.T, p program) *screen {
 	t.Helper()
-	main, other := pty(t)
+	return terminalOf(t, 100, 12, p)
+}
+
+func terminalOf(t *testing.T, columns, lines uint16, p program) *screen {
+	t.Helper()
+	main, other := pty(t, columns, lines)
 	defer other.Close()
 	s := &screen{t: t, cmd: p.command(t), main: main, read: make(chan struct{})}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = other, other, other
@@ -40,7 +41,7 @@ func terminal(t *testing.T, p program) *screen {
 	}
 	go func() {
 		defer close(s.read)
-		_, _ = io.Copy(s, main) // EIO when the other side is closed
+		_, _ = io.Copy(&s.out, main) // EIO when the other side is closed
 	}()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // it has ended, unless the test has failed
@@ -51,18 +52,7 @@ func terminal(t *testing.T, p program) *screen {
 	return s
 }
 
-// Write takes what the program shows.
-func (s *screen) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Write(text)
-}
-
-func (s *screen) text() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.String()
-}
+func (s *screen) text() string { return s.out.text() }
 
 // shows waits until the program has shown text.
 func (s *screen) shows(text string) {
@@ -90,7 +80,7 @@ func (s *screen) end(code int) string {
 	return s.text()
 }
 
-func pty(t *testing.T) (main, other *os.File) {
+func pty(t *testing.T, columns, lines uint16) (main, other *os.File) {
 	t.Helper()
 	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -103,7 +93,7 @@ func pty(t *testing.T) (main, other *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := [4]uint16{12, 100}
+	size := [4]uint16{lines, columns}
 	control(t, other, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
 	return main, other
 }

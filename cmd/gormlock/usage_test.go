@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var commands = []string{"ls", "watch", "why", "key", "doctor", "cancel", "terminate", "completion", "version", "help"}
+var commands = []string{"ls", "watch", "why", "jobs", "key", "doctor", "cancel", "terminate", "completion", "version", "help"}
 
 func TestHelp_saysAllAboutEachCommand(t *testing.T) {
 	t.Parallel()

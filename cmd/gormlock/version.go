@@ -5,19 +5,21 @@ import (
 	"flag"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
 )
 
 // version prints what this binary was built from.
 type version struct{}
 
-func (*version) usage() usage {
-	return usage{name: "version", summary: "what this binary was built from"}
+func (*version) Usage() cli.Usage {
+	return cli.Usage{Name: "version", Summary: "what this binary was built from"}
 }
 
-func (*version) flags(*flag.FlagSet) {}
+func (*version) Flags(*flag.FlagSet) {}
 
-func (*version) run(_ context.Context, p *program, _ []string) error {
-	p.printf("gormlock %s %s %s/%s\n", built(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (*version) Run(_ context.Context, p *cli.Program, _ []string) error {
+	p.Printf("gormlock %s %s %s/%s\n", built(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -25,20 +26,25 @@ func TestWatch_wrongServerIsAnError(t *testing.T) {
 	on(t, "postgres://127.0.0.1:1/x", "watch").is(t, 2, "cannot connect to 127.0.0.1:1")
 }
 
+// watching runs watch into a pipe. says waits until it has said something.
+func watching(t *testing.T, dsn string) (cmd *exec.Cmd, out *buffer, says func(text string)) {
+	t.Helper()
+	cmd, out = program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + dsn}}.command(t), &buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, out, func(text string) {
+		t.Helper()
+		eventually(t, text, func() (bool, string) { return strings.Contains(out.text(), text), out.text() })
+	}
+}
+
 // It says so when the server goes and when it is back, and goes on.
 func TestWatch_survivesAServerThatGoesAway(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
-	cmd := program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + server.DSN("postgres")}}.command(t)
-	var out buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	says := func(text string) {
-		t.Helper()
-		eventually(t, text, func() (bool, string) { return strings.Contains(out.text(), text), out.text() })
-	}
+	cmd, out, says := watching(t, server.DSN("postgres"))
 	says("0 requests wait")
 	if err := server.Crash(); err != nil {
 		t.Fatal(err)
@@ -65,16 +71,7 @@ func TestWatch_survivesAServerThatGoesAway(t *testing.T) {
 func TestWatch_noticesASilentNetwork(t *testing.T) {
 	t.Parallel()
 	tap, dsn := pgtest.Tap(t, pgtest.DSN(t))
-	cmd := program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + dsn}}.command(t)
-	var out buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	says := func(text string) {
-		t.Helper()
-		eventually(t, text, func() (bool, string) { return strings.Contains(out.text(), text), out.text() })
-	}
+	cmd, _, says := watching(t, dsn)
 	says("requests wait")
 	tap.Stall()
 	says("the server is gone: no answer from the server in time")

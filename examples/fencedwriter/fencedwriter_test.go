@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,14 +10,8 @@ import (
 
 // TestMain makes the test binary a writer where the program starts itself as one.
 func TestMain(m *testing.M) {
-	if os.Getenv(writerDSN) == "" {
-		pgtest.Main(m)
-		return
-	}
-	if err := program(context.Background(), os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	pgtest.Process(writerDSN, func() error { main(); return nil })
+	pgtest.Main(m)
 }
 
 func TestFencedwriter(t *testing.T) {

@@ -1,7 +1,7 @@
 // Fencedwriter shows what no lock can prevent and a fencing token does: a holder that was paused, lost its lock
 // meanwhile, wakes up, and finishes the write it had begun.
 //
-//	go run ./examples/fencedwriter
+//	go -C examples run ./fencedwriter
 //
 // It plays the scene twice with two processes, of which the first is really stopped (SIGSTOP) in the middle: once with
 // the lock alone, where the late write goes through, and once with the token in the write, where the database refuses
@@ -12,26 +12,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/examples/internal/place"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := program(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fencedwriter:", err)
-		os.Exit(1)
-	}
+	place.Main("fencedwriter", func(ctx context.Context) error { return program(ctx, os.Stdout) })
 }
 
 // program is the whole program: a writer where the environment says so, else the one that plays the scenes.
@@ -39,15 +31,7 @@ func program(ctx context.Context, out io.Writer) error {
 	if os.Getenv(writerDSN) != "" {
 		return writer(ctx, os.Stdin, out)
 	}
-	dsn := cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN"))
-	if dsn != "" {
-		return show(ctx, out, dsn)
-	}
-	server, err := pgserver.Start(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(show(ctx, out, server.DSN("postgres")), server.Stop())
+	return show(ctx, out, place.Given())
 }
 
 // show plays both scenes and checks that they end as they must.
@@ -56,7 +40,7 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.Leave()) }()
 	say(out, "With the lock alone:")
 	body, err := scene(out, p, "lock")
 	if err != nil {
@@ -78,7 +62,7 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 }
 
 // scene lets the first writer be paused between its decision to write and the write.
-func scene(out io.Writer, p *place, guard string) (string, error) {
+func scene(out io.Writer, p *place.Place, guard string) (string, error) {
 	first, err := start(p, guard)
 	if err != nil {
 		return "", err
@@ -91,7 +75,7 @@ func scene(out io.Writer, p *place, guard string) (string, error) {
 	say(out, "  first:  holds the lock, and decides to write")
 	_ = first.cmd.Process.Signal(syscall.SIGSTOP)
 	say(out, "          (is stopped; the server, which hears nothing more, ends its session)")
-	if err := p.db.Exec("SELECT pg_terminate_backend(?)", backend).Error; err != nil {
+	if err := p.DB.Exec("SELECT pg_terminate_backend(?)", backend).Error; err != nil {
 		return "", err
 	}
 
@@ -123,7 +107,7 @@ func scene(out io.Writer, p *place, guard string) (string, error) {
 		return "", err
 	}
 	say(out, "  first:  learns by and by: %s", told)
-	return p.report()
+	return reported(p)
 }
 
 func write(out io.Writer, name string, p *process) error {

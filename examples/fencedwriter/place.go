@@ -3,96 +3,35 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-	"gorm.io/driver/postgres"
-	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/examples/internal/place"
 	"github.com/gormlock/gormlock/fence"
 )
 
-// place is a schema for one run of this program.
-type place struct {
-	dsn, schema string
-	db          *gorm.DB
-}
-
-func newPlace(ctx context.Context, dsn string) (*place, error) {
-	p := &place{dsn: dsn, schema: "fencedwriter_" + strings.ToLower(rand.Text()[:8])}
-	db, err := p.open(ctx)
+// newPlace makes the report and the table of the tokens.
+func newPlace(ctx context.Context, dsn string) (*place.Place, error) {
+	p, err := place.New(ctx, dsn, "fencedwriter")
 	if err != nil {
 		return nil, err
 	}
-	p.db = db
-	pool, err := db.DB()
-	if err == nil {
-		err = db.Exec("CREATE SCHEMA " + p.schema).Error
-	}
-	if err == nil {
-		err = fence.Migrate(ctx, pool)
-	}
-	if err == nil {
-		err = errors.Join(db.AutoMigrate(&Report{}), db.Clauses(gormlock.IgnoreFence()).Create(&Report{}).Error)
+	if err = fence.Migrate(ctx, p.Pool); err == nil {
+		err = errors.Join(p.DB.AutoMigrate(&Report{}), p.DB.Clauses(gormlock.IgnoreFence()).Create(&Report{}).Error)
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.close())
+		return nil, errors.Join(err, p.Leave())
 	}
 	return p, nil
 }
 
-// config connects into the schema, where reports and tokens are.
-func (p *place) config() (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(p.dsn)
-	if err != nil {
-		return nil, err
-	}
-	config.RuntimeParams["search_path"] = p.schema
-	return config, nil
-}
-
-// open opens the database with gormlock.
-func (p *place) open(ctx context.Context) (*gorm.DB, error) {
-	config, err := p.config()
-	if err != nil {
-		return nil, err
-	}
-	pool := stdlib.OpenDB(*config)
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
-	if err == nil {
-		err = db.Use(gormlock.New())
-	}
-	if err != nil {
-		return nil, errors.Join(err, pool.Close())
-	}
-	return db.WithContext(ctx), nil
-}
-
-func (p *place) report() (body string, err error) {
-	err = p.db.Model(&Report{ID: 1}).Pluck("body", &body).Error
+func reported(p *place.Place) (body string, err error) {
+	err = p.DB.Model(&Report{ID: 1}).Pluck("body", &body).Error
 	return body, err
-}
-
-func (p *place) close() error {
-	db := p.db.WithContext(context.Background()) // also when the program was interrupted
-	return errors.Join(db.Exec("DROP SCHEMA IF EXISTS "+p.schema+" CASCADE").Error, closeDB(db))
-}
-
-func closeDB(db *gorm.DB) error {
-	pool, err := db.DB()
-	if err != nil {
-		return err
-	}
-	return pool.Close()
 }
 
 // process is a writer that does what it is told, line by line.
@@ -103,13 +42,13 @@ type process struct {
 }
 
 // start starts a writer: this program again, told by its environment what it is.
-func start(p *place, guard string) (*process, error) {
+func start(p *place.Place, guard string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	w := &process{cmd: exec.Command(self)} //nolint:noctx // ends with its input
-	w.cmd.Env = append(os.Environ(), writerDSN+"="+p.dsn, writerSchema+"="+p.schema, writerGuard+"="+guard)
+	w.cmd.Env = append(os.Environ(), writerDSN+"="+p.DSN, writerSchema+"="+p.Schema, writerGuard+"="+guard)
 	w.cmd.Stderr = os.Stderr
 	if w.tell, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/examples/internal/place"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
@@ -24,17 +25,12 @@ const (
 
 // writer does what it is told until its input ends.
 func writer(ctx context.Context, in io.Reader, out io.Writer) error {
-	p := &place{dsn: os.Getenv(writerDSN), schema: os.Getenv(writerSchema)}
-	config, err := p.config()
+	p, err := place.At(os.Getenv(writerDSN), os.Getenv(writerSchema))
 	if err != nil {
 		return err
 	}
-	db, err := p.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeDB(db) }()
-	m, err := sessionlock.OpenConfig(ctx, config)
+	defer func() { _ = p.Leave() }()
+	m, err := sessionlock.OpenConfig(ctx, p.Config)
 	if err != nil {
 		return err
 	}
@@ -46,11 +42,11 @@ func writer(ctx context.Context, in io.Reader, out io.Writer) error {
 		var answer any
 		switch order {
 		case "acquire":
-			if lock, err = m.Acquire(ctx, gormlock.Key("report", p.schema, 1), sessionlock.Fenced()); err == nil {
+			if lock, err = m.Acquire(ctx, gormlock.Key("report", p.Schema, 1), sessionlock.Fenced()); err == nil {
 				answer = lock.PID()
 			}
 		case "write":
-			answer, err = save(db, lock, text)
+			answer, err = save(p.DB.WithContext(ctx), lock, text)
 		case "held?":
 			<-lock.Lost()
 			answer = lock.Err()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
 // What Hibernate 6 makes of, and sends for,
@@ -72,22 +74,22 @@ func (j *java) close() (err error) {
 }
 
 // perform does a task with all sessions.
-func (j *java) perform(ctx context.Context, task string) (report, error) {
+func (j *java) perform(ctx context.Context, task string) (tally.Report, error) {
 	free := make(chan *pgx.Conn, workers)
 	for _, conn := range j.sessions {
 		free <- conn
 	}
-	return inParallel(func(n int64) (report, error) {
+	return tally.Up(workers, each, func(n int64) (tally.Report, error) {
 		conn := <-free
 		defer func() { free <- conn }()
 		id := 1 + n%rows
 		switch task {
 		case deposits:
-			return javaAgain(ctx, conn, func(tx pgx.Tx) (report, error) { return javaDeposit(ctx, tx, id, 1+n%7) })
+			return javaAgain(ctx, conn, func(tx pgx.Tx) (tally.Report, error) { return javaDeposit(ctx, tx, id, 1+n%7) })
 		case withdrawals:
-			return javaAgain(ctx, conn, func(tx pgx.Tx) (report, error) { return javaWithdraw(ctx, tx, id, 1+n%5) })
+			return javaAgain(ctx, conn, func(tx pgx.Tx) (tally.Report, error) { return javaWithdraw(ctx, tx, id, 1+n%5) })
 		case orderLines:
-			return javaAgain(ctx, conn, func(tx pgx.Tx) (report, error) { return javaAddLine(ctx, tx, id, 1+n%7) })
+			return javaAgain(ctx, conn, func(tx pgx.Tx) (tally.Report, error) { return javaAddLine(ctx, tx, id, 1+n%7) })
 		default:
 			return javaNight(ctx, conn, night(n))
 		}
@@ -95,9 +97,9 @@ func (j *java) perform(ctx context.Context, task string) (report, error) {
 }
 
 // javaAgain is a @Transactional method under a @Retryable(OptimisticLockException.class).
-func javaAgain(ctx context.Context, conn *pgx.Conn, method func(tx pgx.Tx) (report, error)) (report, error) {
+func javaAgain(ctx context.Context, conn *pgx.Conn, method func(tx pgx.Tx) (tally.Report, error)) (tally.Report, error) {
 	for again := int64(0); ; again++ {
-		var r report
+		var r tally.Report
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
 			r, err = method(tx)
 			return err
@@ -109,49 +111,49 @@ func javaAgain(ctx context.Context, conn *pgx.Conn, method func(tx pgx.Tx) (repo
 	}
 }
 
-func javaDeposit(ctx context.Context, tx pgx.Tx, id, amount int64) (report, error) {
+func javaDeposit(ctx context.Context, tx pgx.Tx, id, amount int64) (tally.Report, error) {
 	var balance, version int64
 	if err := tx.QueryRow(ctx, find, id).Scan(&id, &balance, &version); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
-	return report{Done: 1, Amount: amount}, one(tx.Exec(ctx, update, balance+amount, version+1, id, version))
+	return tally.Report{Done: 1, Amount: amount}, one(tx.Exec(ctx, update, balance+amount, version+1, id, version))
 }
 
-func javaWithdraw(ctx context.Context, tx pgx.Tx, id, amount int64) (report, error) {
+func javaWithdraw(ctx context.Context, tx pgx.Tx, id, amount int64) (tally.Report, error) {
 	var balance, version int64
 	if err := tx.QueryRow(ctx, findForUpdate, id).Scan(&id, &balance, &version); err != nil || balance < amount {
-		return report{}, err
+		return tally.Report{}, err
 	}
-	return report{Done: 1, Amount: amount}, one(tx.Exec(ctx, update, balance-amount, version+1, id, version))
+	return tally.Report{Done: 1, Amount: amount}, one(tx.Exec(ctx, update, balance-amount, version+1, id, version))
 }
 
 // javaAddLine adds a line if the order has room for it. What was read of the other lines holds, because whoever adds one
 // moves the version of the order.
-func javaAddLine(ctx context.Context, tx pgx.Tx, id, amount int64) (report, error) {
+func javaAddLine(ctx context.Context, tx pgx.Tx, id, amount int64) (tally.Report, error) {
 	var version, sum, line int64
 	if err := tx.QueryRow(ctx, findOrder, id).Scan(&id, &version); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if err := tx.QueryRow(ctx, sumLines, id).Scan(&sum); err != nil || sum+amount > room {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if err := tx.QueryRow(ctx, insertLine, amount, id).Scan(&line); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
-	return report{Done: 1, Amount: amount}, one(tx.Exec(ctx, forceIncrement, version+1, id, version))
+	return tally.Report{Done: 1, Amount: amount}, one(tx.Exec(ctx, forceIncrement, version+1, id, version))
 }
 
 // javaNight is @SchedulerLock(name = …, lockAtMostFor = "10m", lockAtLeastFor = "5m").
-func javaNight(ctx context.Context, conn *pgx.Conn, night string) (report, error) {
+func javaNight(ctx context.Context, conn *pgx.Conn, night string) (tally.Report, error) {
 	tag, err := conn.Exec(ctx, shedLockInsert, night, (10 * time.Minute).Seconds(), javaHost)
 	if err != nil || tag.RowsAffected() == 0 {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if _, err := conn.Exec(ctx, insertRun, "Java", night); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	_, err = conn.Exec(ctx, shedLockUnlock, night, (5 * time.Minute).Seconds(), javaHost)
-	return report{Done: 1}, err
+	return tally.Report{Done: 1}, err
 }
 
 // one fails unless one row was written.

@@ -3,7 +3,7 @@
 // limit by OPTIMISTIC_FORCE_INCREMENT and Touch, and run a nightly job once between them under @SchedulerLock. At the
 // end the account adds up.
 //
-//	go run ./examples/hibernateapp
+//	go -C examples run ./hibernateapp
 //
 // There is no Java here: java.go sends the statements that Hibernate 6 and ShedLock send, by their documentation and
 // source. bank.go is the Go side. The program runs on the server of DATABASE_URL or GORMLOCK_TEST_DSN, in a schema of its
@@ -11,14 +11,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"time"
+
+	"github.com/gormlock/gormlock/examples/internal/place"
+	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
 const (
@@ -39,13 +40,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := show(ctx, os.Stdout, cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN")))
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "hibernateapp:", err)
-		os.Exit(1)
-	}
+	place.Main("hibernateapp", func(ctx context.Context) error { return show(ctx, os.Stdout, place.Given()) })
 }
 
 // show lets both sides do all tasks, and fails if the account does not add up.
@@ -54,8 +49,8 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	theirs, err := newJava(ctx, p.config)
+	defer func() { err = errors.Join(err, p.Leave()) }()
+	theirs, err := newJava(ctx, p.Config)
 	if err != nil {
 		return err
 	}
@@ -72,14 +67,14 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 	}
 	say(out, "A stand-in for Java, with the statements of Hibernate 6 and ShedLock, and Go, %d workers each\n\n", workers)
 	say(out, "%-42s %9s %9s %9s\n", "", "Java", "Go", "took")
-	did := map[string][2]report{}
+	did := map[string][2]tally.Report{}
 	for _, task := range []string{deposits, withdrawals, orderLines, nightly} {
 		began := time.Now()
 		java, goes, err := both(ctx, task, theirs, ours)
 		if err != nil {
 			return fmt.Errorf("%s: %w", task, err)
 		}
-		did[task] = [2]report{java, goes}
+		did[task] = [2]tally.Report{java, goes}
 		say(out, "%-42s %9d %9d %9s\n", task, java.Done, goes.Done, time.Since(began).Round(time.Millisecond))
 		if again := java.Again + goes.Again; again > 0 {
 			say(out, "%-42s %9d %9d\n", "  came too late, and made again", java.Again, goes.Again)
@@ -89,9 +84,9 @@ func show(ctx context.Context, out io.Writer, dsn string) (err error) {
 }
 
 // both lets both sides do a task at the same time.
-func both(ctx context.Context, task string, theirs *java, ours *bank) (java, goes report, err error) {
+func both(ctx context.Context, task string, theirs *java, ours *bank) (java, goes tally.Report, err error) {
 	type done struct {
-		report
+		tally.Report
 		error
 	}
 	other := make(chan done, 1)
@@ -101,11 +96,11 @@ func both(ctx context.Context, task string, theirs *java, ours *bank) (java, goe
 	}()
 	goes, err = ours.perform(ctx, task)
 	ended := <-other
-	return ended.report, goes, errors.Join(err, ended.error)
+	return ended.Report, goes, errors.Join(err, ended.error)
 }
 
 // addUp compares what was done with what is stored.
-func addUp(out io.Writer, ours *bank, did map[string][2]report) error {
+func addUp(out io.Writer, ours *bank, did map[string][2]tally.Report) error {
 	var stored struct{ Balance, Versions, OrderVersions, Lines, Amount, Largest, Nights, Runs, ByJava int64 }
 	err := ours.db.Raw(`SELECT
 		(SELECT sum(balance) FROM accounts) AS balance, (SELECT sum(version) FROM accounts) AS versions,

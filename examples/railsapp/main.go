@@ -3,7 +3,7 @@
 // the same invoices under one advisory lock. At the end the account adds up; and it is shown what it comes to when one of
 // the two does not know of the other's rules.
 //
-//	go run ./examples/railsapp
+//	go -C examples run ./railsapp
 //
 // The Rails side, shop.rb, is a real ActiveRecord in a Ruby process: make rails, or apt-get install ruby-activerecord
 // ruby-pg, or gem install activerecord pg. Where there is none a stand-in sends the statements that ActiveRecord sent
@@ -14,17 +14,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"time"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/examples/internal/place"
+	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
 const (
@@ -37,13 +37,9 @@ const (
 func main() {
 	standIn := flag.Bool("standin", false, "do without Ruby")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := program(ctx, os.Stdout, cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN")), *standIn || !hasRails(ctx))
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "railsapp:", err)
-		os.Exit(1)
-	}
+	place.Main("railsapp", func(ctx context.Context) error {
+		return program(ctx, os.Stdout, place.Given(), *standIn || !hasRails(ctx))
+	})
 }
 
 // program makes the place and shows it all in it.
@@ -52,12 +48,12 @@ func program(ctx context.Context, out io.Writer, dsn string, standIn bool) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.Leave()) }()
 	var other rails
 	if standIn {
-		other, err = newStandIn(ctx, p.config)
+		other, err = newStandIn(ctx, p.Config)
 	} else {
-		other, err = startRails(ctx, p.config)
+		other, err = startRails(ctx, p.Config)
 	}
 	if err != nil {
 		return err
@@ -67,13 +63,13 @@ func program(ctx context.Context, out io.Writer, dsn string, standIn bool) (err 
 }
 
 // show lets both sides do all tasks, and fails if the account does not add up.
-func show(ctx context.Context, out io.Writer, p *place, other rails) error {
+func show(ctx context.Context, out io.Writer, p *place.Place, other rails) error {
 	say(out, "%s and Go, %d workers each, on %d accounts\n\n", other.name(), workers, accounts)
 	all := make([]Account, 2*accounts)
 	for i := range all {
 		all[i].Balance = opening
 	}
-	if err := p.db.WithContext(ctx).Create(&all).Error; err != nil {
+	if err := p.DB.WithContext(ctx).Create(&all).Error; err != nil {
 		return err
 	}
 	var shared, unaware []int64
@@ -103,19 +99,19 @@ func show(ctx context.Context, out io.Writer, p *place, other rails) error {
 // ledger is what both sides say they did.
 type ledger struct {
 	out         io.Writer
-	place       *place
+	place       *place.Place
 	other       rails
 	writes      int64 // of accounts, each one version further
 	moved       int64
 	issued      map[string]int64
-	rails, goes report
+	rails, goes tally.Report
 }
 
 // run lets both sides do a task at the same time.
 func (l *ledger) run(ctx context.Context, task, ofGo string, accounts []int64) error {
 	began := time.Now()
 	type done struct {
-		report
+		tally.Report
 		error
 	}
 	theirs := make(chan done, 1)
@@ -124,9 +120,9 @@ func (l *ledger) run(ctx context.Context, task, ofGo string, accounts []int64) e
 		theirs <- done{r, err}
 	}()
 	var err error
-	l.goes, err = perform(ctx, l.place.db, ofGo, accounts)
+	l.goes, err = perform(ctx, l.place.DB, ofGo, accounts)
 	ended := <-theirs
-	l.rails = ended.report
+	l.rails = ended.Report
 	if err := errors.Join(err, ended.error); err != nil {
 		return fmt.Errorf("%s: %w", task, err)
 	}
@@ -147,7 +143,7 @@ func (l *ledger) run(ctx context.Context, task, ofGo string, accounts []int64) e
 
 // addUp compares what was done with what is stored.
 func (l *ledger) addUp(ctx context.Context, ids []int64) error {
-	db := l.place.db.WithContext(ctx)
+	db := l.place.DB.WithContext(ctx)
 	var stored struct{ Balance, Versions int64 }
 	err := db.Model(&Account{}).Where("id IN ?", ids).Select("sum(balance) AS balance, sum(lock_version) AS versions").Scan(&stored).Error
 	if err != nil {
@@ -185,14 +181,14 @@ func (l *ledger) lose(ctx context.Context, ids []int64) error {
 		return err
 	}
 	var stored int64
-	if err := l.place.db.WithContext(ctx).Model(&Account{}).Where("id IN ?", ids).Select("sum(balance)").Scan(&stored).Error; err != nil {
+	if err := l.place.DB.WithContext(ctx).Model(&Account{}).Where("id IN ?", ids).Select("sum(balance)").Scan(&stored).Error; err != nil {
 		return err
 	}
 	want := opening*int64(len(ids)) + l.rails.Amount + l.goes.Amount
 	say(l.out, "%-34s %9d %9d  %d are lost, and nobody was told\n", "balance", want, stored, want-stored)
 	say(l.out, "\nUntil every writer keeps the version the table can do it itself: gormlock.VersionTrigger.\n")
 	trigger := gormlock.VersionTrigger("accounts", "lock_version")
-	if err := l.place.db.WithContext(ctx).Exec(trigger).Error; err != nil {
+	if err := l.place.DB.WithContext(ctx).Exec(trigger).Error; err != nil {
 		return err
 	}
 	return l.keep(ctx, ids)
@@ -201,7 +197,7 @@ func (l *ledger) lose(ctx context.Context, ids []int64) error {
 // keep shows that a trigger which moves the version lets Rails notice such writes, though not the unaware program.
 func (l *ledger) keep(ctx context.Context, ids []int64) error {
 	var before Account
-	db := l.place.db.WithContext(ctx)
+	db := l.place.DB.WithContext(ctx)
 	if err := db.First(&before, ids[0]).Error; err != nil {
 		return err
 	}

@@ -12,22 +12,17 @@ import (
 	"os/exec"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
 //go:embed shop.rb
 var shop string
 
-// report is what one side did in a task.
-type report struct {
-	Done   int64 `json:"done"`   // writes that are stored
-	Amount int64 `json:"amount"` // moved by them
-	Again  int64 `json:"again"`  // writes that came too late and were made again
-}
-
 // rails is the other program: a Ruby process, or the stand-in.
 type rails interface {
 	// perform does a task with all its workers.
-	perform(ctx context.Context, task string, accounts []int64) (report, error)
+	perform(ctx context.Context, task string, accounts []int64) (tally.Report, error)
 	name() string
 	close() error
 }
@@ -89,14 +84,14 @@ func (p *process) ask(request, answer any) error {
 	return json.Unmarshal(line, answer)
 }
 
-func (p *process) perform(_ context.Context, task string, accounts []int64) (report, error) {
+func (p *process) perform(_ context.Context, task string, accounts []int64) (tally.Report, error) {
 	var answer struct {
-		report
+		tally.Report
 		Sent []string
 	}
 	err := p.ask(map[string]any{"task": task, "accounts": accounts}, &answer)
 	p.sent = answer.Sent
-	return answer.report, err
+	return answer.Report, err
 }
 
 func (p *process) name() string { return "Rails (ActiveRecord " + p.version + ")" }

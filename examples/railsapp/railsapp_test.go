@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gormlock/gormlock/examples/internal/place"
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
@@ -26,8 +27,8 @@ func TestRailsapp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close() //nolint:errcheck // the database goes with the test
-	ruby, err := startRails(t.Context(), p.config)
+	defer p.Leave() //nolint:errcheck // the database goes with the test
+	ruby, err := startRails(t.Context(), p.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestRailsapp_withoutRuby(t *testing.T) {
 	assertSays(t, &out, "A stand-in for Rails")
 }
 
-func assertAddsUp(t *testing.T, p *place, other rails, first string) {
+func assertAddsUp(t *testing.T, p *place.Place, other rails, first string) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := show(t.Context(), &out, p, other); err != nil {

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/examples/internal/tally"
 	"github.com/gormlock/gormlock/lockkey/compat"
 )
 
@@ -38,12 +38,12 @@ type Invoice struct {
 }
 
 // deposit reads, adds and saves, as deposit in shop.rb does.
-func deposit(db *gorm.DB, id, amount int64) (report, error) {
-	r := report{Done: 1, Amount: amount}
+func deposit(db *gorm.DB, id, amount int64) (tally.Report, error) {
+	r := tally.Report{Done: 1, Amount: amount}
 	for {
 		var account Account
 		if err := db.First(&account, id).Error; err != nil {
-			return report{}, err
+			return tally.Report{}, err
 		}
 		account.Balance += amount
 		switch err := db.Save(&account).Error; {
@@ -56,24 +56,24 @@ func deposit(db *gorm.DB, id, amount int64) (report, error) {
 }
 
 // depositUnaware is deposit without a version.
-func depositUnaware(db *gorm.DB, id, amount int64) (report, error) {
+func depositUnaware(db *gorm.DB, id, amount int64) (tally.Report, error) {
 	var account UnawareAccount
 	if err := db.First(&account, id).Error; err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	account.Balance += amount
-	return report{Done: 1, Amount: amount}, db.Save(&account).Error
+	return tally.Report{Done: 1, Amount: amount}, db.Save(&account).Error
 }
 
 // withdraw holds the row: account.with_lock { … }.
-func withdraw(db *gorm.DB, id, amount int64) (report, error) {
-	var r report
+func withdraw(db *gorm.DB, id, amount int64) (tally.Report, error) {
+	var r tally.Report
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 		account := Account{ID: id}
 		if err := gormlock.LockRow(tx, &account); err != nil || account.Balance < amount {
 			return err
 		}
-		r = report{Done: 1, Amount: amount}
+		r = tally.Report{Done: 1, Amount: amount}
 		return tx.Model(&account).Update("balance", account.Balance-amount).Error
 	})
 	return r, err
@@ -83,7 +83,7 @@ func withdraw(db *gorm.DB, id, amount int64) (report, error) {
 var invoiceLock = compat.WithAdvisoryLock("invoices", "")
 
 // invoice takes the next number. Nothing but the lock keeps two from taking the same.
-func invoice(db *gorm.DB) (report, error) {
+func invoice(db *gorm.DB) (tally.Report, error) {
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 		var last int64
 		if err := tx.Model(&Invoice{}).Select("COALESCE(max(number), 0)").Scan(&last).Error; err != nil {
@@ -91,49 +91,26 @@ func invoice(db *gorm.DB) (report, error) {
 		}
 		return tx.Create(&Invoice{Number: last + 1, IssuedBy: "Go"}).Error
 	}, gormlock.Locking(invoiceLock))
-	return report{Done: 1}, err
+	return tally.Report{Done: 1}, err
 }
 
 // performer does the n-th part of a task.
-type performer func(db *gorm.DB, n int64, accounts []int64) (report, error)
+type performer func(db *gorm.DB, n int64, accounts []int64) (tally.Report, error)
 
 var tasks = map[string]performer{
-	"deposits": func(db *gorm.DB, n int64, accounts []int64) (report, error) {
+	"deposits": func(db *gorm.DB, n int64, accounts []int64) (tally.Report, error) {
 		return deposit(db, accounts[n%int64(len(accounts))], 1+n%7)
 	},
-	"unaware deposits": func(db *gorm.DB, n int64, accounts []int64) (report, error) {
+	"unaware deposits": func(db *gorm.DB, n int64, accounts []int64) (tally.Report, error) {
 		return depositUnaware(db, accounts[n%int64(len(accounts))], 1+n%7)
 	},
-	"withdrawals": func(db *gorm.DB, n int64, accounts []int64) (report, error) {
+	"withdrawals": func(db *gorm.DB, n int64, accounts []int64) (tally.Report, error) {
 		return withdraw(db, accounts[n%int64(len(accounts))], 1+n%5)
 	},
-	"invoices": func(db *gorm.DB, _ int64, _ []int64) (report, error) { return invoice(db) },
+	"invoices": func(db *gorm.DB, _ int64, _ []int64) (tally.Report, error) { return invoice(db) },
 }
 
 // perform does a task with all workers of the Go side.
-func perform(ctx context.Context, db *gorm.DB, task string, accounts []int64) (report, error) {
-	return inParallel(func(n int64) (report, error) { return tasks[task](db.WithContext(ctx), n, accounts) })
-}
-
-// inParallel adds up what the workers do.
-func inParallel(do func(n int64) (report, error)) (sum report, err error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for worker := range int64(workers) {
-		wg.Go(func() {
-			for i := range int64(each) {
-				r, failed := do(worker + i)
-				mu.Lock()
-				sum = report{sum.Done + r.Done, sum.Amount + r.Amount, sum.Again + r.Again}
-				err = errors.Join(err, failed)
-				stop := err != nil
-				mu.Unlock()
-				if stop {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return sum, err
+func perform(ctx context.Context, db *gorm.DB, task string, accounts []int64) (tally.Report, error) {
+	return tally.Up(workers, each, func(n int64) (tally.Report, error) { return tasks[task](db.WithContext(ctx), n, accounts) })
 }

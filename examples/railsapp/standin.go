@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
 // What ActiveRecord 6.1.7 sent when it ran shop.rb.
@@ -55,12 +57,12 @@ func (s *standIn) close() (err error) {
 	return err
 }
 
-func (s *standIn) perform(ctx context.Context, task string, accounts []int64) (report, error) {
+func (s *standIn) perform(ctx context.Context, task string, accounts []int64) (tally.Report, error) {
 	free := make(chan *pgx.Conn, workers)
 	for _, conn := range s.sessions {
 		free <- conn
 	}
-	return inParallel(func(n int64) (report, error) {
+	return tally.Up(workers, each, func(n int64) (tally.Report, error) {
 		conn := <-free
 		defer func() { free <- conn }()
 		id := accounts[n%int64(len(accounts))]
@@ -75,53 +77,53 @@ func (s *standIn) perform(ctx context.Context, task string, accounts []int64) (r
 	})
 }
 
-func railsDeposit(ctx context.Context, conn *pgx.Conn, id, amount int64) (report, error) {
-	r := report{Done: 1, Amount: amount}
+func railsDeposit(ctx context.Context, conn *pgx.Conn, id, amount int64) (tally.Report, error) {
+	r := tally.Report{Done: 1, Amount: amount}
 	for ; ; r.Again++ {
 		balance, version, err := read(ctx, conn, find, id)
 		if err != nil {
-			return report{}, err
+			return tally.Report{}, err
 		}
 		if err := run(ctx, conn, begin); err != nil {
-			return report{}, err
+			return tally.Report{}, err
 		}
 		updated, err := conn.Exec(ctx, update, balance+amount, time.Now().UTC(), version+1, id, version)
 		if err != nil {
-			return report{}, err
+			return tally.Report{}, err
 		}
 		if updated.RowsAffected() == 1 {
 			return r, run(ctx, conn, commit)
 		}
 		if err := run(ctx, conn, rollback); err != nil { // ActiveRecord::StaleObjectError
-			return report{}, err
+			return tally.Report{}, err
 		}
 	}
 }
 
-func railsWithdraw(ctx context.Context, conn *pgx.Conn, id, amount int64) (report, error) {
+func railsWithdraw(ctx context.Context, conn *pgx.Conn, id, amount int64) (tally.Report, error) {
 	if _, _, err := read(ctx, conn, find, id); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if err := run(ctx, conn, begin); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	balance, version, err := read(ctx, conn, lockFound, id)
 	if err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if balance < amount {
-		return report{}, run(ctx, conn, commit)
+		return tally.Report{}, run(ctx, conn, commit)
 	}
 	if _, err := conn.Exec(ctx, update, balance-amount, time.Now().UTC(), version+1, id, version); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
-	return report{Done: 1, Amount: amount}, run(ctx, conn, commit)
+	return tally.Report{Done: 1, Amount: amount}, run(ctx, conn, commit)
 }
 
-func railsInvoice(ctx context.Context, conn *pgx.Conn) (report, error) {
+func railsInvoice(ctx context.Context, conn *pgx.Conn) (tally.Report, error) {
 	for held := false; !held; {
 		if err := conn.QueryRow(ctx, tryLock).Scan(&held); err != nil {
-			return report{}, err
+			return tally.Report{}, err
 		}
 		if !held {
 			pause(ctx, 5*time.Millisecond)
@@ -129,19 +131,19 @@ func railsInvoice(ctx context.Context, conn *pgx.Conn) (report, error) {
 	}
 	var last *int64
 	if err := conn.QueryRow(ctx, maximum).Scan(&last); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	next := int64(1)
 	if last != nil {
 		next += *last
 	}
 	if err := run(ctx, conn, begin); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
 	if _, err := conn.Exec(ctx, insert, next, "Rails"); err != nil {
-		return report{}, err
+		return tally.Report{}, err
 	}
-	return report{Done: 1}, run(ctx, conn, commit, unlock)
+	return tally.Report{Done: 1}, run(ctx, conn, commit, unlock)
 }
 
 func read(ctx context.Context, conn *pgx.Conn, sql string, id int64) (balance, version int64, err error) {

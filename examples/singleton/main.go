@@ -1,7 +1,7 @@
 // Singleton runs one program several times, of which one works and the others stand by. The one that works holds a
 // session lock; when it dies, is cut off or steps down, another takes over.
 //
-//	go run ./examples/singleton
+//	go -C examples run ./singleton
 //
 // It starts processes, ends the leader in three ways, and shows who leads next and how soon. node.go is the part to
 // copy.
@@ -10,7 +10,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -18,13 +17,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/examples/internal/place"
 )
 
 // What a node is told by its environment.
@@ -35,13 +33,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := program(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "singleton:", err)
-		os.Exit(1)
-	}
+	place.Main("singleton", func(ctx context.Context) error { return program(ctx, os.Stdout) })
 }
 
 // program is the whole program: a node where the environment says so, else the one that starts them.
@@ -54,15 +46,11 @@ func program(ctx context.Context, out io.Writer) error {
 
 // show starts nodes, lets each leader lead for a term, takes the leader away in several ways and checks that there is a next one, and never two.
 func show(ctx context.Context, out io.Writer, nodes int, term time.Duration) (err error) {
-	dsn := cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN"))
-	if dsn == "" {
-		server, err := pgserver.Start(ctx)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = server.Stop() }() // nothing on it is needed any more
-		dsn = server.DSN("postgres")
+	dsn, stop, err := place.Server(ctx, place.Given())
+	if err != nil {
+		return err
 	}
+	defer func() { _ = stop() }() // nothing on it is needed any more
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		return err

@@ -2,12 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,17 +11,8 @@ import (
 
 // TestMain makes the test binary a node where the program starts itself as one.
 func TestMain(m *testing.M) {
-	if os.Getenv(nodeName) == "" {
-		pgtest.Main(m)
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := program(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	pgtest.Process(nodeName, func() error { main(); return nil })
+	pgtest.Main(m)
 }
 
 func TestSingleton(t *testing.T) {

@@ -1,19 +1,20 @@
 // Tour is a guided run over the features of gormlock: each chapter does a thing on a real PostgreSQL, says why the
 // outcome is right, and checks that it is.
 //
-//	go run ./examples/tour
+//	go -C examples run ./tour          the three things to see first
+//	ALL=1 go -C examples run ./tour    everything
 //
 // It runs on the server of DATABASE_URL or GORMLOCK_TEST_DSN, in a schema of its own that it drops at the end, or,
 // where neither is set, on a throw-away server. It exits with 1 when anything does not come out as shown.
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"time"
+
+	"github.com/gormlock/gormlock/examples/internal/place"
 )
 
 // chapter is one feature. It fails by an error where it cannot go on, and by stage.check where an outcome is wrong.
@@ -22,8 +23,12 @@ type chapter struct {
 	run   func(*stage) error
 }
 
-// chapters are told in this order.
+// chapters are told in this order. The first of them are what a newcomer must see: a lost update that is caught, workers that
+// never get one job twice, and a late writer that is refused.
 var chapters = []chapter{
+	{"Two people, one document", versions},
+	{"Work for several workers", claim},
+	{"A lock with an end, and a holder that wakes up late", leases},
 	{"A key names a lock", keys},
 	{"A create, locked in GORM's own transaction", create},
 	{"Read, change, write back: with a lock and without", lostUpdate},
@@ -34,15 +39,15 @@ var chapters = []chapter{
 	{"A transaction that runs again", retries},
 	{"Rows that exist", rowLocks},
 	{"Two rows, in either order", transfers},
-	{"Work for several workers", claim},
 	{"Work while the row is locked", holding},
-	{"Two people, one document", versions},
+	{"Jobs, and the loop around them", jobs},
 	{"What else a version can do", expectations},
+	{"Tables that are made, and models that are checked", tables},
 	{"Tables without a version, writers without one", unversionedTables},
 	{"Sixteen writers, one row", hotRow},
 	{"A lock longer than a transaction", session},
 	{"Two locks longer than a transaction", several},
-	{"A lock with an end, and a holder that wakes up late", leases},
+	{"One leads, one runs each tick, two share a place", leaders},
 	{"A number for each transaction", fences},
 	{"A request that arrives twice", onceOnly},
 	{"Who holds what", looking},
@@ -53,15 +58,21 @@ var chapters = []chapter{
 	{"A scheduler in Java, and its table", shedLock},
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	dsn := cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN"))
-	err := tour(ctx, &page{out: os.Stdout, colour: colourful(os.Stdout)}, dsn, chapters)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tour:", err)
-		os.Exit(1)
+// opening is how many chapters are told unless all are asked for.
+const opening = 3
+
+// asked are the chapters to tell: all of them where ALL is set.
+func asked() []chapter {
+	if os.Getenv("ALL") != "" {
+		return chapters
 	}
+	return chapters[:opening]
+}
+
+func main() {
+	place.Main("tour", func(ctx context.Context) error {
+		return tour(ctx, &page{out: os.Stdout, colour: colourful(os.Stdout)}, place.Given(), asked())
+	})
 }
 
 // tour tells the chapters on the server of dsn, or on one of its own. The error says what went wrong, also when a
@@ -92,26 +103,22 @@ func tour(ctx context.Context, p *page, dsn string, chapters []chapter) (err err
 	if p.wrong > 0 {
 		return fmt.Errorf("not right: %d of %d outcomes, see NOT OK above", p.wrong, p.wrong+p.right)
 	}
-	p.end(time.Since(began))
+	p.end(time.Since(began), len(chapters))
 	return nil
 }
 
-// end says where to read on.
-func (p *page) end(took time.Duration) {
+// end says how to go on.
+func (p *page) end(took time.Duration, told int) {
 	p.heading(fmt.Sprintf("All %d outcomes are right, after %.1f s.", p.right, took.Seconds()))
+	if left := len(chapters) - told; left > 0 {
+		p.say("There are %d more chapters, about locks, queues, sessions, what is refused and what it costs:", left)
+		p.code("make demo ALL=1")
+	}
 	p.say("Where to read on:")
-	p.code("README.md                what is guaranteed, what is not, and the traps")
-	p.code("docs/choosing.md         which tool for which problem, and when none")
-	p.code("docs/versions.md         version columns; docs/job-queues.md: claiming work, or holding it")
-	p.code("docs/migrating-from-*    for Rails and Hibernate; docs/operations.md: poolers, failovers, timeouts")
-	p.code("docs/observability.md    the page, the log, the metrics and the alerts")
-	p.code("examples/tour/*.go       what you have just seen; one function is one chapter")
-	p.code("examples                 whole programs")
-	p.code("go doc .                 every function and option, and what holds when it fails")
-	p.code("go doc ./lockkey         the same keys in SQL and Python; ./lockkey/compat for other programs' keys")
-	p.code("go doc ./sessionlock     locks for work longer than a transaction: what is known, and what cannot be")
-	p.code("go doc ./lease           locks with an end; docs/fencing.md: holders that wake up late")
-	p.code("go run ./cmd/gormlock    who holds what, on your own server; doctor: what in it makes locks lie")
-	p.code("go doc ./advisory        the same locks for code that holds a *sql.Tx, without GORM")
-	p.code("go doc ./gormlocktest    for your own tests: hold a lock, wait until your code waits, see what it left")
+	p.code("docs/index.md          the guides, by what you want to do")
+	p.code("docs/overview.md       all features on one page")
+	p.code("docs/guarantees.md     what is promised, what is not, and the tests that show it")
+	p.code("examples               whole programs; examples/tour has one function for each chapter")
+	p.code("go doc .               every function and option, and what holds when it fails")
+	p.code("go run ./cmd/gormlock  who holds what, on your own server")
 }

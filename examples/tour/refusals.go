@@ -43,6 +43,7 @@ func refusals(s *stage) error {
 			`tx.Where("id IN (?)", tx.Scopes(lock).Model(&Order{}).Select("id")).Delete(&Order{})`,
 			func() error {
 				return s.db.Transaction(func(tx *gorm.DB) error {
+					//gormlockvet:ignore dropped this is the refusal that is shown
 					return tx.Where("id IN (?)", tx.Scopes(lock).Model(&Order{}).Select("id")).Delete(&Order{}).Error
 				})
 			},

@@ -38,6 +38,23 @@ func TestTour_everythingComesOutRight(t *testing.T) {
 	}
 }
 
+// Without ALL a newcomer sees three chapters, and is told how to see the others.
+func TestTour_opensWithThree(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := tour(t.Context(), &page{out: &out}, pgtest.DSN(t), chapters[:opening]); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"is stale, the row is at 2", "0 of them twice", "is superseded", "make demo ALL=1"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+	if lines := strings.Count(out.String(), "\n"); lines > 3*24 {
+		t.Errorf("it has %d lines, more than three screens", lines)
+	}
+}
+
 // features are the exported functions of gormlock, without those that make an option.
 func features(t *testing.T) (names []string) {
 	t.Helper()

@@ -2,34 +2,28 @@
 // the other, as they are named, runs into deadlocks: the transfer from a to b holds a and waits for b, the one from b
 // to a holds b and waits for a. gormlock.LockRows locks them by the order of their keys, and there are none.
 //
-//	go run ./examples/transfer
+//	go -C examples run ./transfer
 //
 // It runs on the server of DATABASE_URL or GORMLOCK_TEST_DSN, in a schema of its own that it drops at the end, or, where
 // neither is set, on a throw-away server.
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
-	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/examples/internal/place"
 )
 
 // Account has a balance, and a version so that who did not lock it cannot overwrite it either.
@@ -112,32 +106,21 @@ func isDeadlock(err error) bool {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	dsn := cmp.Or(os.Getenv("DATABASE_URL"), os.Getenv("GORMLOCK_TEST_DSN"))
-	_, err := show(ctx, os.Stdout, dsn)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "transfer:", err)
-		os.Exit(1)
-	}
+	place.Main("transfer", func(ctx context.Context) error {
+		_, err := show(ctx, os.Stdout, place.Given())
+		return err
+	})
 }
 
 // show runs both ways. It returns how many deadlocks there were one by one, and fails if there was one in order or if
 // money came or went.
 func show(ctx context.Context, out io.Writer, dsn string) (deadlocks int64, err error) {
-	if dsn == "" {
-		server, err := pgserver.Start(ctx)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = server.Stop() }()
-		dsn = server.DSN("postgres")
-	}
-	db, closeDB, err := open(ctx, dsn)
+	p, err := newPlace(ctx, dsn)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
+	defer func() { err = errors.Join(err, p.Leave()) }()
+	db := p.DB
 	say(out, "%d tellers, %d transfers each, %d accounts\n\n", tellers, transfers, accounts)
 	say(out, "locked            transfers  deadlocks     took\n")
 	for _, way := range []struct {
@@ -171,39 +154,25 @@ func say(out io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(out, format, args...)
 }
 
-// open makes the accounts in a schema of their own.
-func open(ctx context.Context, dsn string) (*gorm.DB, func() error, error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		return nil, nil, err
-	}
-	schema := "transfer_" + strings.ToLower(rand.Text()[:8])
-	config.RuntimeParams["search_path"] = schema
-	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+// newPlace makes the accounts.
+func newPlace(ctx context.Context, dsn string) (*place.Place, error) {
+	p, err := place.New(ctx, dsn, "transfer", stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		// The server looks for deadlocks after a second of waiting. Sooner, where it lets us, this is over sooner.
 		_, _ = conn.Exec(ctx, "SET deadlock_timeout = '20ms'")
 		return nil
 	}))
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
-		return nil, nil, errors.Join(err, pool.Close())
-	}
-	end := func() error {
-		return errors.Join(db.Exec("DROP SCHEMA IF EXISTS "+schema+" CASCADE").Error, pool.Close())
+		return nil, err
 	}
 	rows := make([]Account, accounts)
 	for i := range rows {
 		rows[i].Balance = 100
 	}
-	for _, step := range []func() error{
-		func() error { return db.Use(gormlock.New()) },
-		func() error { return db.WithContext(ctx).Exec("CREATE SCHEMA " + schema).Error },
-		func() error { return db.AutoMigrate(&Account{}) },
-		func() error { return db.Create(&rows).Error },
-	} {
-		if err := step(); err != nil {
-			return nil, nil, errors.Join(err, end())
-		}
+	if err := p.DB.AutoMigrate(&Account{}); err != nil {
+		return nil, errors.Join(err, p.Leave())
 	}
-	return db, end, nil
+	if err := p.DB.Create(&rows).Error; err != nil {
+		return nil, errors.Join(err, p.Leave())
+	}
+	return p, nil
 }

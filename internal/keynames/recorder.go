@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/lockid"
 )
 
 // After is for how long a key must be waited for or held to get a name.
@@ -30,10 +32,7 @@ const (
 )
 
 // ID is a key as pg_locks has it.
-type ID struct {
-	Space int16
-	ID    int64
-}
+type ID = lockid.ID
 
 // Recorder writes names. Its goroutine runs while there are keys to look after.
 type Recorder struct {
@@ -152,7 +151,7 @@ func (r *Recorder) flush() error {
 	if err := r.write(ctx, names); err != nil {
 		return err
 	}
-	r.settle(due, names)
+	r.forget(due, names)
 	return r.sweep(ctx)
 }
 
@@ -168,7 +167,8 @@ func (r *Recorder) due(before time.Time) map[ID]noted {
 	return due
 }
 
-func (r *Recorder) settle(due map[ID]noted, names []row) {
+// forget takes the keys that were looked after off the list, and remembers whose names were written.
+func (r *Recorder) forget(due map[ID]noted, names []row) {
 	now := time.Now()
 	for id, at := range r.written {
 		if now.Sub(at) > remembered {
@@ -176,7 +176,7 @@ func (r *Recorder) settle(due map[ID]noted, names []row) {
 		}
 	}
 	for _, n := range names {
-		r.written[ID{n.Space, n.ID}] = now
+		r.written[ID{Space: n.Space, ID: n.ID}] = now
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

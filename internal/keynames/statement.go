@@ -3,9 +3,10 @@ package keynames
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 const here = `locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
@@ -80,8 +81,7 @@ func (r *Recorder) sweep(ctx context.Context) error {
 
 // explain adds the cure to the error of a missing table.
 func explain(err error) error {
-	var coded interface{ SQLState() string }
-	if errors.As(err, &coded) && coded.SQLState() == "42P01" {
+	if sqlstate.Is(err, sqlstate.UndefinedTable) {
 		return fmt.Errorf("%w (inspect.Migrate creates the table)", err)
 	}
 	return err

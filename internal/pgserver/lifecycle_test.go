@@ -11,21 +11,6 @@ import (
 	"github.com/gormlock/gormlock/internal/pgserver"
 )
 
-// eventually waits until what is expected to happen has happened.
-func eventually(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !happened() {
-		select {
-		case <-limit:
-			t.Fatalf("no %s within 30 s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestStopInEveryState(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*pgserver.Server) error{

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 // The test binary started again with this variable is a program that uses a server
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, child(mode))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	pgtest.Main(m)
 }
 
 // child starts a server, says what it is, and waits to be killed.
@@ -70,16 +70,8 @@ func start(t testing.TB, opts ...pgserver.Option) *pgserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, s)
+	pgtest.StopAtEnd(t, s)
 	return s
-}
-
-func stopAtEnd(t testing.TB, s *pgserver.Server) {
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {

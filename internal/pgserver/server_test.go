@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 func TestStart(t *testing.T) {
@@ -142,7 +143,7 @@ func TestContextEndsDuringStart(t *testing.T) {
 		}
 		done <- err
 	}()
-	eventually(t, "a data directory", func() bool {
+	pgtest.Eventually(t, "a data directory", func() bool {
 		found, _ := filepath.Glob(dir + "/*/data/*")
 		return len(found) > 0
 	})
@@ -211,7 +212,7 @@ func TestPortTaken(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() { done <- s.Restart(context.Background()) }()
-	eventually(t, "a refused port in the log", func() bool { return strings.Contains(s.Log(), "could not bind") })
+	pgtest.Eventually(t, "a refused port in the log", func() bool { return strings.Contains(s.Log(), "could not bind") })
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}

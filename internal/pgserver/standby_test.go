@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 func TestStandby(t *testing.T) {
@@ -19,7 +20,7 @@ func TestStandby(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, standby)
+	pgtest.StopAtEnd(t, standby)
 	reader := connect(t, standby.DSN("postgres"))
 	if got := value(t, reader, "select count(*) from t"); got != "1000" {
 		t.Errorf("%s rows at once, want 1000", got)
@@ -33,7 +34,7 @@ func TestStandby(t *testing.T) {
 		t.Error("a standby takes writes")
 	}
 	execute(t, writer, "insert into t values (2)")
-	eventually(t, "later row on the standby", func() bool { return value(t, reader, "select count(*) from t") == "1001" })
+	pgtest.Eventually(t, "later row on the standby", func() bool { return value(t, reader, "select count(*) from t") == "1001" })
 	if got := value(t, writer, "select count(*) from pg_replication_slots"); got != "0" {
 		t.Errorf("%s replication slots are left", got)
 	}
@@ -43,7 +44,7 @@ func TestStandby(t *testing.T) {
 	}
 	execute(t, writer, "insert into t values (3)")
 	reader = connect(t, standby.DSN("postgres"))
-	eventually(t, "row on the standby after its crash", func() bool { return value(t, reader, "select count(*) from t") == "1002" })
+	pgtest.Eventually(t, "row on the standby after its crash", func() bool { return value(t, reader, "select count(*) from t") == "1002" })
 
 	if err := primary.Crash(); err != nil {
 		t.Fatal(err)
@@ -84,9 +85,9 @@ func TestStandbyWhileWritesGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, standby)
+	pgtest.StopAtEnd(t, standby)
 	reader := connect(t, standby.DSN("postgres"))
-	eventually(t, "row for row on the standby", func() bool { return value(t, reader, "select count(*) from t") == strconv.Itoa(n) })
+	pgtest.Eventually(t, "row for row on the standby", func() bool { return value(t, reader, "select count(*) from t") == strconv.Itoa(n) })
 	if err := standby.Promote(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 // A program that is killed leaves no server, no directory and no process behind.
@@ -37,8 +39,8 @@ func TestKilledProgram(t *testing.T) {
 				}
 			}
 			kill(t, program)
-			eventually(t, "removed directory", func() bool { return empty(t, dir) })
-			eventually(t, "end of all processes", func() bool { return len(processes(t, dir)) == 0 })
+			pgtest.Eventually(t, "removed directory", func() bool { return empty(t, dir) })
+			pgtest.Eventually(t, "end of all processes", func() bool { return len(processes(t, dir)) == 0 })
 			if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
 				t.Errorf("the port is not free: %v", err)
 			} else {
@@ -59,8 +61,8 @@ func TestKilledDuringStart(t *testing.T) {
 			next(t, lines)
 			<-time.After(after)
 			kill(t, program)
-			eventually(t, "end of all processes", func() bool { return len(processes(t, dir)) == 0 })
-			eventually(t, "removed directory", func() bool { return empty(t, dir) })
+			pgtest.Eventually(t, "end of all processes", func() bool { return len(processes(t, dir)) == 0 })
+			pgtest.Eventually(t, "removed directory", func() bool { return empty(t, dir) })
 		})
 	}
 }

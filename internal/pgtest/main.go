@@ -3,34 +3,50 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
 
 // Main runs the tests of a package and exits. At the end it ends the server or drops
 // the database, and fails the run when an advisory lock is still held in it or, after
-// tests that all passed, when a goroutine is left. More options say which goroutines
-// may stay.
-func Main(m *testing.M, options ...goleak.Option) {
+// tests that all passed, when a goroutine is left: LeftGoroutines says which may stay.
+func Main(m *testing.M, mayStay ...string) {
 	code := m.Run()
 	if err := home.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 		code = max(code, 1)
 	}
 	if code == 0 {
-		// GORM's cache of prepared statements never ends its goroutine.
-		options = append(options, goleak.IgnoreAnyFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
-		if err := goleak.Find(options...); err != nil {
-			fmt.Fprintln(os.Stderr, "pgtest: goroutines are left after the tests:", err)
+		if err := LeftGoroutines(mayStay...); err != nil {
+			fmt.Fprintln(os.Stderr, "pgtest: after the tests", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
+}
+
+// Process makes a process of the test binary a program where the variable is set: it runs that and exits.
+func Process(variable string, program func() error) {
+	if os.Getenv(variable) == "" {
+		return
+	}
+	if err := program(); err != nil {
+		fmt.Fprintln(os.Stderr, "process of a test:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// MoreAtOnce has n tests run at a time, unless the call of the tests says how many.
+func MoreAtOnce(n int) {
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(n))
+	}
 }
 
 // close ends what the tests of this binary used; it is a no-op when they used nothing.

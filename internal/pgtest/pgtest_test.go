@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -192,4 +193,27 @@ func TestKey(t *testing.T) {
 	if said := failing(t, func(t testing.TB) { pgtest.Key(t, 1.5) }); !strings.Contains(said, "float") {
 		t.Errorf("a part that cannot name a lock: %q", said)
 	}
+}
+
+func ExampleNewExample() {
+	t := pgtest.NewExample()
+	defer t.End()
+	db := pgtest.Open(t, pgtest.Schema())
+	var one int
+	fmt.Println(db.Raw("select 1").Scan(&one).Error, one)
+	// Output: <nil> 1
+}
+
+func TestExample_failsByPanic(t *testing.T) {
+	t.Parallel()
+	ended := false
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "failed to connect") || !ended {
+			t.Errorf("%s, ended %t", said, ended)
+		}
+	}()
+	example := pgtest.NewExample()
+	defer example.End()
+	example.Cleanup(func() { ended = true })
+	pgtest.Open(example, pgtest.Through("postgres://x@127.0.0.1:1/x?sslmode=disable"))
 }

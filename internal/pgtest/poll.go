@@ -22,6 +22,14 @@ func Await[T any](t testing.TB, what string, c <-chan T) {
 	}
 }
 
+// Eventually waits until something holds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if err := poll(context.WithoutCancel(t.Context()), bound, func() (bool, error) { return holds(), nil }); err != nil {
+		t.Fatalf("%s: not within %s", what, bound)
+	}
+}
+
 // poll asks until the answer is yes, asking fails, ctx ends, or the time is over.
 func poll(ctx context.Context, within time.Duration, ask func() (bool, error)) error {
 	limit := time.NewTimer(within)

@@ -127,7 +127,7 @@ func Fresh(t testing.TB, opts ...pgserver.Option) *pgserver.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, s)
+	StopAtEnd(t, s)
 	return s
 }
 
@@ -141,11 +141,12 @@ func Standby(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *p
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopAtEnd(t, s)
+	StopAtEnd(t, s)
 	return s
 }
 
-func stopAtEnd(t testing.TB, s *pgserver.Server) {
+// StopAtEnd stops a server at the end of the test.
+func StopAtEnd(t testing.TB, s *pgserver.Server) {
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
 			t.Error(err)

@@ -26,6 +26,10 @@ type lent struct {
 	expired  error      // ctx has ended; nothing is executed any more
 	clean    bool       // the server confirmed that no transaction is open
 	returned bool       // conn is back in the application's pool, or closed
+
+	asked    bool       // whether reporter was looked for
+	reporter reporter   // nil: the driver does not say how the transaction stands
+	late     []lateText // what the watcher has not heard of yet
 }
 
 func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -35,7 +39,7 @@ func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
 	running, interrupt := context.WithCancel(ctx)
 	ctx = c.plan.ctx
-	stop := context.AfterFunc(ctx, interrupt)
+	stop := afterEnd(ctx, interrupt)
 	c.clean = false
 	tx, err := c.begin(running, opts)
 	if !stop() && err == nil {
@@ -49,9 +53,19 @@ func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		return nil, err
 	}
 	c.tx = &lentTx{conn: c, tx: tx, interrupt: interrupt}
-	c.tx.forget = context.AfterFunc(ctx, c.expire)
+	c.tx.forget = afterEnd(ctx, c.expire)
 	return c.tx, nil
 }
+
+// afterEnd is [context.AfterFunc] that costs nothing where ctx cannot end.
+func afterEnd(ctx context.Context, run func()) (stop func() bool) {
+	if ctx.Done() == nil {
+		return neverEnds
+	}
+	return context.AfterFunc(ctx, run)
+}
+
+func neverEnds() bool { return true }
 
 func (c *lent) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if c.plan.After == "" {
@@ -104,9 +118,14 @@ func (c *lent) expire() {
 func (c *lent) enter() error {
 	c.mu.Lock()
 	if c.expired != nil {
+		tx := c.tx
 		c.mu.Unlock()
+		if tx != nil { // nothing more is executed in it: memory need not wait for the rollback
+			tx.tell(false)
+		}
 		return c.expired
 	}
+	c.catchUp()
 	return nil
 }
 
@@ -115,10 +134,12 @@ func (c *lent) ExecContext(ctx context.Context, query string, args []driver.Name
 		return nil, err
 	}
 	defer c.mu.Unlock()
-	result, err := c.exec(ctx, query, args)
-	if err == nil && c.plan != nil && c.plan.Watcher != nil && len(args) == 0 {
-		watchSavepoints(c.plan.Watcher, query)
+	heard, err := c.listen(query)
+	if err != nil {
+		return nil, err
 	}
+	result, err := c.exec(ctx, query, args)
+	c.tell(&heard, err)
 	return result, err
 }
 
@@ -141,18 +162,25 @@ func (c *lent) QueryContext(ctx context.Context, query string, args []driver.Nam
 	if !ok {
 		return nil, driver.ErrSkip
 	}
+	heard, err := c.listen(query)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := queryer.QueryContext(ctx, query, args)
-	return c.opened(rows, err)
+	return c.opened(ctx, rows, heard, err)
 }
 
-// opened counts a result as open until it is closed.
-func (c *lent) opened(rows driver.Rows, err error) (driver.Rows, error) {
+// opened counts a result as open until it is closed. A text of several statements may not be through before.
+func (c *lent) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
 	c.doubt(err)
+	if err != nil || heard.text.Single {
+		c.tell(&heard, err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.rows++
-	return &lentRows{Rows: rows, conn: c}, nil
+	return &lentRows{Rows: rows, conn: c, ctx: ctx, heard: heard}, nil
 }
 
 // doubt remembers that the driver has given its connection up.

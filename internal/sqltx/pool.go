@@ -6,6 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // Pool begins transactions on connections borrowed from a *sql.DB.
@@ -13,10 +16,15 @@ type Pool struct {
 	db *sql.DB
 
 	mu       sync.Mutex
-	lender   *sql.DB // makes the *sql.Tx; nil while nothing needs it, so that no goroutine of it outlives its use
-	users    int     // transactions that need the lender
-	prepared bool    // statements were prepared on the lender and live as long as the application keeps them
+	lender   *sql.DB     // makes the *sql.Tx; nil where nothing has needed it for a moment: it has a goroutine
+	users    int         // transactions that need the lender
+	prepared bool        // statements were prepared on the lender and live as long as the application keeps them
+	used     int         // how often a transaction took the lender
+	idle     *time.Timer // looks for a lender that nothing needs; nil while there is none
 }
+
+// linger is how long the lender outlives its last transaction: a program that begins one after the other makes one lender.
+const linger = 50 * time.Millisecond
 
 // New is a pool over db, which stays the application's to close.
 func New(db *sql.DB) *Pool {
@@ -35,15 +43,17 @@ type Opening struct {
 	Watcher Watcher
 }
 
-// Watcher is told what becomes of a transaction, always on the goroutine that executes, commits or rolls back.
+// Watcher is told what becomes of a transaction, on the goroutine that executes, commits or rolls back but for Abandoned.
 type Watcher interface {
-	Savepoint(name string)
-	RollbackTo(name string)
-	Release(name string)
-	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns.
+	// Executed hears of each text that may have written rows, or that has a transaction command.
+	Executed(text sqltext.Text, answer Answer)
+	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns. A text that would
+	// commit is not executed then.
 	Commit() error
 	// Ended is called once. Committed is false too when the outcome of the commit is unknown.
 	Ended(committed bool)
+	// Abandoned is called before that where the end of ctx has rolled the transaction back, from any goroutine.
+	Abandoned()
 }
 
 // Begin opens a transaction. It is rolled back when ctx ends before it is committed.
@@ -54,7 +64,7 @@ func (p *Pool) Begin(ctx context.Context, opening Opening) (*sql.Tx, error) {
 	lender := p.lend()
 	plan := &plan{Opening: opening, ctx: ctx}
 	// database/sql would end the transaction behind the caller's back when its ctx ends: here lent does that.
-	tx, err := lender.BeginTx(context.WithValue(context.WithoutCancel(ctx), planKey{}, plan), &opening.Options)
+	tx, err := lender.BeginTx(planContext{plan}, &plan.Options)
 	if err != nil {
 		p.giveBack()
 		if errors.Is(err, driver.ErrBadConn) && ctx.Err() != nil {
@@ -71,11 +81,11 @@ func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 	return p.keepLender().PrepareContext(ctx, query)
 }
 
-// Close ends what the pool keeps for prepared statements, which cannot be used any more. Transactions go on, and new ones
-// can begin.
+// Close ends what the pool keeps for prepared statements and for the next transaction. Those statements cannot be used any
+// more. Transactions go on, and new ones can begin.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	kept := p.prepared && p.users == 0
+	kept := p.users == 0
 	p.prepared = false
 	var lender *sql.DB
 	if kept {
@@ -96,10 +106,25 @@ type plan struct {
 
 type planKey struct{}
 
+// planContext hands a plan to the driver, and does not end with the plan's ctx.
+type planContext struct{ *plan }
+
+func (planContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (planContext) Done() <-chan struct{}                   { return nil }
+func (planContext) Err() error                              { return nil }
+
+func (c planContext) Value(key any) any {
+	if key == (planKey{}) {
+		return c.plan
+	}
+	return c.ctx.Value(key)
+}
+
 func (p *Pool) lend() *sql.DB {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
+	p.used++
 	return p.opened()
 }
 
@@ -121,14 +146,30 @@ func (p *Pool) opened() *sql.DB {
 
 func (p *Pool) giveBack() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.users--
-	var idle *sql.DB
-	if p.users == 0 && !p.prepared {
-		idle, p.lender = p.lender, nil
+	if p.users == 0 && !p.prepared && p.idle == nil {
+		used := p.used
+		p.idle = time.AfterFunc(linger, func() { p.closeIdle(used) })
+	}
+}
+
+// closeIdle closes the lender if nothing has used it since, and looks again later if something has.
+func (p *Pool) closeIdle(used int) {
+	p.mu.Lock()
+	p.idle = nil
+	var lender *sql.DB
+	switch {
+	case p.users > 0 || p.prepared: // who needs it looks when he is through
+	case p.used != used:
+		now := p.used
+		p.idle = time.AfterFunc(linger, func() { p.closeIdle(now) })
+	default:
+		lender, p.lender = p.lender, nil
 	}
 	p.mu.Unlock()
-	if idle != nil {
-		_ = idle.Close()
+	if lender != nil {
+		_ = lender.Close()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
@@ -22,13 +23,29 @@ type ending struct {
 	refusal error
 }
 
-func (e *ending) Savepoint(name string)  { e.heard = append(e.heard, "savepoint "+name) }
-func (e *ending) RollbackTo(name string) { e.heard = append(e.heard, "rollback to "+name) }
-func (e *ending) Release(name string)    { e.heard = append(e.heard, "release "+name) }
-func (e *ending) Commit() error          { return e.refusal }
+func (e *ending) Commit() error { return e.refusal }
+
+func (e *ending) Executed(text sqltext.Text, answer sqltx.Answer) {
+	for _, c := range text.Commands {
+		verb := [...]string{"", "begin", "commit", "rollback", "detach", "savepoint ", "release ", "rollback to "}[c.Verb]
+		e.heard = append(e.heard, verb+c.Name)
+	}
+	if text.Writes {
+		e.heard = append(e.heard, "wrote")
+	}
+	if answer.Failed {
+		e.heard = append(e.heard, "failed")
+	}
+	if answer.After != sqltx.Unknown {
+		e.heard = append(e.heard, string(rune(answer.Before))+" to "+string(rune(answer.After)))
+	}
+}
+
 func (e *ending) Ended(committed bool) {
 	e.heard = append(e.heard, fmt.Sprintf("ended, committed %v", committed))
 }
+
+func (e *ending) Abandoned() {}
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()

@@ -1,7 +1,10 @@
 package sqltx
 
 import (
+	"cmp"
+	"context"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"reflect"
 )
@@ -9,7 +12,18 @@ import (
 // lentRows is an open result. While it is open the end of the transaction's ctx leaves the connection to it.
 type lentRows struct {
 	driver.Rows
-	conn *lent
+	conn  *lent
+	ctx   context.Context // of the query
+	heard heard
+	err   error // why the rows ended early
+}
+
+func (r *lentRows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return err
 }
 
 func (r *lentRows) Close() error {
@@ -19,6 +33,14 @@ func (r *lentRows) Close() error {
 	defer c.mu.Unlock()
 	c.doubt(err)
 	c.rows--
+	failed := cmp.Or(r.err, err)
+	switch {
+	case r.heard.told:
+	case r.ctx.Err() != nil: // database/sql may close the rows from a goroutine of its own
+		c.late = append(c.late, lateText{r.heard, cmp.Or(failed, r.ctx.Err())})
+	default:
+		c.tell(&r.heard, failed)
+	}
 	if c.rows == 0 && c.expired != nil && c.tx != nil {
 		c.tx.abandon()
 	}

@@ -1,37 +1,133 @@
 package sqltx
 
 import (
-	"regexp"
-	"strings"
+	"database/sql/driver"
+	"errors"
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// savepointCommand matches a savepoint command: the verb, and the name as it is written.
-var savepointCommand = regexp.MustCompile(
-	`(?is)^\s*(?:(savepoint)|(release)(?:\s+savepoint)?|rollback(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+("(?:[^"]|"")+"|[^\s";]+)\s*$`)
+// Status is the state of the session's transaction, as the server says with each answer.
+type Status byte
 
-// watchSavepoints tells the watcher of the savepoint commands in a text that was executed.
-func watchSavepoints(watcher Watcher, query string) {
-	if query == "" || !strings.ContainsRune("SsRr \t\r\n", rune(query[0])) {
+// The states, with the letters of the protocol. Of a driver that does not pass them on none is known.
+const (
+	Unknown Status = 0
+	Idle    Status = 'I'
+	Open    Status = 'T'
+	Aborted Status = 'E'
+)
+
+// Answer is how the server took a text.
+type Answer struct {
+	Failed        bool // a statement of it failed: those before it were executed, those behind it were not
+	Before, After Status
+}
+
+// reporter is what passes the state of the transaction on: pgx's connection to the server.
+type reporter interface{ TxStatus() byte }
+
+// reporterOf finds it in a driver's connection, by the names of the methods that lead there: what they return has types of
+// the driver's. Conn and PgConn are those of pgx. Nil where there is none.
+func reporterOf(conn any) reporter {
+	for range 4 { // as many drivers may be wrapped around each other
+		wrapper, ok := conn.(interface{ Raw() driver.Conn })
+		if !ok {
+			break
+		}
+		conn = wrapper.Raw()
+	}
+	if conn == nil {
+		return nil
+	}
+	session := answer(reflect.ValueOf(conn).MethodByName("Conn"))
+	if !session.IsValid() {
+		return nil
+	}
+	wire := answer(session.MethodByName("PgConn"))
+	if !wire.IsValid() {
+		return nil
+	}
+	found, _ := wire.Interface().(reporter)
+	return found
+}
+
+// answer is what a method without arguments returns.
+func answer(method reflect.Value) reflect.Value {
+	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
+		return reflect.Value{}
+	}
+	result := method.Call(nil)[0]
+	if result.Kind() == reflect.Interface {
+		result = result.Elem()
+	}
+	if result.Kind() == reflect.Pointer && result.IsNil() {
+		return reflect.Value{}
+	}
+	return result
+}
+
+// heard is a text on its way to the server and back.
+type heard struct {
+	text   sqltext.Text
+	before Status
+	told   bool
+}
+
+// listen reads a text before it is executed. An error says that the transaction must not be committed.
+func (c *lent) listen(query string) (heard, error) {
+	if c.plan == nil || c.plan.Watcher == nil {
+		return heard{told: true}, nil
+	}
+	h := heard{text: sqltext.Read(query)}
+	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes
+	if h.text.Commits() {
+		if err := c.plan.Watcher.Commit(); err != nil {
+			return h, err
+		}
+	}
+	if h.text.Ends() {
+		h.before = c.status()
+	}
+	return h, nil
+}
+
+// tell says what became of a text.
+func (c *lent) tell(h *heard, err error) {
+	if h.told || errors.Is(err, driver.ErrSkip) {
 		return
 	}
-	for command := range strings.SplitSeq(query, ";") {
-		words := savepointCommand.FindStringSubmatch(command)
-		switch {
-		case words == nil:
-		case words[1] != "":
-			watcher.Savepoint(folded(words[3]))
-		case words[2] != "":
-			watcher.Release(folded(words[3]))
-		default:
-			watcher.RollbackTo(folded(words[3]))
-		}
+	h.told = true
+	answer := Answer{Failed: err != nil, Before: h.before}
+	if h.text.Ends() || h.text.Unsure {
+		answer.After = c.status()
+	}
+	c.plan.Watcher.Executed(h.text, answer)
+}
+
+// status asks the driver, which knows without asking the server.
+func (c *lent) status() Status {
+	if !c.asked {
+		c.asked, c.reporter = true, reporterOf(c.driver)
+	}
+	if c.reporter == nil {
+		return Unknown
+	}
+	return Status(c.reporter.TxStatus())
+}
+
+// catchUp tells of texts whose result was closed from another goroutine than the caller's.
+func (c *lent) catchUp() {
+	late := c.late
+	c.late = nil
+	for i := range late {
+		c.tell(&late[i].heard, late[i].err)
 	}
 }
 
-// folded is the name as the server understands it.
-func folded(name string) string {
-	if quoted, ok := strings.CutPrefix(name, `"`); ok {
-		return strings.ReplaceAll(strings.TrimSuffix(quoted, `"`), `""`, `"`)
-	}
-	return strings.ToLower(name)
+// lateText is a text to be told of when the caller comes back.
+type lateText struct {
+	heard
+	err error
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // stmt is a prepared statement that the server has not heard of. It is executed as a text with arguments.
@@ -16,21 +18,15 @@ func (s *stmt) Close() error  { return nil }
 func (s *stmt) NumInput() int { return -1 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	result, err := s.conn.ExecContext(ctx, s.query, args)
-	if s.isOutdated(err) {
-		result, err = s.conn.ExecContext(ctx, s.query, args)
-	}
+	result, err := asText(ctx, s, s.conn.ExecContext, args)
 	if !errors.Is(err, driver.ErrSkip) {
 		return result, err
 	}
-	if err := s.conn.enter(); err != nil {
-		return nil, err
-	}
-	defer s.conn.mu.Unlock()
-	prepared, err := s.prepare(ctx)
+	prepared, heard, err := s.enterPrepared(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer s.conn.mu.Unlock()
 	defer func() { _ = prepared.Close() }()
 	if execer, ok := prepared.(driver.StmtExecContext); ok {
 		result, err = execer.ExecContext(ctx, args)
@@ -38,25 +34,20 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		result, err = prepared.Exec(values(args)) //nolint:staticcheck // such a driver has no other
 	}
 	s.conn.doubt(err)
+	s.conn.tell(&heard, err)
 	return result, err
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := s.conn.QueryContext(ctx, s.query, args)
-	if s.isOutdated(err) {
-		rows, err = s.conn.QueryContext(ctx, s.query, args)
-	}
+	rows, err := asText(ctx, s, s.conn.QueryContext, args)
 	if !errors.Is(err, driver.ErrSkip) {
 		return rows, err
 	}
-	if err := s.conn.enter(); err != nil {
-		return nil, err
-	}
-	defer s.conn.mu.Unlock()
-	prepared, err := s.prepare(ctx)
+	prepared, heard, err := s.enterPrepared(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer s.conn.mu.Unlock()
 	if queryer, ok := prepared.(driver.StmtQueryContext); ok {
 		rows, err = queryer.QueryContext(ctx, args)
 	} else {
@@ -64,23 +55,47 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	}
 	if err != nil {
 		_ = prepared.Close()
-		return s.conn.opened(nil, err)
+		return s.conn.opened(ctx, nil, heard, err)
 	}
-	return s.conn.opened(&preparedRows{Rows: rows, prepared: prepared}, nil)
+	return s.conn.opened(ctx, &preparedRows{Rows: rows, prepared: prepared}, heard, nil)
+}
+
+// asText runs the statement as a text with arguments, which a driver may not do: driver.ErrSkip.
+func asText[T any](ctx context.Context, s *stmt, run func(context.Context, string, []driver.NamedValue) (T, error), args []driver.NamedValue) (T, error) {
+	result, err := run(ctx, s.query, args)
+	if s.isOutdated(err) {
+		return run(ctx, s.query, args)
+	}
+	return result, err
+}
+
+// enterPrepared prepares the statement for a driver that executes no text with arguments. It leaves the connection locked,
+// but not on an error.
+func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
+	if err := s.conn.enter(); err != nil {
+		return nil, heard{}, err
+	}
+	text, err := s.conn.listen(s.query)
+	if err == nil {
+		var prepared driver.Stmt
+		if prepared, err = s.prepare(ctx); err == nil {
+			return prepared, text, nil
+		}
+	}
+	s.conn.mu.Unlock()
+	return nil, heard{}, err
 }
 
 // isOutdated reports whether the server refused what the driver had prepared before a table was altered (0A000), as it does
 // once: the driver forgets it then. It is run again, but not in a transaction, which has failed with it.
 func (s *stmt) isOutdated(err error) bool {
-	var state interface{ SQLState() string }
-	return s.conn.plan == nil && errors.As(err, &state) && state.SQLState() == "0A000"
+	return s.conn.plan == nil && sqlstate.Is(err, sqlstate.FeatureNotSupported)
 }
 
 // Exec and Query are never called: database/sql prefers the forms with a context.
 func (s *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
 func (s *stmt) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
 
-// prepare is for drivers that execute no text with arguments.
 func (s *stmt) prepare(ctx context.Context) (driver.Stmt, error) {
 	var prepared driver.Stmt
 	var err error

@@ -6,7 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // lentTx is the transaction that database/sql commits or rolls back, once.
@@ -16,6 +19,7 @@ type lentTx struct {
 	interrupt context.CancelFunc // ends the ctx that tx runs under
 	forget    func() bool        // stops waiting for the end of the plan's ctx
 	over      bool               // no longer open on the server, or the connection is given up
+	heard     atomic.Bool        // the watcher knows of the end
 }
 
 func (t *lentTx) Commit() error {
@@ -30,6 +34,7 @@ func (t *lentTx) Commit() error {
 func (t *lentTx) Rollback() error {
 	t.forget()
 	t.conn.mu.Lock()
+	t.conn.catchUp()
 	var err error
 	if !t.over {
 		err = t.rollback()
@@ -44,6 +49,7 @@ func (t *lentTx) commit() error {
 	if t.over {
 		return c.expired
 	}
+	c.catchUp()
 	if err := c.plan.ctx.Err(); err != nil {
 		_ = t.rollback()
 		return err
@@ -54,7 +60,7 @@ func (t *lentTx) commit() error {
 			return refusal
 		}
 	}
-	stop := context.AfterFunc(c.plan.ctx, t.interrupt)
+	stop := afterEnd(c.plan.ctx, t.interrupt)
 	defer stop()
 	err := t.tx.Commit()
 	t.over = true
@@ -80,12 +86,20 @@ func (t *lentTx) abandon() {
 		return
 	}
 	_ = t.rollback()
+	if watcher := t.conn.plan.Watcher; watcher != nil {
+		watcher.Abandoned()
+	}
 	t.conn.giveBack()
 }
 
 func (t *lentTx) ended(committed bool) {
 	t.interrupt()
-	if t.conn.plan.Watcher == nil {
+	t.tell(committed)
+}
+
+// tell lets the watcher know of the end, once.
+func (t *lentTx) tell(committed bool) {
+	if t.conn.plan.Watcher == nil || t.heard.Swap(true) {
 		return
 	}
 	heard := false
@@ -100,8 +114,7 @@ func (t *lentTx) ended(committed bool) {
 
 // reusable reports whether the connection is outside of any transaction after a commit that failed with err.
 func (c *lent) reusable(err error) bool {
-	var answer interface{ SQLState() string }
-	if errors.As(err, &answer) {
+	if sqlstate.Of(err) != "" {
 		return true
 	}
 	resetter, ok := c.driver.(driver.SessionResetter)
@@ -118,8 +131,7 @@ type textTx struct {
 // database/sql has no place for that answer.
 func (t *textTx) Commit() error {
 	_, err := t.conn.exec(t.ctx, "SELECT 1; COMMIT", nil)
-	var answer interface{ SQLState() string }
-	if errors.As(err, &answer) && answer.SQLState() == "25P02" {
+	if sqlstate.Is(err, sqlstate.InFailedSQLTransaction) {
 		if rollback := t.Rollback(); rollback != nil {
 			return errors.Join(err, driver.ErrBadConn)
 		}

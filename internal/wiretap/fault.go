@@ -2,6 +2,7 @@ package wiretap
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net"
 )
@@ -78,6 +79,24 @@ func (p *Proxy) Resume() {
 			l.held = [2]bool{}
 		}
 	})
+}
+
+// AwaitHeld returns nil when HoldRequest or HoldAnswer keeps something back, else the error of ctx. What decides about a
+// statement is called before anything is done to it: a Resume in between would come too early.
+func (p *Proxy) AwaitHeld(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { p.set(func() {}) })
+	defer stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ctx.Err() == nil {
+		for l := range p.links {
+			if l.held != [2]bool{} {
+				return nil
+			}
+		}
+		p.changed.Wait()
+	}
+	return ctx.Err()
 }
 
 // Refuse resets every new connection, until Admit. Open connections live on.

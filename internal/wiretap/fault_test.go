@@ -32,20 +32,6 @@ func table(t testing.TB) (direct *pgx.Conn, rows func() int) {
 	}
 }
 
-func eventually(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	limit := time.After(30 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !happened() {
-		select {
-		case <-limit:
-			t.Fatalf("no %s within 30 s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // exec runs a statement beside the test.
 func exec(c *pgx.Conn, sql string) chan error {
 	done := make(chan error, 1)
@@ -88,7 +74,7 @@ func TestStallAnswers(t *testing.T) {
 	_, rows := table(t)
 	p.StallAnswers()
 	done := exec(c, "insert into t values (1)")
-	eventually(t, "row, although the answer is kept", func() bool { return rows() == 1 })
+	pgtest.Eventually(t, "row, although the answer is kept", func() bool { return rows() == 1 })
 	notDone(t, done)
 	p.Resume()
 	if err := <-done; err != nil {
@@ -104,7 +90,7 @@ func TestStallRequests(t *testing.T) {
 	p.Reset()
 	p.StallRequests()
 	done := exec(c, "insert into t values (1)")
-	eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
+	pgtest.Eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
 	notDone(t, done)
 	if rows() != 0 {
 		t.Error("the statement reached the server")
@@ -166,7 +152,7 @@ func TestCut(t *testing.T) {
 			direct, _ := table(t)
 			done := exec(client, "select pg_sleep(600)")
 			pid := client.PgConn().PID()
-			eventually(t, "statement at work", func() bool { return active(t, direct, pid) })
+			pgtest.Eventually(t, "statement at work", func() bool { return active(t, direct, pid) })
 			cut(p)
 			if err := <-done; err == nil {
 				t.Error("an answer came")
@@ -176,7 +162,7 @@ func TestCut(t *testing.T) {
 			}
 			// It sleeps and does not look at its connection, so it is woken.
 			execute(t, direct, "select pg_cancel_backend("+itoa(pid)+")")
-			eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
+			pgtest.Eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
 		})
 	}
 }
@@ -201,7 +187,7 @@ func TestCutIdle(t *testing.T) {
 	p, c := tapped(t)
 	direct, _ := table(t)
 	p.Cut()
-	eventually(t, "end of the backend", func() bool { return backendGone(t, direct, c.PgConn().PID()) })
+	pgtest.Eventually(t, "end of the backend", func() bool { return backendGone(t, direct, c.PgConn().PID()) })
 	if err := c.Ping(bg); err == nil {
 		t.Error("the connection lives")
 	}
@@ -238,7 +224,7 @@ func TestCutClientsDuringStatement(t *testing.T) {
 	_, rows := table(t)
 	p.StallAnswers()
 	done := exec(c, "insert into t values (1)")
-	eventually(t, "row", func() bool { return rows() == 1 })
+	pgtest.Eventually(t, "row", func() bool { return rows() == 1 })
 	p.CutClients()
 	if err := <-done; err == nil {
 		t.Error("the answer came through")
@@ -268,7 +254,7 @@ func TestActions(t *testing.T) {
 			p.OnQuery(on(wiretap.HoldAnswer))
 			execute(t, c, "select 1")
 			done := exec(c, insert)
-			eventually(t, "row", func() bool { return rows() == 1 })
+			pgtest.Eventually(t, "row", func() bool { return rows() == 1 })
 			notDone(t, done)
 			p.OnQuery(nil)
 			p.Resume()
@@ -287,10 +273,12 @@ func TestActions(t *testing.T) {
 				return on(wiretap.HoldRequest)(sql)
 			})
 			done := exec(c, insert)
-			eventually(t, "question what to do", func() bool { return asked.Load() == 1 })
+			if err := p.AwaitHeld(t.Context()); err != nil {
+				t.Error(err)
+			}
 			notDone(t, done)
-			if rows() != 0 {
-				t.Error("the statement reached the server")
+			if rows() != 0 || asked.Load() != 1 {
+				t.Error("the statement reached the server, or was asked about more than once")
 			}
 			p.Resume()
 			if err := <-done; err != nil || rows() != 1 {
@@ -306,7 +294,7 @@ func TestActions(t *testing.T) {
 			if err := <-exec(c, insert); err == nil {
 				t.Error("an answer came")
 			}
-			eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
+			pgtest.Eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
 			if rows() != 0 {
 				t.Error("the statement reached the server")
 			}
@@ -365,9 +353,37 @@ func TestHoldIsOfOneConnection(t *testing.T) {
 		return wiretap.Pass
 	})
 	done := exec(a, "select 'held'")
-	eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
+	pgtest.Eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
 	execute(t, b, "select 1")
 	notDone(t, done)
+	p.Resume()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Met is not held back yet: a Resume before AwaitHeld returns would come too early.
+func TestAwaitHeld(t *testing.T) {
+	t.Parallel()
+	p, c := tapped(t)
+	met, decide := make(chan struct{}), make(chan struct{})
+	p.OnQuery(func(string) wiretap.Action {
+		close(met)
+		<-decide
+		return wiretap.HoldRequest
+	})
+	done := exec(c, "select 1")
+	<-met
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.AwaitHeld(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before anything is decided: %v", err)
+	}
+	p.OnQuery(nil)
+	close(decide)
+	if err := p.AwaitHeld(t.Context()); err != nil {
+		t.Errorf("when it is held back: %v", err)
+	}
 	p.Resume()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -395,7 +411,7 @@ func TestRefuse(t *testing.T) {
 	if err := other.Close(bg); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "end of the connection", func() bool { return p.Connections() == 1 })
+	pgtest.Eventually(t, "end of the connection", func() bool { return p.Connections() == 1 })
 }
 
 func TestServerThatIsGone(t *testing.T) {
@@ -404,14 +420,14 @@ func TestServerThatIsGone(t *testing.T) {
 	p, dsn := pgtest.Tap(t, s.DSN("postgres"))
 	c := pgtest.Conn(t, pgtest.Through(dsn))
 	done := exec(c, "select pg_sleep(600)")
-	eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
+	pgtest.Eventually(t, "statement", func() bool { return len(p.Statements()) == 1 })
 	if err := s.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "57P01") {
 		t.Errorf("the server's last words are lost: %v", err)
 	}
-	eventually(t, "end of the connection", func() bool { return p.Connections() == 0 })
+	pgtest.Eventually(t, "end of the connection", func() bool { return p.Connections() == 0 })
 	if other, err := pgx.Connect(bg, dsn); err == nil {
 		_ = other.Close(bg)
 		t.Error("connected to nothing")
@@ -441,8 +457,8 @@ func TestClientThatIsGone(t *testing.T) {
 			if err := how(c); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
-			eventually(t, "end of the connection", func() bool { return p.Connections() == 0 })
+			pgtest.Eventually(t, "end of the backend", func() bool { return backendGone(t, direct, pid) })
+			pgtest.Eventually(t, "end of the connection", func() bool { return p.Connections() == 0 })
 		})
 	}
 }

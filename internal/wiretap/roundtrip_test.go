@@ -241,7 +241,7 @@ func TestOnlyRequestsCount(t *testing.T) {
 		done <- err
 	}()
 	observer := pgtest.Conn(t)
-	eventually(t, "statement at work", func() bool { return active(t, observer, c.PgConn().PID()) })
+	pgtest.Eventually(t, "statement at work", func() bool { return active(t, observer, c.PgConn().PID()) })
 	if err := c.PgConn().CancelRequest(bg); err != nil {
 		t.Fatal(err)
 	}

@@ -18,4 +18,9 @@
 //     names. Use lockkey.Of for locks that no other program takes.
 //
 // The keys are named after their scheme, as in rails-migrator/app_test.
+//
+// # Stability
+//
+// This package may still change before v1: names may move or go.
+// The keys that it computes do not change, for they are those of other programs.
 package compat

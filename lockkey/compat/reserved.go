@@ -17,10 +17,12 @@ var reserved = map[int64]string{
 // own waits for that tool's migrations, and they for it. Keys that tools derive
 // from a database name are not among them.
 func Reserved(k lockkey.Key) (tool string, ok bool) {
-	id, ok := k.Int64()
-	if !ok {
-		return "", false
+	for _, one := range k.Keys() {
+		if id, bigint := one.Int64(); bigint {
+			if tool, ok = reserved[id]; ok {
+				return tool, true
+			}
+		}
 	}
-	tool, ok = reserved[id]
-	return tool, ok
+	return "", false
 }

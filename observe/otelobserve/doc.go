@@ -16,8 +16,16 @@
 //	gormlock.claims               calls that claimed rows, or found none
 //	gormlock.claim.rows           rows claimed
 //	gormlock.transaction.retries  transactions that began again
+//	gormlock.schedule.failures    ticks of a schedule that failed as often as they may
+//	gormlock.job.attempts         attempts of jobs that have ended, by gormlock.outcome: done, failed, later, dead
+//	gormlock.job.attempt.duration seconds such an attempt took, by the same
+//	gormlock.job.takeovers        jobs taken from a worker whose lease had ended
 //
 // Each has db.system.name, gormlock.source (the package), and where there is one
 // gormlock.mode and db.collection.name (the table). Names of keys are on span events
 // only, unless [KeyLabel] maps them to few.
+//
+// # Stability
+//
+// This package may still change before v1: names may move or go.
 package otelobserve

@@ -30,12 +30,20 @@ type Observer struct {
 	claims       metric.Int64Counter
 	rows         metric.Int64Counter
 	retries      metric.Int64Counter
+	givenUp      metric.Int64Counter
+	attempts     metric.Int64Counter
+	handling     metric.Float64Histogram
+	takeovers    metric.Int64Counter
 }
 
 // New is an observer for the option WithObserver of gormlock, and Observer of sessionlock
-// and lease. One serves them all. It fails when the meter provider refuses an instrument.
+// and lease. One serves them all. It fails when the meter provider refuses an instrument, or an option is nil.
 func New(opts ...Option) (*Observer, error) {
-	o := &Observer{config: newConfig(opts)}
+	config, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	o := &Observer{config: config}
 	meter := o.config.meters.Meter(scope)
 	var errs []error
 	counter := func(name, unit, description string) metric.Int64Counter {
@@ -57,6 +65,10 @@ func New(opts ...Option) (*Observer, error) {
 	o.claims = counter("gormlock.claims", "{claim}", "Calls that claimed rows, or found none.")
 	o.rows = counter("gormlock.claim.rows", "{row}", "Rows that were claimed.")
 	o.retries = counter("gormlock.transaction.retries", "{retry}", "Transactions that began again.")
+	o.givenUp = counter("gormlock.schedule.failures", "{tick}", "Ticks of a schedule that failed as often as they may.")
+	o.attempts = counter("gormlock.job.attempts", "{attempt}", "Attempts of jobs that have ended, by outcome.")
+	o.handling = duration("gormlock.job.attempt.duration", "How long attempts of jobs took, by outcome.")
+	o.takeovers = counter("gormlock.job.takeovers", "{job}", "Jobs that were taken from a worker whose lease had ended.")
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("gormlock: opentelemetry instruments: %w", err)
 	}
@@ -97,6 +109,16 @@ func (o *Observer) count(ctx context.Context, e observe.Event) {
 		o.rows.Add(ctx, e.Rows, with())
 	case observe.Retried:
 		o.retries.Add(ctx, 1, with())
+	case observe.GivenUp:
+		o.givenUp.Add(ctx, 1, with())
+	case observe.Done, observe.Failed, observe.Later, observe.Dead:
+		attributes := with(attribute.String("gormlock.outcome", e.Kind.String()))
+		o.attempts.Add(ctx, 1, attributes)
+		if e.Held != 0 { // else nobody was there to end it
+			o.handling.Record(ctx, e.Held.Seconds(), attributes)
+		}
+	case observe.TakenOver:
+		o.takeovers.Add(ctx, 1, with())
 	}
 }
 

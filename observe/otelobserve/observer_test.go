@@ -29,6 +29,12 @@ var events = []observe.Event{
 	{Kind: observe.Claimed, Source: "gormlock", Table: "jobs", Rows: 10},
 	{Kind: observe.Claimed, Source: "gormlock", Table: "jobs"},
 	{Kind: observe.Retried, Source: "gormlock", Err: errors.New("stale")},
+	{Kind: observe.GivenUp, Source: "lease", Key: "report/7", Err: errors.New("disk full")},
+	{Kind: observe.Done, Source: "work", Table: "mails", Key: "7", Held: time.Second},
+	{Kind: observe.Failed, Source: "work", Table: "mails", Key: "8", Held: 2 * time.Second, Err: errors.New("no")},
+	{Kind: observe.Later, Source: "work", Table: "mails", Key: "9", Held: time.Second},
+	{Kind: observe.Dead, Source: "work", Table: "mails", Key: "10", Err: errors.New("no")},
+	{Kind: observe.TakenOver, Source: "work", Table: "mails", Key: "10"},
 }
 
 // record tells an observer with the given options of all events, and reads its metrics.
@@ -73,6 +79,12 @@ func TestMetrics_countEachKind(t *testing.T) {
 		{"gormlock.claims", "db.collection.name", "jobs", 2},
 		{"gormlock.claim.rows", "db.collection.name", "jobs", 10},
 		{"gormlock.transaction.retries", "db.system.name", "postgresql", 1},
+		{"gormlock.schedule.failures", "gormlock.source", "lease", 1},
+		{"gormlock.job.attempts", "gormlock.outcome", "done", 1},
+		{"gormlock.job.attempts", "gormlock.outcome", "failed", 1},
+		{"gormlock.job.attempts", "gormlock.outcome", "later", 1},
+		{"gormlock.job.attempts", "gormlock.outcome", "dead", 1},
+		{"gormlock.job.takeovers", "db.collection.name", "mails", 1},
 	} {
 		sum, _ := metrics[c.name].Data.(metricdata.Sum[int64])
 		var got int64
@@ -93,7 +105,7 @@ func TestMetrics_countEachKind(t *testing.T) {
 func TestMetrics_measureSeconds(t *testing.T) {
 	t.Parallel()
 	metrics := record(t)
-	for name, want := range map[string]float64{"gormlock.lock.wait.duration": 2.251, "gormlock.lock.hold.duration": 91} {
+	for name, want := range map[string]float64{"gormlock.lock.wait.duration": 2.251, "gormlock.lock.hold.duration": 91, "gormlock.job.attempt.duration": 4} {
 		histogram, _ := metrics[name].Data.(metricdata.Histogram[float64])
 		var sum float64
 		for _, p := range histogram.DataPoints {

@@ -1,6 +1,8 @@
 package otelobserve
 
 import (
+	"errors"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 )
@@ -18,12 +20,15 @@ type config struct {
 	noSpans bool
 }
 
-func newConfig(opts []Option) config {
+func newConfig(opts []Option) (config, error) {
 	c := config{meters: otel.GetMeterProvider()}
 	for _, o := range opts {
+		if o == nil {
+			return c, errors.New("gormlock: otelobserve: a nil option")
+		}
 		o.apply(&c)
 	}
-	return c
+	return c, nil
 }
 
 // MeterProvider is where the instruments are made. Default: the global one, which may be

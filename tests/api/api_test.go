@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gormlock/gormlock/internal/modules"
 )
 
 const module = "github.com/gormlock/gormlock"
@@ -39,7 +41,7 @@ func TestPublicSurface(t *testing.T) {
 		}
 		reviewed, err := os.ReadFile(file)
 		if err != nil {
-			t.Errorf("%s has no reviewed surface: GORMLOCK_UPDATE=1 go test ./tests/api writes it", pkg)
+			t.Errorf("%s has no reviewed surface: GORMLOCK_UPDATE=1 go -C tests test ./api writes it", pkg)
 			continue
 		}
 		for _, line := range difference(string(reviewed), found) {
@@ -60,15 +62,27 @@ func TestPublicSurface(t *testing.T) {
 // publicPackages are the packages that others can import and are meant to.
 func publicPackages(t *testing.T) []string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if ne .Name \"main\"}}{{if .GoFiles}}{{.ImportPath}}{{end}}{{end}}", "./...")
-	list.Dir = filepath.Join("..", "..")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
+	all, err := modules.Find(t.Context(), filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages := slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
-		return strings.Contains(pkg, "/internal/") || strings.HasPrefix(pkg, module+"/tests") || strings.HasPrefix(pkg, module+"/examples")
+	var packages []string
+	for _, m := range all {
+		if !m.Readable() {
+			continue
+		}
+		list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{if ne .Name \"main\"}}{{if .GoFiles}}{{.ImportPath}}{{end}}{{end}}", "./...")
+		list.Dir, list.Env, list.Stderr = filepath.Join("..", "..", filepath.FromSlash(m.Dir)), append(os.Environ(), "GOWORK=off"), os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, strings.Fields(string(out))...)
+	}
+	packages = slices.DeleteFunc(packages, func(pkg string) bool {
+		return strings.Contains(pkg, "/internal/") || slices.ContainsFunc([]string{"tests", "examples", "bench"}, func(dir string) bool {
+			return pkg == module+"/"+dir || strings.HasPrefix(pkg, module+"/"+dir+"/")
+		})
 	})
 	if len(packages) == 0 {
 		t.Fatal("go list shows no package")

@@ -97,7 +97,7 @@ func TestTortureClaimControl(t *testing.T) {
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			if err := drain(t.Context(), db, "", reading); err != nil {
+			if err := drain(t.Context(), db, "", unlocked); err != nil {
 				t.Error(err)
 			}
 		})

@@ -156,8 +156,8 @@ func holding(db *gorm.DB, _ string, _ int) (n int, err error) {
 	return n, err
 }
 
-// reading is the mistake: jobs that were read as free are worked on, though others read them too.
-func reading(db *gorm.DB, _ string, _ int) (int, error) {
+// unlocked is the mistake: jobs that were read as free are worked on, though others read them too.
+func unlocked(db *gorm.DB, _ string, _ int) (int, error) {
 	var jobs []job
 	if err := free(db).Limit(limit).Find(&jobs).Error; err != nil {
 		return 0, err

@@ -2,10 +2,8 @@ module github.com/gormlock/gormlock/tests/compat
 
 go 1.25.0
 
-replace github.com/gormlock/gormlock => ../..
-
 require (
-	github.com/gormlock/gormlock v0.0.0-00010101000000-000000000000
+	github.com/gormlock/gormlock v0.2.0
 	github.com/jackc/pgx/v5 v5.12.0
 	go.opentelemetry.io/otel/sdk v1.44.0
 	gorm.io/driver/postgres v1.6.3
@@ -14,6 +12,7 @@ require (
 	gorm.io/hints v1.1.0
 	gorm.io/plugin/dbresolver v1.6.2
 	gorm.io/plugin/opentelemetry v0.1.16
+	gorm.io/plugin/optimisticlock v1.1.3
 )
 
 require (
@@ -22,7 +21,6 @@ require (
 	github.com/ClickHouse/clickhouse-go/v2 v2.36.0 // indirect
 	github.com/andybalholm/brotli v1.1.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/fergusstrange/embedded-postgres v1.34.0 // indirect
 	github.com/go-faster/city v1.0.1 // indirect
 	github.com/go-faster/errors v0.7.1 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
@@ -36,17 +34,14 @@ require (
 	github.com/jinzhu/inflection v1.0.0 // indirect
 	github.com/jinzhu/now v1.1.5 // indirect
 	github.com/klauspost/compress v1.18.7 // indirect
-	github.com/lib/pq v1.10.9 // indirect
 	github.com/paulmach/orb v0.11.1 // indirect
 	github.com/pierrec/lz4/v4 v4.1.22 // indirect
 	github.com/segmentio/asm v1.2.0 // indirect
 	github.com/shopspring/decimal v1.4.0 // indirect
-	github.com/xi2/xz v0.0.0-20171230120015-48954b6210f8 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect
 	go.opentelemetry.io/otel/metric v1.44.0 // indirect
 	go.opentelemetry.io/otel/trace v1.44.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/mod v0.40.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
@@ -57,3 +52,5 @@ require (
 	gorm.io/driver/clickhouse v0.7.0 // indirect
 	gorm.io/driver/mysql v1.5.7 // indirect
 )
+
+replace github.com/gormlock/gormlock => ../..

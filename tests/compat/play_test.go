@@ -28,6 +28,13 @@ func (o operation) isRefused() bool { return o.name == "exec that fails" || o.na
 // migrates says that the operation goes through GORM's migrator, which walks over maps.
 func (o operation) migrates() bool { return strings.Contains(o.name, "migrat") }
 
+// preloads says that the operation reads children in an order that nobody asked for: that of the rows on disk, which a
+// cleaning of the table changes.
+func (o operation) preloads() bool { return strings.Contains(o.name, "preload") }
+
+// inOrder asks for children in an order, which what is done with them afterwards follows.
+func inOrder(children *gorm.DB) *gorm.DB { return children.Order("id") }
+
 // play is an operation at work, with the plugin or without it. What it tells is to be the same.
 type play struct {
 	db     *gorm.DB

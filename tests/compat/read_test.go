@@ -185,7 +185,7 @@ var reads = []operation{
 	}},
 	{"hooks after find", func(p *play) {
 		var x []diary
-		p.ran(p.db.Preload("Pages").Order("id").Find(&x), x)
+		p.ran(p.db.Preload("Pages", inOrder).Order("id").Find(&x), x)
 		for _, d := range x {
 			p.tell(d.heard)
 		}

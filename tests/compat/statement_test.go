@@ -146,7 +146,7 @@ func generics(ctx context.Context, p *play, db *gorm.DB) {
 	p.tell(gorm.G[language](db).CreateInBatches(ctx, &made, 2), made)
 	first, err := people.Where("name = ?", "ada").First(ctx)
 	p.tell(first, err)
-	all, err := people.Preload("Pets", nil).Order("id").Find(ctx)
+	all, err := people.Preload("Pets", func(pets gorm.PreloadBuilder) error { pets.Order("id"); return nil }).Order("id").Find(ctx)
 	p.tell(all, err)
 	joined, err := people.Joins(clause.LeftJoin.Association("Company"), nil).Order("people.id").Find(ctx)
 	p.tell(joined, err)

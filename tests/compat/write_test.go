@@ -74,13 +74,13 @@ var writes = []operation{
 	}},
 	{"save", func(p *play) {
 		var x person
-		p.ran(p.db.Preload("Pets").First(&x, 1))
+		p.ran(p.db.Preload("Pets", inOrder).First(&x, 1))
 		x.Name, x.Pets = "saved", append(x.Pets, pet{Name: "more"})
 		p.ran(p.db.Save(&x), x)
 	}},
 	{"save with full save of associations", func(p *play) {
 		var x person
-		p.ran(p.db.Preload("Pets").Preload("Company").First(&x, 1))
+		p.ran(p.db.Preload("Pets", inOrder).Preload("Company").First(&x, 1))
 		x.Pets, x.Company.Name = append(x.Pets, pet{Name: "more"}), "engine2"
 		p.ran(p.db.Session(&gorm.Session{FullSaveAssociations: true}).Save(&x), x)
 	}},

@@ -30,8 +30,12 @@ func documents(t *testing.T) []document {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no docs: %v", err)
 	}
+	deeper, err := filepath.Glob(root + "/docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all []document
-	for _, path := range append(paths, root+"/README.md", root+"/CHANGELOG.md", root+"/CONTRIBUTING.md") {
+	for _, path := range append(append(paths, deeper...), root+"/README.md", root+"/CHANGELOG.md", root+"/CONTRIBUTING.md") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -79,15 +79,15 @@ func TestDocs_brokenLinksAreSeen(t *testing.T) {
 	t.Parallel()
 	d := document{path: "docs/x.md", text: "# What, `it` costs"}
 	for to, broken := range map[string]bool{
-		"#what-it-costs": false, "#what": true, "../README.md": false, "../README.md#keys": false, "../README.md#nothing": true,
+		"#what-it-costs": false, "#what": true, "../README.md": false, "../README.md#try-it": false, "../README.md#nothing": true,
 		"README.md": true, "../tests": false, "../nothing": true,
 	} {
 		if got := d.broken("x", to) != ""; got != broken {
 			t.Errorf("%s: broken %t", to, got)
 		}
 	}
-	if d.broken("TestConformance", "../conformance_test.go") != "" || d.broken("TestConformance", "../xactlock_test.go") == "" ||
-		d.broken("TestNothing", "../conformance_test.go") == "" {
+	if d.broken("TestConformance", "../tests/locks/conformance_test.go") != "" || d.broken("TestConformance", "../xactlock_test.go") == "" ||
+		d.broken("TestNothing", "../tests/locks/conformance_test.go") == "" {
 		t.Error("tests are not looked for in the files that they are linked to")
 	}
 }

@@ -41,8 +41,7 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 	if len(snippets) == 0 {
 		return
 	}
-	shared := p.addPackage(t, p.c.checkForm(d, "package snippet\n"))
-	listed := ""
+	shared, listed := "", ""
 	for n, s := range snippets {
 		f := p.c.check(d, s)
 		if len(f.errs) > 0 {
@@ -54,6 +53,9 @@ func (p *program) add(t *testing.T, d document, snippets []snippet) {
 			p.files[filepath.Join(programDir, dir, "main.go")] = f.text
 			p.mains = append(p.mains, whole{dir, fmt.Sprintf("%s:%d", d.path, s.line)})
 			continue
+		}
+		if shared == "" && !f.isDeclarations() {
+			shared = p.addPackage(t, p.c.checkForm(d, "package snippet\n"))
 		}
 		in := shared
 		if f.isDeclarations() {
@@ -156,13 +158,13 @@ func (p *program) build(t *testing.T) string {
 	if withRaceDetector() {
 		flags = append(flags, "-race")
 	}
-	builds := [][]string{append(append([]string{"test", "-c", "-vet=off"}, flags...), "./"+programDir+"/all")}
+	programPath := modulePath + "/" + programDir
+	builds := [][]string{append(append([]string{"test", "-c", "-vet=off"}, flags...), programPath+"/all")}
 	for _, main := range p.mains {
-		builds = append(builds, append(append([]string{"build"}, flags...), "./"+programDir+"/"+main.dir))
+		builds = append(builds, append(append([]string{"build"}, flags...), programPath+"/"+main.dir))
 	}
 	for _, args := range builds {
 		compile := exec.CommandContext(t.Context(), "go", args...)
-		compile.Dir = top
 		if out, err := compile.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", args[0], err, out)
 		}

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lease"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -16,8 +18,10 @@ func TestDocs_sqlRuns(t *testing.T) {
 	for _, d := range documents(t) {
 		t.Run(d.path, func(t *testing.T) {
 			conn := pgtest.Conn(t, pgtest.Schema())
-			if _, err := conn.Exec(t.Context(), gormlock.OnceSchema); err != nil {
-				t.Fatal(err)
+			for _, table := range []string{gormlock.OnceSchema, fence.Schema, lease.ScheduleSchema} {
+				if _, err := conn.Exec(t.Context(), table); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for i, sql := range d.sql() {
 				blocks++

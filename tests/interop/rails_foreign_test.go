@@ -69,7 +69,7 @@ func railsOnlyGrows(t *testing.T, s shared) {
 			return s.db.Clauses(gormlock.IgnoreVersion()).Model(&old).Update("name", "ignored").Error
 		},
 		func() error {
-			return s.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&account{ID: a.ID, Name: "upsert"}).Error
+			return s.db.Clauses(clause.OnConflict{UpdateAll: true}, gormlock.IgnoreVersion()).Create(&account{ID: a.ID, Name: "upsert"}).Error
 		},
 		func() error { return s.db.Delete(&account{}, a.ID).Error },
 		func() error {

@@ -180,9 +180,9 @@ func guideLockErrors(t *testing.T, s shared) {
 			retryable bool
 			write     func(tx *gorm.DB) error
 		}{
-			"Try":              {"", gormlock.ErrNotAcquired, "", true, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &account{ID: a.ID}, gormlock.Try()) }},
-			"lock_timeout":     {"lock_timeout", gormlock.ErrLockTimeout, "55P03", true, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &account{ID: a.ID}) }},
-			"of a statement":   {"lock_timeout", nil, "55P03", true, func(tx *gorm.DB) error { return tx.Exec("UPDATE accounts SET name = 'x'").Error }},
+			"Try":              {"", gormlock.ErrNotAcquired, "", false, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &account{ID: a.ID}, gormlock.Try()) }},
+			"lock_timeout":     {"lock_timeout", gormlock.ErrLockTimeout, "55P03", false, func(tx *gorm.DB) error { return gormlock.LockRow(tx, &account{ID: a.ID}) }},
+			"of a statement":   {"lock_timeout", nil, "55P03", false, func(tx *gorm.DB) error { return tx.Exec("UPDATE accounts SET name = 'x'").Error }},
 			"a statement ends": {"statement_timeout", nil, "57014", false, func(tx *gorm.DB) error { return tx.Exec("UPDATE accounts SET name = 'x'").Error }},
 		} {
 			err := s.db.Transaction(func(tx *gorm.DB) error {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
@@ -99,7 +100,7 @@ func check(t *testing.T, dbs map[string]*gorm.DB, abortable bool) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(r, "db")
-		p := &program{T: r, db: dbs[name], implicit: name != "SkipDefaultTransaction"}
+		p := &program{T: r, db: dbs[name]}
 		if err := p.db.Exec("DELETE FROM docs").Error; err != nil {
 			r.Fatal(err)
 		}
@@ -111,8 +112,7 @@ func check(t *testing.T, dbs map[string]*gorm.DB, abortable bool) {
 // program is one random program, and what must hold at every point of it.
 type program struct {
 	*rapid.T
-	db       *gorm.DB
-	implicit bool // GORM wraps single statements in transactions
+	db *gorm.DB
 
 	rows    map[int64]row
 	structs []*writer
@@ -143,8 +143,8 @@ type fields struct{ id, a, b, note, version int64 }
 
 func fieldsOf(d *doc) fields { return fields{d.ID, d.A, d.B, d.Note, d.Version} }
 
-// change is what a statement did to a struct, or that it wrote rows without one, or read a row that the transaction
-// had written.
+// change is what a statement did to a struct, or that it wrote rows without one, or read a row after the transaction had
+// written.
 type change struct {
 	w             *writer // nil: rows were written without a struct
 	before, after fields
@@ -155,13 +155,10 @@ type change struct {
 // bulkily notes a statement that writes rows by a condition.
 func (p *program) bulkily() { p.journal = append(p.journal, change{}) }
 
-// reads notes that a struct was read of a row that the transaction wrote: after a rollback it counts as not read.
+// reads notes that a struct was read after something was written in the transaction: after a rollback it counts as not read.
 func (p *program) reads(w *writer) {
-	for _, c := range p.journal {
-		if p.inside > 0 && !c.read && (c.w == nil || c.after.id == w.want.id) {
-			p.journal = append(p.journal, change{w: w, after: w.want, read: true})
-			return
-		}
+	if j := journal.Of(p.db.Statement); p.inside > 0 && j != nil && j.Written() > 0 {
+		p.journal = append(p.journal, change{w: w, after: w.want, read: true})
 	}
 }
 
@@ -307,7 +304,7 @@ func (p *program) transaction() {
 		p.Fatalf("%s: %v", kind, err)
 	case !committed && err == nil && (!p.doomed || p.inside == 0):
 		p.Fatalf("%s: committed what %s", kind, end)
-	case end == "commit" && p.doomed && err != nil && !errors.Is(err, gormlock.ErrStale) && kind != "context":
+	case end == "commit" && p.doomed && err != nil && !isRefused(err) && kind != "context":
 		p.Fatalf("%s: doomed, but %v", kind, err)
 	}
 	if err != nil {

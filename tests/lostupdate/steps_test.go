@@ -107,11 +107,16 @@ func (p *program) fresh(w *writer, err error) bool {
 	return false
 }
 
-// conflict notes what a conflict that nobody acts on does to the transaction around it.
+// conflict notes what a refused write that nobody acts on does to the transaction around it.
 func (p *program) conflict(err error, wrote bool) {
-	if p.inside > 0 && errors.Is(err, gormlock.ErrStale) && (wrote || p.gormlocks > 0) {
+	if p.inside > 0 && isRefused(err) && (wrote || p.gormlocks > 0) {
 		p.doomed = true
 	}
+}
+
+// isRefused reports whether a write was refused for the sake of its version.
+func isRefused(err error) bool {
+	return errors.Is(err, gormlock.ErrStale) || errors.Is(err, gormlock.ErrVersionMissing)
 }
 
 func (p *program) hold(d *doc, state int) *writer {
@@ -444,10 +449,9 @@ func (p *program) upsert() {
 	if !p.fresh(w, err) {
 		return
 	}
-	after := w.want
-	at.a = after.a
+	at.a = w.want.a
 	at.version++
-	after.version++
+	after := fields{id: w.want.id, a: at.a, b: at.b, note: at.note, version: at.version} // the struct is its row, whole
 	p.follows(w, after, p.put(after.id, at))
 }
 
@@ -511,7 +515,7 @@ func (p *program) hook() {
 	case !p.fresh(w, err):
 	case !failed:
 		p.Fatal("the hook did not fail")
-	case p.inside == 0 && p.implicit: // rolled back
+	case p.inside == 0: // rolled back, by GORM's transaction or, where it begins none, by one of the statement's own
 	case save:
 		p.saved(w)
 	default:
@@ -543,4 +547,5 @@ func (p *program) unloaded() {
 	if got := fieldsOf(d); got != (fields{id: w.want.id}) {
 		p.Fatalf("%+v", got)
 	}
+	p.conflict(err, false)
 }

@@ -1,9 +1,8 @@
 // Package once tests idempotency keys where it matters: many callers at once, other isolation levels, processes that are
 // killed between any two steps, and the sweep.
-package once
+package once_test
 
 import (
-	"errors"
 	"os"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
 func TestMain(m *testing.M) {
@@ -27,10 +27,11 @@ type Charge struct {
 	By  string
 }
 
+// open opens a schema with the tables of the effects and of keys.
 func open(t *testing.T, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
-	db := pgtest.Open(t, append(opts, pgtest.Schema(), pgtest.Plugin(gormlock.New()))...)
-	if err := errors.Join(db.AutoMigrate(&Charge{}), gormlock.MigrateOnce(db)); err != nil {
+	db := stand.Versioned(t, []any{&Charge{}, &payment{}}, opts...)
+	if err := gormlock.MigrateOnce(db); err != nil {
 		t.Fatal(err)
 	}
 	return db

@@ -1,4 +1,4 @@
-package once
+package once_test
 
 import (
 	"bufio"

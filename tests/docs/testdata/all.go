@@ -37,6 +37,7 @@ import (
 	"github.com/gormlock/gormlock/observe/otelobserve"
 	"github.com/gormlock/gormlock/sessionlock"
 	"github.com/gormlock/gormlock/tests/docs/runner"
+	"github.com/gormlock/gormlock/work"
 )
 
 // T is any model.

@@ -3,6 +3,8 @@ package choosing
 import (
 	"context"
 
+	"gorm.io/gorm"
+
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/docs/runner"
 )
@@ -31,6 +33,10 @@ type Report struct {
 	Body  string
 	Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 }
+
+func fn(*gorm.DB) error { return nil }
+
+var other = gormlock.Key("docs", "other")
 
 func importAll(ctx context.Context) error { return ctx.Err() }
 

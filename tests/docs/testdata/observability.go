@@ -1,12 +1,14 @@
 package observability
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/tests/docs/runner"
+	"github.com/gormlock/gormlock/work"
 )
 
 var (
@@ -18,9 +20,14 @@ var (
 
 func onlyAdmins(next http.Handler) http.Handler { return next }
 
+type Mail struct{ work.Job }
+
+func handle(context.Context, *Mail) error { return nil }
+
 func isAdmin(*http.Request) bool { return false }
 
 func setup(world *runner.World) {
 	mux = http.NewServeMux()
+	runner.Check(work.Migrate(db, &Mail{}))
 	db = world.Plain() // the snippets install the plugin
 }

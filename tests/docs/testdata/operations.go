@@ -1,3 +1,8 @@
 package operations
 
+type Account struct {
+	ID, Balance int64
+	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
 var n = 1000

@@ -1,0 +1,152 @@
+package main_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+// P17, L13
+func TestDoctor_findsAPooler(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	findings := diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = transaction").DSN())
+	f := has(t, findings, "pooler", "wrong", "changes the server connection")
+	if !strings.Contains(f.Cure, "session mode") {
+		t.Errorf("%+v", f)
+	}
+	has(t, findings, "exclusion", "note", "not tried")
+	findings = diagnosis(t, pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = session").DSN())
+	f = has(t, findings, "pooler", "warning", "a pooler in session mode stands in between")
+	if !strings.Contains(f.Cure, "sessionlock.AllowPooler()") {
+		t.Errorf("%+v", f)
+	}
+	has(t, findings, "exclusion", "ok", "refused to another")
+	for _, f := range findings {
+		if f.Check == "prepared" {
+			t.Errorf("a pooler in session mode keeps what is prepared: %+v", f)
+		}
+	}
+}
+
+// Through a pooler in transaction mode what pgx prepares fails at random, unless the connection string says otherwise.
+func TestDoctor_findsPreparedStatementsThatAPoolerLoses(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Fresh(t)
+	dsn := pgtest.StartPgBouncer(t, server.DSN("postgres"), "pool_mode = transaction").DSN()
+	f := has(t, diagnosis(t, dsn), "prepared", "wrong", "the connection string lacks default_query_exec_mode=exec")
+	if !strings.Contains(f.Says, "prepared statement") || !strings.Contains(f.Cure, "add default_query_exec_mode=exec") || !strings.Contains(f.Cure, "max_prepared_statements") {
+		t.Errorf("%+v", f)
+	}
+	on(t, dsn, "doctor").is(t, 1, "default_query_exec_mode=exec")
+	has(t, diagnosis(t, dsn+"&default_query_exec_mode=cache_statement"), "prepared", "wrong", "lacks default_query_exec_mode=exec")
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		has(t, diagnosis(t, dsn+"&default_query_exec_mode="+mode), "prepared", "ok", "which prepares nothing")
+	}
+	for _, f := range diagnosis(t, server.DSN("postgres")) {
+		if f.Check == "prepared" {
+			t.Errorf("no pooler, and %+v", f)
+		}
+	}
+}
+
+// broken is a schema with what can be cured, and with what somebody has to decide about.
+func broken(t *testing.T) (dsn string, admin *party) {
+	t.Helper()
+	dsn = pgtest.Database(t)
+	admin = join(t, dsn, "admin")
+	if err := migrateOnce(t, dsn); err != nil {
+		t.Fatal(err)
+	}
+	admin.exec("CREATE TABLE accounts (id int PRIMARY KEY, version bigint)", "INSERT INTO accounts VALUES (1, NULL)",
+		"CREATE TABLE nodefault (id int PRIMARY KEY, lock_version int NOT NULL)",
+		"ALTER TABLE gormlock_once DROP COLUMN expires_at, DROP CONSTRAINT gormlock_once_pkey", "ALTER TABLE gormlock_once SET UNLOGGED")
+	return dsn + "&statement_timeout=300s", admin
+}
+
+// --fix prints a script: psql runs it, and what is left is for a person.
+func TestDoctor_printsItsCuresAsSQL(t *testing.T) {
+	t.Parallel()
+	dsn, admin := broken(t)
+	r := on(t, dsn, "doctor", "--fix")
+	r.is(t, 1, `UPDATE "public"."accounts" SET "version" = 1 WHERE "version" IS NULL;`, "-- to decide:", `--   ALTER ROLE "postgres" SET statement_timeout = 0;`)
+	for line := range strings.SplitSeq(strings.TrimSpace(r.out), "\n") {
+		if line != "" && !strings.HasPrefix(line, "--") && !strings.HasSuffix(line, ";") {
+			t.Errorf("neither a comment nor a statement: %s", line)
+		}
+	}
+	admin.exec(r.out) // as psql would
+	for _, f := range diagnosis(t, dsn) {
+		if f.Status == "wrong" || f.Status == "warning" && f.Check != "statement_timeout" {
+			t.Errorf("the script did not cure %+v", f)
+		}
+	}
+	r = on(t, strings.TrimSuffix(dsn, "&statement_timeout=300s"), "doctor", "--fix")
+	r.is(t, 0, "-- nothing found")
+}
+
+func TestDoctor_runsItsCures(t *testing.T) {
+	t.Parallel()
+	dsn, _ := broken(t)
+	r := on(t, dsn, "doctor", "--apply")
+	r.is(t, 1, `ran     UPDATE "public"."accounts"`, "ran     ALTER TABLE", "ADD PRIMARY KEY (key);", "warning statement_timeout", "1 finding")
+	if strings.Contains(r.out, "ran     ALTER ROLE") {
+		t.Errorf("it decided what is not for it to decide: %s", r.out)
+	}
+	r = on(t, dsn, "doctor", "--apply", "--ignore", "statement_timeout")
+	r.is(t, 0)
+	if strings.Contains(r.out, "ran ") {
+		t.Errorf("there was nothing left to cure: %s", r.out)
+	}
+}
+
+// A cure that fails is said, the others are run, and nothing waits behind a lock that somebody holds.
+func TestDoctor_saysWhichCuresFailed(t *testing.T) {
+	t.Parallel()
+	dsn, admin := broken(t)
+	admin.exec("INSERT INTO gormlock_once (key) VALUES ('a'), ('a')", "BEGIN", "LOCK TABLE nodefault IN ACCESS SHARE MODE")
+	r := on(t, dsn, "doctor", "--apply", "--json")
+	r.is(t, 1)
+	var report struct {
+		Applied  []struct{ SQL, Error string }
+		Findings []finding
+	}
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
+		t.Fatal(err, r.out)
+	}
+	failed, ran := map[string]string{}, 0
+	for _, a := range report.Applied {
+		if a.Error == "" {
+			ran++
+		} else {
+			failed[a.SQL] = a.Error
+		}
+	}
+	if len(failed) != 2 || ran != 4 {
+		t.Errorf("%d ran, and these failed: %q", ran, failed)
+	}
+	for sql, want := range map[string]string{`ALTER TABLE "public"."gormlock_once" ADD PRIMARY KEY (key);`: "could not create unique index", `ALTER TABLE "public"."nodefault" ALTER COLUMN "lock_version" SET DEFAULT 0;`: "lock timeout"} {
+		if !regexp.MustCompile(want).MatchString(failed[sql]) {
+			t.Errorf("%s failed with %q, want %s", sql, failed[sql], want)
+		}
+	}
+	has(t, report.Findings, "gormlock_once", "wrong", "no unique key on (key)")
+	has(t, report.Findings, "columns", "warning", "nodefault.lock_version has no default")
+}
+
+// A name paints no terminal, neither in the script nor in what was run.
+func TestDoctor_fixesPaintNothing(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	join(t, dsn, "admin").exec("CREATE TABLE \"red\x1b[31m\ntable\" (id int PRIMARY KEY, version int NOT NULL)")
+	r := on(t, dsn, "doctor", "--fix")
+	r.is(t, 1, "-- to decide:", `--   ALTER TABLE "public"."red\x1b[31m`)
+	ran := on(t, dsn, "doctor", "--apply")
+	ran.is(t, 0, `ran     ALTER TABLE "public"."red\x1b[31m table"`, "nothing found")
+	if strings.Contains(r.out+ran.out, "\x1b") {
+		t.Errorf("%q\n%q", r.out, ran.out)
+	}
+}

@@ -1,0 +1,55 @@
+// Package cli is what the commands have in common: what they say of themselves, their flags, and where they print.
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+)
+
+// Program is one run.
+type Program struct {
+	In, Stdout, Stderr *os.File
+	Out                *bufio.Writer // to stdout
+	Style              terminal.Style
+}
+
+var (
+	// ErrFound says that what the command looks for is there. It was printed.
+	ErrFound = errors.New("found")
+	// ErrNotDone says that the user, or the state of the thing, did not confirm it.
+	ErrNotDone = errors.New("not done")
+	// ErrHelp says that help was asked for. It was printed.
+	ErrHelp = errors.New("help")
+)
+
+// Complain writes one line to standard error.
+func (p *Program) Complain(err error) {
+	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(terminal.TrimPrefix(err.Error())))
+}
+
+// Printf writes to standard output, which keeps an error until the end.
+func (p *Program) Printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.Out, format, args...)
+}
+
+// Width is that of the terminal, 0 where there is none.
+func (p *Program) Width() int {
+	if !terminal.Is(p.Stdout) {
+		return 0
+	}
+	columns, _ := terminal.Size(p.Stdout)
+	return columns
+}
+
+// JSON prints a value, indented.
+func (p *Program) JSON(value any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(value)
+}

@@ -1,0 +1,278 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+)
+
+// observed is a table whose rows are read twice.
+type observed struct {
+	versionColumn
+	keys     []string // the columns of the primary key, quoted
+	types    []string // and their types
+	readable bool
+	rows     int64 // about how many it has
+	updates  int64 // how many the server has counted
+
+	whole  bool // every row was read
+	failed string
+	first  map[string]row // by key
+}
+
+// row is one version of a row of a table.
+type row struct {
+	key           []string
+	xmin, version string
+	page          int64 // where it stands
+}
+
+// maxObserved bounds the tables that are watched: those with most updates come first.
+const maxObserved = 100
+
+// checkWrites reads rows, waits, and reads them again. A row whose xmin changed was
+// written, and a write that left its version alone is seen by nobody who read it before.
+func (x *examination) checkWrites(ctx context.Context) error {
+	tables, left, err := x.observedTables(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range tables {
+		if err := x.firstLook(ctx, &tables[i]); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(x.observe):
+	}
+	for i := range tables {
+		if err := x.secondLook(ctx, &tables[i]); err != nil {
+			return err
+		}
+	}
+	if left > 0 {
+		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s with fewer updates were not watched: at most %d are", terminal.Count(left, "more table"), maxObserved)})
+	}
+	if len(tables) == 0 {
+		x.add(finding{Check: "writes", Status: note, Says: "no table has a version column to watch", Cure: "--column names others"})
+	}
+	return nil
+}
+
+func (x *examination) observedTables(ctx context.Context) (tables []observed, left int, err error) {
+	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname,
+		ARRAY(SELECT quote_ident(k.attname) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS u(n, at) JOIN pg_attribute k ON k.attnum = u.n
+			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
+		ARRAY(SELECT format_type(k.atttypid, k.atttypmod) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS u(n, at) JOIN pg_attribute k ON k.attnum = u.n
+			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
+		has_table_privilege(c.oid, 'SELECT'), greatest(c.reltuples, 0)::int8, coalesce(pg_stat_get_tuples_updated(c.oid), 0)
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+		AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND a.attname = ANY ($1)
+		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
+		AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))
+		ORDER BY 8 DESC, 1, 2, 3`, x.columnNames())
+	if err != nil {
+		return nil, 0, err
+	}
+	tables, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (o observed, err error) {
+		err = r.Scan(&o.schema, &o.table, &o.column, &o.keys, &o.types, &o.readable, &o.rows, &o.updates)
+		return o, err
+	})
+	if len(tables) > maxObserved {
+		tables, left = tables[:maxObserved], len(tables)-maxObserved
+	}
+	return tables, left, err
+}
+
+// firstLook reads every row of a small table, and some of a large one.
+func (x *examination) firstLook(ctx context.Context, o *observed) error {
+	switch {
+	case !o.readable:
+		o.failed = "this role may not read it: GRANT SELECT ON " + o.on() + " TO " + pgx.Identifier{x.server.Role}.Sanitize()
+		return nil
+	case len(o.keys) == 0:
+		o.failed = "it has no primary key to find its rows by"
+		return nil
+	}
+	o.first = map[string]row{}
+	err := x.read(ctx, o, o.first, fmt.Sprintf("LIMIT %d", x.sample+1))
+	if o.whole = len(o.first) <= x.sample; err == nil && !o.whole {
+		err = x.readSome(ctx, o)
+	}
+	return o.excuse(ctx, err)
+}
+
+// readSome reads half of the sample from pages chosen at random, and half from the last
+// ones, where new rows are. The rows that were read already say how many a page has.
+func (x *examination) readSome(ctx context.Context, o *observed) error {
+	pages := int64(0)
+	for _, r := range o.first {
+		pages = max(pages, r.page+1)
+	}
+	dense := max(float64(len(o.first))/float64(pages), 1)
+	clear(o.first)
+	var size int64
+	err := x.conn.QueryRow(ctx, "SELECT pg_relation_size(to_regclass($1)) / current_setting('block_size')::int", o.on()).Scan(&size)
+	if err != nil {
+		return err
+	}
+	o.rows = max(o.rows, int64(dense*float64(size)))
+	half := x.sample / 2
+	last := max(size-int64(float64(half)/dense), 0)
+	if err := x.read(ctx, o, o.first, fmt.Sprintf("WHERE ctid >= '(%d,0)' LIMIT %d", last, x.sample)); err != nil {
+		return err
+	}
+	rest := x.sample - len(o.first)
+	percent := min(100, max(0.0001, 120*float64(rest)/float64(o.rows)))
+	return x.read(ctx, o, o.first, fmt.Sprintf("TABLESAMPLE SYSTEM (%f) LIMIT %d", percent, rest))
+}
+
+// secondLook compares the rows that were read with what became of them.
+func (x *examination) secondLook(ctx context.Context, o *observed) error {
+	if o.failed == "" {
+		second, err := x.again(ctx, o)
+		if err := o.excuse(ctx, err); err != nil {
+			return err
+		}
+		if o.failed == "" {
+			return x.reportWrites(ctx, o, second)
+		}
+	}
+	x.add(finding{Check: "writes", Status: note, Says: o.name() + " was not watched: " + o.failed})
+	return nil
+}
+
+// read adds rows to found.
+func (x *examination) read(ctx context.Context, o *observed, found map[string]row, which string) error {
+	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
+	defer cancel()
+	rows, err := x.conn.Query(ctx, o.selects("t")+" FROM ONLY "+o.on()+" AS t "+which)
+	if err != nil {
+		return err
+	}
+	return collect(rows, found)
+}
+
+// again reads the rows of the first look by their keys.
+func (x *examination) again(ctx context.Context, o *observed) (map[string]row, error) {
+	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
+	defer cancel()
+	columns := make([][]string, len(o.keys))
+	for _, r := range o.first {
+		for i, part := range r.key {
+			columns[i] = append(columns[i], part)
+		}
+	}
+	var arrays, names, joins []string
+	var args []any
+	for i, key := range o.keys {
+		name := fmt.Sprintf("k%d", i+1)
+		arrays = append(arrays, fmt.Sprintf("$%d::text[]::%s[]", i+1, o.types[i]))
+		names = append(names, name)
+		joins = append(joins, "t."+key+" = k."+name)
+		args = append(args, columns[i])
+	}
+	sql := fmt.Sprintf("%s FROM unnest(%s) AS k(%s) JOIN ONLY %s AS t ON %s", o.selects("t"), strings.Join(arrays, ", "),
+		strings.Join(names, ", "), o.on(), strings.Join(joins, " AND "))
+	rows, err := x.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	second := map[string]row{}
+	return second, collect(rows, second)
+}
+
+func (o *observed) selects(from string) string {
+	var keys []string
+	for _, key := range o.keys {
+		keys = append(keys, from+"."+key+"::text")
+	}
+	return fmt.Sprintf("SELECT ARRAY[%[1]s], %[2]s.xmin::text, coalesce(%[2]s.%[3]s::text, 'NULL'), (%[2]s.ctid::text::point)[0]::int8",
+		strings.Join(keys, ", "), from, pgx.Identifier{o.column}.Sanitize())
+}
+
+func collect(rows pgx.Rows, into map[string]row) error {
+	r := row{}
+	_, err := pgx.ForEachRow(rows, []any{&r.key, &r.xmin, &r.version, &r.page}, func() error {
+		into[strings.Join(r.key, "\x00")] = r
+		r.key = nil
+		return nil
+	})
+	return err
+}
+
+// excuse notes why one table cannot be watched, which is no reason to watch none.
+func (o *observed) excuse(ctx context.Context, err error) error {
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &refused):
+		o.failed = server.Refusal(refused)
+		return nil
+	}
+	return err
+}
+
+// trigger is the DDL that moves the version in writes which do not.
+func (o *observed) trigger() string {
+	if strings.Contains(o.schema+o.table, ".") {
+		return ""
+	}
+	return "\nor let a trigger move the version, by gormlock.VersionTrigger:\n" + strings.TrimSpace(gormlock.VersionTrigger(o.schema+"."+o.table, o.column))
+}
+
+func (x *examination) reportWrites(ctx context.Context, o *observed, second map[string]row) error {
+	var written, kept int
+	var examples []string
+	for id, before := range o.first {
+		after, there := second[id]
+		if !there || after.xmin == before.xmin {
+			continue
+		}
+		written++
+		if after.version == before.version {
+			kept++
+			examples = append(examples, strings.Join(before.key, ","))
+		}
+	}
+	slices.Sort(examples)
+	examples = examples[:min(len(examples), 3)]
+	var updates int64
+	if err := x.conn.QueryRow(ctx, "SELECT coalesce(pg_stat_get_tuples_updated(to_regclass($1)), 0)", o.on()).Scan(&updates); err != nil {
+		return err
+	}
+	updates = max(updates-o.updates, 0)
+	scope := fmt.Sprintf("%s watched for %s", terminal.Count(len(o.first), "row"), x.observe)
+	if !o.whole {
+		scope = fmt.Sprintf("%s of about %s watched for %s", terminal.Count(len(o.first), "row"), terminal.Thousands(o.rows), x.observe)
+	}
+	switch {
+	case kept > 0:
+		x.add(finding{
+			Check: "writes", Status: wrong,
+			Says: fmt.Sprintf("%s: %d of %s kept the version, such as the key %s (%s)", o.name(), kept, terminal.Count(written, "written row"), strings.Join(examples, " and "), scope),
+			Cure: "find the writer: another program, psql, raw SQL, a model without the plugin; it is well if only columns tagged unversioned were written" + o.trigger(),
+		})
+	case written == 0 && !o.whole && updates > 0:
+		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s: the server counted %s, none in the sample (%s)", o.name(), terminal.Count(updates, "update"), scope), Cure: "--sample watches more rows"})
+	default:
+		x.well("writes", "%s: %s, each moved the version (%s)", o.name(), terminal.Count(written, "written row"), scope)
+	}
+	return nil
+}

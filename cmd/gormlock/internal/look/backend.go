@@ -1,0 +1,98 @@
+package look
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+	"github.com/gormlock/gormlock/inspect"
+)
+
+// backend is a process of the server.
+type backend struct {
+	inspect.Session
+	database string
+	kind     string // backend_type: "client backend", "autovacuum worker", ...
+	own      bool   // the one that answers this
+	now      time.Time
+}
+
+// backendAt is the process with this pid, whatever database it works in.
+func backendAt(ctx context.Context, db *sql.DB, pid int) (*backend, error) {
+	const query = `SELECT coalesce(application_name, ''), coalesce(usename, ''), coalesce(datname, ''), coalesce(backend_type, ''),
+		coalesce(CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' END, ''),
+		coalesce(state, ''), CASE WHEN state IS NULL THEN '' ELSE left(query, 2000) END, backend_start, xact_start,
+		CASE WHEN state = 'active' THEN query_start ELSE state_change END, pid = pg_backend_pid(), clock_timestamp()
+		FROM pg_stat_activity WHERE pid = $1`
+	b := &backend{}
+	b.PID = pid
+	var started, began, since sql.NullTime
+	err := db.QueryRowContext(ctx, query, pid).Scan(&b.Application, &b.User, &b.database, &b.kind, &b.Client, &b.State, &b.Query,
+		&started, &began, &since, &b.own, &b.now)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("there is no process %d on this server: gormlock ls shows who holds locks", pid)
+	case err != nil:
+		return nil, server.ErrorOf(err)
+	}
+	b.Started, b.Began, b.StateSince, b.InTransaction = started.Time, began.Time, since.Time, began.Valid
+	b.Query = server.Masked(b.Query)
+	b.Hidden = b.kind == "" // which every process has, and a role without rights sees of its own only
+	return b, nil
+}
+
+// pidOf reads the argument PID.
+func pidOf(text string) (int, error) {
+	pid, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || pid < 1 {
+		return 0, fmt.Errorf("%q is no PID, which is a number such as gormlock ls shows", text)
+	}
+	return int(pid), nil
+}
+
+// describe is who it is and what it is at, in words.
+func describe(s *inspect.Session, now time.Time) string {
+	who := process(s)
+	if s.Application != "" {
+		who += " (" + terminal.OneLine(s.Application)
+		if s.User != "" {
+			who += ", role " + terminal.OneLine(s.User)
+		}
+		who += ")"
+	} else if s.User != "" {
+		who += " (role " + terminal.OneLine(s.User) + ")"
+	}
+	return who + " " + state(s, now)
+}
+
+// state is what a session is at, as the end of a sentence about it.
+func state(s *inspect.Session, now time.Time) string {
+	since := ""
+	if !s.StateSince.IsZero() {
+		since = " for " + terminal.Span(now.Sub(s.StateSince))
+	}
+	switch {
+	case s.Prepared != "":
+		return "is a prepared transaction that waits for its end" + since
+	case s.Gone:
+		return "has ended meanwhile"
+	case s.Hidden:
+		return "belongs to another role, what it does is hidden from this one"
+	case s.State == "active":
+		return "runs a statement" + since
+	case s.State == "idle in transaction":
+		return "is idle in a transaction" + since
+	case s.State == "idle in transaction (aborted)":
+		return "is idle in an aborted transaction" + since
+	case s.State == "idle":
+		return "is idle" + since
+	case s.State == "":
+		return "is a process of the server"
+	}
+	return "is " + s.State + since
+}

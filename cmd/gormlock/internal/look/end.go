@@ -1,0 +1,255 @@
+package look
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+	"github.com/gormlock/gormlock/inspect"
+)
+
+// verb is what end does to a process.
+type verb struct {
+	name, summary, details, asks, done string
+	sql                                string
+}
+
+var (
+	cancelling = verb{
+		name: "cancel", summary: "end the statement a process runs", asks: "cancel this statement", done: "the statement has ended",
+		sql: "pg_cancel_backend",
+		details: `
+Shows what the process is doing and who waits for it, asks, and ends the statement: its
+program gets an error (57014), its session goes on, and a transaction it is in can only
+be rolled back. A process that runs no statement is left alone, for there is nothing to
+cancel: its locks go with its transaction or session, which terminate ends.`,
+	}
+	terminating = verb{
+		name: "terminate", summary: "end the session of a process, and free its locks", asks: "end this session", done: "the session has ended",
+		sql: "pg_terminate_backend",
+		details: `
+Shows what the process is doing and who waits for it, asks, and ends the session: its
+transaction is rolled back and its locks are freed, session locks too. Its program may
+still believe that it holds them until it talks to the server again, or until its session
+lock manager hears of it. Make sure that it stops, or that its writes are fenced.`,
+	}
+)
+
+// Cancel is the command that ends a statement.
+func Cancel() *End { return &End{verb: cancelling} }
+
+// Terminate is the command that ends a session.
+func Terminate() *End { return &End{verb: terminating} }
+
+// End is the commands cancel and terminate.
+type End struct {
+	verb verb
+	server.Target
+	yes  bool
+	wait time.Duration
+}
+
+// Usage implements [cli.Command].
+func (c *End) Usage() cli.Usage {
+	return cli.Usage{
+		Name: c.verb.name, Args: "PID", AtLeast: 1, AtMost: 1, Summary: c.verb.summary, Details: c.verb.details,
+		Exits: [3]string{
+			0: c.verb.done,
+			1: "not confirmed, or nothing to end, or it has not ended within --wait",
+			2: "an error: no such process, no permission, this program's own process",
+		},
+	}
+}
+
+// Flags implements [cli.Command].
+func (c *End) Flags(set *flag.FlagSet) {
+	c.Target.Flags(set)
+	set.BoolVar(&c.yes, "yes", false, "do not ask")
+	set.DurationVar(&c.wait, "wait", 5*time.Second, "how long to wait for the end, a `DURATION`")
+}
+
+// Run implements [cli.Command].
+func (c *End) Run(ctx context.Context, p *cli.Program, args []string) error {
+	pid, err := pidOf(args[0])
+	if err != nil {
+		return err
+	}
+	if c.wait <= 0 {
+		return fmt.Errorf("--wait %s leaves no time", c.wait)
+	}
+	db, err := c.Open(ctx, c.verb.name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // it has only been asked
+	db.SetMaxOpenConns(1)             // its own process stays the same
+	b, err := backendAt(ctx, db, pid)
+	if err != nil {
+		return err
+	}
+	if err := c.refuse(b); err != nil {
+		return err
+	}
+	if err := c.show(ctx, p, db, b); err != nil {
+		return err
+	}
+	if c.verb == cancelling && !b.Hidden && b.State != "active" {
+		return fmt.Errorf("%w: %d runs no statement: its locks go with its transaction or session, which gormlock terminate %d ends", cli.ErrNotDone, pid, pid)
+	}
+	if err := c.confirm(ctx, p); err != nil {
+		return err
+	}
+	return c.signal(ctx, p, db, b)
+}
+
+// refuse answers what would be wrong to try.
+func (c *End) refuse(b *backend) error {
+	switch {
+	case b.own:
+		return fmt.Errorf("%d is the process that answers this very command", b.PID)
+	case !b.Hidden && b.kind != "client backend" && !strings.Contains(b.kind, "worker"):
+		return fmt.Errorf("%d is the %s, a process of the server itself", b.PID, b.kind)
+	}
+	return nil
+}
+
+// show says what the process is doing, what it holds and who waits for it.
+func (c *End) show(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
+	v, err := server.Snapshot(ctx, db, inspect.Limit(server.Matters))
+	if err != nil {
+		return err
+	}
+	if seen := v.Session(b.PID); seen != nil && seen.Started.Equal(b.Started) {
+		b.Doing = seen.Doing
+	}
+	p.Printf("%s\n", p.Style.Bold(describe(&b.Session, b.now)))
+	if b.database != "" {
+		p.Printf("  in database %s", terminal.OneLine(b.database))
+		if b.Client != "" {
+			p.Printf(", from %s", b.Client)
+		}
+		p.Printf("\n")
+	}
+	if text := statement(&b.Session); text != "" {
+		p.Printf("  %s\n", text)
+	}
+	var held []string
+	for _, l := range v.Locks {
+		if l.PID == b.PID && l.Granted && l.Kind == inspect.Advisory {
+			held = append(held, terminal.OneLine(l.Key))
+		}
+	}
+	if len(held) > 0 {
+		const shown = 5
+		more := ""
+		if len(held) > shown {
+			more = fmt.Sprintf(" and %s more", terminal.Thousands(int64(len(held)-shown)))
+			if v.Totals.Cut > 0 {
+				more = " and many more"
+			}
+		}
+		p.Printf("  holds %s%s\n", strings.Join(held[:min(len(held), shown)], ", "), more)
+	}
+	if waiters := behind(v, b.PID); len(waiters) > 0 {
+		p.Printf("  %s behind it: %s\n", waits(len(waiters)), pidList(waiters))
+	}
+	return nil
+}
+
+func (c *End) confirm(ctx context.Context, p *cli.Program) error {
+	if c.yes {
+		return nil
+	}
+	p.Printf("%s? [y/N] ", c.verb.asks)
+	if err := p.Out.Flush(); err != nil {
+		return err
+	}
+	answer := make(chan string, 1)
+	go func() { // ends with the program: a read of a terminal cannot be interrupted
+		line, err := bufio.NewReader(p.In).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			line = ""
+		}
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		p.Printf("\n")
+		return fmt.Errorf("%w: interrupted", cli.ErrNotDone)
+	case line := <-answer:
+		if !terminal.Is(p.In) {
+			p.Printf("\n") // which a terminal shows by itself
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
+		return fmt.Errorf("%w: it was not confirmed, and nothing was ended; --yes does not ask", cli.ErrNotDone)
+	}
+}
+
+// signal ends what b was when it was shown: a process that got its number since then, or
+// a statement that came after it, is let alone.
+func (c *End) signal(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
+	query := "SELECT " + c.verb.sql + "(pid) FROM pg_stat_activity WHERE pid = $1" +
+		" AND (backend_start IS NOT DISTINCT FROM $2 OR $2::timestamptz IS NULL)"
+	args := []any{b.PID, started(b)}
+	if c.verb == cancelling && !b.Hidden {
+		query += " AND state = 'active' AND query_start = $3"
+		args = append(args, b.StateSince)
+	}
+	var sent bool
+	err := db.QueryRowContext(ctx, query, args...).Scan(&sent)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: %d has ended, or does something else meanwhile", cli.ErrNotDone, b.PID)
+	case err != nil:
+		return server.ErrorOf(err)
+	case !sent:
+		return fmt.Errorf("%w: the server could not signal %d", cli.ErrNotDone, b.PID)
+	}
+	return c.await(ctx, p, db, b)
+}
+
+// await waits until what was to end has ended.
+func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
+	const query = `SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND (backend_start IS NOT DISTINCT FROM $2 OR $2::timestamptz IS NULL)
+		AND ($3 = 'terminate' OR state = 'active' AND query_start = $4)`
+	late := time.After(c.wait)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var there int
+		if err := db.QueryRowContext(ctx, query, b.PID, started(b), c.verb.name, b.StateSince).Scan(&there); err != nil {
+			return server.ErrorOf(err)
+		}
+		if there == 0 {
+			p.Printf("%s\n", p.Style.Green(c.verb.done))
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late:
+			return fmt.Errorf("%w: %d was asked to, and has not ended within %s: gormlock why %d", cli.ErrNotDone, b.PID, c.wait, b.PID)
+		case <-tick.C:
+		}
+	}
+}
+
+// started tells two processes of one number apart. It is nil where the role may not see it.
+func started(b *backend) any {
+	if b.Started.IsZero() {
+		return nil
+	}
+	return b.Started
+}

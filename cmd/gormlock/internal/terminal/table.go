@@ -1,0 +1,209 @@
+package terminal
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table is text in columns. Every cell is one line as long as there is room for it.
+type Table struct {
+	Head []string
+	// Spare are heads of columns that are left out where there is no room for all, the first of them first.
+	Spare []string
+
+	rows [][]Cell
+}
+
+// Cell is a text in a table.
+type Cell struct {
+	text  string
+	paint func(string) string // nil: as it is
+}
+
+// Plain is a cell as it is.
+func Plain(text string) Cell { return Cell{text: text} }
+
+// Painted is a cell in a colour, which takes no room. A nil paint leaves it as it is.
+func Painted(text string, paint func(string) string) Cell { return Cell{text, paint} }
+
+// Add adds a row.
+func (t *Table) Add(cells ...Cell) { t.rows = append(t.rows, cells) }
+
+const (
+	gap     = 2  // between columns
+	beside  = 40 // what the last column needs to stand beside the others
+	indent  = 4  // of the last column where it stands below the others
+	deepest = 3  // lines that the last column may take
+	narrow  = 12 // what a column keeps in any case
+)
+
+// Lines are the rows below their heads, as wide as what stands in them, and the heads of the columns that were left out.
+// A column without text is no column.
+//
+// With a width no line is longer. The last column, which may be of any length, then goes on in more lines, and where
+// little is left beside the others it stands below them. Only it is cut, where it would take more than three lines.
+func (t *Table) Lines(s Style, width int) (lines, left []string) {
+	l := t.layout(width)
+	for _, at := range l.left {
+		left = append(left, t.Head[at])
+	}
+	head := make([]Cell, len(t.Head))
+	for i, text := range t.Head {
+		head[i] = Cell{text, s.Dim}
+	}
+	if l.below {
+		head[l.last] = Plain("")
+	}
+	lines = l.row(head)
+	for _, row := range t.rows {
+		lines = append(lines, l.row(row)...)
+	}
+	return lines, left
+}
+
+// layout is how wide the columns of a table are.
+type layout struct {
+	widths []int // 0: it is not shown
+	last   int   // the column that may be of any length
+	below  bool  // it stands below the others
+	left   []int // the columns that were left out
+}
+
+func (t *Table) layout(width int) layout {
+	l := layout{widths: make([]int, len(t.Head))}
+	for _, row := range t.rows {
+		for i, c := range row {
+			l.widths[i] = max(l.widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	for i, w := range l.widths {
+		if w > 0 {
+			l.widths[i] = max(w, utf8.RuneCountInString(t.Head[i]))
+			l.last = i
+		}
+	}
+	if width <= 0 || l.others()+l.widths[l.last] <= width {
+		return l
+	}
+	if rest := width - l.others(); rest >= beside {
+		l.widths[l.last] = min(l.widths[l.last], rest)
+		return l
+	}
+	l.below = true
+	l.widths[l.last] = min(l.widths[l.last], max(width-indent, narrow))
+	for _, head := range t.Spare {
+		if at := slices.Index(t.Head, head); l.others()-gap > width && at >= 0 && l.widths[at] > 0 {
+			l.left = append(l.left, at)
+			l.widths[at] = 0
+		}
+	}
+	for l.others()-gap > width {
+		widest := 0
+		for i, w := range l.widths {
+			if i != l.last && w > l.widths[widest] {
+				widest = i
+			}
+		}
+		if l.widths[widest] <= narrow {
+			break
+		}
+		l.widths[widest] = max(l.widths[widest]-(l.others()-gap-width), narrow)
+	}
+	return l
+}
+
+// others is what the columns before the last take, with the gap behind each.
+func (l layout) others() int {
+	sum := 0
+	for _, w := range l.widths[:l.last] {
+		if w > 0 {
+			sum += w + gap
+		}
+	}
+	return sum
+}
+
+// row is one row in as many lines as it needs.
+func (l layout) row(row []Cell) []string {
+	pieces := make([][]string, len(row))
+	height := 1
+	for i, c := range row {
+		if i > l.last || l.widths[i] == 0 {
+			continue
+		}
+		pieces[i] = Wrap(c.text, l.widths[i])
+		if i == l.last && len(pieces[i]) > deepest {
+			end := &pieces[i][deepest-1]
+			*end = Cut(*end, l.widths[i]-1) + "…"
+			pieces[i] = pieces[i][:deepest]
+		}
+		if i < l.last || !l.below {
+			height = max(height, len(pieces[i]))
+		}
+	}
+	var lines []string
+	for n := range height {
+		lines = append(lines, l.line(row, pieces, n))
+	}
+	if l.below {
+		for _, text := range pieces[l.last] {
+			if text != "" {
+				lines = append(lines, strings.Repeat(" ", indent)+row[l.last].painted(text))
+			}
+		}
+	}
+	return lines
+}
+
+// line is the nth line of a row, without blanks at its end.
+func (l layout) line(row []Cell, pieces [][]string, n int) string {
+	var b strings.Builder
+	blanks := 0
+	for i, c := range row {
+		if l.widths[i] == 0 || i > l.last || i == l.last && l.below {
+			continue
+		}
+		text := ""
+		if n < len(pieces[i]) {
+			text = pieces[i][n]
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", blanks))
+			blanks = 0
+		}
+		blanks += l.widths[i] - utf8.RuneCountInString(text) + gap
+		b.WriteString(c.painted(text))
+	}
+	return b.String()
+}
+
+func (c Cell) painted(text string) string {
+	if c.paint == nil {
+		return text
+	}
+	return c.paint(text)
+}
+
+// Wrap is text in lines of so many characters, broken between words where one ends in the second half of a line. A width
+// of 0 leaves it in one.
+func Wrap(text string, width int) []string {
+	if width <= 0 {
+		return []string{text}
+	}
+	lines := []string{}
+	for rest := []rune(text); ; {
+		if len(rest) <= width {
+			return append(lines, string(rest))
+		}
+		end, next := width, width
+		for at := width; at >= width/2; at-- {
+			if rest[at] == ' ' {
+				end, next = at, at+1
+				break
+			}
+		}
+		lines = append(lines, string(rest[:end]))
+		rest = rest[next:]
+	}
+}

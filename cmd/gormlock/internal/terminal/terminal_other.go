@@ -1,0 +1,19 @@
+//go:build !(linux || darwin || freebsd || netbsd || dragonfly)
+
+package terminal
+
+import "os"
+
+// Is is right about consoles, and takes NUL for one.
+func Is(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func ioctlSize(*os.File) (columns, lines int) { return 0, 0 }
+
+// Suspensions never tells: there is no Ctrl-Z here.
+func Suspensions() (c <-chan os.Signal, stop func()) { return nil, func() {} }
+
+// Suspend does nothing: there is no Ctrl-Z here.
+func Suspend() error { return nil }

@@ -1,0 +1,62 @@
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// Letter is a job of these tests.
+type Letter struct{ work.Job }
+
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.SchemaDSN(t)
+	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Letter{}); err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "letters").is(t, 0, "letters: all is done")
+	for _, text := range []string{
+		"INSERT INTO letters (queue, run_at) VALUES ('bulk', now() - interval '90 s'), ('bulk', now())",
+		"INSERT INTO letters (id, state, attempts, last_error, updated_at) VALUES (101, 'dead', 3, E'no such street\nat line 7', now() - interval '1 h'), (102, 'dead', 20, 'nobody', now()), (103, 'done', 1, '', now())",
+	} {
+		if err := db.Exec(text).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := on(t, dsn, "jobs", "letters")
+	r.is(t, 0, "QUEUE", "bulk", "1m30s", "DEAD", "101", "no such street", "1h0m0s", "nobody")
+	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "103") {
+		t.Errorf("%s", r.out)
+	}
+	on(t, dsn, "jobs", "letters", "--limit", "1").is(t, 0, "1 more are dead")
+	var found struct {
+		Queues []struct{ Ready, Dead int }
+		Dead   []struct{ ID, Error string }
+	}
+	if err := json.Unmarshal([]byte(on(t, dsn, "jobs", "letters", "--json").out), &found); err != nil || len(found.Queues) != 2 || found.Queues[0].Ready != 2 || len(found.Dead) != 2 || found.Dead[0].ID != "102" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	listener := pgtest.Conn(t, pgtest.Through(dsn))
+	if _, err := listener.Exec(t.Context(), "LISTEN gormlock_work", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "letters", "requeue", "101").is(t, 0, "1 job of letters ready again")
+	if n, err := listener.WaitForNotification(t.Context()); err != nil || !strings.HasSuffix(n.Payload, " ") {
+		t.Errorf("%+v, %v", n, err)
+	}
+	on(t, dsn, "jobs", "letters", "requeue", "101", "102").is(t, 1, "1 job of letters ready again", "1 of 2 jobs not dead")
+	for want, args := range map[string]string{
+		"requeue names no ID": "letters requeue", `"x" is no ID`: "letters requeue x", "there is no table strangers": "strangers",
+		"is no table of jobs, it lacks": "pg_class", `"requeu" is too much after TABLE, did you mean requeue?`: "letters requeu 1", "--limit -1 is negative": "letters --limit -1",
+	} {
+		on(t, dsn, append([]string{"jobs"}, strings.Fields(args)...)...).is(t, 2, want)
+	}
+}

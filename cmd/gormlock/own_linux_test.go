@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// shop is a program with GORM and gormlock, on a database of its own.
+func shop(t *testing.T) (db *gorm.DB, dsn string) {
+	t.Helper()
+	dsn = pgtest.Database(t)
+	db = pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn), pgtest.Param("application_name", "shop"))
+	for _, sql := range []string{"CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL)", "INSERT INTO accounts VALUES (1, 0)"} {
+		if err := db.Exec(sql).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, dsn
+}
+
+// waits runs f in the background until it waits for a lock, and returns the process that waits. The end of the test
+// waits for f, whose context is over by then.
+func waits(t *testing.T, dsn string, f func(ctx context.Context)) (pid int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	watcher := join(t, dsn, "test")
+	eventually(t, "wait for a lock", func() (bool, string) {
+		err := watcher.QueryRow(t.Context(), "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted AND waitstart IS NOT NULL").Scan(&pid)
+		return err == nil, fmt.Sprint(err)
+	})
+	return pid
+}
+
+// A program that uses db where it has tx waits for itself, for ever: all that look at it say so.
+func TestDBInPlaceOfTX_isSaid(t *testing.T) {
+	t.Parallel()
+	db, dsn := shop(t)
+	tx := db.Begin()
+	defer tx.Rollback()
+	if err := tx.Exec("UPDATE accounts SET balance = balance - 10 WHERE id = 1").Error; err != nil {
+		t.Fatal(err)
+	}
+	var holder int
+	if err := tx.Raw("SELECT pg_backend_pid()").Scan(&holder).Error; err != nil {
+		t.Fatal(err)
+	}
+	waiter := waits(t, dsn, func(ctx context.Context) {
+		_ = db.WithContext(ctx).Exec("UPDATE accounts SET balance = 0 WHERE id = 1").Error // db, not tx; it ends with ctx
+	})
+	says := fmt.Sprintf("probably db used in place of tx: %d belongs to the same program and is idle in transaction", holder)
+	on(t, dsn, "why", strconv.Itoa(waiter)).is(t, 1, "  "+says, fmt.Sprintf("%d: in its program, use tx in place of db", holder))
+	on(t, dsn, "why", strconv.Itoa(holder)).is(t, 0, "use tx in place of db")
+	on(t, dsn, "ls", "--waiting").is(t, 1, fmt.Sprintf("%d waits: %s", waiter, says))
+	var v struct{ Locks []struct{ Hint string } }
+	r := on(t, dsn, "ls", "--json")
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || len(v.Locks) == 0 || v.Locks[0].Hint != says {
+		t.Errorf("%v in %s", err, r.out)
+	}
+	screen := terminalOf(t, 80, 12, program{args: []string{"watch", "--count", "1"}, env: []string{"DATABASE_URL=" + dsn, "NO_COLOR=1"}})
+	if out := screen.end(0); !strings.Contains(out, "probably db used in place of tx") || !strings.Contains(out, "is idle in transaction") {
+		t.Errorf("watch: %s", out)
+	}
+}
+
+// A wait of gormlock's own shows as what it asks for.
+func TestOwnStatements_areSaidInWords(t *testing.T) {
+	t.Parallel()
+	db, dsn := shop(t)
+	key := gormlock.Key("invoice", 42)
+	tx := db.Begin()
+	defer tx.Rollback()
+	if err := gormlock.AcquireXactLock(tx, []lockkey.Key{key}); err != nil {
+		t.Fatal(err)
+	}
+	waiter := waits(t, dsn, func(ctx context.Context) {
+		_ = gormlock.Transaction(db.WithContext(ctx), func(*gorm.DB) error { return nil }, gormlock.Locking(key, gormlock.Timeout(time.Minute)))
+	})
+	r := on(t, dsn, "ls", "--key", "invoice/42")
+	r.is(t, 0, "begins, takes invoice/42, timeout 1m", "idle in transaction: asked for invoice/42")
+	if strings.Contains(r.out, "SAVEPOINT") || strings.Contains(r.out, "MATERIALIZED") {
+		t.Errorf("its SQL is shown: %s", r.out)
+	}
+	on(t, dsn, "why", strconv.Itoa(waiter)).is(t, 1, "\n  begins, takes int64(1840925882773462882), timeout 1m\n", "last: asked for int64(")
+	if r := on(t, dsn, "ls", "--json"); !strings.Contains(r.out, `"doing": "begins, takes`) || !strings.Contains(r.out, `"query": "BEGIN; WITH before`) {
+		t.Errorf("%s", r.out)
+	}
+	on(t, dsn, "cancel", strconv.Itoa(waiter), "--yes").is(t, 0, "begins, takes int64(")
+}
+
+// On no terminal is a line longer than it, or a column cut that tells who waits for whom and for what.
+func TestList_fitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	colours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for _, columns := range []uint16{60, 80, 120, 200} {
+		screen := terminalOf(t, columns, 40, program{args: []string{"ls", "--key", "invoice/42"}, env: []string{"DATABASE_URL=" + s.dsn}})
+		out := colours.ReplaceAllString(strings.ReplaceAll(screen.end(0), "\r\n", "\n"), "")
+		for line := range strings.SplitSeq(out, "\n") {
+			if n := utf8.RuneCountInString(strings.TrimPrefix(line, "1 advisory lock held in database ")); n > int(columns) {
+				t.Errorf("on %d columns a line of %d: %s", columns, n, line)
+			}
+		}
+		for _, want := range []string{
+			"invoice/42", "waits", "blocks", s.billing.arg(), s.worker.arg(), s.psql.arg(), "billing", "worker",
+			"SELECT pg_advisory_xact_lock(1840925882773462882)", "UPDATE accounts SET balance = 2 WHERE id = 1",
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("on %d columns %q is missing:\n%s", columns, want, out)
+			}
+		}
+		if narrow := strings.Contains(out, "left out for want of room: CLIENT"); narrow != (columns <= 80) {
+			t.Errorf("on %d columns:\n%s", columns, out)
+		}
+	}
+}

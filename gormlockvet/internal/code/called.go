@@ -1,0 +1,113 @@
+package code
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// result follows what a call returns.
+func (w *walker) result(call *ssa.Call, index int) []Chain {
+	name := Name(call)
+	switch {
+	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"} && index == 0:
+		return root(Origin{Kind: Opened, Value: call})
+	case name == gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Begin"}:
+		return root(Origin{Kind: Begun, Value: call})
+	case builds(name, call):
+		return linked(w.value(Receiver(call)), call)
+	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
+		return linked(w.value(call.Call.Args[0]), call)
+	}
+	if known := w.p.SummaryOf(call); known != nil && index < len(known.Results) && known.Results[index].Known {
+		result := known.Results[index]
+		var all []Chain
+		for _, base := range w.place(call, result.Place) {
+			base.Carry |= result.Carry
+			all = append(all, base)
+		}
+		return all
+	}
+	if index == 0 && !call.Call.IsInvoke() && len(Args(call)) == 0 && Callee(call) != nil && Receiver(call) == nil {
+		return root(Origin{Kind: Global, Name: name.Pkg + "." + name.Name + "()"})
+	}
+	if recv := Receiver(call); recv != nil && index == 0 && len(Args(call)) == 0 {
+		return within(w.value(recv), name.Name+"()")
+	}
+	if _, builtin := call.Call.Value.(*ssa.Builtin); !builtin && Callee(call) == nil && index == 0 && len(call.Call.Args) == 0 {
+		if given := w.value(call.Call.Value); len(given) == 1 && given[0].Root.Kind != Local { // a field that is a function
+			return within(given, "()")
+		}
+	}
+	return root(Origin{Value: call, Path: resultPath(index)})
+}
+
+// builds reports whether a call goes on with the statement of its receiver.
+func builds(name gormapi.Func, call *ssa.Call) bool {
+	if name.Pkg != gormapi.Gorm {
+		return false
+	}
+	return name.Recv == "DB" && (gormapi.IsDB(call.Type()) || name.Name == "Association") ||
+		name.Recv == "Association" && name.Name == "Unscoped" || gormapi.GenericRole(name) == gormapi.Builds
+}
+
+func linked(chains []Chain, call *ssa.Call) []Chain {
+	longer := make([]Chain, len(chains))
+	for i, c := range chains {
+		longer[i] = c
+		longer[i].Links = append(slices.Clip(c.Links), call)
+	}
+	return longer
+}
+
+// splitResult takes apart which result of a call a path begins at, and the fields after it.
+func splitResult(path string) (index int, fields string) {
+	if rest, ok := strings.CutPrefix(path, "#"); ok && rest != "" {
+		return int(rest[0] - '0'), rest[1:]
+	}
+	return 0, path
+}
+
+func resultPath(index int) string {
+	if index == 0 {
+		return ""
+	}
+	return "#" + string(rune('0'+index))
+}
+
+// place follows a place that a summary names, from where the function was called.
+func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
+	if at.Global != "" {
+		return root(Origin{Kind: Global, Name: at.Global, Path: at.Path})
+	}
+	args := Params(call)
+	if at.Param >= len(args) {
+		return nil
+	}
+	all := w.value(args[at.Param])
+	for _, field := range at.fields() {
+		var next []Chain
+		for _, base := range all {
+			next = merged(next, w.field(base, field))
+		}
+		all = next
+	}
+	return all
+}
+
+// Params returns what the parameters of the called function get, the receiver first.
+func Params(call ssa.CallInstruction) []ssa.Value {
+	if common := call.Common(); common.IsInvoke() {
+		return append([]ssa.Value{common.Value}, common.Args...)
+	}
+	return call.Common().Args
+}
+
+// At returns where a place that a summary names is, at a call of its function.
+func (p *Package) At(call ssa.CallInstruction, at Place) []Chain {
+	w := newWalker(p)
+	return w.ends(w.place(call, at))
+}

@@ -1,0 +1,350 @@
+package code
+
+import (
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// Chain is one way in which a value came to be: where it comes from, and the methods of *gorm.DB called on the way.
+type Chain struct {
+	Root  Origin
+	Links []*ssa.Call
+	Carry gormapi.Carry // put on by functions of which only a summary is known
+}
+
+// Kind says where a value comes from.
+type Kind uint8
+
+// The kinds. A Local is a variable, or the result of a call nothing is known of.
+const (
+	Local Kind = iota
+	Param
+	Global
+	Opened // the result of gorm.Open
+	Begun  // the result of Begin
+)
+
+// Origin is where a value comes from. Two values of one origin are the same value, or will be.
+type Origin struct {
+	Kind  Kind
+	Fn    *ssa.Function // of a Param
+	Index int           // of a Param; the receiver is 0
+	Name  string        // of a Global: its package's path and its own name
+	Path  string        // the fields read from it, each after a dot
+	Value ssa.Value     // of a Local, or what was Opened or Begun
+}
+
+// More ways than these, or more steps to find them, are too many: a variable that is assigned to over and over, and
+// captured, can have come to be in more ways than anybody can count.
+const (
+	mostChains = 8
+	mostSteps  = 2000
+)
+
+// Chains returns the ways in which v can have come to be, none if there are too many.
+func (p *Package) Chains(v ssa.Value) []Chain {
+	if found, ok := p.chains[v]; ok {
+		return found
+	}
+	w := newWalker(p)
+	found := w.ends(w.value(v))
+	if p.chains != nil {
+		p.chains[v] = found
+	}
+	return found
+}
+
+// Origin returns where v comes from, if that is one place.
+func (p *Package) Origin(v ssa.Value) (Origin, bool) {
+	chains := p.Chains(v)
+	if len(chains) == 0 {
+		return Origin{}, false
+	}
+	for _, c := range chains[1:] {
+		if c.Root != chains[0].Root {
+			return Origin{}, false
+		}
+	}
+	return chains[0].Root, true
+}
+
+// walker follows one value. Values that are being followed already, in a loop, add nothing.
+type walker struct {
+	p     *Package
+	busy  map[ssa.Value]bool
+	steps int
+}
+
+func newWalker(p *Package) *walker { return &walker{p: p, busy: map[ssa.Value]bool{}} }
+
+// ends returns what was found, nothing if it was too much.
+func (w *walker) ends(found []Chain) []Chain {
+	if w.steps > mostSteps || len(found) > mostChains {
+		return nil
+	}
+	return found
+}
+
+func (w *walker) value(v ssa.Value) []Chain {
+	if w.steps++; w.steps > mostSteps || w.busy[v] {
+		return nil
+	}
+	w.busy[v] = true
+	defer delete(w.busy, v)
+	switch v := v.(type) {
+	case *ssa.Parameter:
+		return root(Origin{Kind: Param, Fn: v.Parent(), Index: slices.Index(v.Parent().Params, v)})
+	case *ssa.FreeVar:
+		if bound := w.p.binding(v); bound != nil {
+			return w.value(bound)
+		}
+	case *ssa.Global:
+		return root(Origin{Kind: Global, Name: globalName(v)})
+	case *ssa.Phi:
+		var all []Chain
+		for _, edge := range v.Edges {
+			if constant, ok := edge.(*ssa.Const); ok && constant.IsNil() {
+				continue
+			}
+			all = w.merged(all, w.value(edge))
+		}
+		return all
+	case *ssa.UnOp:
+		if v.Op.String() == "*" {
+			return w.stored(v.X)
+		}
+	case *ssa.FieldAddr:
+		return within(w.value(v.X), fieldOf(v.X.Type(), v.Field))
+	case *ssa.Field:
+		return within(w.value(v.X), fieldOf(v.X.Type(), v.Field))
+	case *ssa.MakeInterface:
+		return w.value(v.X)
+	case *ssa.ChangeInterface:
+		return w.value(v.X)
+	case *ssa.ChangeType:
+		return w.value(v.X)
+	case *ssa.Call:
+		return w.result(v, 0)
+	case *ssa.Extract:
+		if call, ok := v.Tuple.(*ssa.Call); ok {
+			return w.result(call, v.Index)
+		}
+	}
+	return root(Origin{Value: v})
+}
+
+// stored follows what is kept at an address.
+func (w *walker) stored(addr ssa.Value) []Chain {
+	switch addr := addr.(type) {
+	case *ssa.Global:
+		return root(Origin{Kind: Global, Name: globalName(addr)})
+	case *ssa.FreeVar:
+		if bound := w.p.binding(addr); bound != nil {
+			return w.stored(bound)
+		}
+	case *ssa.Alloc:
+		if changed(addr) {
+			return root(Origin{Value: addr}) // no more what it is a copy of
+		}
+		return w.oneOf(w.p.storesTo(addr), Origin{Value: addr})
+	case *ssa.FieldAddr:
+		field := fieldOf(addr.X.Type(), addr.Field)
+		var all []Chain
+		for _, base := range w.value(addr.X) {
+			all = merged(all, w.field(base, field))
+		}
+		return all
+	case *ssa.IndexAddr:
+		return root(Origin{Value: addr})
+	}
+	return within(w.value(addr), "*")
+}
+
+// changed reports whether a field of a struct is assigned to, that is a copy of another.
+func changed(alloc *ssa.Alloc) bool {
+	return slices.ContainsFunc(*alloc.Referrers(), func(use ssa.Instruction) bool {
+		at, ok := use.(*ssa.FieldAddr)
+		return ok && at.X == ssa.Value(alloc) && assigned(at)
+	})
+}
+
+func assigned(at *ssa.FieldAddr) bool {
+	return slices.ContainsFunc(*at.Referrers(), func(use ssa.Instruction) bool {
+		switch use := use.(type) {
+		case *ssa.Store:
+			return use.Addr == ssa.Value(at)
+		case *ssa.FieldAddr:
+			return assigned(use)
+		}
+		return false
+	})
+}
+
+// field follows a field of what base points to. Of a struct made here it is what was stored there.
+func (w *walker) field(base Chain, field string) []Chain {
+	if call, ok := base.Root.Value.(*ssa.Call); ok && base.Root.Kind == Local {
+		if found := w.madeBy(call, base.Root.Path, field); found != nil {
+			return found
+		}
+	}
+	alloc, ok := base.Root.Value.(*ssa.Alloc)
+	if !ok {
+		return within([]Chain{base}, field)
+	}
+	path := base.Root.Path + "." + field
+	var all []Chain
+	if kept := w.p.storesIn(alloc, path); len(kept) > 0 {
+		all = w.oneOf(kept, Origin{Value: alloc, Path: path})
+	}
+	if !w.busy[alloc] {
+		w.busy[alloc] = true
+		defer delete(w.busy, alloc)
+		all = merged(all, w.copied(alloc, path))
+	}
+	if len(all) == 0 {
+		return within([]Chain{base}, field)
+	}
+	return all
+}
+
+// copied follows a field of a struct, or of a struct in it, that is a copy of another.
+func (w *walker) copied(alloc *ssa.Alloc, path string) (all []Chain) {
+	for inner, rest := path, ""; inner != ""; {
+		cut := strings.LastIndexByte(inner, '.')
+		inner, rest = inner[:cut], inner[cut:]+rest
+		whole := w.p.storesIn(alloc, inner)
+		if len(whole) != 1 {
+			continue
+		}
+		of := w.value(whole[0])
+		for _, field := range strings.Split(rest[1:], ".") {
+			var next []Chain
+			for _, base := range of {
+				next = merged(next, w.field(base, field))
+			}
+			of = next
+		}
+		all = merged(all, of)
+	}
+	return all
+}
+
+// storesIn returns what is assigned to a field of a struct, or of a struct in it; without a path, to the whole.
+func (p *Package) storesIn(alloc *ssa.Alloc, path string) (found []ssa.Value) {
+	if path == "" {
+		return p.storesTo(alloc)
+	}
+	field, rest, _ := strings.Cut(path[1:], ".")
+	addresses := []ssa.Value{alloc}
+	for {
+		var next []ssa.Value
+		for _, address := range addresses {
+			for _, use := range *address.Referrers() {
+				if at, ok := use.(*ssa.FieldAddr); ok && at.X == address && fieldOf(at.X.Type(), at.Field) == field {
+					next = append(next, at)
+				}
+			}
+		}
+		addresses = next
+		if rest == "" {
+			break
+		}
+		field, rest, _ = strings.Cut(rest, ".")
+	}
+	for _, address := range addresses {
+		for _, use := range *address.Referrers() {
+			if store, ok := use.(*ssa.Store); ok && store.Addr == address {
+				found = append(found, store.Val)
+			}
+		}
+	}
+	return found
+}
+
+// madeBy follows a field of a struct that a function made and returned.
+func (w *walker) madeBy(call *ssa.Call, path, field string) []Chain {
+	known := w.p.SummaryOf(call)
+	index, path := splitResult(path)
+	if known == nil || index >= len(known.Results) {
+		return nil
+	}
+	name := strings.TrimPrefix(path+"."+field, ".")
+	for _, f := range known.Results[index].Fields {
+		if f.Name == name {
+			return w.place(call, f.Place)
+		}
+	}
+	return nil
+}
+
+// oneOf follows the values that can be at a place.
+func (w *walker) oneOf(values []ssa.Value, otherwise Origin) []Chain {
+	var all []Chain
+	for _, v := range values {
+		if constant, ok := v.(*ssa.Const); ok && constant.IsNil() {
+			continue
+		}
+		all = w.merged(all, w.value(v))
+	}
+	if len(all) == 0 {
+		return root(otherwise)
+	}
+	return all
+}
+
+func root(o Origin) []Chain { return []Chain{{Root: o}} }
+
+// within returns the field of each.
+func within(chains []Chain, field string) []Chain {
+	if field == "*" {
+		return chains
+	}
+	inner := make([]Chain, len(chains))
+	for i, c := range chains {
+		inner[i] = c
+		inner[i].Root.Path += "." + field
+	}
+	return inner
+}
+
+// merged is merged, and the end of the walk when there are too many.
+func (w *walker) merged(all, more []Chain) []Chain {
+	if all = merged(all, more); len(all) > mostChains {
+		w.steps = mostSteps + 1
+	}
+	return all
+}
+
+func merged(all, more []Chain) []Chain {
+	for _, c := range more {
+		if !slices.ContainsFunc(all, func(have Chain) bool {
+			return have.Root == c.Root && have.Carry == c.Carry && slices.Equal(have.Links, c.Links)
+		}) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func globalName(v *ssa.Global) string {
+	if v.Object() != nil && v.Object().Pkg() != nil {
+		return gormapi.PathOf(v.Object().Pkg()) + "." + v.Name()
+	}
+	return v.String()
+}
+
+func fieldOf(t types.Type, i int) string {
+	t = t.Underlying()
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem().Underlying()
+	}
+	if s, ok := t.(*types.Struct); ok && i < s.NumFields() {
+		return s.Field(i).Name()
+	}
+	return "?"
+}

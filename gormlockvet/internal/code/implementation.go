@@ -1,0 +1,124 @@
+package code
+
+import (
+	"go/types"
+	"regexp"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// standIns are types that implement an interface for tests.
+var standIns = regexp.MustCompile(`(?i)mock|fake|stub|noop|nop|dummy|spy`)
+
+// implementations returns, for the methods of interfaces that one type of the package alone implements, that type's.
+func (p *Package) implementations() map[*types.Func]*types.Func {
+	found := map[*types.Func]*types.Func{}
+	scope := p.Pass.Pkg.Scope()
+	for _, name := range scope.Names() {
+		object, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || object.IsAlias() {
+			continue
+		}
+		named, ok := object.Type().(*types.Named)
+		if !ok || named.TypeParams().Len() > 0 {
+			continue
+		}
+		wanted, ok := named.Underlying().(*types.Interface)
+		if !ok || wanted.NumMethods() == 0 {
+			continue
+		}
+		by := onlyImplementation(scope, wanted)
+		if by == nil {
+			continue
+		}
+		for method := range wanted.ExplicitMethods() {
+			for i := range by.NumMethods() {
+				if by.Method(i).Name() == method.Name() {
+					found[method] = by.Method(i)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// promises returns the methods of the package's interfaces, by their names.
+func promises(scope *types.Scope) map[string][]*types.Func {
+	found := map[string][]*types.Func{}
+	for _, name := range scope.Names() {
+		object, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || object.IsAlias() {
+			continue
+		}
+		if named, ok := object.Type().(*types.Named); ok && named.TypeParams().Len() == 0 {
+			if wanted, ok := named.Underlying().(*types.Interface); ok {
+				for method := range wanted.ExplicitMethods() {
+					found[method.Name()] = append(found[method.Name()], method)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// keeps reports whether a method is the only one in its package that can be meant by that of an interface.
+func keeps(method, promise *types.Func) bool {
+	recv, wanted := method.Signature().Recv(), promise.Signature().Recv()
+	if recv == nil || wanted == nil {
+		return false
+	}
+	is, ok := wanted.Type().Underlying().(*types.Interface)
+	if !ok {
+		return false
+	}
+	only := onlyImplementation(method.Pkg().Scope(), is)
+	return only != nil && only == gormapi.NamedOf(recv.Type())
+}
+
+func onlyImplementation(scope *types.Scope, wanted *types.Interface) (only *types.Named) {
+	for _, name := range scope.Names() {
+		object, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || object.IsAlias() || standIns.MatchString(name) {
+			continue
+		}
+		named, ok := object.Type().(*types.Named)
+		if !ok || types.IsInterface(named) || named.TypeParams().Len() > 0 || !types.Implements(types.NewPointer(named), wanted) {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = named
+	}
+	return only
+}
+
+// Assigned returns the value of a package's variable that is assigned once, where it is declared.
+func (p *Package) Assigned(v ssa.Value) (ssa.Value, bool) {
+	load, ok := v.(*ssa.UnOp)
+	if !ok {
+		return nil, false
+	}
+	global, ok := load.X.(*ssa.Global)
+	if !ok {
+		return nil, false
+	}
+	if p.globals == nil {
+		p.globals = map[*ssa.Global][]ssa.Value{}
+		for _, fn := range p.Funcs {
+			for instr := range instructions(fn) {
+				if store, ok := instr.(*ssa.Store); ok {
+					if to, ok := store.Addr.(*ssa.Global); ok {
+						p.globals[to] = append(p.globals[to], store.Val)
+					}
+				}
+			}
+		}
+	}
+	if values := p.globals[global]; len(values) == 1 {
+		return values[0], true
+	}
+	return nil, false
+}

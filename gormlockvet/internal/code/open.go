@@ -1,0 +1,145 @@
+package code
+
+import (
+	"fmt"
+	"go/token"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// Open is a db that was opened and did not meet the plugin where that is seen.
+type Open struct {
+	Where string // file:line
+	Kept  bool   // others have it too: in a field, a variable, by a call
+}
+
+// OpenAt is an Open that a function makes, or calls.
+type OpenAt struct {
+	Open
+	Pos   token.Pos // in this package
+	Here  bool      // opened here, not by a function that is called
+	Enter bool      // the call is where the program leaves this package for the one that opens
+}
+
+// OpensOf returns the dbs that fn, or a function it calls, opens without the plugin and does not return.
+func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
+	for _, part := range p.RunBy(fn) {
+		for call := range Calls(part) {
+			if o, ok := p.opened(call); ok {
+				if !p.Installed(fn, o) && !p.returned(fn, o) {
+					all = append(all, OpenAt{Open{p.where(call.Pos()), p.kept(o)}, call.Pos(), true, true})
+				}
+				continue
+			}
+			if known := p.SummaryOf(call); known != nil {
+				for _, open := range known.Opens {
+					all = append(all, OpenAt{open, call.Pos(), false, Callee(call).Pkg() != p.Pass.Pkg})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// opened returns the db that a call opens, or that a function opened which it calls.
+func (p *Package) opened(call ssa.CallInstruction) (Origin, bool) {
+	value, ok := call.(*ssa.Call)
+	if !ok {
+		return Origin{}, false
+	}
+	if Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
+		return Origin{Kind: Opened, Value: value}, plainConfig(value)
+	}
+	known := p.SummaryOf(call)
+	if known == nil {
+		return Origin{}, false
+	}
+	for i, result := range known.Results {
+		if result.Opened {
+			return Origin{Value: value, Path: resultPath(i)}, !result.Used
+		}
+	}
+	return Origin{}, false
+}
+
+// plainConfig reports whether nothing in the options of gorm.Open can install a plugin, or keeps the db from writing.
+func plainConfig(open *ssa.Call) bool {
+	options, ok := Variadic(open.Call.Args[1])
+	if !ok {
+		return false
+	}
+	for _, option := range options {
+		if !gormapi.Is(Bare(option).Type(), gormapi.Gorm, "Config") {
+			return false
+		}
+		alloc, isLiteral := Bare(option).(*ssa.Alloc)
+		if !isLiteral {
+			continue
+		}
+		for _, use := range *alloc.Referrers() {
+			if at, isField := use.(*ssa.FieldAddr); isField {
+				if name := fieldOf(at.X.Type(), at.Field); name == "DryRun" || name == "Plugins" {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (p *Package) where(pos token.Pos) string {
+	at := p.Pass.Fset.Position(pos)
+	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)
+}
+
+// returned reports whether fn returns the db, so that its callers have to see to it.
+func (p *Package) returned(fn *ssa.Function, opened Origin) bool {
+	for instr := range instructions(fn) {
+		result, ok := instr.(*ssa.Return)
+		if !ok {
+			continue
+		}
+		for _, v := range result.Results {
+			if gormapi.IsDB(v.Type()) && slices.ContainsFunc(p.Chains(v), func(c Chain) bool { return c.Root == opened }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kept reports whether anything but GORM's own methods gets the db.
+func (p *Package) kept(opened Origin) bool {
+	call := opened.Value.(*ssa.Call)
+	values := []ssa.Value{call}
+	for i := 0; i < len(values); i++ {
+		for _, use := range *values[i].Referrers() {
+			switch use := use.(type) {
+			case *ssa.Extract:
+				if gormapi.IsDB(use.Type()) {
+					values = append(values, use)
+				}
+			case *ssa.Phi:
+				if !slices.Contains(values, ssa.Value(use)) {
+					values = append(values, use)
+				}
+			case ssa.CallInstruction:
+				if name := Name(use); name.Pkg != gormapi.Gorm && name.Pkg != gormapi.Gormlock {
+					return true
+				}
+			case *ssa.Store:
+				if alloc, ok := use.Addr.(*ssa.Alloc); !ok || alloc.Heap {
+					return true
+				}
+			case *ssa.FieldAddr, *ssa.If, *ssa.BinOp, *ssa.DebugRef:
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package code
+
+import (
+	"slices"
+
+	"golang.org/x/tools/go/ssa"
+)
+
+// Before reports whether a has surely run when b runs. Either may be in a function literal that runs at once: then it is
+// where that is called, or handed over.
+func (p *Package) Before(a, b ssa.Instruction) bool {
+	before, after := p.around(a), p.around(b)
+	for _, x := range before {
+		for _, y := range after {
+			if x.Parent() == y.Parent() {
+				return x != y && dominates(x, y)
+			}
+		}
+	}
+	return false
+}
+
+// Inside reports whether an instruction runs in fn, or in a function literal that fn runs.
+func (p *Package) Inside(instr ssa.Instruction, fn *ssa.Function) bool {
+	return slices.ContainsFunc(p.around(instr), func(at ssa.Instruction) bool { return at.Parent() == fn })
+}
+
+// deepestLiteral bounds how far out a function literal is followed.
+const deepestLiteral = 8
+
+// around returns an instruction and the calls that run the function literals it is in, the innermost first.
+func (p *Package) around(instr ssa.Instruction) []ssa.Instruction {
+	all := []ssa.Instruction{instr}
+	for range deepestLiteral {
+		site := p.siteOf(all[len(all)-1].Parent())
+		if site == nil {
+			break
+		}
+		all = append(all, site)
+	}
+	return all
+}
+
+// siteOf returns the call that runs a function literal, nil where none is known, or several are.
+func (p *Package) siteOf(literal *ssa.Function) ssa.Instruction {
+	if literal.Parent() == nil {
+		return nil
+	}
+	if p.sites == nil {
+		p.sites = map[*ssa.Function]ssa.Instruction{}
+		for _, fn := range p.Funcs {
+			for call := range Calls(fn) {
+				if _, later := call.(*ssa.Go); later {
+					continue
+				}
+				for _, v := range p.runAtOnce(call) {
+					if run := p.literal(v); run != nil {
+						p.sites[run] = call
+					}
+				}
+			}
+		}
+	}
+	return p.sites[literal]
+}
+
+func dominates(a, b ssa.Instruction) bool {
+	if a.Block() == b.Block() {
+		for _, instr := range a.Block().Instrs {
+			switch instr {
+			case a:
+				return true
+			case b:
+				return false
+			}
+		}
+	}
+	return a.Block() != nil && b.Block() != nil && a.Block().Dominates(b.Block())
+}
+
+// ReachableFrom reports whether b can run after a, in one function.
+func ReachableFrom(a, b ssa.Instruction) bool {
+	if a.Parent() != b.Parent() {
+		return false
+	}
+	if a.Block() == b.Block() && dominates(a, b) {
+		return true
+	}
+	seen := map[*ssa.BasicBlock]bool{}
+	queue := slices.Clone(a.Block().Succs)
+	for len(queue) > 0 {
+		block := queue[0]
+		queue = queue[1:]
+		if block == b.Block() {
+			return true
+		}
+		if !seen[block] {
+			seen[block] = true
+			queue = append(queue, block.Succs...)
+		}
+	}
+	return false
+}

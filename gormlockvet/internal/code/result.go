@@ -1,0 +1,243 @@
+package code
+
+import (
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// resultOf returns what is known of a result of fn, as far as all its returns agree.
+func (p *Package) resultOf(fn *ssa.Function, index int) (result Result, ok bool) {
+	for _, block := range fn.Blocks {
+		if block == fn.Recover || len(block.Instrs) == 0 {
+			continue
+		}
+		returned, isReturn := block.Instrs[len(block.Instrs)-1].(*ssa.Return)
+		if !isReturn || index >= len(returned.Results) {
+			continue
+		}
+		v := returned.Results[index]
+		if constant, isConst := v.(*ssa.Const); isConst && constant.IsNil() {
+			continue
+		}
+		this := p.resultFrom(fn, v)
+		if ok && !this.equal(result) {
+			return Result{}, false
+		}
+		result, ok = this, true
+	}
+	return result, ok
+}
+
+func (r Result) equal(other Result) bool {
+	return r.Place == other.Place && r.Known == other.Known && r.Carry == other.Carry && r.Puts == other.Puts &&
+		r.Look == other.Look && r.Opened == other.Opened && r.Used == other.Used && r.Read == other.Read && slices.Equal(r.Fields, other.Fields)
+}
+
+func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r Result) {
+	chains := p.Chains(v)
+	if call, ok := v.(*ssa.Call); ok && gormapi.IsDB(v.Type()) {
+		r.Look = p.mustLook(call)
+	}
+	if r.Place, r.Known = p.placeOf(fn, chains); r.Known {
+		for _, c := range chains {
+			r.Carry |= p.CarryOf(c)
+		}
+		return r
+	}
+	r.Puts = p.CarryOfPart(v)
+	if opened := p.OpenedBy(chains); opened != nil {
+		r.Opened, r.Used = true, p.Installed(fn, *opened)
+		return r
+	}
+	if len(chains) != 1 || chains[0].Root.Kind != Local {
+		return r
+	}
+	switch made := chains[0].Root.Value.(type) {
+	case *ssa.Alloc:
+		r.Read = p.readInto(made)
+		r.Fields = p.fieldsOf(fn, made)
+	case *ssa.Call: // handed on from another function
+		if known := p.SummaryOf(made); known != nil {
+			if i := resultIndex(chains[0].Root.Path); i < len(known.Results) {
+				r.Read = known.Results[i].Read
+			}
+		}
+		r.Read = r.Read || gormapi.GenericRole(Name(made)) == gormapi.Reads
+	}
+	return r
+}
+
+// mustLook returns the name of a statement whose Error has to be looked at.
+func (p *Package) mustLook(call *ssa.Call) string {
+	if known := p.SummaryOf(call); known != nil && len(known.Results) == 1 {
+		return known.Results[0].Look
+	}
+	s, ok := p.StatementOf(call)
+	if !ok || s.Ours() || !s.Role.Runs() {
+		return ""
+	}
+	if p.ModelWritten(s).Tagged() {
+		return s.Name.Name
+	}
+	for _, c := range s.On {
+		if !p.CarryOf(c).OurLocks() {
+			return ""
+		}
+	}
+	if len(s.On) == 0 {
+		return ""
+	}
+	return s.Name.Name
+}
+
+func resultIndex(path string) int {
+	if rest, ok := strings.CutPrefix(path, "#"); ok && len(rest) == 1 {
+		return int(rest[0] - '0')
+	}
+	return 0
+}
+
+// OpenedBy returns where a db was opened that is nothing else on another way.
+func (p *Package) OpenedBy(chains []Chain) *Origin {
+	if len(chains) == 0 {
+		return nil
+	}
+	for _, c := range chains {
+		if c.Root != chains[0].Root {
+			return nil
+		}
+	}
+	switch o := chains[0].Root; o.Kind {
+	case Opened:
+		return &o
+	case Local:
+		call, ok := o.Value.(*ssa.Call)
+		if !ok {
+			return nil
+		}
+		known := p.SummaryOf(call)
+		if i := resultIndex(o.Path); known != nil && i < len(known.Results) && known.Results[i].Opened {
+			return &o
+		}
+	default: // it is somebody else's
+	}
+	return nil
+}
+
+// Installed reports whether fn, or a function that it calls, installs the plugin on what was opened.
+func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
+	if call, ok := opened.Value.(*ssa.Call); ok && opened.Kind == Local {
+		if known := p.SummaryOf(call); known != nil && known.Results[resultIndex(opened.Path)].Used {
+			return true
+		}
+	}
+	is := func(chains []Chain) bool {
+		return slices.ContainsFunc(chains, func(c Chain) bool { return c.Root == opened })
+	}
+	for _, part := range p.family(fn) { // a step in a list of steps counts
+		for call := range Calls(part) {
+			if Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(Args(call)[0]) && is(p.Chains(Receiver(call))) {
+				return true
+			}
+			if known := p.SummaryOf(call); known != nil {
+				for _, at := range known.Installs {
+					if is(p.At(call, at)) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// readInto reports whether a read fills the struct.
+func (p *Package) readInto(alloc *ssa.Alloc) bool {
+	for _, use := range p.usesOf(alloc) {
+		made, ok := use.(*ssa.MakeInterface)
+		if !ok {
+			continue
+		}
+		for _, use := range *made.Referrers() {
+			if call, ok := use.(ssa.CallInstruction); ok && gormapi.MethodRole(Name(call)) == gormapi.Reads {
+				return true
+			}
+		}
+	}
+	for _, v := range p.storesTo(alloc) {
+		if extract, ok := v.(*ssa.Extract); ok {
+			if call, ok := extract.Tuple.(*ssa.Call); ok && gormapi.GenericRole(Name(call)) == gormapi.Reads {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fieldsOf returns what the fields of a struct are that fn makes, down to those of the structs in it.
+func (p *Package) fieldsOf(fn *ssa.Function, alloc *ssa.Alloc) []FieldPlace {
+	fields := p.fieldsAt(fn, alloc, "")
+	slices.SortFunc(fields, func(a, b FieldPlace) int { return strings.Compare(a.Name, b.Name) })
+	return fields
+}
+
+func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (fields []FieldPlace) {
+	for _, use := range *of.Referrers() {
+		at, ok := use.(*ssa.FieldAddr)
+		if !ok || at.X != of {
+			continue
+		}
+		name := prefix + fieldOf(at.X.Type(), at.Field)
+		fields = append(fields, p.fieldsAt(fn, at, name+".")...)
+		for _, use := range *at.Referrers() {
+			store, ok := use.(*ssa.Store)
+			if !ok || store.Addr != at {
+				continue
+			}
+			if place, ok := p.placeOf(fn, p.Chains(store.Val)); ok {
+				fields = append(fields, FieldPlace{name, place})
+			}
+			fields = append(fields, p.fieldsOfPart(fn, store.Val, name)...)
+		}
+	}
+	return fields
+}
+
+func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []FieldPlace) {
+	call, ok := Bare(v).(*ssa.Call)
+	if !ok {
+		return nil
+	}
+	known := p.SummaryOf(call)
+	if known == nil || len(known.Results) == 0 {
+		return nil
+	}
+	const most = 32
+	for _, inner := range known.Results[0].Fields {
+		if place, ok := p.placeOf(fn, p.At(call, inner.Place)); ok && len(fields) < most {
+			fields = append(fields, FieldPlace{name + "." + inner.Name, place})
+		}
+	}
+	return fields
+}
+
+// Constructors yields what the functions of the package that return a struct put into its fields.
+func (p *Package) Constructors(made *types.Named) func(func([]FieldPlace) bool) {
+	return func(yield func([]FieldPlace) bool) {
+		for fn, s := range p.summaries {
+			if s == nil || fn.Pkg() != p.Pass.Pkg {
+				continue
+			}
+			for i, r := range s.Results {
+				if len(r.Fields) > 0 && gormapi.NamedOf(fn.Signature().Results().At(i).Type()) == made && !yield(r.Fields) {
+					return
+				}
+			}
+		}
+	}
+}

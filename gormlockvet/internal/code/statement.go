@@ -1,0 +1,191 @@
+package code
+
+import (
+	"go/types"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// Statement is a call that sends something to the database, or begins a transaction there.
+type Statement struct {
+	Call ssa.CallInstruction
+	Name gormapi.Func
+	Role gormapi.Role
+	On   []Chain // the db it runs on, with what was built on it
+}
+
+// Ours reports whether the statement is a function of gormlock, which is given its db as an argument.
+func (s Statement) Ours() bool { return s.Name.Pkg != gormapi.Gorm }
+
+// StatementOf returns what a call runs.
+func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
+	name := Name(call)
+	if name.Pkg != gormapi.Gorm && name.Pkg != gormapi.Gormlock && name.Pkg != gormapi.Work {
+		return Statement{}, false
+	}
+	s := Statement{Call: call, Name: name}
+	if ours, ok := gormapi.CallOf(name); ok {
+		if args := Args(call); len(args) > 0 && gormapi.IsDB(args[0].Type()) {
+			s.Role, s.On = gormapi.Reads, p.Chains(args[0])
+			if ours.Writes {
+				s.Role = gormapi.Writes
+			}
+			return s, true
+		}
+		return s, false
+	}
+	for _, role := range []gormapi.Role{gormapi.MethodRole(name), gormapi.GenericRole(name), gormapi.AssociationRole(name)} {
+		if role.Runs() || role == gormapi.Begins && name.Name != "Connection" {
+			s.Role, s.On = role, p.Chains(Receiver(call))
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// CarryOf returns what the chain carries for the statement at its end.
+func (p *Package) CarryOf(c Chain) gormapi.Carry {
+	carry := c.Carry
+	for _, link := range c.Links {
+		carry = p.after(carry, link)
+	}
+	return carry
+}
+
+// after returns what a db carries after one more call.
+func (p *Package) after(carry gormapi.Carry, link *ssa.Call) gormapi.Carry {
+	name, args := Name(link), Args(link)
+	switch {
+	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
+		return p.CarryOfAll(args[1])
+	case name.Name == "Session" && len(args) == 1 && NewDB(args[0]):
+		return 0
+	case name.Name == "Scopes" || name.Name == "Clauses":
+		return carry | p.CarryOfAll(args[0])
+	case name.Name == "Raw":
+		return carry | gormapi.Text
+	}
+	return carry
+}
+
+// NewDB reports whether the configuration of Session is a literal that asks for a new statement.
+func NewDB(config ssa.Value) bool {
+	alloc, ok := config.(*ssa.Alloc)
+	if !ok {
+		return false
+	}
+	for _, use := range *alloc.Referrers() {
+		at, ok := use.(*ssa.FieldAddr)
+		if !ok || fieldOf(at.X.Type(), at.Field) != "NewDB" {
+			continue
+		}
+		for _, use := range *at.Referrers() {
+			if store, ok := use.(*ssa.Store); ok && isTrue(store.Val) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isTrue(v ssa.Value) bool {
+	constant, ok := v.(*ssa.Const)
+	return ok && constant.Value != nil && constant.Value.String() == "true"
+}
+
+// CarryOfAll returns what the scopes or clauses of a variadic argument put on a db.
+func (p *Package) CarryOfAll(arguments ssa.Value) gormapi.Carry {
+	elements, ok := Variadic(arguments)
+	if !ok {
+		return 0
+	}
+	var carry gormapi.Carry
+	for _, element := range elements {
+		carry |= p.CarryOfPart(element)
+	}
+	return carry
+}
+
+// CarryOfPart returns what one scope or clause puts on a db.
+func (p *Package) CarryOfPart(v ssa.Value) gormapi.Carry {
+	v = Bare(v)
+	if carry := carryOfType(v.Type()); carry != 0 {
+		return carry | p.waits(v)
+	}
+	if assigned, ok := p.Assigned(v); ok {
+		v = Bare(assigned)
+	}
+	chains := p.Chains(v)
+	if len(chains) != 1 || chains[0].Root.Kind != Local || chains[0].Root.Path != "" {
+		return 0
+	}
+	switch v := Bare(chains[0].Root.Value).(type) {
+	case *ssa.Call:
+		if carry := gormapi.ScopeCarry(Name(v)); carry != 0 {
+			return carry | p.waits(v)
+		}
+		if known := p.SummaryOf(v); known != nil && len(known.Results) > 0 {
+			return known.Results[0].Puts
+		}
+	case *ssa.MakeClosure:
+		if fn, ok := v.Fn.(*ssa.Function); ok {
+			if len(v.Bindings) == 1 && fn.Name() == "ModifyStatement$bound" {
+				return carryOfType(v.Bindings[0].Type()) | p.waits(v.Bindings[0])
+			}
+			return p.carryOfScope(p.body(fn))
+		}
+	case *ssa.Function:
+		return p.carryOfScope(p.body(v))
+	}
+	return carryOfType(chains[0].Root.Value.Type())
+}
+
+func carryOfType(t types.Type) gormapi.Carry {
+	switch named := gormapi.NamedOf(t); {
+	case named == nil:
+		return 0
+	case gormapi.IsOurs(named):
+		return gormapi.ClauseCarry(named.Obj().Name())
+	case gormapi.Is(named, gormapi.Clause, "Locking"):
+		return gormapi.GormLocking
+	}
+	return 0
+}
+
+// waits reports Waits of a row lock that is made with Try or Timeout.
+func (p *Package) waits(v ssa.Value) gormapi.Carry {
+	call, ok := v.(*ssa.Call)
+	if !ok || len(call.Call.Args) == 0 {
+		return 0
+	}
+	options, _ := Variadic(call.Call.Args[len(call.Call.Args)-1])
+	for _, option := range options {
+		if made, ok := Bare(option).(*ssa.Call); ok {
+			if name := Name(made); name.Pkg == gormapi.Gormlock && (name.Name == "Try" || name.Name == "Timeout") {
+				return gormapi.Waits
+			}
+		}
+	}
+	return 0
+}
+
+// carryOfScope returns what a function of the program puts on the db it is given and returns.
+func (p *Package) carryOfScope(fn *ssa.Function) gormapi.Carry {
+	if object := declared(fn); object != nil {
+		if known := p.summaryOf(object); known != nil && len(known.Results) == 1 && known.Results[0].Known {
+			return known.Results[0].Carry
+		}
+		return 0
+	}
+	if p.scoping[fn] {
+		return 0 // a scope that puts itself on a db
+	}
+	p.scoping[fn] = true
+	defer delete(p.scoping, fn)
+	if result, ok := p.resultOf(fn, 0); ok && result.Known {
+		return result.Carry
+	}
+	return 0
+}

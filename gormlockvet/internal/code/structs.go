@@ -1,0 +1,253 @@
+package code
+
+import (
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// Read is a place where a struct is filled from its row, or may be.
+type Read struct {
+	At        ssa.CallInstruction
+	Statement Statement
+	Known     bool     // it is a read of GORM's or gormlock's; else a function that was given the struct
+	Columns   []string // those that Select names; nil: all
+	Some      bool     // Select or Omit leaves some out
+}
+
+// ReadsOf returns where the struct that a pointer points to is filled, in the function that has it and in its literals.
+func (p *Package) ReadsOf(struc Origin, in *ssa.Function) (reads []Read) {
+	for _, fn := range p.family(in) {
+		for call := range Calls(fn) {
+			if r, ok := p.readAt(call, struc); ok {
+				reads = append(reads, r)
+			}
+		}
+	}
+	return reads
+}
+
+// family returns the function that declares the literals around fn, with all literals in it.
+func (p *Package) family(fn *ssa.Function) (all []*ssa.Function) {
+	for fn.Parent() != nil {
+		fn = fn.Parent()
+	}
+	all = append(all, fn)
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].AnonFuncs...)
+	}
+	return all
+}
+
+func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
+	s, isStatement := p.StatementOf(call)
+	if struc.Kind == Local && p.returns(call, struc) {
+		known := isStatement
+		if summary := p.SummaryOf(call); summary != nil {
+			for _, result := range summary.Results {
+				known = known || result.Read
+			}
+		}
+		return p.columns(Read{At: call, Statement: s, Known: known}), known
+	}
+	given := false
+	for _, arg := range call.Common().Args {
+		for _, part := range partsOf(arg) {
+			o, ok := p.Origin(Bare(part))
+			given = given || ok && o == struc
+		}
+	}
+	switch ours, isOurs := gormapi.CallOf(s.Name); {
+	case !given:
+		return Read{}, false
+	case isStatement && isOurs:
+		return Read{At: call, Statement: s, Known: ours.Reads}, ours.Reads
+	case isStatement && s.Role == gormapi.Reads && s.Name.Name != "Count":
+		return p.columns(Read{At: call, Statement: s, Known: true}), true
+	case isStatement, Name(call).Pkg == gormapi.Gorm, p.saves(call, struc), !p.mayRead(call, struc):
+		return Read{}, false
+	}
+	return Read{At: call}, true
+}
+
+// mayRead reports whether a function that is given the struct may read it from the database: it runs statements, or
+// nothing is known of it and it is given something that may lead to a db.
+func (p *Package) mayRead(call ssa.CallInstruction, struc Origin) bool {
+	if fn := Callee(call); fn == nil || fn.Pkg() == p.Pass.Pkg {
+		known := p.SummaryOf(call)
+		return fn == nil && !isBuiltin(call) || known != nil && len(known.Runs) > 0
+	}
+	for _, arg := range call.Common().Args {
+		if o, ok := p.Origin(Bare(arg)); ok && o == struc {
+			continue
+		}
+		if _, basic := Bare(arg).Type().Underlying().(*types.Basic); !basic {
+			return true
+		}
+	}
+	return call.Common().IsInvoke()
+}
+
+func isBuiltin(call ssa.CallInstruction) bool {
+	_, ok := call.Common().Value.(*ssa.Builtin)
+	return ok
+}
+
+func partsOf(arg ssa.Value) []ssa.Value {
+	if parts, ok := Variadic(arg); ok && len(parts) > 0 {
+		return parts
+	}
+	return []ssa.Value{arg}
+}
+
+// returns reports whether the struct is what a call returns: its pointer, or a copy in a variable.
+func (p *Package) returns(call ssa.CallInstruction, struc Origin) bool {
+	value, ok := call.(*ssa.Call)
+	if !ok {
+		return false
+	}
+	if struc.Value == ssa.Value(value) {
+		return true
+	}
+	alloc, ok := struc.Value.(*ssa.Alloc)
+	if !ok || struc.Path != "" {
+		return false
+	}
+	for _, v := range p.storesTo(alloc) {
+		if extract, isExtract := v.(*ssa.Extract); isExtract && extract.Tuple == ssa.Value(value) || v == ssa.Value(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// saves reports whether a function that is called writes the struct as a whole.
+func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
+	known := p.SummaryOf(call)
+	if known == nil {
+		return false
+	}
+	for _, i := range known.Saves {
+		if args := Params(call); i < len(args) {
+			if o, ok := p.Origin(args[i]); ok && o == struc {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SavedBy returns the structs that a called function writes as a whole.
+func (p *Package) SavedBy(call ssa.CallInstruction) (all []ssa.Value) {
+	if known := p.SummaryOf(call); known != nil {
+		for _, i := range known.Saves {
+			if args := Params(call); i < len(args) {
+				all = append(all, args[i])
+			}
+		}
+	}
+	return all
+}
+
+// columns reads Select and Omit of the statement.
+func (p *Package) columns(r Read) Read {
+	for _, c := range r.Statement.On {
+		for _, link := range c.Links {
+			switch Name(link).Name {
+			case "Select":
+				names, ok := Columns(Args(link))
+				if r.Some = ok; ok {
+					r.Columns = names
+				}
+			case "Omit":
+				names, ok := Columns(Args(link))
+				r.Some = r.Some || ok && len(names) > 0
+			}
+		}
+	}
+	return r
+}
+
+// Columns returns the columns that Select or Omit is given, if the compiler knows them and they are plain names.
+func Columns(args []ssa.Value) (names []string, ok bool) {
+	for _, arg := range args {
+		parts := partsOf(Bare(arg))
+		if constant, isConst := arg.(*ssa.Const); isConst && constant.IsNil() {
+			continue
+		}
+		for _, part := range parts {
+			text, known := String(part)
+			if !known {
+				return nil, false
+			}
+			for _, name := range strings.Split(text, ",") {
+				name = strings.TrimSpace(name)
+				if name == "" || strings.ContainsAny(name, "*( ?") {
+					return nil, false
+				}
+				names = append(names, strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
+			}
+		}
+	}
+	return names, len(names) > 0
+}
+
+// TypeOf returns the type of a Local.
+func TypeOf(o Origin) types.Type {
+	t := o.Value.Type()
+	if results, ok := t.(*types.Tuple); ok && resultIndex(o.Path) < results.Len() {
+		return results.At(resultIndex(o.Path)).Type()
+	}
+	return t
+}
+
+// Map returns the keys of a map literal, if the compiler knows them, with their values.
+func Map(v ssa.Value) (keys map[string]ssa.Value, ok bool) {
+	made, isMap := Bare(v).(*ssa.MakeMap)
+	if !isMap {
+		return nil, false
+	}
+	keys = map[string]ssa.Value{}
+	for _, use := range *made.Referrers() {
+		if update, isUpdate := use.(*ssa.MapUpdate); isUpdate {
+			key, known := String(update.Key)
+			if !known {
+				return nil, false
+			}
+			keys[key] = update.Value
+		}
+	}
+	return keys, true
+}
+
+// MadeOf returns the values that a value is computed from.
+func (p *Package) MadeOf(v ssa.Value) (parts []ssa.Value) {
+	switch v := v.(type) {
+	case *ssa.UnOp:
+		switch at := v.X.(type) {
+		case *ssa.Alloc:
+			return p.storesTo(at)
+		case *ssa.FreeVar:
+			if bound := p.binding(at); bound != nil {
+				return p.storesTo(bound)
+			}
+		}
+		return nil
+	case *ssa.Call:
+		for _, arg := range v.Call.Args {
+			parts = append(parts, partsOf(arg)...)
+		}
+		return parts
+	case *ssa.BinOp, *ssa.Convert, *ssa.ChangeType, *ssa.MakeInterface, *ssa.Phi, *ssa.Extract:
+		for _, operand := range v.(ssa.Instruction).Operands(nil) {
+			parts = append(parts, *operand)
+		}
+	}
+	return parts
+}
+
+// Family returns the function that declares the literals around fn, with all literals in it.
+func (p *Package) Family(fn *ssa.Function) []*ssa.Function { return p.family(fn) }

@@ -1,0 +1,151 @@
+// Package held finds waits for the world outside in a transaction that holds a lock.
+package held
+
+import (
+	"go/token"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+)
+
+// Analyzer is the finding.
+var Analyzer = code.New("held", "find requests, sleeps and waits in a transaction that holds a lock\n\n"+
+	"Everybody who wants the lock waits too, each with a connection of the pool: a slow partner stops the program.", run)
+
+func run(pass *analysis.Pass, p *code.Package) {
+	c := checker{pass: pass, p: p, reported: map[token.Pos]bool{}}
+	for _, h := range p.Handovers() {
+		if h.Transacts() {
+			c.function(h)
+		}
+	}
+	for _, fn := range p.Funcs {
+		c.byHand(fn)
+	}
+}
+
+type checker struct {
+	pass     *analysis.Pass
+	p        *code.Package
+	reported map[token.Pos]bool
+}
+
+// function looks at a function that is given to a transaction.
+func (c *checker) function(h *code.Handover) {
+	parts := c.p.RunBy(h.Fn)
+	var locks []ssa.Instruction
+	for _, part := range parts {
+		for call := range code.Calls(part) {
+			if c.locks(call, func(o code.Origin) bool { return c.p.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind }) {
+				locks = append(locks, call)
+			}
+		}
+	}
+	for _, part := range parts {
+		for instr := range code.Instructions(part) {
+			held := h.Locks
+			for _, lock := range locks {
+				held = held || c.p.Before(lock, instr)
+			}
+			if held {
+				c.look(instr)
+			}
+		}
+	}
+}
+
+func baseOf(h *code.Handover) code.Origin {
+	if len(h.Base) == 1 {
+		return h.Base[0].Root
+	}
+	return code.Origin{Kind: code.Local}
+}
+
+// locks reports whether a call takes a lock in a transaction.
+func (c *checker) locks(call ssa.CallInstruction, transaction func(code.Origin) bool) bool {
+	if s, ok := c.p.StatementOf(call); ok {
+		return c.p.LocksBy(s) && s.Role != gormapi.Begins && s.Name.Name != "Transaction" && all(s.On, transaction)
+	}
+	if known := c.p.SummaryOf(call); known != nil {
+		for _, at := range known.Locks {
+			if all(c.p.At(call, at), transaction) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func all(on []code.Chain, is func(code.Origin) bool) bool {
+	for _, chain := range on {
+		if !is(chain.Root) {
+			return false
+		}
+	}
+	return len(on) > 0
+}
+
+// byHand looks at what follows a lock in a transaction that was begun by hand, or elsewhere: a query takes a lock of
+// gormlock in a transaction or not at all.
+func (c *checker) byHand(fn *ssa.Function) {
+	for call := range code.Calls(fn) {
+		s, ok := c.p.StatementOf(call)
+		if !ok || !c.p.LocksBy(s) || len(s.On) != 1 || s.Name.Name == "Claim" {
+			continue
+		}
+		root := s.On[0].Root
+		certain := s.Ours() || s.Role == gormapi.Reads && c.p.CarryOf(s.On[0]).OurLocks()
+		if root.Kind != code.Begun && !certain {
+			continue
+		}
+		ends := c.ends(fn, root)
+		for instr := range code.Instructions(fn) {
+			if c.p.Before(call, instr) && !c.ended(ends, call, instr) {
+				c.look(instr)
+			}
+		}
+	}
+}
+
+// ends returns where a transaction is committed or rolled back, but for what is deferred.
+func (c *checker) ends(fn *ssa.Function, root code.Origin) (found []ssa.Instruction) {
+	for call := range code.Calls(fn) {
+		name := code.Name(call)
+		if _, deferred := call.(*ssa.Defer); deferred || gormapi.MethodRole(name) != gormapi.Ends || name.Name == "RollbackTo" {
+			continue
+		}
+		if all(c.p.Chains(code.Receiver(call)), func(o code.Origin) bool { return o == root }) {
+			found = append(found, call)
+		}
+	}
+	return found
+}
+
+// ended reports whether a transaction can be over that held the lock.
+func (c *checker) ended(ends []ssa.Instruction, lock, instr ssa.Instruction) bool {
+	for _, end := range ends {
+		if end == instr || code.ReachableFrom(lock, end) && code.ReachableFrom(end, instr) {
+			return true
+		}
+	}
+	return false
+}
+
+var words = map[code.EffectKind]string{
+	code.Network: "waits for an answer over the network", code.Sleep: "sleeps", code.Wait: "waits for a channel",
+}
+
+func (c *checker) look(instr ssa.Instruction) {
+	for _, e := range c.p.EffectsAt(instr) {
+		word, ok := words[e.Kind]
+		if !ok || c.reported[instr.Pos()] {
+			continue
+		}
+		c.reported[instr.Pos()] = true
+		c.p.Report(c.pass, instr.Pos(), "%s %s while the transaction holds a lock, and so does everybody who wants it: do it before, or after the commit",
+			e.What, word)
+	}
+}

@@ -1,0 +1,79 @@
+package gormlockvet_test
+
+import (
+	"fmt"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/packages"
+
+	"github.com/gormlock/gormlock/gormlockvet"
+)
+
+// finds is one finding at one line.
+type finds struct {
+	file string
+	line int
+	name string
+}
+
+func (f finds) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.name) }
+
+func sorted(m map[finds]string) []finds {
+	return slices.SortedFunc(maps.Keys(m), func(a, b finds) int { return strings.Compare(a.String(), b.String()) })
+}
+
+var misuse = regexp.MustCompile(`// misuse: ([a-z ]+)`)
+
+// look runs all findings over programs. It returns the misuses that comments say are there, and what was found.
+func look(t *testing.T, dir string, patterns ...string) (planted, found map[finds]string) {
+	t.Helper()
+	planted, found = map[finds]string{}, map[finds]string{}
+	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedModule, Dir: dir, Context: t.Context()}, patterns...)
+	if err != nil || packages.PrintErrors(loaded) > 0 || len(loaded) == 0 {
+		t.Fatalf("cannot load %s: %v", patterns, err)
+	}
+	at := func(pos token.Position, name string) finds {
+		path, err := filepath.Rel(dir, pos.Filename)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return finds{filepath.ToSlash(path), pos.Line, name}
+	}
+	for _, pkg := range loaded {
+		for _, file := range pkg.Syntax {
+			for _, group := range file.Comments {
+				for _, comment := range group.List {
+					if names := misuse.FindStringSubmatch(comment.Text); names != nil {
+						for _, name := range strings.Fields(names[1]) {
+							planted[at(pkg.Fset.Position(comment.Pos()), name)] = comment.Text
+						}
+					}
+				}
+			}
+		}
+	}
+	graph, err := checker.Analyze(gormlockvet.Analyzers(), loaded, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range graph.Roots {
+		if root.Err != nil {
+			t.Fatal(root.Err)
+		}
+		for _, d := range root.Diagnostics {
+			name, text, _ := strings.Cut(d.Message, ": ")
+			f := at(root.Package.Fset.Position(d.Pos), name)
+			if found[f] == "" || text < found[f] {
+				found[f] = text
+			}
+		}
+	}
+	return planted, found
+}

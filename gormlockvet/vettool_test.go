@@ -1,0 +1,72 @@
+package gormlockvet_test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func vettool(t *testing.T) string {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), "gormlockvet")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./cmd/gormlockvet").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return tool
+}
+
+var told = regexp.MustCompile(`(?m)^(?:\./|vet: )?(\S+\.go):(\d+):\d+: (\w+): `)
+
+// go vet, which runs the program once for each package and carries what is known between them, finds the same.
+func TestGoVet(t *testing.T) {
+	t.Parallel()
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+vettool(t), "./planted/...", "./innocent/...")
+	vet.Dir = testdata(t)
+	out, err := vet.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("go vet: %v: %s", err, out)
+	}
+	_, same := look(t, testdata(t), "./planted/...", "./innocent/...")
+	found := map[finds]bool{}
+	for _, line := range told.FindAllStringSubmatch(string(out), -1) {
+		at, err := strconv.Atoi(line[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := finds{line[1], at, line[3]}
+		if found[f] = true; same[f] == "" {
+			t.Errorf("found by go vet alone: %s", line[0])
+		}
+	}
+	for _, f := range sorted(same) {
+		if !found[f] {
+			t.Errorf("not found by go vet: %s", f)
+		}
+	}
+}
+
+// Flags leave findings out, and take tests in.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	tool := vettool(t)
+	run := func(args ...string) string {
+		vet := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + tool}, args...)...)
+		vet.Dir = testdata(t)
+		out, _ := vet.CombinedOutput() // it fails where it finds something
+		return string(out)
+	}
+	if out := run("./flags"); !strings.Contains(out, "flags.go:") || strings.Contains(out, "flags_test.go:") {
+		t.Errorf("without flags: %s", out)
+	}
+	if out := run("-testfiles", "./flags"); !strings.Contains(out, "flags_test.go:") {
+		t.Errorf("with -testfiles: %s", out)
+	}
+	if out := run("-gormlockignored=false", "./flags"); strings.Contains(out, "ignored") || !strings.Contains(out, "dropped") {
+		t.Errorf("without ignored: %s", out)
+	}
+}

@@ -1,0 +1,125 @@
+package inspect
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/jobmark"
+)
+
+// JobQueue is a queue of a table of package work.
+type JobQueue struct {
+	Table   string        `json:"table"`
+	Queue   string        `json:"queue"`
+	Ready   int64         `json:"ready"`
+	Running int64         `json:"running"`
+	Later   int64         `json:"later"`
+	Dead    int64         `json:"dead"`
+	Oldest  time.Duration `json:"oldest"` // for how long the job has waited that could have begun first, in nanoseconds
+	Died    string        `json:"died"`   // the error of the job that died last
+}
+
+// Jobs shows the jobs of models of package work, or of tables that are named, by queue: those that are ready, run, wait for
+// their time or died. The table of a model is the one that [work.Migrate] made for it. Default: none.
+//
+// [work.Migrate]: https://pkg.go.dev/github.com/gormlock/gormlock/work#Migrate
+func Jobs(models ...any) Option {
+	return option(func(c *config) error {
+		for _, model := range models {
+			if table, ok := model.(string); ok && table != "" {
+				c.jobs = append(c.jobs, jobTable{table: table})
+				continue
+			}
+			t := reflect.TypeOf(model)
+			if t != nil && t.Kind() == reflect.Pointer {
+				t = t.Elem()
+			}
+			if t == nil || t.Kind() != reflect.Struct {
+				return fmt.Errorf("gormlock: inspect: Jobs(%T) is no model, nor the name of a table", model)
+			}
+			c.jobs = append(c.jobs, jobTable{model: jobmark.Of(t)})
+		}
+		return nil
+	})
+}
+
+// jobTable is what Jobs was given: one of the two.
+type jobTable struct{ model, table string }
+
+// readJobs reads the tables that Jobs names. One that cannot be read hides nothing else.
+func (r *reader) readJobs(ctx context.Context) {
+	for _, t := range r.config.jobs {
+		what := t.table
+		if what == "" {
+			what, _, _ = strings.Cut(strings.TrimPrefix(t.model, jobmark.Prefix), " ")
+		}
+		err := r.within(ctx, func(ctx context.Context, tx *sql.Tx) error { return r.readJobTable(ctx, tx, t) })
+		if err != nil {
+			r.unseen("the jobs of %s: %v", what, err)
+		}
+	}
+}
+
+func (r *reader) readJobTable(ctx context.Context, tx *sql.Tx, t jobTable) error {
+	tables, err := tablesOf(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	if len(tables) == 0 {
+		return fmt.Errorf("there is no such table: work.Migrate makes it")
+	}
+	for _, table := range tables {
+		if err := r.readQueues(ctx, tx, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tablesOf are the tables of a model, quoted: two programs may have one each.
+func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []string, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT to_regclass(NULLIF($1, ''))::text WHERE to_regclass(NULLIF($1, '')) IS NOT NULL UNION SELECT i.indrelid::regclass::text FROM pg_description d
+		JOIN pg_index i ON i.indexrelid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND d.description = $2 ORDER BY 1`, t.table, t.model)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var table string
+		if err := rows.Scan(&table); err != nil {
+			return nil, err
+		}
+		tables = append(tables, table)
+	}
+	return tables, rows.Err()
+}
+
+func (r *reader) readQueues(ctx context.Context, tx *sql.Tx, table string) error {
+	var parts []string
+	for _, state := range []string{"ready", "running", "later", "dead"} { // each has its own index
+		parts = append(parts, "SELECT queue, state, count(*) AS n, min(run_at) FILTER (WHERE state = 'ready') AS oldest FROM "+table+" WHERE state = '"+state+"' GROUP BY 1, 2")
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT queue, COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint,
+		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint,
+		(COALESCE(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 0) * 1000000)::bigint,
+		CASE WHEN bool_or(state = 'dead') THEN (SELECT left(last_error, 300) FROM `+table+` AS d WHERE d.state = 'dead' AND d.queue = parts.queue ORDER BY updated_at DESC LIMIT 1) ELSE '' END
+		FROM (`+strings.Join(parts, " UNION ALL ")+`) AS parts GROUP BY queue ORDER BY queue LIMIT $1`, r.config.limit)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		q := JobQueue{Table: table}
+		var oldest int64
+		if err := rows.Scan(&q.Queue, &q.Ready, &q.Running, &q.Later, &q.Dead, &oldest, &q.Died); err != nil {
+			return err
+		}
+		q.Oldest = time.Duration(oldest) * time.Microsecond
+		r.view.Jobs = append(r.view.Jobs, q)
+	}
+	return rows.Err()
+}

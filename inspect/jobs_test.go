@@ -1,0 +1,59 @@
+package inspect_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+type Mail struct{ work.Job }
+
+func (Mail) TableName() string { return "postbox" }
+
+type Unheard struct{ work.Job }
+
+func TestJobs_areShownByQueue(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Mail{}); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Exec(`INSERT INTO postbox (queue, state, last_error, run_at) VALUES ('bulk', 'ready', '', now() - interval '1 hour'), ('bulk', 'done', '', now()),
+		('default', 'dead', 'no <such> street', now()), ('default', 'later', '', now() + interval '1 hour')`).Error
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range map[string]inspect.Option{"a model": inspect.Jobs(&Mail{}), "a table": inspect.Jobs("postbox")} {
+		v, err := inspect.Snapshot(t.Context(), pool, o)
+		if err != nil || len(v.Jobs) != 2 {
+			t.Fatalf("%s: %+v, %v", what, v, err)
+		}
+		bulk, other := v.Jobs[0], v.Jobs[1]
+		if bulk.Table != "postbox" || bulk.Queue != "bulk" || bulk.Ready != 1 || bulk.Oldest < time.Hour || bulk.Died != "" ||
+			other.Dead != 1 || other.Later != 1 || other.Oldest != 0 || other.Died != "no <such> street" {
+			t.Errorf("%s: %+v", what, v.Jobs)
+		}
+	}
+	page := inspect.Handler(pool, inspect.Jobs(&Mail{}, &Unheard{}))
+	defer func() { _ = page.Close() }()
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+	for _, want := range []string{"<h2>Jobs</h2>", "postbox", ">60 min<", "no &lt;such&gt; street", "inspect_test.Unheard", "work.Migrate makes it"} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if _, err := inspect.Snapshot(t.Context(), pool, inspect.Jobs(7)); err == nil {
+		t.Error("Jobs(7) is taken")
+	}
+}

@@ -1,0 +1,265 @@
+// Package check looks at models before they are used: at their tags, and at the tables that those are about.
+package check
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Models looks at the tags of models alone, and returns one error about all that are wrong.
+func Models(db *gorm.DB, models []any) error {
+	if err := install.Usable(db); err != nil {
+		return err
+	}
+	return each(db, models, nil)
+}
+
+// Columns looks at the tags, and at the columns they stand for.
+func Columns(db *gorm.DB, models []any) error { return each(db, models, (*examination).columns) }
+
+// All looks at everything: tags, columns, whether those can be missed, and the tables of gormlock.
+func All(db *gorm.DB, models []any) error {
+	if err := install.Usable(db); err != nil {
+		return err
+	}
+	return each(db, models, func(x *examination) {
+		x.columns()
+		x.defaults()
+		x.own()
+	})
+}
+
+// each examines the models one by one.
+func each(db *gorm.DB, models []any, look func(*examination)) error {
+	if len(models) == 0 {
+		return fmt.Errorf("%w: no models", fault.ErrOption)
+	}
+	db = db.Session(&gorm.Session{NewDB: true})
+	wrong := &problems{of: len(models)}
+	for _, value := range models {
+		x := &examination{db: db, name: fmt.Sprintf("%T", value)}
+		if x.parse(value); x.found == nil && look != nil && !db.DryRun {
+			look(x)
+		}
+		wrong.add(x)
+	}
+	if wrong.all == nil {
+		return nil
+	}
+	return wrong
+}
+
+// problems is all that is wrong with the models of one call.
+type problems struct {
+	of, models int
+	all        []error
+	text       strings.Builder
+}
+
+func (p *problems) add(x *examination) {
+	if x.found != nil {
+		p.models++
+	}
+	for _, err := range x.found {
+		fmt.Fprintf(&p.text, "\n\t%s: %s", x.name, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gormlock: "), x.name+"."))
+		p.all = append(p.all, err)
+	}
+}
+
+func (p *problems) Error() string {
+	return fmt.Sprintf("gormlock: %d of %d models cannot be used as they are:%s", p.models, p.of, &p.text)
+}
+
+func (p *problems) Unwrap() []error { return p.all }
+
+// examination is that of one model.
+type examination struct {
+	db    *gorm.DB
+	name  string
+	model *model.Model
+	table []column // nil: not read yet
+	found []error
+}
+
+func (x *examination) wrong(format string, args ...any) {
+	x.found = append(x.found, fmt.Errorf("gormlock: "+x.name+": "+format, args...))
+}
+
+// parse reads the tags.
+func (x *examination) parse(value any) {
+	stmt := &gorm.Statement{DB: x.db}
+	if v := reflect.ValueOf(value); value == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		x.wrong("a nil model")
+		return
+	}
+	if err := stmt.Parse(value); err != nil {
+		x.wrong("%w", err)
+		return
+	}
+	x.name = stmt.Schema.Name
+	x.model = model.OfSchema(x.db, stmt.Schema)
+	if x.model.Err != nil {
+		x.found = append(x.found, x.model.Err)
+	}
+}
+
+// column is one of a table, as the server has it.
+type column struct {
+	Name, Type string
+	Required   bool // NOT NULL
+	Filled     bool // it has a default
+}
+
+// columns looks whether the columns of version and fence are there, and hold what they have to.
+func (x *examination) columns() {
+	if x.model.Column == nil && x.model.Fence == nil {
+		return
+	}
+	table := x.model.Schema.Table
+	if !statement.IsPostgres(x.db) {
+		x.columnsByGORM(table)
+		return
+	}
+	if !x.read(table) {
+		return
+	}
+	if v := x.model.Column; v != nil && !v.IsSystem() {
+		kinds, what := integers, "an integer"
+		if v.IsTemporal() {
+			kinds, what = times, "a time"
+		}
+		x.holds(v.Field, table, kinds, what)
+	}
+	if f := x.model.Fence; f != nil {
+		x.holds(f.Field, table, []string{"int8"}, "a bigint")
+	}
+	for name := range x.model.Unversioned {
+		if x.column(name) == nil {
+			x.wrong("the table %s has no column %s, which is tagged `unversioned`", table, name)
+		}
+	}
+}
+
+var (
+	integers = []string{"int2", "int4", "int8", "numeric"}
+	times    = []string{"timestamptz", "timestamp"}
+)
+
+func (x *examination) holds(field *schema.Field, table string, kinds []string, what string) {
+	switch c := x.column(field.DBName); {
+	case c == nil:
+		x.wrong("the table %s has no column %s: migrate it", table, field.DBName)
+	case !slices.Contains(kinds, c.Type):
+		x.wrong("the column %s of %s is of type %s, and has to be %s", field.DBName, table, c.Type, what)
+	}
+}
+
+func (x *examination) column(name string) *column {
+	for i := range x.table {
+		if x.table[i].Name == name {
+			return &x.table[i]
+		}
+	}
+	return nil
+}
+
+// read reads what columns the table has. It reports whether it is there.
+func (x *examination) read(table string) bool {
+	found, err := columnsOf(x.db, table)
+	switch {
+	case err != nil:
+		x.wrong("%w", err)
+	case found == nil:
+		x.wrong("there is no table %s: migrate it", table)
+	}
+	x.table = found
+	return found != nil
+}
+
+// columnsOf are the columns of the table that the search_path finds, nil where there is none.
+func columnsOf(db *gorm.DB, table string) (found []column, err error) {
+	parts := strings.Split(table, ".")
+	for i := range parts {
+		parts[i] = statement.QuoteName(strings.Trim(parts[i], `"`))
+	}
+	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
+		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, strings.Join(parts, ".")).Scan(&found).Error
+	return found, err
+}
+
+// columnsByGORM looks on other databases, where tests run.
+func (x *examination) columnsByGORM(table string) {
+	migrator := x.db.Migrator()
+	if !migrator.HasTable(table) {
+		x.wrong("there is no table %s: migrate it", table)
+		return
+	}
+	if v := x.model.Column; v != nil && !migrator.HasColumn(table, v.Field.DBName) {
+		x.wrong("the table %s has no column %s: migrate it", table, v.Field.DBName)
+	}
+	if f := x.model.Fence; f != nil && !migrator.HasColumn(table, f.Field.DBName) {
+		x.wrong("the table %s has no column %s: migrate it", table, f.Field.DBName)
+	}
+}
+
+// defaults looks whether rows that others insert get a version. One of Rails may be NULL, which is 0 there.
+func (x *examination) defaults() {
+	v := x.model.Column
+	if v == nil || v.IsSystem() || v.IsRails() || x.table == nil {
+		return
+	}
+	c := x.column(v.Field.DBName)
+	if c == nil {
+		return
+	}
+	table, name := x.model.Schema.Table, v.Field.DBName
+	first := fmt.Sprint(v.Initial)
+	if v.IsTemporal() {
+		first = "now()"
+	}
+	if !c.Required {
+		x.wrong("the column %s of %s may be NULL, and a row that has NULL counts as not read: "+
+			"UPDATE %[2]s SET %[1]s = %[3]s WHERE %[1]s IS NULL; ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s, ALTER COLUMN %[1]s SET NOT NULL",
+			name, table, first)
+	} else if !c.Filled && !v.IsTemporal() && !v.IsHibernate() {
+		x.wrong("the column %s of %s has no default, which rows need that others insert: ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s", name, table, first)
+	}
+}
+
+// own looks at the tables of gormlock: that of the tokens, where the model has a fence, and that of Once, where it is there.
+func (x *examination) own() {
+	if !statement.IsPostgres(x.db) {
+		return
+	}
+	look := func(table, makes string, needed bool, columns ...string) {
+		found, err := columnsOf(x.db, table)
+		if err != nil {
+			x.wrong("%w", err)
+			return
+		}
+		if found == nil && needed {
+			x.wrong("there is no table %s: gormlock.MigrateAll makes it, or %s", table, makes)
+		}
+		for _, name := range columns {
+			if found != nil && !slices.ContainsFunc(found, func(c column) bool { return c.Name == name }) {
+				x.wrong("the table %s has no column %s: gormlock.MigrateAll adds it", table, name)
+			}
+		}
+	}
+	if x.model.Fence != nil {
+		look(fence.Table, "fence.Migrate", true, "space", "id", "token", "name")
+	}
+	look("gormlock_once", "gormlock.MigrateOnce", false, "key", "request", "result", "created_at", "expires_at")
+}

@@ -1,0 +1,32 @@
+package claim
+
+import (
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/guard"
+)
+
+// The columns that gormlock keeps: what a claim does to those of T stands here.
+
+// fence says by which token the claim writes the rows: nil where the model has no fence.
+func (c *claim) fence(stmt *gorm.Statement) (*guard.FenceGuard, error) {
+	intent := guard.IntentOf(stmt)
+	if _, err := intent.On(c.model); err != nil {
+		return nil, err
+	}
+	guard, err := guard.FenceOf(c.model, stmt, intent)
+	if err != nil || guard == nil {
+		return nil, err
+	}
+	for name := range c.assign {
+		if stmt.Schema.LookUpField(name) != guard.Field {
+			continue
+		}
+		if guard.Assigned = guard.Ignored; !guard.Ignored {
+			return nil, c.refused(stmt, fmt.Errorf("%q is the fence, which the claim's token sets", name))
+		}
+	}
+	return guard, nil
+}

@@ -1,0 +1,250 @@
+package claim
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/xact"
+)
+
+// claimName marks, among a statement's clauses, the query of a claim's free rows.
+const claimName = "gormlock:claim"
+
+// Build implements [clause.Expression]. What a claim marks is replaced before: if it is built, a scope runs the query that
+// it should return.
+func (*claim) Build(builder clause.Builder) {
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		fault.Add(stmt.DB, errOwnQuery)
+	}
+}
+
+// query is the query of the claim's rows as the scopes make it, with the claim in it. That it has a row lock from the
+// start keeps it on the primary.
+func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
+	query := db.Set("rows", true)
+	stmt := query.Statement
+	if stmt.Dest = rows; stmt.Model == nil {
+		stmt.Model = rows
+	}
+	if _, locked := stmt.Clauses["FOR"]; locked {
+		return nil, fmt.Errorf("gormlock: claim: %w", errOtherLock)
+	}
+	if _, selected := stmt.Clauses["SELECT"]; selected {
+		return nil, fmt.Errorf("gormlock: claim: %w", errSelected)
+	}
+	stmt.Clauses[claimName] = clause.Clause{Name: claimName, Expression: c, Builder: buildClaim}
+	for _, name := range []string{"SELECT", "FOR"} { // which the claim has its own of
+		stmt.Clauses[name] = clause.Clause{Name: name, Expression: c}
+	}
+	for _, scope := range c.scopes {
+		if scope == nil {
+			return nil, fmt.Errorf("%w: a nil scope", fault.ErrOption)
+		}
+		if query = scope(query); query == nil || claimOn(query) != c {
+			return nil, errOtherQuery
+		}
+	}
+	return query, nil
+}
+
+var (
+	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
+	errOwnQuery   = errors.New("gormlock: claim: a scope runs the claim's own query: start another with Session(&gorm.Session{NewDB: true})")
+	errSelected   = errors.New("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
+	errOtherLock  = errors.New("another row lock has no place in a claim, which has its own")
+)
+
+func claimOn(query *gorm.DB) *claim {
+	c, _ := query.Statement.Clauses[claimName].Expression.(*claim)
+	return c
+}
+
+// PrepareClaim runs before the statement and its locks, and says what does not go with a claim.
+func PrepareClaim(db *gorm.DB) {
+	c := claimOn(db)
+	if c == nil || db.Error != nil {
+		return
+	}
+	if err := c.prepare(db); err != nil {
+		fault.Add(db, err)
+	}
+}
+
+func (c *claim) prepare(db *gorm.DB) (err error) {
+	if c.prepared || !c.running || c.scoped && !statement.ExecutedBy("claim.Into") {
+		return errOwnQuery
+	}
+	if err := c.fits(db.Statement); err != nil {
+		return fmt.Errorf("gormlock: claim %s: %w", statement.TableName(db.Statement), err)
+	}
+	if c.model = model.Of(db); c.model.Err != nil {
+		return c.model.Err
+	}
+	if c.set, err = c.assignments(db.Statement); err != nil {
+		return err
+	}
+	if c.guard, err = c.fence(db.Statement); err != nil {
+		return err
+	}
+	c.prepared, c.stmt = true, db.Statement
+	c.stmt.BuildClauses = []string{claimName}
+	c.stmt.SQL.Grow(600)
+	return nil
+}
+
+// RefuseUnlockable refuses a claim from a view through which PostgreSQL locks nothing: two claims would get one row.
+func RefuseUnlockable(db *gorm.DB) {
+	if c := claimOn(db); c == nil || !c.prepared || c.stmt != db.Statement || db.Error != nil || db.DryRun {
+		return
+	}
+	if err := rowlock.RefuseUnlockable(db.Statement); err != nil {
+		fault.Add(db, err)
+	}
+}
+
+// buildClaim makes the query of a claim's free rows the statement that claims them. It runs where GORM builds the
+// statement, after the row callbacks of other plugins have put into it what they want.
+func buildClaim(marked clause.Clause, builder clause.Builder) {
+	stmt, ok := builder.(*gorm.Statement)
+	c, claims := marked.Expression.(*claim)
+	if !ok || !claims {
+		return
+	}
+	if c.stmt != stmt {
+		fault.Add(stmt.DB, errOwnQuery)
+		return
+	}
+	if err := c.fits(stmt); err != nil { // once more: see above
+		fault.Add(stmt.DB, fmt.Errorf("gormlock: claim %s: %w", statement.TableName(stmt), err))
+		return
+	}
+	c.text = c.textIn(stmt)
+	if err := c.text.lock.Fits(stmt); err != nil {
+		fault.Add(stmt.DB, err)
+		return
+	}
+	mark.Heed(stmt)
+	c.write = c.writeStatement(stmt)
+}
+
+// fits says what of the query has no place in a claim. What the row lock refuses it refuses itself.
+func (c *claim) fits(stmt *gorm.Statement) error {
+	limit, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
+	_, grouped := stmt.Clauses["GROUP BY"]
+	selected := stmt.Clauses["SELECT"].Expression != clause.Expression(c)
+	switch {
+	case stmt.Schema == nil:
+		return fmt.Errorf("the rows have no model")
+	case stmt.Schema.ModelType != statement.ModelOf(stmt.Dest):
+		return fmt.Errorf("Model has changed the model to %s: a claim's is the type of its rows", stmt.Schema.Name) //nolint:staticcheck // names of calls
+	case stmt.Model != stmt.Dest && hasKey(stmt, reflect.ValueOf(stmt.Model)):
+		return fmt.Errorf("Model has a struct with a key, which would select no row here: say with Where which rows are meant") //nolint:staticcheck // names of calls
+	case len(stmt.Schema.PrimaryFields) == 0:
+		return gorm.ErrPrimaryKeyRequired
+	case stmt.SQL.Len() > 0:
+		return fmt.Errorf("raw SQL has no place in a claim")
+	case stmt.Distinct:
+		return fmt.Errorf("Distinct has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
+	case grouped:
+		return fmt.Errorf("Group has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
+	case len(stmt.ColumnMapping) > 0:
+		return fmt.Errorf("MapColumns has no place in a claim, which reads each column into its own field")
+	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
+		return errOtherLock
+	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
+		return errSelected
+	case limit.Limit != nil && *limit.Limit >= 0:
+		return fmt.Errorf("Limit(%d) in a scope: the claim's own limit is its second argument", *limit.Limit)
+	case statement.Aliased(stmt):
+		return fmt.Errorf("the table must stand under its own name, without an alias")
+	}
+	for name := range stmt.Clauses {
+		if !fitsClaim(name) && (name != guard.VersionIntentClause || guard.IntentOf(stmt).AsksVersion()) {
+			return fmt.Errorf("the clause %q has no place in a claim", name)
+		}
+	}
+	return fitsJoins(stmt)
+}
+
+// fitsJoins refuses what the query of a joined association would not say: it runs after the claim, for itself.
+func fitsJoins(stmt *gorm.Statement) error {
+	for _, join := range stmt.Joins {
+		if _, ok := statement.RelationAlias(stmt, join.Name, join.Alias); ok && len(join.Conds) > 0 {
+			return fmt.Errorf("Joins(%q) has conditions, Select or Omit, and a claim loads associations as they are: put conditions into Where, or write the join as SQL and Preload what is wanted", join.Name)
+		}
+	}
+	return nil
+}
+
+// hasKey tells whether a value given to Model, or one of its elements, is a struct of the statement's model with a key.
+func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
+	for model.Kind() == reflect.Pointer || model.Kind() == reflect.Interface {
+		model = model.Elem()
+	}
+	switch model.Kind() {
+	case reflect.Struct:
+		if model.Type() != stmt.Schema.ModelType {
+			return false
+		}
+		key, _ := statement.KeyOf(stmt, stmt.Schema, model)
+		return key != nil
+	case reflect.Slice, reflect.Array:
+		for i := range model.Len() {
+			if hasKey(stmt, model.Index(i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fitsClaim tells whether a claim knows what to do with a clause.
+func fitsClaim(name string) bool {
+	switch name {
+	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, xact.ClauseName, mark.Running, "soft_delete_enabled", "gorm:db_resolver:using":
+		return true
+	}
+	return false
+}
+
+// joinedAssociations are the associations that Joins would have loaded.
+func joinedAssociations(stmt *gorm.Statement) []string {
+	var names []string
+	for _, join := range stmt.Joins {
+		if _, ok := statement.RelationAlias(stmt, join.Name, join.Alias); ok {
+			names = append(names, join.Name)
+		}
+	}
+	return names
+}
+
+// fieldOf is the column of the model that a key of assign names.
+func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
+	field := s.LookUpField(name)
+	switch {
+	case field == nil || field.DBName == "":
+		return nil, fmt.Errorf("the model has no column %q", name)
+	case field.PrimaryKey:
+		return nil, fmt.Errorf("%s is of the primary key, which a claim does not change", field.DBName)
+	case !field.Updatable:
+		return nil, fmt.Errorf("%s is read-only in the model", field.DBName)
+	}
+	return field, nil
+}
+
+// Is reports whether the statement is that of a claim, which says itself what it read.
+func Is(stmt *gorm.Statement) bool {
+	_, claims := stmt.Clauses[claimName]
+	return claims
+}

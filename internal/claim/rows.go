@@ -1,0 +1,137 @@
+package claim
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"sort"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
+
+	"github.com/gormlock/gormlock/internal/guard"
+)
+
+// scan reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
+// AfterFind.
+func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
+	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
+	query.Statement.ReflectValue.Grow(min(c.limit, 100))
+	err := c.read(query, opened)
+	_ = query.AddError(err)
+	if errors.Is(err, errKeyTwice) {
+		guard.Doom(query, err)
+	}
+	if len(query.Statement.Preloads) > 0 {
+		callbacks.Preload(query)
+	}
+	if query.Statement.Schema.AfterFind {
+		callbacks.AfterQuery(query)
+	}
+	return query.Error
+}
+
+// read reads the rows and closes them: in a transaction nothing else runs before.
+func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
+	defer func() {
+		if closed := opened.Close(); err == nil {
+			err = closed
+		}
+	}()
+	columns, err := opened.Columns()
+	if err != nil {
+		return err
+	}
+	rows := &claimedRows{slice: query.Statement.ReflectValue, places: make([]place, 0, query.Statement.ReflectValue.Cap())}
+	scan := newRowScan(query.Statement, c.model, columns[:len(columns)-1], &rows.place)
+	query.RowsAffected = 0
+	for opened.Next() {
+		if err := scan.into(rows.next(), opened); err != nil {
+			rows.drop()
+			return err
+		}
+		rows.places = append(rows.places, rows.place)
+		if rows.place == unknownPlace {
+			claimedModelOf(query, c.model).movesKeys.Store(true)
+		}
+		query.RowsAffected++
+	}
+	if err := opened.Err(); err != nil {
+		return err
+	}
+	apart := rows.ascend()
+	if !apart {
+		rows.swap = reflect.Swapper(rows.slice.Interface())
+		sort.Stable(rows)
+		apart = rows.ascend()
+	}
+	if !apart || len(rows.places) > c.limit {
+		return c.refused(query.Statement, fmt.Errorf("%w: %d rows were changed, for a limit of %d", errKeyTwice, len(rows.places), c.limit))
+	}
+	return nil
+}
+
+var errKeyTwice = errors.New("the model's primary key is not unique in the table, so rows were changed that were not claimed")
+
+// claimedRows are the rows of a claim and the place of each, by which they are sorted.
+type claimedRows struct {
+	slice  reflect.Value
+	place  place // of the row that was read last
+	places []place
+	swap   func(i, j int)
+}
+
+// place of a row among those that were claimed. It reads itself: for a number database/sql takes a way through its text.
+type place int64
+
+// unknownPlace is the place of a row whose key the server changed when it was written: by a trigger, or because it is
+// generated from what the claim sets.
+const unknownPlace place = math.MaxInt64
+
+// Scan implements [sql.Scanner].
+func (p *place) Scan(value any) error {
+	switch n := value.(type) {
+	case int64:
+		*p = place(n)
+	case nil:
+		*p = unknownPlace
+	default:
+		return fmt.Errorf("gormlock: claim: the place of a row is %v", value)
+	}
+	return nil
+}
+
+// next is one row more, with nothing in it yet.
+func (r *claimedRows) next() reflect.Value {
+	n := r.slice.Len()
+	r.slice.Grow(1)
+	r.slice.SetLen(n + 1)
+	row := r.slice.Index(n)
+	if row.Kind() != reflect.Pointer {
+		return row
+	}
+	row.Set(reflect.New(row.Type().Elem()))
+	return row.Elem()
+}
+
+// ascend tells whether the rows stand in their order, each at a place of its own.
+func (r *claimedRows) ascend() bool {
+	for i := 1; i < len(r.places); i++ {
+		if r.places[i] <= r.places[i-1] && r.places[i] != unknownPlace {
+			return false
+		}
+	}
+	return true
+}
+
+// drop takes the last row away.
+func (r *claimedRows) drop() { r.slice.SetLen(r.slice.Len() - 1) }
+
+func (r *claimedRows) Len() int           { return len(r.places) }
+func (r *claimedRows) Less(i, j int) bool { return r.places[i] < r.places[j] }
+func (r *claimedRows) Swap(i, j int) {
+	r.places[i], r.places[j] = r.places[j], r.places[i]
+	r.swap(i, j)
+}

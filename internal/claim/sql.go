@@ -1,0 +1,109 @@
+package claim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// assignments are what the claim sets: what it was given, and the times that GORM sets in every update.
+func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
+	set := make(clause.Set, 0, len(c.assign)+1)
+	if len(c.assign) == 0 {
+		return nil, c.refused(stmt, fmt.Errorf("nothing is assigned, so the rows would stay free"))
+	}
+	names := make([]string, 0, len(c.assign))
+	for name := range c.assign {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		field, err := fieldOf(stmt.Schema, name)
+		if err != nil {
+			return nil, c.refused(stmt, err)
+		}
+		if other := assignmentOf(set, field.DBName); other >= 0 {
+			return nil, c.refused(stmt, fmt.Errorf("%q and %q are one column", names[other], names[i]))
+		}
+		if c.model.Column != nil && c.model.Column.Field == field {
+			return nil, c.refused(stmt, fmt.Errorf("%q is the version, which a claim moves itself", name))
+		}
+		value := c.assign[name]
+		if query, ok := value.(*gorm.DB); ok {
+			value = []any{query} // in brackets, as GORM does it
+		}
+		set = append(set, clause.Assignment{Column: clause.Column{Name: field.DBName}, Value: value})
+	}
+	if stmt.SkipHooks {
+		return set, nil
+	}
+	for _, time := range statement.UpdateTimes(stmt.DB, stmt.Schema) {
+		if assignmentOf(set, time.Column.Name) < 0 {
+			set = append(set, time)
+		}
+	}
+	return set, nil
+}
+
+// assignmentOf is the place of a column in set, and -1 where it is not assigned.
+func assignmentOf(set clause.Set, column string) int {
+	return slices.IndexFunc(set, func(a clause.Assignment) bool { return a.Column.Name == column })
+}
+
+func (*claim) refused(stmt *gorm.Statement, err error) error {
+	return fmt.Errorf("gormlock: claim %s: %w", stmt.Schema.Table, err)
+}
+
+// writeStatement writes the statement that claims the free rows and returns them.
+func (c *claim) writeStatement(stmt *gorm.Statement) *guard.Write {
+	if c.text.with {
+		c.writeFree(stmt)
+	}
+	statement.Write(stmt, "UPDATE ")
+	stmt.WriteQuoted(statement.OwnTable)
+	_ = stmt.WriteByte(' ')
+	write := guard.NewClaim(c.model, c.guard)
+	write.WriteSet(stmt, c.set)
+	statement.Write(stmt, " FROM ")
+	if !c.text.with {
+		c.writeFree(stmt)
+	}
+	statement.Write(stmt, c.text.claimed)
+	c.leave(stmt)
+	return write
+}
+
+// writeFree writes the query of the free rows.
+func (c *claim) writeFree(stmt *gorm.Statement) {
+	statement.Write(stmt, c.text.free)
+	install.Of(stmt.DB).Constants.Build(stmt, "FROM", "WHERE", "ORDER BY")
+	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
+	// to read the whole table for them.
+	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))
+	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
+		statement.Write(stmt, " OFFSET ", strconv.Itoa(given.Offset))
+	}
+	statement.Write(stmt, c.text.locked)
+}
+
+// leave takes from the statement what it was built of. What the scopes joined was only looked at: an association is
+// loaded as Preload does.
+func (c *claim) leave(stmt *gorm.Statement) {
+	if associations := joinedAssociations(stmt); len(associations) > 0 {
+		preloads := make(map[string][]any, len(stmt.Preloads)+len(associations))
+		for _, association := range associations {
+			preloads[association] = nil
+		}
+		maps.Copy(preloads, stmt.Preloads)
+		stmt.Preloads = preloads
+	}
+	stmt.Joins = nil
+}

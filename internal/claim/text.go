@@ -1,0 +1,107 @@
+package claim
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/rowlock"
+)
+
+// claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
+// are "gormlock_free", and an update of these rows. The rows that UPDATE returns have no order, so the place that each
+// had is carried along.
+type claimSQL struct {
+	lock    rowlock.Lock
+	with    bool      // the query stands before the update, not in it
+	free    string    // before the query's FROM
+	locked  string    // after its LIMIT
+	claimed string    // after what is set and, if it stands there, the query
+	few     *claimSQL // the same for a few rows, if that differs
+}
+
+// fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
+// now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
+const fewRows = 32
+
+// newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
+// again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
+// and arrays would melt in it.
+func newClaimSQL(db *gorm.DB, m *model.Model, table string) *claimSQL {
+	stmt := &gorm.Statement{DB: db, Table: table}
+	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
+	lock.Build(stmt)
+	own := stmt.Quote(table)
+	columns, keys := make([]string, 0, 1), make([]string, 0, 1)
+	free, same := make([]string, 0, 1), make([]string, 0, 1)
+	for i, field := range m.Schema.PrimaryFields {
+		columns = append(columns, own+"."+stmt.Quote(field.DBName))
+		keys = append(keys, fmt.Sprintf(`"gormlock_key%d"`, i+1))
+		free = append(free, columns[i]+" AS "+keys[i])
+		same = append(same, columns[i]+` = "gormlock_free".`+keys[i])
+	}
+	all := own + ".*"
+	if m.Column != nil && m.Column.IsSystem() {
+		all += ", " + m.In(stmt).Column // which * leaves out
+	}
+	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
+	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
+	if len(keys) != 1 || isArray(m.Schema.PrimaryFields[0]) {
+		return &claimSQL{
+			lock: lock, with: true,
+			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
+			locked:  locked + `) AS "gormlock_rows") `,
+			claimed: `"gormlock_free"` + claimed,
+		}
+	}
+	const array = `"gormlock_free"."gormlock_keys"`
+	return &claimSQL{
+		lock:    lock,
+		free:    "unnest(ARRAY(" + query,
+		locked:  locked + `)) WITH ORDINALITY AS "gormlock_free"(` + keys[0] + `,"gormlock_place")`,
+		claimed: claimed,
+		few: &claimSQL{
+			lock:    lock,
+			free:    "(SELECT ARRAY(" + query,
+			locked:  locked + `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
+			claimed: " WHERE " + columns[0] + " = ANY(" + array + ") RETURNING " + all + ", array_position(" + array + "," + columns[0] + `) AS "gormlock_place"`,
+		},
+	}
+}
+
+// claimedModel is what claims of a model remember.
+type claimedModel struct {
+	text      *claimSQL
+	movesKeys atomic.Bool               // the server changes the key of a row that is claimed
+	places    atomic.Pointer[rowPlaces] // where the columns of the last claim went
+}
+
+// claimedModelOf is what claims of the model remember.
+func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
+	type key struct{}
+	return m.Remember(key{}, func() any { return &claimedModel{text: newClaimSQL(db, m, m.Table)} }).(*claimedModel) //nolint:forcetypeassert // nothing else is
+}
+
+// textIn returns the text for the statement, which may call its table by another name, and a claim of up to limit rows.
+func (c *claim) textIn(stmt *gorm.Statement) *claimSQL {
+	remembered := claimedModelOf(stmt.DB, c.model)
+	text := remembered.text
+	if stmt.Table != c.model.Table {
+		text = newClaimSQL(stmt.DB, c.model, stmt.Table)
+	}
+	if text.few != nil && c.limit <= fewRows && !remembered.movesKeys.Load() {
+		return text.few
+	}
+	return text
+}
+
+// isArray tells whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
+func isArray(field *schema.Field) bool {
+	t := field.IndirectFieldType
+	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
+}

@@ -1,0 +1,133 @@
+package column
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Fence is the column of a model that holds the token of its last writer.
+type Fence struct {
+	Version             // how the field holds its number
+	Topic        string // what the names of the keys begin with; "": any key
+	Name, column string // "fence", "reports"."fence"
+	table        string
+}
+
+// ParseFence reads the words behind `fence` in the tag of a field.
+func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error) {
+	c := &Fence{Version: Version{Field: field}, table: statement.NameInStatement(field.Schema.Table)}
+	switch {
+	case field.DBName == "":
+		return nil, fmt.Errorf("a fence field must be a column")
+	case field.PrimaryKey:
+		return nil, fmt.Errorf("a fence field cannot be the primary key")
+	case len(field.Schema.PrimaryFields) == 0:
+		return nil, fmt.Errorf("a fenced model needs a primary key")
+	case field.Serializer != nil || !c.shapedAs(field.FieldType) || !holdsTokens(field.FieldType):
+		return nil, fmt.Errorf("a fence field is an int64, a pointer to one or a sql.NullInt64, not %s", field.FieldType)
+	case !field.Creatable || !field.Updatable || !field.Readable:
+		return nil, fmt.Errorf("a fence column is read and written: take the permission out of the tag `gorm`")
+	case field.AutoCreateTime > 0 || field.AutoUpdateTime > 0:
+		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
+	}
+	switch column := strings.ToLower(db.DataTypeOf(field)); {
+	case !statement.IsPostgres(db), strings.HasPrefix(column, "bigint"), column == "int8", strings.HasPrefix(column, "numeric"):
+	default:
+		return nil, fmt.Errorf("tokens need 64 bits and the column is %s: give it the type bigint", column)
+	}
+	for _, word := range words {
+		topic, isKey := strings.CutPrefix(strings.TrimSpace(word), "key=")
+		switch {
+		case !isKey:
+			return nil, fmt.Errorf("unknown word %q after fence: it is key=, and the first part of the key's name", word)
+		case topic == "":
+			return nil, fmt.Errorf("key= names nothing: give the first part of the key's name, or leave it out")
+		case c.Topic != "":
+			return nil, fmt.Errorf("a second key %q: a fence column has one", topic)
+		}
+		c.Topic = topic
+	}
+	stmt := &gorm.Statement{DB: db, Table: c.table}
+	c.Name = stmt.Quote(clause.Column{Name: field.DBName})
+	c.column = stmt.Quote(clause.Column{Table: c.table, Name: field.DBName})
+	return c, nil
+}
+
+// holdsTokens tells whether the type is a signed integer of 64 bits, as shapedAs has found it.
+func holdsTokens(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		t = t.Elem()
+	case reflect.Struct:
+		t = t.Field(0).Type
+	}
+	return (t.Kind() == reflect.Int64 || t.Kind() == reflect.Int) && t.Bits() == 64
+}
+
+// In is the column in the statement, which may call its table by another name.
+func (c *Fence) In(stmt *gorm.Statement) string {
+	if stmt.Table == c.table {
+		return c.column
+	}
+	return statement.Quoted(stmt, stmt.Table, c.Field.DBName)
+}
+
+// TokenOf picks the token that guards a statement: one that a clause names, else one that its context carries.
+func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token, error) {
+	from := "Fence names"
+	if len(named) == 0 {
+		named, from = fence.FromContext(stmt.Context), "the context carries"
+	}
+	var token fence.Token
+	fitting := 0
+	for i := range named {
+		if c.fits(named[i]) {
+			token = named[i]
+			fitting++
+		}
+	}
+	if fitting == 1 {
+		return token, nil
+	}
+	wanted := "token"
+	if c.Topic != "" {
+		wanted = fmt.Sprintf("token of a key whose name begins with %q", c.Topic)
+	}
+	switch {
+	case fitting > 1:
+		named = slices.DeleteFunc(named, func(t fence.Token) bool { return !c.fits(t) })
+		return fence.Token{}, fmt.Errorf("%w: %s: %s %d tokens that fit, %s: name the one that is meant with Fence",
+			fault.ErrFenceMissing, stmt.Table, from, fitting, listed(named))
+	case len(named) > 0:
+		return fence.Token{}, fmt.Errorf("%w: %s: %s no %s, but %s", fault.ErrFenceMissing, stmt.Table, from, wanted, listed(named))
+	}
+	return fence.Token{}, fmt.Errorf("%w: %s: %s no %s: use the context of a lock that was acquired with one, Fence, or IgnoreFence",
+		fault.ErrFenceMissing, stmt.Table, from, wanted)
+}
+
+// fits tells whether the column is written by the token.
+func (c *Fence) fits(token fence.Token) bool {
+	return !token.IsZero() && (c.Topic == "" || token.Topic == c.Topic)
+}
+
+// listed is tokens for people.
+func listed(tokens []fence.Token) string {
+	var b strings.Builder
+	for i, token := range tokens {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(token.String())
+	}
+	return b.String()
+}

@@ -1,0 +1,126 @@
+package column
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// ParseVersion reads the words behind `version` in the tag of a field.
+func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, error) {
+	c := &Version{Field: field, Initial: 1, Tick: time.Microsecond}
+	if field.DBName == "" {
+		return nil, fmt.Errorf("a version field must be a column")
+	}
+	if field.PrimaryKey {
+		return nil, fmt.Errorf("a version field cannot be the primary key")
+	}
+	if field.Serializer != nil || !c.shapedAs(field.FieldType) {
+		return nil, fmt.Errorf("a version field is an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", field.FieldType)
+	}
+	given := ""
+	for _, word := range words {
+		word = strings.TrimSpace(word)
+		number, isInitial := strings.CutPrefix(word, "initial=")
+		switch {
+		case isInitial:
+			n, err := strconv.ParseInt(number, 10, 64)
+			if err != nil || n < 0 {
+				return nil, fmt.Errorf("initial=%s: the first version is a whole number from 0", number)
+			}
+			c.Initial, given = n, word
+		case c.mode == "" && (word == railsMode || word == hibernateMode || word == xminMode):
+			c.mode = word
+		case c.mode != "":
+			return nil, fmt.Errorf("%q after %s: a version has one mode", word, c.mode)
+		default:
+			return nil, fmt.Errorf("unknown mode %q: it is rails, hibernate, xmin or initial=N", word)
+		}
+	}
+	if (c.IsRails() || c.IsHibernate()) && given == "" {
+		c.Initial = 0
+	}
+	switch {
+	case c.mode == xminMode && given != "":
+		return nil, fmt.Errorf("%s: the server sets xmin: leave it out", given)
+	case c.mode == xminMode:
+		return c, c.asSystemColumn(field)
+	case c.IsTemporal() && given != "":
+		return nil, fmt.Errorf("%s: a time has no first number: leave it out", given)
+	case c.IsTemporal() && strings.EqualFold(strings.TrimSpace(field.TagSettings["TYPE"]), "date"):
+		return nil, fmt.Errorf("a version of type date does not tell two writes of one day apart: give it the type timestamptz")
+	case c.IsTemporal() && c.IsRails():
+		return nil, fmt.Errorf("a Rails lock column is an integer, not %s", field.FieldType)
+	case !field.Creatable || !field.Updatable || !field.Readable:
+		return nil, fmt.Errorf("a version column is read and written: take the permission out of the tag `gorm`")
+	}
+	if c.IsTemporal() {
+		c.Tick = TickOf(field)
+		return c, nil
+	}
+	c.Largest = largestIn(db, field, c.mode)
+	if value, ok := field.DefaultValueInterface.(int64); ok && value != c.Initial {
+		return nil, fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", value, c.Initial, c.Initial)
+	}
+	return c, nil
+}
+
+// asSystemColumn settles what holds for xmin: it is read and never written, and no migration creates it.
+func (c *Version) asSystemColumn(field *schema.Field) error {
+	if field.FieldType.Kind() != reflect.Uint32 {
+		return fmt.Errorf("the tag `version,xmin` stands on a uint32 field, not on %s", field.FieldType)
+	}
+	if field.DBName != "xmin" || field.Creatable || field.Updatable || !field.IgnoreMigration {
+		return fmt.Errorf("the system column is tagged `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
+	}
+	c.kind, c.Initial = systemVersion, 0
+	return nil
+}
+
+// TickOf is the precision of a temporal column: what is written must come back as it was.
+func TickOf(field *schema.Field) time.Duration {
+	precision, kind := 6, strings.ToLower(field.TagSettings["TYPE"])
+	if open := strings.IndexByte(kind, '('); open >= 0 {
+		if end := strings.IndexByte(kind, ')'); end > open {
+			if n, err := strconv.Atoi(strings.TrimSpace(kind[open+1 : end])); err == nil {
+				precision = n
+			}
+		}
+	} else if field.Precision > 0 {
+		precision = field.Precision
+	}
+	return time.Second / time.Duration(math.Pow10(max(0, min(6, precision))))
+}
+
+// largestIn is the largest version the column holds: the field's type, or what the column is said to be, decides. A
+// Rails lock column is an int4 unless its tag says otherwise.
+func largestIn(db *gorm.DB, field *schema.Field, mode string) int64 {
+	largest := int64(math.MaxInt64)
+	kind := field.IndirectFieldType
+	if kind.Kind() == reflect.Struct {
+		kind = kind.Field(0).Type
+	}
+	switch bits := kind.Bits(); {
+	case kind.Kind() >= reflect.Uint && kind.Kind() <= reflect.Uint64 && bits < 64:
+		largest = 1<<bits - 1
+	case kind.Kind() >= reflect.Int && kind.Kind() <= reflect.Int64:
+		largest = 1<<(bits-1) - 1
+	}
+	column := strings.ToLower(db.DataTypeOf(field))
+	_, declared := field.TagSettings["TYPE"]
+	switch four := column == "integer" || column == "int" || column == "int4"; {
+	case strings.HasPrefix(column, "smallint"), column == "int2":
+		largest = min(largest, math.MaxInt16)
+	case four && (statement.IsPostgres(db) || mode == railsMode), mode == railsMode && !declared:
+		largest = min(largest, math.MaxInt32)
+	}
+	return largest
+}

@@ -1,0 +1,318 @@
+package column
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+const (
+	railsMode     = "rails"
+	hibernateMode = "hibernate"
+	xminMode      = "xmin"
+)
+
+type kind uint8
+
+const (
+	integerVersion kind = iota
+	temporalVersion
+	systemVersion // xmin
+)
+
+// Version is the version of a model: its field, and the rules the tag chose.
+type Version struct {
+	Field   *schema.Field
+	kind    kind
+	shape   shape
+	mode    string
+	Initial int64
+	Largest int64
+	Tick    time.Duration
+}
+
+// shape is how the field holds its value.
+type shape uint8
+
+const (
+	bareVersion     shape = iota
+	pointerVersion        // NULL is nil
+	nullableVersion       // NULL is not Valid: sql.NullInt64 and its like
+)
+
+// IsInteger reports whether versions are numbers, that the application or the statement counts on.
+func (c *Version) IsInteger() bool { return c.kind == integerVersion }
+
+// IsTemporal reports whether versions are times.
+func (c *Version) IsTemporal() bool { return c.kind == temporalVersion }
+
+// IsSystem reports whether the version is xmin, which the server keeps.
+func (c *Version) IsSystem() bool { return c.kind == systemVersion }
+
+// IsRails reports whether the rules are those of Rails.
+func (c *Version) IsRails() bool { return c.mode == railsMode }
+
+// IsHibernate reports whether the rules are those of Hibernate.
+func (c *Version) IsHibernate() bool { return c.mode == hibernateMode }
+
+// Zero is the version of a struct that holds none.
+func (c *Version) Zero() Value { return Value{} }
+
+// IsBare reports whether the field cannot hold NULL.
+func (c *Version) IsBare() bool { return c.shape == bareVersion }
+
+// Value is one value of a version column.
+type Value struct {
+	N    int64
+	At   *time.Time // of a temporal version; nil stands for the zero time
+	Null bool
+}
+
+// At is the version that stands for a time.
+func At(t time.Time) Value { return Value{At: &t} }
+
+// Time returns the time of a temporal version, the zero time where there is none.
+func (v Value) Time() time.Time {
+	if v.At == nil {
+		return time.Time{}
+	}
+	return *v.At
+}
+
+// Equal reports whether two versions are the same.
+func (v Value) Equal(other Value) bool {
+	return v.Null == other.Null && v.N == other.N && v.Time().Equal(other.Time())
+}
+
+// Any is the version as errors show it and as statements send it.
+func (c *Version) Any(v Value) any {
+	switch {
+	case v.Null:
+		return nil
+	case c.IsTemporal():
+		return v.Time()
+	case c.IsSystem():
+		return uint32(v.N) //nolint:gosec // xmin is 32 bits wide
+	}
+	return v.N
+}
+
+// ZeroIsLoaded tells whether 0 is a version a row can have: then a zero struct counts as one that was read.
+func (c *Version) ZeroIsLoaded() bool { return c.IsInteger() && c.Initial == 0 }
+
+// Loaded tells whether v can have been read from a row.
+func (c *Version) Loaded(v Value) bool {
+	if c.ZeroIsLoaded() {
+		return !c.IsUnread(v)
+	}
+	if c.IsTemporal() {
+		return !v.Null && !v.Time().IsZero()
+	}
+	return !v.Null && v.N != 0
+}
+
+// Unset tells whether a struct that is created with v gets the first version.
+func (c *Version) Unset(v Value) bool {
+	switch {
+	case v.Null, c.IsUnread(v):
+		return true
+	case c.IsTemporal():
+		return v.Time().IsZero()
+	}
+	return v.N == 0 || v.N < 0 && c.IsHibernate()
+}
+
+// First is the version of a new row.
+func (c *Version) First(now time.Time) Value {
+	if c.IsTemporal() {
+		return At(now.Truncate(c.Tick))
+	}
+	return Value{N: c.Initial}
+}
+
+// Next is the version after v.
+func (c *Version) Next(v Value, now time.Time) Value {
+	if !c.IsTemporal() {
+		return Value{N: v.N + 1}
+	}
+	if v.Null || v.Time().IsZero() {
+		return At(now.Truncate(c.Tick))
+	}
+	later := v.Time().Truncate(c.Tick).Add(c.Tick)
+	if now = now.Truncate(c.Tick).In(v.Time().Location()); now.After(later) {
+		later = now
+	}
+	return At(later)
+}
+
+// shapedAs settles kind and shape by the field's type, and tells whether it can be a version.
+func (c *Version) shapedAs(t reflect.Type) bool {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		c.shape, t = pointerVersion, t.Elem()
+	case t.Kind() == reflect.Struct && t.PkgPath() == "database/sql" && t.NumField() == 2 && t.Field(1).Name == "Valid":
+		c.shape, t = nullableVersion, t.Field(0).Type
+	}
+	switch {
+	case t == statement.TimeType:
+		c.kind = temporalVersion
+		return true
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64, t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
+		return true
+	}
+	return false
+}
+
+// Read is the version row holds.
+func (c *Version) Read(row reflect.Value) Value {
+	place := statement.Place(c.Field, row)
+	if !place.IsValid() {
+		return Value{Null: true}
+	}
+	return c.value(place)
+}
+
+func (c *Version) value(place reflect.Value) Value {
+	switch c.shape {
+	case bareVersion:
+	case pointerVersion:
+		if place.IsNil() {
+			return Value{Null: true}
+		}
+		place = place.Elem()
+	case nullableVersion:
+		if !place.Field(1).Bool() {
+			return Value{Null: true}
+		}
+		place = place.Field(0)
+	}
+	return scalar(place)
+}
+
+func scalar(place reflect.Value) Value {
+	switch {
+	case place.CanInt():
+		return Value{N: place.Int()}
+	case place.CanUint():
+		return Value{N: int64(place.Uint())} //nolint:gosec // a column holds no more
+	}
+	t, _ := place.Interface().(time.Time)
+	return At(t)
+}
+
+// Write puts v into row. A pointer is replaced and never written through: two structs may share it.
+func (c *Version) Write(row reflect.Value, v Value) {
+	place := statement.Place(c.Field, row)
+	if !place.IsValid() && row.CanAddr() && !v.Null {
+		place = c.Field.ReflectValueOf(context.Background(), row) // makes the embedded struct
+	}
+	if !place.IsValid() || !place.CanSet() {
+		return
+	}
+	if v.Null {
+		place.SetZero()
+		return
+	}
+	switch c.shape {
+	case bareVersion:
+	case pointerVersion:
+		place.Set(reflect.New(place.Type().Elem()))
+		place = place.Elem()
+	case nullableVersion:
+		place.Field(1).SetBool(true)
+		place = place.Field(0)
+	}
+	switch {
+	case place.CanInt():
+		place.SetInt(v.N)
+	case place.CanUint():
+		place.SetUint(uint64(v.N)) //nolint:gosec // read from there
+	default:
+		place.Set(reflect.ValueOf(v.Time()))
+	}
+}
+
+// FormColumn is the column of a form that has the version's field by this name, and whether the form can hold versions.
+func (c *Version) FormColumn(field *schema.Field) (form *Version, holds bool) {
+	form = &Version{Field: field, Largest: c.Largest}
+	return form, form.shapedAs(field.FieldType)
+}
+
+// Of makes a version of what a caller gave: in a map, to ExpectVersion.
+func (c *Version) Of(value any) (Value, error) {
+	if value == nil {
+		return Value{Null: true}, nil
+	}
+	if v, ok := value.(Value); ok {
+		return v, nil
+	}
+	given := Version{Field: c.Field}
+	v := reflect.ValueOf(c.fromJSON(value))
+	if !given.shapedAs(v.Type()) || (given.IsTemporal()) != (c.IsTemporal()) {
+		return Value{}, fmt.Errorf("gormlock: %s.%s: %v (%T) is not a version", c.Field.Schema.Name, c.Field.Name, value, value)
+	}
+	return given.value(v), nil
+}
+
+// fromJSON makes of a value as JSON gives it, a float64, a json.Number or the text of a time, what a field holds. Any other
+// value, and a number that is not whole, stays.
+func (c *Version) fromJSON(value any) any {
+	switch given := value.(type) {
+	case float64:
+		if whole := int64(given); !c.IsTemporal() && math.Abs(given) < 1<<53 && float64(whole) == given {
+			return whole
+		}
+	case json.Number:
+		if whole, err := given.Int64(); !c.IsTemporal() && err == nil {
+			return whole
+		}
+	case string:
+		if at, err := time.Parse(time.RFC3339Nano, given); c.IsTemporal() && err == nil {
+			return at
+		}
+	}
+	return value
+}
+
+// Apart returns a version so far from v that no row has it while a struct holds v, and reports whether there is one.
+func (c *Version) Apart(v Value) (apart Value, ok bool) {
+	switch {
+	case c.IsTemporal():
+		return At(v.Time().Add(FarInTime)), !v.Null && !v.Time().IsZero()
+	case !c.IsInteger():
+		return v, false
+	}
+	return Value{N: v.N ^ c.Far()}, true
+}
+
+// Far is the bit by which [Version.Apart] changes a number. It is small: the column may hold less than the model says.
+func (c *Version) Far() int64 {
+	far := int64(1 << 14)
+	for far > c.Largest/2+1 {
+		far /= 2
+	}
+	return far
+}
+
+// FarInTime is how far it goes from a time.
+const FarInTime = 876_000 * time.Hour
+
+// Plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
+func (c *Version) Plainly(v Value) bool {
+	return c.IsTemporal() && !v.Null && !v.Time().IsZero() || c.IsInteger() && !v.Null && v.N != 0
+}
+
+// Stored returns v as the column holds it: a time at its precision.
+func (c *Version) Stored(v Value) Value {
+	if v.At != nil {
+		return At(v.Time().Truncate(c.Tick))
+	}
+	return v
+}

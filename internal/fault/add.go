@@ -1,0 +1,46 @@
+package fault
+
+import (
+	"errors"
+	"strings"
+
+	"gorm.io/gorm"
+)
+
+// Add adds err to the statement so that errors.Is finds it to the end: GORM drops an earlier error from the chain when
+// a later one, say of the rollback, joins it.
+func Add(db *gorm.DB, err error) {
+	_ = db.AddError(err)
+	db.Statement.Settings.Store(added{}, err)
+}
+
+type added struct{}
+
+// IsAdded reports whether Add has added an error to the statement.
+func IsAdded(stmt *gorm.Statement) bool {
+	_, is := stmt.Settings.Load(added{})
+	return is
+}
+
+// Mend puts the error that Add added back into the chain, once the statement has ended.
+func Mend(db *gorm.DB) {
+	if db.Error == nil {
+		return
+	}
+	kept, ok := db.Statement.Settings.LoadAndDelete(added{})
+	if !ok {
+		return
+	}
+	err := kept.(error) //nolint:forcetypeassert // Add stored it
+	if !errors.Is(db.Error, err) && strings.Contains(db.Error.Error(), err.Error()) {
+		db.Error = &mended{text: db.Error.Error(), errs: []error{err, db.Error}}
+	}
+}
+
+type mended struct {
+	text string
+	errs []error
+}
+
+func (e *mended) Error() string   { return e.text }
+func (e *mended) Unwrap() []error { return e.errs }

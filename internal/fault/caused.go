@@ -1,0 +1,22 @@
+package fault
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/cause"
+)
+
+// Caused returns err with the cause by which the context of db has ended, if it has.
+func Caused(db *gorm.DB, err error) error {
+	if err == nil || db == nil || db.Statement == nil {
+		return err
+	}
+	return cause.Add(db.Statement.Context, err)
+}
+
+// AddCause puts that cause into the error of a statement that has failed.
+func AddCause(db *gorm.DB) {
+	if db.Error != nil {
+		db.Error = Caused(db, db.Error)
+	}
+}

@@ -1,0 +1,34 @@
+package fault
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gormlock/gormlock/advisory"
+)
+
+// The sentinels. The root package declares each again, and says there what it means to a caller.
+var (
+	ErrNotInstalled   = errors.New("gormlock: the plugin is not installed, call db.Use(gormlock.New())")
+	ErrNotPostgres    = errors.New("gormlock: needs PostgreSQL")
+	ErrNoTransaction  = errors.New("gormlock: a lock needs a transaction, and none is open")
+	ErrSubQuery       = errors.New("gormlock: a lock on a sub-query or a group of conditions is never taken, put it on the statement around it")
+	ErrStale          = errors.New("gormlock: stale version")
+	ErrVersionMissing = errors.New("gormlock: version missing")
+	ErrFenced         = errors.New("gormlock: fenced")
+	ErrFenceMissing   = errors.New("gormlock: fencing token missing")
+	ErrOtherRequest   = errors.New("gormlock: the key belongs to another request")
+
+	ErrOption      = advisory.ErrOption
+	ErrNotAcquired = advisory.ErrNotAcquired
+	ErrLockTimeout = advisory.ErrLockTimeout
+)
+
+// Because returns err as the end of a longer text of ours, which has said already who speaks.
+func Because(err error) error { return reason{err} }
+
+type reason struct{ error }
+
+func (r reason) Error() string { return strings.TrimPrefix(r.error.Error(), "gormlock: ") }
+
+func (r reason) Unwrap() error { return r.error }

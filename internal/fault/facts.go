@@ -1,0 +1,73 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/fence"
+)
+
+// Stale is what is known of a row that a write found changed or gone: see StaleError of the root package.
+type Stale struct {
+	Table, Op        string
+	PrimaryKey       map[string]any
+	Keys             []string // the columns of the key in their order
+	Expected, Actual any
+	Deleted          bool
+	Columns          []string // what IfUnchanged compared
+	Own              bool     // the transaction itself has changed the row before
+	Soft             bool     // the row is there, soft-deleted
+	Cause            error    // what the server said
+}
+
+// Fenced is what is known of a write by a holder that was superseded: see FencedError of the root package.
+type Fenced struct {
+	Table, Op     string
+	PrimaryKey    map[string]any
+	Keys          []string // the columns of the key in their order
+	Token, Latest fence.Token
+	Passed        bool  // some row has a later token, and which is not known
+	Cause         error // what the server said
+}
+
+// Types makes the errors that callers get. Their types are declared where users read about them, in the root package,
+// which imports this one and so puts its constructors in here.
+var Types struct {
+	Stale  func(Stale) error
+	Fenced func(Fenced) error
+}
+
+// Err returns the error that callers get.
+func (s *Stale) Err() error { return Types.Stale(*s) }
+
+// Err returns the error that callers get.
+func (f *Fenced) Err() error { return Types.Fenced(*f) }
+
+// Row names a row for people: `accounts id=7`.
+func Row(table string, columns []string, key map[string]any) string {
+	if len(columns) == 0 {
+		for column := range key {
+			columns = append(columns, column)
+		}
+		slices.Sort(columns)
+	}
+	var b strings.Builder
+	b.WriteString(table)
+	for _, column := range columns {
+		fmt.Fprintf(&b, " %s=%v", column, key[column])
+	}
+	return b.String()
+}
+
+// Version returns a version for people.
+func Version(v any) string {
+	if t, ok := v.(time.Time); ok {
+		return t.Format(time.RFC3339Nano)
+	}
+	if v == nil {
+		return "NULL"
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,321 @@
+package guard
+
+import (
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// built is what building the statement showed.
+type built struct {
+	armed     bool // the builders take part
+	any       bool // something was built
+	set       bool // it has a SET
+	bumps     bool // the version moves
+	nothing   bool // nothing is SET, so that no row is to be found
+	named     bool // the version is named by what is SET, or by the caller
+	unchecked bool // the version is not compared after all: see lenient
+	timesOnly bool // only times that GORM adds to every update are SET
+	unheld    bool // what is SET is not what the structs hold, and is not returned
+}
+
+// builder writes the text of a guarded statement.
+type builder struct {
+	statement.SQL
+	w *Write
+}
+
+// InstallBuilders puts the builders of guarded statements before those the dialect has: no predicate of ours is among
+// the clauses then, so that none passes GORM's guard against statements without conditions, and every SET is seen, that
+// of a soft delete and of the generics API too. Installed twice, they find nothing left to do.
+func InstallBuilders(db *gorm.DB) {
+	for name, build := range map[string]func(builder, clause.Clause) bool{
+		"SET":         builder.buildSet,
+		"WHERE":       builder.buildWhere,
+		"VALUES":      builder.buildValues,
+		"ON CONFLICT": builder.buildConflict,
+	} {
+		rest := db.ClauseBuilders[name]
+		db.ClauseBuilders[name] = func(c clause.Clause, to clause.Builder) {
+			if stmt, ok := to.(*gorm.Statement); ok {
+				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w}, c) {
+					return
+				}
+			}
+			if rest != nil {
+				rest(c, to)
+			} else {
+				c.Build(to)
+			}
+		}
+	}
+	rest := db.ClauseBuilders["SELECT"]
+	db.ClauseBuilders["SELECT"] = func(c clause.Clause, to clause.Builder) {
+		if rest != nil {
+			rest(c, to)
+		} else {
+			c.Build(to)
+		}
+		if stmt, ok := to.(*gorm.Statement); ok {
+			selectSystemColumn(c, stmt)
+		}
+	}
+}
+
+// selectSystemColumn adds xmin where everything is selected: it is not in *.
+func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
+	s, ok := c.Expression.(clause.Select)
+	if ok {
+		defer selectOwnUnread(s, stmt)
+	}
+	if !ok || len(s.Columns) > 0 || s.Expression != nil || s.Distinct {
+		return
+	}
+	m := model.Of(stmt.DB)
+	if m == nil || m.Column == nil || !m.Column.IsSystem() {
+		return
+	}
+	if !statement.IsPostgres(stmt.DB) {
+		fault.Add(stmt.DB, fault.ErrNotPostgres)
+		return
+	}
+	statement.SQL{Statement: stmt}.Text(",", m.In(stmt).Column)
+}
+
+// arm lets the builders take part.
+func (w *Write) arm(stmt *gorm.Statement) {
+	w.built.armed = true
+	if w.returning.wanted() {
+		w.returning.install(w, stmt)
+	}
+}
+
+// buildSet writes the caller's assignments, and behind them what the guards assign.
+func (b builder) buildSet(c clause.Clause) bool {
+	set, ok := c.Expression.(clause.Set)
+	if !ok {
+		return false
+	}
+	w := b.w
+	w.wantUnheld(b.Statement, set)
+	w.wantLinks(b.Statement, set)
+	guards := w.guards()
+	if guards[0] == nil && guards[1] == nil {
+		return false
+	}
+	w.built.any, w.built.set = true, true
+	if w.version.is() {
+		w.weigh(set)
+	}
+	b.Text("SET ")
+	written := false
+	for i := range set {
+		if owned(guards, set[i].Column.Name) {
+			continue
+		}
+		if written {
+			b.Text(",")
+		}
+		written = true
+		b.QuoteTo(b.Statement, set[i].Column)
+		b.Text("=")
+		b.Expression(set[i].Value)
+	}
+	for _, g := range guards {
+		if g != nil {
+			written = g.assign(b, written)
+		}
+	}
+	return true
+}
+
+// owned reports whether a guard assigns the column itself.
+func owned(guards [3]guard, column string) bool {
+	for _, g := range guards {
+		if g != nil && g.owns(column) {
+			return true
+		}
+	}
+	return false
+}
+
+// weigh settles by what is SET whether the version moves: not where only unversioned columns change, for which the
+// time that GORM adds to every update counts as none.
+func (w *Write) weigh(set clause.Set) {
+	others, unversioned, times, named := 0, 0, 0, false
+	for i := range set {
+		name := set[i].Column.Name
+		if w.version.owns(name) {
+			named = true
+			continue
+		}
+		if others++; !w.model.Weighs {
+			continue
+		}
+		if w.model.Unversioned[name] {
+			unversioned++
+		} else if field := w.model.Schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {
+			times++
+		}
+	}
+	moves := others > 0 || w.version.forced || w.where.mustWrite
+	w.built.nothing = !moves
+	w.built.named = named || w.version.given
+	w.built.timesOnly = others > 0 && times == others
+	w.built.bumps = moves && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
+}
+
+// buildWhere writes the caller's conditions and, beside them, what must hold of the rows.
+func (b builder) buildWhere(c clause.Clause) bool {
+	where, ok := c.Expression.(clause.Where)
+	if !ok || c.Builder != nil || len(where.Exprs) == 0 {
+		return false
+	}
+	w := b.w
+	w.built.any = true
+	w.built.unchecked = w.built.timesOnly && w.isLenient()
+	if !w.compares() && !w.built.nothing && !w.where.addKey && !w.fence.guards() {
+		return false
+	}
+	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
+		c.Expression = guardedWhere{w, where}
+		c.Build(b.Statement)
+		return true
+	}
+	b.Text("WHERE ")
+	guardedWhere{w, where}.Build(b.Statement)
+	return true
+}
+
+// isLenient reports that the struct was not read from its row, which is no reason to refuse a statement that sets only
+// the time of the update: association mode does that.
+func (w *Write) isLenient() bool {
+	return !w.batch && !w.where.mustWrite && !w.version.forced && !w.version.given && len(w.rows) == 1 && !w.version.Loaded(w.rows[0].Expected)
+}
+
+// guardedWhere is the caller's conditions and what must hold beside them.
+type guardedWhere struct {
+	w     *Write
+	where clause.Where
+}
+
+// Build writes both.
+func (g guardedWhere) Build(to clause.Builder) {
+	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, g.w} //nolint:forcetypeassert // InstallBuilders looked
+	if isPlain(g.where.Exprs) {
+		g.where.Build(b.Statement)
+	} else {
+		b.Text("(")
+		g.where.Build(b.Statement)
+		b.Text(")")
+	}
+	if g.w.built.nothing {
+		b.Text(" AND 1=0")
+		return
+	}
+	if g.w.where.addKey {
+		for i, field := range g.w.model.Schema.PrimaryFields {
+			b.Text(" AND ")
+			b.Column(b.Table, field.DBName)
+			b.Text("=")
+			b.Expression(g.w.named(b.Statement, &g.w.rows[0]).Key[i])
+		}
+	}
+	guards := g.w.guards()
+	for _, i := range [...]int{1, 2, 0} {
+		if guards[i] != nil {
+			guards[i].hold(b)
+		}
+	}
+}
+
+// isPlain reports whether conditions stand beside an AND as they are.
+func isPlain(exprs []clause.Expression) bool {
+	for _, expr := range exprs {
+		switch expr.(type) {
+		case clause.Eq, clause.IN:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// keys writes `"table"."key" IN (...)`, or a row of keys. Many integers are one array: a statement has 65,535 parameters.
+func (b builder) keys(table string, keys [][]any) {
+	fields := b.w.model.Schema.PrimaryFields
+	if ids, ok := b.arrayOf(keys); ok {
+		b.Column(table, fields[0].DBName)
+		b.Text("=ANY(")
+		b.Value(ids)
+		b.Text("::bigint[])")
+		return
+	}
+	if len(fields) > 1 {
+		b.Text("(")
+	}
+	for i, field := range fields {
+		if i > 0 {
+			b.Text(",")
+		}
+		b.Column(table, field.DBName)
+	}
+	if len(fields) > 1 {
+		b.Text(")")
+	}
+	b.Text(" IN (")
+	for i, key := range keys {
+		if i > 0 {
+			b.Text(",")
+		}
+		if len(fields) == 1 {
+			b.Expression(key[0])
+			continue
+		}
+		b.Text("(")
+		b.AddVar(b.Statement, key...)
+		b.Text(")")
+	}
+	b.Text(")")
+}
+
+// buildValues gives every new row what the guards ask for.
+func (b builder) buildValues(c clause.Clause) bool {
+	values, ok := c.Expression.(clause.Values)
+	w := b.w
+	if !ok || (!w.version.is() || w.version.IsSystem()) && w.fence == nil {
+		return false
+	}
+	w.built.any = true
+	if w.version.is() {
+		w.version.insert(b, &values)
+	}
+	if w.fence != nil {
+		w.fence.insert(b, &values)
+	}
+	c.Expression = values
+	c.Build(b.Statement)
+	return true
+}
+
+// buildConflict lets the rows that an upsert finds be updated where the guards allow it.
+func (b builder) buildConflict(c clause.Clause) bool {
+	found, ok := c.Expression.(clause.OnConflict)
+	w := b.w
+	versions := w.upsert != nil && w.version.is() && !w.version.IsSystem()
+	if !ok || found.DoNothing || !versions && w.fence == nil {
+		return false
+	}
+	if versions {
+		w.version.conflict(b, &found)
+	}
+	if w.fence != nil {
+		w.fence.conflict(b, &found)
+	}
+	c.Expression = found
+	c.Build(b.Statement)
+	return true
+}

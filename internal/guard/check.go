@@ -1,0 +1,64 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Check compares the version of a row that is not written: VerifyVersion.
+type Check struct{ w *Write }
+
+// NewCheck compares the row of this key with the version expected.
+func NewCheck(m *model.Model, row reflect.Value, key []any, expected column.Value) Check {
+	w := &Write{plan: plan{model: m, op: OpVerify, version: versionGuard{Version: m.Column, checked: true}}}
+	w.where.filtered = true
+	w.rows = w.single[:]
+	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key), held: expected, Expected: expected}
+	return Check{w}
+}
+
+func (c Check) row() *Row { return &c.w.rows[0] }
+
+// Missing is the error of a struct that was not read from its row; nil where it was.
+func (c Check) Missing(stmt *gorm.Statement) error {
+	if c.w.version.Loaded(c.row().Expected) {
+		return nil
+	}
+	return c.w.missing(stmt, c.row().Key, nil)
+}
+
+// Stale is the error of a row that the server says was changed meanwhile.
+func (c Check) Stale(stmt *gorm.Statement, cause error) error {
+	e := c.w.staleError(stmt, c.row())
+	e.Cause = cause
+	return e.Err()
+}
+
+// IsKey is the condition that a row is the one meant, and Columns what is to be read of it.
+func (c Check) IsKey() clause.Expression { return keyIn(c.w.model.Schema, [][]any{c.row().Key}) }
+
+// Columns are those that tell what became of the row.
+func (c Check) Columns() []string { return c.w.columnsToLookAt() }
+
+// Why says what is wrong with the row that was found under its lock: not valid where none was.
+func (c Check) Why(db *gorm.DB, found reflect.Value) error {
+	if found.IsValid() {
+		return c.w.why(db, c.row(), seen{Value: found})
+	}
+	now, err := c.w.look(db, [][]any{c.row().Key})
+	if err != nil {
+		return err
+	}
+	if now[0].isLive() && c.w.version.Read(now[0].Value).Equal(c.row().Expected) {
+		return fmt.Errorf("gormlock: VerifyVersion: %s is at its version and was not locked, for the conditions of the call leave it out: %w",
+			c.w.rowName(db.Statement, c.row().Key), gorm.ErrRecordNotFound)
+	}
+	return c.w.why(db, c.row(), now[0])
+}

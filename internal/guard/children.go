@@ -1,0 +1,152 @@
+package guard
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+const movedSetting = "gormlock:moved"
+
+// moved are the children that come from another parent; true: from none.
+type moved map[uintptr]bool
+
+// NoticeMoved keeps which children come from another parent, before GORM gives them the key of this one, and what they
+// had, for the case that it is rolled back.
+func NoticeMoved(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil || db.DryRun {
+		return
+	}
+	m := model.Of(db)
+	if m == nil || !m.Children {
+		return
+	}
+	came, links := moved{}, &links{}
+	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
+		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
+			if !model.IsVersioned(relation.FieldSchema) {
+				continue
+			}
+			if place := statement.Place(relation.Field, parent); place.IsValid() {
+				statement.EachStruct(place, func(child reflect.Value) {
+					if child.CanAddr() {
+						came.look(stmt, relation, parent, child, links)
+					}
+				})
+			}
+		}
+	})
+	if len(came) == 0 {
+		stmt.Settings.Delete(movedSetting)
+		return
+	}
+	stmt.Settings.Store(movedSetting, came)
+	stmt.Clauses[linksClause] = clause.Clause{Expression: links}
+	if j := journal.Of(stmt); j != nil {
+		j.Keep(links)
+	}
+}
+
+// look compares the foreign keys of a child with its parent.
+func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links) {
+	moves, fromNone := false, true
+	for _, ref := range relation.References {
+		var owner any = ref.PrimaryValue
+		if ref.OwnPrimaryKey {
+			owner, _ = ref.PrimaryKey.ValueOf(stmt.Context, parent)
+		} else if ref.PrimaryValue == "" {
+			continue
+		}
+		key, zero := ref.ForeignKey.ValueOf(stmt.Context, child)
+		fromNone = fromNone && (zero || !ref.OwnPrimaryKey)
+		if statement.KeyName([]any{owner}) != statement.KeyName([]any{key}) {
+			moves = true
+			links.add(ref.ForeignKey, child, owner)
+		}
+	}
+	if moves {
+		m[child.Addr().Pointer()] = fromNone
+	}
+}
+
+// movedHere reports whether the struct is a child that comes from another parent, or from none.
+func movedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
+	value, _ := stmt.Settings.Load(movedSetting)
+	all, _ := value.(moved)
+	if !row.CanAddr() {
+		return false, false
+	}
+	fromNone, came = all[row.Addr().Pointer()]
+	return came, fromNone
+}
+
+// links are foreign keys of children as they were before GORM gave them their parent's key.
+type links struct{ all []link }
+
+type link struct {
+	key    *schema.Field
+	child  reflect.Value
+	was    reflect.Value
+	behind reflect.Value // what stood behind it, if it is a pointer
+	given  string        // what GORM gives, as a name
+}
+
+func copyOf(v reflect.Value) reflect.Value {
+	own := reflect.New(v.Type()).Elem()
+	own.Set(v)
+	return own
+}
+
+const linksClause = "gormlock:links"
+
+// Build makes links fit into a statement's clauses, where they are found again. It writes nothing.
+func (*links) Build(clause.Builder) {}
+
+func (l *links) add(key *schema.Field, child reflect.Value, given any) {
+	place := statement.Place(key, child)
+	if !place.IsValid() || !place.CanSet() {
+		return
+	}
+	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given})}
+	if place.Kind() == reflect.Pointer && !place.IsNil() {
+		one.behind = copyOf(place.Elem()) // GORM writes through it
+	}
+	l.all = append(l.all, one)
+}
+
+// Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since.
+func (l *links) Undo() {
+	for _, one := range l.all {
+		place := statement.Place(one.key, one.child)
+		if now, _ := one.key.ValueOf(context.Background(), one.child); place.IsValid() && statement.KeyName([]any{now}) == one.given {
+			place.Set(one.was)
+			if one.behind.IsValid() {
+				place.Elem().Set(one.behind)
+			}
+		}
+	}
+}
+
+// Lose leaves them: what was written with them is unread.
+func (l *links) Lose() {}
+
+// UndoLinks takes the foreign keys back that a statement gave and did not store.
+func UndoLinks(db *gorm.DB) {
+	c, ok := db.Statement.Clauses[linksClause]
+	if !ok {
+		return
+	}
+	delete(db.Statement.Clauses, linksClause)
+	if l, _ := c.Expression.(*links); db.Error != nil {
+		l.Undo()
+	}
+}

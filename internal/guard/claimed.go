@@ -1,0 +1,69 @@
+package guard
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// NewClaim is a statement that claims rows of the model.
+func NewClaim(m *model.Model, fence *FenceGuard) *Write {
+	w := &Write{plan: plan{model: m, op: OpClaim, version: versionGuard{Version: m.Column}, fence: fence}}
+	w.built.armed = true
+	return w
+}
+
+// WriteSet writes the SET clause of a claim, version and fence with it, as that of an update of rows that are not loaded.
+func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
+	if w.version.is() {
+		w.version.later = w.version.First(stmt.NowFunc())
+	}
+	if !w.version.is() && w.fence == nil {
+		statement.SQL{Statement: stmt}.Text("SET ")
+		set.Build(stmt)
+		return
+	}
+	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
+	stmt.Clauses["SET"] = clause.Clause{Name: "SET", Expression: set}
+	stmt.Build("SET")
+	delete(stmt.Clauses, "SET")
+	delete(stmt.Clauses, writeClause)
+}
+
+// RememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an
+// earlier version, and a struct that holds the later one would overwrite what another writer makes of them. Which
+// version a time or xmin had before is not known; with none the struct cannot be saved. Nor can one whose row the
+// transaction had written before the claim. After an error rows may have been claimed that did not come back.
+func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) {
+	w.outcome.lost = failed != nil
+	v, j := &w.version, journal.Of(query.Statement)
+	if j == nil {
+		if v.is() && statement.Transaction(query.Statement) != nil { // nobody will say how it ends
+			statement.EachStruct(rows, func(row reflect.Value) { v.Write(row, v.Unread()) })
+		}
+		return
+	}
+	keepRowsRead(query, rows, 1) // the claim itself writes
+	if !v.is() || !w.built.bumps || rows.Len() == 0 && !w.outcome.lost {
+		return
+	}
+	_, _ = w.memory.Find(w.model, rows.Interface())
+	claimed := make([]column.Value, w.memory.Count)
+	for i := range claimed {
+		row := w.memory.Row(i)
+		claimed[i] = v.Read(row)
+		v.Write(row, v.BeforeBump(claimed[i]))
+	}
+	w.memory.Keep()
+	for i := range claimed {
+		v.Write(w.memory.Row(i), claimed[i])
+	}
+	w.memory.Leave()
+	j.Keep(w)
+}

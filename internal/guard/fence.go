@@ -1,0 +1,245 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// FenceGuard lets a row be written while no later token than the statement's has been issued, or is in the row.
+type FenceGuard struct {
+	*column.Fence
+	token    fence.Token
+	number   any   // of the token
+	Ignored  bool  // IgnoreFence
+	Assigned bool  // ignored, and the caller assigns the column by name
+	proposed int   // rows of a create
+	latest   int64 // the latest token issued for the key, once it was looked for
+}
+
+// guards reports whether the statement is guarded by a token.
+func (f *FenceGuard) guards() bool { return f != nil && !f.Ignored }
+
+// FenceOf settles by which token the statement writes the model; nil where the model has no fence.
+func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard, error) {
+	if m.Fence == nil {
+		return nil, nil
+	}
+	f := &FenceGuard{Fence: m.Fence, Ignored: intent != nil && intent.ignoreFence}
+	assigned := f.assigns(stmt)
+	switch {
+	case f.Ignored:
+		f.Assigned = assigned
+		return f, nil
+	case assigned:
+		return nil, fmt.Errorf("gormlock: %s.%s: a write cannot assign the fence: its token does; IgnoreFence lets it", m.Schema.Name, f.Field.Name)
+	case f.Topic == "" && statement.IsAssociation(stmt):
+		return nil, fmt.Errorf("%w: %s: a bare fence is not written with another model's statement, whose token may be of another lock: "+
+			"tag it `fence,key=...`, or omit the association and write it by itself", fault.ErrFenceMissing, stmt.Table)
+	}
+	token, err := f.TokenOf(stmt, intent.namedTokens())
+	if err != nil {
+		return nil, err
+	}
+	f.token, f.number = token, token.Number
+	if named := intent.namedTokens(); len(named) > 0 {
+		stmt.Context = fence.NewContext(stmt.Context, named...)
+	}
+	return f, nil
+}
+
+// assigns reports whether the statement assigns the column by its name.
+func (f *FenceGuard) assigns(stmt *gorm.Statement) bool {
+	var all []map[string]any
+	switch dest := stmt.Dest.(type) {
+	case map[string]any:
+		all = []map[string]any{dest}
+	case *map[string]any:
+		all = []map[string]any{*dest}
+	case []map[string]any:
+		all = dest
+	case *[]map[string]any:
+		all = *dest
+	}
+	for _, values := range all {
+		if _, named := values[f.Field.DBName]; named {
+			return true
+		}
+		if _, named := values[f.Field.Name]; named {
+			return true
+		}
+	}
+	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	return f.isIn(set, false) || f.isIn(conflict.DoUpdates, !f.Ignored)
+}
+
+// isIn reports whether set assigns the column: other than from the row of the create, where that is what it may be.
+func (f *FenceGuard) isIn(set clause.Set, orExcluded bool) bool {
+	for i := range set {
+		from, _ := set[i].Value.(clause.Column)
+		if set[i].Column.Name == f.Field.DBName && (!orExcluded || from.Table != "excluded") {
+			return true
+		}
+	}
+	return false
+}
+
+// follow gives the struct of a row that was written the token the row has now.
+func (f *FenceGuard) follow(row reflect.Value) {
+	if f.guards() && row.CanAddr() {
+		f.Write(row, column.Value{N: f.token.Number})
+	}
+}
+
+// owns reports whether the column is the fence, and not one that the statement assigns as its caller says.
+func (f *FenceGuard) owns(column string) bool { return !f.Assigned && column == f.Field.DBName }
+
+// assign writes the token. A statement about many rows is one that must write all it finds or none: assigning fails on a
+// row that was written with a later token.
+func (f *FenceGuard) assign(b builder, written bool) bool {
+	if !f.guards() || b.w.built.nothing {
+		if !written && !b.w.version.is() {
+			fault.Add(b.DB, fmt.Errorf("gormlock: %s: IgnoreFence leaves %s as it is, and nothing else is assigned: to change it name it in a map", b.Table, f.Field.DBName))
+		}
+		return written
+	}
+	if written {
+		b.Text(",")
+	}
+	b.Text(f.Name, "=")
+	if !statement.IsPostgres(b.DB) || !b.w.isBulk() {
+		b.Value(f.number)
+		return true
+	}
+	name := f.In(b.Statement)
+	b.Text("CASE WHEN COALESCE(", name, ",0)<=")
+	b.Value(f.number)
+	b.Text("::bigint THEN ")
+	if b.w.op == OpClaim {
+		f.writeUnlessLater(b)
+	} else {
+		b.Value(f.number)
+		b.Text("::bigint")
+	}
+	b.Text(" ELSE ('"+writtenLater+"'||", name, ")::bigint END")
+	return true
+}
+
+// writeUnlessLater writes the token as a value that fails once a later one has been issued.
+func (f *FenceGuard) writeUnlessLater(b builder) {
+	claims := b.w.op == OpClaim
+	b.Text("(SELECT CASE WHEN latest<=")
+	b.Value(f.number)
+	b.Text("::bigint THEN ")
+	b.Value(f.number)
+	b.Text("::bigint ELSE ('" + issuedLater + "'||COALESCE(latest,0))::bigint END FROM (SELECT ")
+	if claims {
+		b.Text("COALESCE(")
+	}
+	b.Text("(SELECT token FROM " + fence.Table + " WHERE space=")
+	b.Value(f.token.Space)
+	b.Text("::smallint AND id=")
+	b.Value(f.token.ID)
+	if claims {
+		b.Text("::bigint),0)")
+	} else {
+		b.Text("::bigint FOR SHARE)")
+	}
+	b.Text(" AS latest OFFSET 0) AS gormlock_latest)")
+}
+
+// hold writes that no later token is in the row, and none has been issued.
+func (f *FenceGuard) hold(b builder) {
+	if !f.guards() {
+		return
+	}
+	if b.w.leavesOut(b.Statement) || !b.w.isBulk() {
+		b.Text(" AND COALESCE(", f.In(b.Statement), ",0)<=")
+		b.Value(f.number)
+	}
+	if statement.IsPostgres(b.DB) { // as fence.Token.Guard, which leaves its parameters to the caller
+		b.Text(" AND NOT EXISTS (SELECT 1 FROM " + fence.Table + " WHERE space=")
+		b.Value(f.token.Space)
+		b.Text("::smallint AND id=")
+		b.Value(f.token.ID)
+		b.Text("::bigint AND token>")
+		b.Value(f.number)
+		b.Text("::bigint)")
+	}
+}
+
+// fenceValue is the token of a new row: a value that fails once a later one has been issued, and that makes a later one
+// wait until the transaction has ended.
+type fenceValue struct{ w *Write }
+
+// Build writes it.
+func (v fenceValue) Build(to clause.Builder) {
+	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, v.w} //nolint:forcetypeassert // buildValues got it
+	if statement.IsPostgres(b.DB) {
+		v.w.fence.writeUnlessLater(b)
+	} else {
+		b.Value(v.w.fence.number)
+	}
+}
+
+// insert gives every new row the token: also where the column was left out by Select or Omit, or by a map. The first one
+// is enough to refuse them all.
+func (f *FenceGuard) insert(b builder, values *clause.Values) {
+	f.proposed = max(1, len(values.Values))
+	if !f.guards() {
+		return
+	}
+	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == f.Field.DBName })
+	if at < 0 {
+		at = len(values.Columns)
+		values.Columns = append(slices.Clone(values.Columns), clause.Column{Name: f.Field.DBName})
+		if len(values.Values) == 0 {
+			values.Values = [][]any{{}}
+		}
+		for i := range values.Values {
+			values.Values[i] = append(values.Values[i], nil)
+		}
+	}
+	for i := range values.Values {
+		if i == 0 {
+			values.Values[i][at] = fenceValue{b.w}
+		} else {
+			values.Values[i][at] = f.number
+		}
+	}
+}
+
+// conflict lets rows that an upsert finds be updated where they have no later token.
+func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
+	if !f.Assigned {
+		found.DoUpdates = slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == f.Field.DBName })
+	}
+	if !f.guards() {
+		return
+	}
+	excluded := clause.Column{Table: "excluded", Name: f.Field.DBName}
+	found.DoUpdates = append(slices.Clone(found.DoUpdates), clause.Assignment{Column: clause.Column{Name: f.Field.DBName}, Value: excluded})
+	guard := clause.Expr{SQL: "COALESCE(" + f.In(b.Statement) + ",0)<=" + statement.Quoted(b.Statement, "excluded", f.Field.DBName)}
+	found.Where.Exprs = beside(guard, found.Where.Exprs)
+}
+
+// leavesOut reports whether a statement about many rows can pass over those with a later token, so that they must be
+// looked for: where no assignment fails on them.
+func (w *Write) leavesOut(stmt *gorm.Statement) bool {
+	return w.fence.guards() && w.isBulk() && (!w.built.set || !statement.IsPostgres(stmt.DB))
+}
+
+// mayLeaveOut reports, before the statement is built, whether that can be.
+func (w *Write) mayLeaveOut(stmt *gorm.Statement) bool {
+	return w.fence.guards() && (w.op == OpDelete || !statement.IsPostgres(stmt.DB)) && (w.memory.Count == 0 || !w.hasKey(w.memory.Row(0)))
+}

@@ -1,0 +1,97 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// expectedByCaller is the version that the caller named: in ExpectVersion, or in what is written, a struct, a form or a
+// map that carries one. Nil where none is named.
+func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
+	inDest, err := p.inDestination(stmt)
+	if err != nil {
+		return nil, err
+	}
+	if p.intent == nil || !p.intent.Expects {
+		return inDest, nil
+	}
+	v, err := p.version.Of(p.intent.Expected)
+	return &v, err
+}
+
+func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
+	v := &p.version
+	if value, assigned := statement.AssignedTo(stmt, v.Field.DBName); assigned && !p.intent.touches() {
+		return p.inMap(map[string]any{v.Field.DBName: value})
+	}
+	switch dest := stmt.Dest.(type) {
+	case map[string]any:
+		return p.inMap(dest)
+	case *map[string]any:
+		return p.inMap(*dest)
+	}
+	if statement.SamePointer(stmt.Model, stmt.Dest) {
+		return nil, nil
+	}
+	dest := reflect.ValueOf(stmt.Dest)
+	for dest.Kind() == reflect.Pointer {
+		dest = dest.Elem()
+	}
+	if dest.Kind() != reflect.Struct {
+		return nil, nil
+	}
+	if dest.Type() == p.model.Schema.ModelType {
+		// with its key it is a row that was read, perhaps at version 0; without, values to set
+		if value := v.Read(dest); !v.Unset(value) || value.N < 0 || v.ZeroIsLoaded() && p.hasWholeKey(dest) {
+			return &value, nil
+		}
+		return nil, nil
+	}
+	return p.inForm(stmt, dest)
+}
+
+// inForm is the version of a struct of another type than the model's.
+func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, error) {
+	form := &gorm.Statement{DB: stmt.DB}
+	if err := form.Parse(stmt.Dest); err != nil {
+		return nil, err
+	}
+	field := form.Schema.LookUpField(p.version.Field.DBName)
+	if field == nil {
+		return nil, nil
+	}
+	value, zero := field.ValueOf(stmt.Context, dest)
+	given, holds := p.version.FormColumn(field)
+	isVersion := p.version.ZeroIsLoaded() && holds && given.IsBare()
+	if zero && !isVersion {
+		return nil, nil
+	}
+	v, err := p.version.Of(value)
+	return &v, err
+}
+
+func (p *plan) inMap(dest map[string]any) (*column.Value, error) {
+	field := p.version.Field
+	value, named := dest[field.DBName]
+	if !named {
+		value, named = dest[field.Name]
+	}
+	if !named {
+		return nil, nil
+	}
+	if value == nil {
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL", p.model.Schema.Name, field.Name)
+	}
+	switch value.(type) {
+	case clause.Expression, *gorm.DB, gorm.Valuer:
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be an expression: an update moves it by itself", p.model.Schema.Name, field.Name)
+	}
+	v, err := p.version.Of(value)
+	return &v, err
+}

@@ -1,0 +1,134 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// unchangedColumns is what IfUnchanged compares.
+type unchangedColumns struct {
+	before  reflect.Value
+	names   []string
+	columns []*schema.Field
+}
+
+// IfUnchanged keeps what the columns hold in before.
+func IfUnchanged(before any, names []string) Clause {
+	row := reflect.ValueOf(before)
+	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
+		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %T", before)}
+	}
+	// What is compared is what was there at this moment: the caller may go on to change the struct.
+	kept := reflect.New(row.Elem().Type()).Elem()
+	kept.Set(row.Elem())
+	detach(kept)
+	return Clause{change: func(i *Intent) { i.Unchanged = &unchangedColumns{before: kept, names: names} }}
+}
+
+// detach gives a struct its own copies of what stands behind its pointers and slices: GORM writes through them, before
+// the columns are compared.
+func detach(row reflect.Value) {
+	for i := range row.NumField() {
+		field := row.Field(i)
+		switch {
+		case !field.CanSet():
+		case field.Kind() == reflect.Struct:
+			detach(field)
+		case field.Kind() == reflect.Pointer && !field.IsNil():
+			own := reflect.New(field.Type().Elem())
+			own.Elem().Set(field.Elem())
+			if row.Type().Field(i).Anonymous && own.Elem().Kind() == reflect.Struct {
+				detach(own.Elem())
+			}
+			field.Set(own)
+		case field.Kind() == reflect.Slice && !field.IsNil():
+			own := reflect.MakeSlice(field.Type(), field.Len(), field.Len())
+			reflect.Copy(own, field)
+			field.Set(own)
+		}
+	}
+}
+
+// of finds the columns in the model.
+func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
+	if u.before.Type() != m.Schema.ModelType {
+		return nil, fmt.Errorf("gormlock: IfUnchanged: %s is not the model %s", u.before.Type(), m.Schema.Name)
+	}
+	found := &unchangedColumns{before: u.before}
+	names := u.names
+	if len(names) == 0 {
+		names = m.Schema.DBNames
+	}
+	for _, name := range names {
+		field := m.Schema.LookUpField(name)
+		if field == nil || field.DBName == "" || !field.Readable {
+			return nil, fmt.Errorf("gormlock: IfUnchanged: %s has no column %q", m.Schema.Name, name)
+		}
+		found.columns = append(found.columns, field)
+		found.names = append(found.names, field.DBName)
+	}
+	return found, nil
+}
+
+func (*unchangedColumns) owns(string) bool { return false }
+
+func (*unchangedColumns) assign(_ builder, written bool) bool { return written }
+
+func (*unchangedColumns) insert(builder, *clause.Values) {}
+
+func (*unchangedColumns) conflict(builder, *clause.OnConflict) {}
+
+// hold writes that the columns are what they were: NULL equals NULL, json is compared by its meaning, text by its bytes,
+// whatever the column's collation calls equal.
+func (u *unchangedColumns) hold(b builder) {
+	same, postgres := " IS ", statement.IsPostgres(b.DB)
+	if postgres {
+		same = " IS NOT DISTINCT FROM "
+	}
+	for _, field := range u.columns {
+		value, _ := field.ValueOf(b.Context, u.before)
+		cast, collate := "", ""
+		if postgres {
+			value = column.InTick(value, column.TickOf(field))
+			cast, collate = comparedAs(field, b.DataTypeOf(field))
+		}
+		b.Text(" AND ")
+		b.Column(b.Table, field.DBName)
+		b.Text(cast, collate, same)
+		b.Expression(value)
+		b.Text(cast)
+	}
+}
+
+// comparedAs is the type as which a column is compared, and the collation.
+func comparedAs(field *schema.Field, column string) (cast, collate string) {
+	column = strings.ToLower(strings.TrimSpace(column))
+	switch {
+	case column == "json":
+		return "::jsonb", ""
+	case field.IndirectFieldType.Kind() != reflect.String:
+		return "", ""
+	case column == "text", column == "citext", strings.HasPrefix(column, "varchar"), strings.HasPrefix(column, "character varying"):
+		return "::text", ` COLLATE "C"`
+	}
+	return "", ""
+}
+
+// why says that one of the columns was changed: the row is there, at the right version.
+func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, _ reflect.Value) error {
+	e := w.stale(stmt, row, nil, false)
+	if w.version.is() && w.version.checked {
+		e.Actual = e.Expected
+	}
+	e.Columns = u.names
+	return e.Err()
+}

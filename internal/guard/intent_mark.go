@@ -1,0 +1,101 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// askedHere is the mark of clauses about versions and fences.
+type askedHere struct{ intent *Intent }
+
+var errAskedThere = errors.New("is not heeded in a hook, a group of conditions or a join: put it on the statement itself")
+
+// Mark is the mark of what a statement asks about versions and fences.
+func Mark(stmt *gorm.Statement) mark.Mark {
+	if intent := IntentOf(stmt); intent != nil {
+		return askedHere{intent}
+	}
+	return nil
+}
+
+// Refusal implements mark.Mark, as do the methods below.
+func (h askedHere) Refusal() error { return fmt.Errorf("gormlock: %s %w", h.intent, errAskedThere) }
+
+// Build implements [clause.Expression].
+func (h askedHere) Build(builder clause.Builder) { mark.Refuse(builder, h) }
+
+func (h askedHere) Heeded(stmt *gorm.Statement) bool { return IntentOf(stmt).covers(h.intent) }
+
+func (h askedHere) Covered(stmt *gorm.Statement) bool { return h.Heeded(stmt) }
+
+func (h askedHere) Matters(write bool) bool { return write || h.intent.compares() }
+
+func (h askedHere) Late() error { return h.Refusal() }
+
+// compares tells whether clauses say what a row must be like.
+func (i *Intent) compares() bool { return i != nil && (i.Expects || i.Unchanged != nil) }
+
+// covers reports whether a statement with i does all that the part asks.
+func (i *Intent) covers(part *Intent) bool {
+	if i == part {
+		return true
+	}
+	return i != nil &&
+		(i.Ignore || !part.Ignore) && (i.touch || !part.touch) && (i.preserve || !part.preserve) &&
+		(!part.Expects || i.Expects && sameVersion(i.Expected, part.Expected)) &&
+		(part.Unchanged == nil || part.Unchanged == i.Unchanged) &&
+		(i.ignoreFence || !part.ignoreFence) && !slices.ContainsFunc(part.tokens, func(t fence.Token) bool { return !slices.Contains(i.tokens, t) })
+}
+
+// sameVersion compares versions as an application names them.
+func sameVersion(a, b any) bool {
+	if at, ok := a.(time.Time); ok {
+		bt, ok := b.(time.Time)
+		return ok && at.Equal(bt)
+	}
+	av, bv := reflect.ValueOf(a), reflect.ValueOf(b)
+	if a != nil && b != nil && av.CanInt() && bv.CanInt() {
+		return av.Int() == bv.Int()
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// String names the clauses.
+func (i *Intent) String() string {
+	var names []string
+	for name, asked := range map[string]bool{
+		"IgnoreVersion": i.Ignore, "ExpectVersion": i.Expects, "Touch": i.touch, "PreserveVersion": i.preserve,
+		"IfUnchanged": i.Unchanged != nil, "Fence": len(i.tokens) > 0, "IgnoreFence": i.ignoreFence,
+	} {
+		if asked {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// RefuseInRead fails a read that is to compare something.
+func RefuseInRead(db *gorm.DB) {
+	if !IntentOf(db.Statement).compares() || db.Error != nil {
+		return
+	}
+	err := fmt.Errorf("gormlock: %s: ExpectVersion and IfUnchanged compare nothing in a read: put them on the write, or call VerifyVersion", statement.TableName(db.Statement))
+	if db.DryRun && statement.InSubQuery() {
+		statement.FailSubQuery(db.Statement, err)
+		return
+	}
+	fault.Add(db, err)
+}

@@ -1,0 +1,87 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Undo implements journal.Step, as does Lose.
+func (w *Write) Undo() { w.undo() }
+
+// Lose makes the structs unread whose versions the statement moved: it is not known whether their rows have them. The next
+// write of such a struct is ErrVersionMissing.
+func (w *Write) Lose() {
+	v := &w.version
+	if !v.is() {
+		return
+	}
+	for i := range w.memory.Count {
+		row := w.memory.Row(i)
+		if !row.IsValid() || !row.CanAddr() {
+			continue
+		}
+		was := w.memory.Was(i)
+		if w.op != OpCreate && w.op != OpUpsert && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
+			continue // it was read before, and the statement left it
+		}
+		v.Write(row, v.Unread())
+	}
+}
+
+const copiedSetting = "gormlock:copied"
+
+// NoticeCopies marks the save of an association whose children GORM copies back to the caller when the statement is over:
+// Association(…).Append and Replace of a relation that holds its structs by value. What the copies hold cannot be taken
+// back. In a transaction that ends before the copying nothing is lost by it.
+func NoticeCopies(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil || db.DryRun || statement.Transaction(stmt) == nil || !model.NeedsJournal(db, stmt.Schema) {
+		return
+	}
+	if _, marked := stmt.Settings.Load(copiedSetting); marked || !statement.InAssociation() {
+		return
+	}
+	stmt.Settings.Store(copiedSetting, stmt.Schema)
+}
+
+// isCopied reports whether GORM will copy the structs of the statement.
+func isCopied(stmt *gorm.Statement) bool {
+	if !statement.IsAssociation(stmt) {
+		return false
+	}
+	_, copied := stmt.Settings.Load(copiedSetting)
+	return copied
+}
+
+// wasWrittenHere reports whether the transaction has written the row of this name before, by another struct.
+func wasWrittenHere(stmt *gorm.Statement, m *model.Model, name string) bool {
+	j := journal.Of(stmt)
+	return j != nil && j.Has(func(step journal.Step) bool {
+		w, is := step.(*Write)
+		return is && w.version.is() && w.model.Table == m.Table && w.wrote(stmt, name)
+	})
+}
+
+// wrote reports whether the statement left the row of this name in its structs, or returned it.
+func (w *Write) wrote(stmt *gorm.Statement, name string) bool {
+	is := func(row reflect.Value) bool {
+		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
+		return key != nil && statement.KeyName(key) == name
+	}
+	for i := range w.memory.Count {
+		row := w.memory.Of(w.memory.After, i)
+		if !row.IsValid() {
+			row = w.memory.Row(i)
+		}
+		if is(row) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.returning.all(), is)
+}

@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// selectOwnUnread lets a query say of each row whether its own transaction wrote it: such a row comes without a version. It
+// is for reads that no rollback can reach: copies that gorm.G returns, and transactions whose end nobody sees. The server
+// knows by the xmin of the row, whoever wrote it, a trigger or SQL of the caller's. It is asked in the query itself.
+func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
+	if !outOfReach(stmt) {
+		return
+	}
+	m := model.Of(stmt.DB)
+	_, grouped := stmt.Clauses["GROUP BY"]
+	whole := len(s.Columns) == 0 || len(stmt.Selects) == 0 && len(s.Columns) >= len(stmt.Schema.DBNames)
+	if m == nil || m.Column == nil || s.Expression != nil || s.Distinct || grouped || !whole || !hasXmin(stmt) {
+		return
+	}
+	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
+	version, unread := m.In(stmt).Column, "'0'" // no NULL: GORM would leave in the struct what was read before
+	switch {
+	case m.Column.IsTemporal():
+		unread = "'0001-01-01 00:00:00+00'"
+	case m.Column.ZeroIsLoaded():
+		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
+	}
+	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
+	const own = "pg_current_xact_id_if_assigned()::text::bigint"
+	later := "((" + xmin + "::text::bigint-" + own + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
+	_, _ = stmt.WriteString(",CASE WHEN " + own + " IS NULL OR " + later + ">=2147483648 THEN " + version +
+		" WHEN CASE WHEN " + own + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
+		" THEN pg_xact_status((" + own + "+" + later + ")::text::xid8)<>'in progress' ELSE false END THEN " + version +
+		" ELSE " + unread + " END AS ")
+	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
+}
+
+// ownUnread marks, among the clauses of a query, that the server leaves versions out.
+const ownUnread = "gormlock:own_unread"
+
+// outOfReach reports whether a rollback finds nothing of what the query reads, and the transaction may have written some.
+func outOfReach(stmt *gorm.Statement) bool {
+	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil {
+		return false
+	}
+	if j := journal.Of(stmt); j != nil {
+		return j.Written() > 0 && model.NeedsJournal(stmt.DB, stmt.Schema) && statement.InCopyingRead()
+	}
+	return model.NeedsJournal(stmt.DB, stmt.Schema)
+}
+
+// hasXmin reports whether rows of the statement's table say who wrote them: those of a view do not. The server is asked once.
+func hasXmin(stmt *gorm.Statement) bool {
+	if stmt.TableExpr != nil {
+		return false
+	}
+	known := &install.Of(stmt.DB).Tables
+	if has, ok := known.Load(stmt.Table); ok {
+		return has.(bool) //nolint:forcetypeassert // it is stored below
+	}
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", stmt.Quote(stmt.Table))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = rows.Close() }()
+	var has bool
+	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
+		return false
+	}
+	known.Store(stmt.Table, has)
+	return has
+}
+
+// loseCopies makes unread what a query has read out of reach, where the server could not say which rows are the
+// transaction's own.
+func loseCopies(db *gorm.DB, rows reflect.Value) {
+	stmt := db.Statement
+	if db.RowsAffected == 0 || !outOfReach(stmt) || journal.Of(stmt) == nil {
+		return
+	}
+	m := model.OfSchema(db, stmt.Schema)
+	_, asked := stmt.Clauses[ownUnread]
+	delete(stmt.Clauses, ownUnread)
+	statement.EachStruct(rows, func(row reflect.Value) {
+		if row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
+			return
+		}
+		if m.Column != nil && !asked {
+			m.Column.Write(row, m.Column.Unread())
+		}
+		for _, join := range stmt.Joins { // what was joined is in the copy, where it is no pointer
+			name, _, _ := strings.Cut(join.Name, ".")
+			if relation := stmt.Schema.Relationships.Relations[name]; relation != nil && relation.Field.FieldType.Kind() == reflect.Struct {
+				loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
+			}
+		}
+	})
+}
+
+// loseAll makes unread a struct and what was joined to it.
+func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
+	if m := model.OfSchema(db, s); m.Column != nil {
+		m.Column.Write(row, m.Column.Unread())
+	}
+	for _, relation := range statement.OwnRelations(s) {
+		if relation.Field.FieldType.Kind() == reflect.Struct && relation.FieldSchema != s {
+			loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
+		}
+	}
+}

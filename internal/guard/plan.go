@@ -1,0 +1,243 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// plan is what a statement is to do. It is made before the statement is built, and not changed by it.
+type plan struct {
+	model   *model.Model
+	intent  *Intent
+	op      Op
+	rows    []Row // one for each struct; none: the statement is about rows that no struct stands for
+	single  [1]Row
+	batch   bool // the structs are in a slice
+	where   conditions
+	version versionGuard
+	fence   *FenceGuard // nil: the model has none
+	upsert  *upsert     // nil: no create
+	emptied bool        // GORM has changed the structs before: what they were is not known
+}
+
+// conditions is which rows a statement is about, but for what its guards ask.
+type conditions struct {
+	addKey     bool // GORM leaves the key out
+	ofModel    bool // it is about the struct of Model, and GORM assigns to another
+	ownSet     bool // the caller has a SET of his own, as the generics API makes one
+	partialKey bool // a part of the key is zero
+	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
+	mustWrite  bool // it is Save, which must write its row or fail
+}
+
+// expand makes a row of each struct.
+func (p *plan) expand(structs *memory.Structs) {
+	if !p.batch {
+		p.rows = p.single[:structs.Count]
+	} else {
+		p.rows = make([]Row, structs.Count)
+	}
+	for i := range p.rows {
+		p.rows[i].Struct = structs.Row(i)
+	}
+}
+
+// prepare reads the keys and versions of an update or a delete, once hooks and the associations before it are through.
+func (w *Write) prepare(stmt *gorm.Statement) error {
+	if err := w.readKeys(stmt); err != nil {
+		return err
+	}
+	if w.batch && w.intent.columns() != nil {
+		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", w.model.Schema.Name)
+	}
+	if !w.version.is() {
+		if w.batch {
+			return w.pairTwins(stmt)
+		}
+		return nil
+	}
+	given, err := w.expectedByCaller(stmt)
+	if err != nil {
+		return err
+	}
+	return w.readVersions(stmt, given)
+}
+
+// readVersions reads what version each row must have, and which one it gets.
+func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
+	v := &w.version
+	v.given = given != nil && !w.intent.ignores()
+	v.checked = (len(w.rows) > 0 || v.given) && !w.intent.ignores()
+	v.exact = true
+	var now time.Time
+	if v.IsTemporal() {
+		now = stmt.NowFunc()
+	}
+	for i := range w.rows {
+		row := &w.rows[i]
+		row.held = v.Read(row.Struct)
+		if row.Expected = row.held; v.given {
+			row.Expected = *given
+		}
+		row.next = v.Next(row.Expected, now)
+		v.exact = v.exact && v.Plainly(row.Expected)
+		if v.IsTemporal() && row.next.Time().After(v.later.Time()) {
+			v.later = row.next
+		}
+		if !w.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, w.named(stmt, row).Key), row.Expected.N)
+		}
+	}
+	if v.IsTemporal() {
+		for i := range w.rows {
+			w.rows[i].next = v.later
+		}
+	}
+	if len(w.rows) == 0 {
+		w.batch, v.exact, v.later = false, false, v.First(now)
+		if v.given {
+			w.single[0].Expected, w.single[0].next = *given, v.Next(*given, now)
+			v.exact = v.Plainly(*given)
+		}
+	}
+	v.exact = v.exact && v.checked
+	if w.batch {
+		return w.pairTwins(stmt)
+	}
+	return nil
+}
+
+// readKeys reads the primary keys. A bulk statement has none: its rows are forgotten.
+func (w *Write) readKeys(stmt *gorm.Statement) error {
+	w.expand(&w.memory)
+	if !w.batch {
+		if len(w.rows) == 1 && !w.hasKey(w.rows[0].Struct) {
+			w.rows = nil
+		}
+		return nil
+	}
+	keyed := 0
+	for i := range w.rows {
+		row := &w.rows[i]
+		if row.Key, _ = statement.KeyOf(stmt, w.model.Schema, row.Struct); row.Key != nil {
+			row.name = statement.KeyName(row.Key)
+			keyed++
+		}
+	}
+	if keyed > 0 && keyed < len(w.rows) {
+		i := slices.IndexFunc(w.rows, func(r Row) bool { return r.Key == nil })
+		return fmt.Errorf("gormlock: %s: element %d of %d has no primary key: %w", stmt.Table, i, len(w.rows), gorm.ErrPrimaryKeyRequired)
+	}
+	if keyed == 0 {
+		w.rows, w.batch = nil, false
+	}
+	return nil
+}
+
+// hasKey reports whether the struct names a row. GORM leaves a zero part of its key out of the conditions: of a versioned
+// struct it belongs there.
+func (w *Write) hasKey(row reflect.Value) bool {
+	zero := 0
+	for _, field := range w.model.Schema.PrimaryFields {
+		if place := statement.Place(field, row); !place.IsValid() || place.IsZero() {
+			zero++
+		}
+	}
+	switch {
+	case zero == 0:
+		return true
+	case zero == len(w.model.Schema.PrimaryFields):
+		return false
+	}
+	w.where.partialKey = w.version.is() || w.fence != nil && w.fence.Read(row).N != 0
+	return w.where.partialKey
+}
+
+// hasWholeKey reports whether no part of the struct's key is missing.
+func (p *plan) hasWholeKey(row reflect.Value) bool {
+	return !slices.ContainsFunc(p.model.Schema.PrimaryFields, func(field *schema.Field) bool {
+		place := statement.Place(field, row)
+		return !place.IsValid() || place.IsZero()
+	})
+}
+
+// named reads the key of the one row, which is needed only where something is to be said of it.
+func (w *Write) named(stmt *gorm.Statement, row *Row) *Row {
+	if row.Key != nil {
+		return row
+	}
+	if was := w.memory.Was(0); was.IsValid() { // the statement may set the key itself
+		row.Key, _ = statement.KeyOf(stmt, w.model.Schema, was)
+	}
+	if row.Key == nil {
+		row.Key, _ = statement.KeyOf(stmt, w.model.Schema, row.Struct)
+	}
+	row.name = statement.KeyName(row.Key)
+	return row
+}
+
+// pairTwins marks the copies of one row in a batch. Copies at different versions cannot both be fresh.
+func (w *Write) pairTwins(stmt *gorm.Statement) error {
+	first := make(map[string]*Row, len(w.rows))
+	for i := range w.rows {
+		row := &w.rows[i]
+		twin := first[row.name]
+		if twin == nil {
+			first[row.name] = row
+			continue
+		}
+		row.twin = true
+		if !row.Expected.Equal(twin.Expected) {
+			older, newer := row, twin
+			if older.Expected.N > newer.Expected.N || older.Expected.Time().After(newer.Expected.Time()) {
+				older, newer = newer, older
+			}
+			return w.stale(stmt, older, w.version.Any(newer.Expected), false).Err()
+		}
+	}
+	return nil
+}
+
+// isBulk reports whether the statement is about rows that no struct stands for.
+func (p *plan) isBulk() bool { return len(p.rows) == 0 }
+
+// compares reports whether a row is written only as it was read.
+func (w *Write) compares() bool {
+	return w.version.checked && !w.built.unchecked || w.intent.columns() != nil || w.where.mustWrite
+}
+
+// decides reports whether writing no row can be a conflict.
+func (w *Write) decides() bool { return w.compares() || w.fence.guards() }
+
+// everywhere gives a statement about all rows of its table, which the caller allows, conditions beside which the guards
+// can stand.
+func (p *plan) everywhere(stmt *gorm.Statement) {
+	guards := p.fence.guards() || p.version.checked || p.intent.columns() != nil
+	if !guards || !stmt.AllowGlobalUpdate || !p.isBulk() {
+		return
+	}
+	if _, has := stmt.Clauses["WHERE"]; !has {
+		stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1=1"}}})
+	}
+}
+
+// isFiltered reports, before GORM adds the key, whether the caller has conditions of his own.
+func isFiltered(stmt *gorm.Statement) bool {
+	if len(stmt.Clauses) == 1 { // it is ours
+		return false
+	}
+	_, where := stmt.Clauses["WHERE"]
+	_, from := stmt.Clauses["FROM"]
+	return where || from
+}

@@ -1,0 +1,157 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// returning lets a statement return columns that memory needs. GORM scans rows into structs by position, which is wrong
+// where rows are skipped or come in another order: the rows go to a slice of their own and reach their structs by key.
+type returning struct {
+	fields []*schema.Field
+	whole  bool // every column that is read is among them
+
+	had        clause.Clause // the caller's
+	hadAny     bool
+	installed  bool
+	byPosition bool // a plain INSERT, which GORM scans rightly itself
+	swapped    bool
+	target     reflect.Value
+	rows       reflect.Value
+}
+
+func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
+
+// want asks for columns.
+func (w *Write) want(fields ...*schema.Field) {
+	if w.returning == nil {
+		w.returning = &returning{}
+	}
+	r := w.returning
+	for _, field := range fields {
+		if !slices.Contains(r.fields, field) {
+			r.fields = append(r.fields, field)
+		}
+	}
+}
+
+// wantWhole asks for whole rows, so that the structs are the rows afterwards.
+func (w *Write) wantWhole() {
+	if w.returning == nil || !w.returning.whole {
+		w.want(w.model.Readable()...)
+		w.returning.whole = true
+	}
+}
+
+// install replaces the caller's RETURNING by one that has its columns too.
+func (r *returning) install(w *Write, stmt *gorm.Statement) {
+	r.had, r.hadAny = stmt.Clauses["RETURNING"]
+	if r.hadAny {
+		asked, _ := r.had.Expression.(clause.Returning)
+		if len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*" {
+			w.wantWhole()
+		}
+		for _, column := range asked.Columns {
+			if field := w.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
+				w.want(field)
+			}
+		}
+	}
+	r.installed = true
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: r}
+}
+
+// Build writes the columns and turns the scan away from the caller's structs.
+func (r *returning) Build(to clause.Builder) {
+	stmt, ok := to.(*gorm.Statement)
+	if !ok {
+		return
+	}
+	sql, table := statement.SQL{Statement: stmt}, ""
+	if _, joins := stmt.Clauses["FROM"]; joins && slices.Contains(stmt.BuildClauses, "UPDATE") { // other tables may have columns of the same name
+		table = clause.CurrentTable
+	}
+	for i, field := range r.fields {
+		if i > 0 {
+			sql.Text(",")
+		}
+		sql.Column(table, field.DBName)
+	}
+	if stmt.DryRun || r.swapped {
+		return
+	}
+	r.swapped, r.target = true, stmt.ReflectValue
+	r.rows = reflect.New(reflect.SliceOf(stmt.Schema.ModelType)).Elem()
+	stmt.ReflectValue = r.rows
+}
+
+// collect turns the statement back to its structs.
+func (r *returning) collect(stmt *gorm.Statement) {
+	if r == nil {
+		return
+	}
+	if r.swapped {
+		r.rows, stmt.ReflectValue = stmt.ReflectValue, r.target
+		r.swapped = false
+	}
+	r.restore(stmt)
+}
+
+// restore gives the statement the RETURNING it had.
+func (r *returning) restore(stmt *gorm.Statement) {
+	if r == nil || !r.installed {
+		return
+	}
+	r.installed = false
+	if r.hadAny {
+		stmt.Clauses["RETURNING"] = r.had
+	} else {
+		delete(stmt.Clauses, "RETURNING")
+	}
+}
+
+// has reports whether rows were asked for and scanned.
+func (r *returning) has() bool { return r != nil && r.rows.IsValid() }
+
+func (r *returning) len() int {
+	if !r.has() {
+		return 0
+	}
+	return r.rows.Len()
+}
+
+// all are the rows that came back.
+func (r *returning) all() []reflect.Value {
+	rows := make([]reflect.Value, r.len())
+	for i := range rows {
+		rows[i] = r.rows.Index(i)
+	}
+	return rows
+}
+
+// first is the row that came back, where it is one; not valid where none did.
+func (r *returning) first() reflect.Value {
+	if r.len() == 0 {
+		return reflect.Value{}
+	}
+	return r.rows.Index(0)
+}
+
+// isWhole reports whether this is a whole row.
+func (r *returning) isWhole(row reflect.Value) bool { return r != nil && r.whole && row.IsValid() }
+
+// give copies the returned columns into the caller's struct.
+func (r *returning) give(from, to reflect.Value) {
+	for _, field := range r.fields {
+		source, place := statement.Place(field, from), statement.Place(field, to)
+		if source.IsValid() && place.IsValid() && place.CanSet() {
+			place.Set(source)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package guard
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// SaveByKey makes the create of a Save what Save is of a struct with a key: an update, or an INSERT where there is no row
+// and the struct was not read. GORM creates what has a zero in its key, and a part of a composite key may be zero. It
+// reports true where it has done so: nothing is left for the create then, and EndSave gives it the result.
+func SaveByKey(db *gorm.DB) bool {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil || len(stmt.Schema.PrimaryFields) < 2 || stmt.ReflectValue.Kind() != reflect.Struct {
+		return false
+	}
+	m := model.Of(db)
+	if m == nil || m.Err != nil || m.Column == nil || stmt.ReflectValue.Type() != m.Schema.ModelType {
+		return false
+	}
+	key, whole := statement.KeyOf(stmt, m.Schema, stmt.ReflectValue)
+	if _, decided := stmt.Clauses["ON CONFLICT"]; decided || key == nil || whole || lacksGenerated(m.Schema, stmt.ReflectValue) || !statement.InSave() {
+		return false
+	}
+	saved := statement.SaveByKey(db)
+	db.RowsAffected = saved.RowsAffected
+	db.Error = &savedByKeyError{saved.Error}
+	return true
+}
+
+// EndSave ends the create whose struct SaveByKey has saved.
+func EndSave(db *gorm.DB) {
+	if saved, ok := db.Error.(*savedByKeyError); ok { //nolint:errorlint // one that others have wrapped stays
+		db.Error = saved.err
+	}
+}
+
+// savedByKeyError keeps GORM from the create of a struct that is saved.
+type savedByKeyError struct{ err error }
+
+func (s *savedByKeyError) Error() string {
+	if s.err != nil {
+		return s.err.Error()
+	}
+	return "gormlock: it is saved by its key, there is nothing to create"
+}
+
+// Unwrap returns what became of the save.
+func (s *savedByKeyError) Unwrap() error { return s.err }

@@ -1,0 +1,200 @@
+package guard
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// settle ends an update or delete: with memory as the server's answer makes it, or with the error of a conflict.
+func (w *Write) settle(db *gorm.DB) {
+	w.returning.collect(db.Statement)
+	switch {
+	case db.Error != nil:
+		if !w.explainFence(db) {
+			w.serializationFailure(db)
+		}
+	case w.built.nothing && w.built.named && !db.DryRun:
+		w.where.filtered = true // nothing was to be written
+		w.refuse(db, w.whyNone(db))
+	case db.DryRun || !w.built.any || w.built.nothing:
+		w.outcome.done = db.DryRun
+	case w.batch && len(w.rows) > 0:
+		w.settleBatch(db)
+	case db.RowsAffected > 0 && w.leavesOut(db.Statement):
+		if err := w.whyFencedMany(db); err != nil {
+			w.refuse(db, err)
+			return
+		}
+		w.settleOne(db)
+	case db.RowsAffected > 0 || !w.decides():
+		w.settleOne(db)
+	default:
+		w.refuse(db, w.whyNone(db))
+	}
+}
+
+func (w *Write) settleOne(db *gorm.DB) {
+	if len(w.rows) > 0 && db.RowsAffected > 0 {
+		w.follow(&w.rows[0], w.returning.first())
+	}
+	w.keepWritten(db.Statement)
+}
+
+func (w *Write) settleBatch(db *gorm.DB) {
+	var from []reflect.Value // by row; nil where nothing says which rows were written
+	if w.returning.has() {
+		var err error
+		if from, err = w.matched(db); err != nil {
+			w.refuse(db, w.unlooked(db.Statement, &w.rows[0], err))
+			return
+		}
+	}
+	distinct := 0
+	for i := range w.rows {
+		if !w.rows[i].twin {
+			distinct++
+		}
+	}
+	if w.decides() && int(db.RowsAffected) < distinct {
+		if err := w.whyFewer(db, from); err != nil {
+			w.refuse(db, err)
+			return
+		}
+		for i := range w.rows { // the caller's own conditions left some out
+			if from != nil && !from[i].IsValid() {
+				w.memory.RestoreRow(i)
+			}
+		}
+	}
+	for i := range w.rows {
+		switch {
+		case from == nil:
+			w.follow(&w.rows[i], reflect.Value{})
+		case from[i].IsValid():
+			w.follow(&w.rows[i], from[i])
+		}
+	}
+	w.keepWritten(db.Statement)
+}
+
+// matched are the rows that came back, each at the place of its struct; not valid where none did.
+func (w *Write) matched(db *gorm.DB) ([]reflect.Value, error) {
+	keys := make([][]any, len(w.rows))
+	for i := range w.rows {
+		keys[i] = w.rows[i].Key
+	}
+	return w.match(db, keys, w.returning.all())
+}
+
+// match finds the row of each key. The server may write a key otherwise than the program, a uuid without its capitals,
+// char(n) with blanks: where rows are left over that no key names, it is asked. A nil key matches nothing.
+func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
+	found, left := w.matchNames(db.Statement, keys, rows)
+	if len(left) > 0 {
+		if err := w.matchLeft(db, keys, found, left); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// matchNames finds the row of each key by what both are called, and returns the rows that no key names.
+func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
+	at := make(map[string]reflect.Value, len(rows))
+	for _, row := range rows {
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil {
+			at[statement.KeyName(key)] = row
+		}
+	}
+	found = make([]reflect.Value, len(keys))
+	named := make(map[string]bool, len(keys))
+	for i, key := range keys {
+		if key != nil {
+			name := statement.KeyName(key)
+			found[i], named[name] = at[name], true
+		}
+	}
+	for _, row := range rows {
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
+			left = append(left, row)
+		}
+	}
+	return found, left
+}
+
+// matchLeft finds the keys of rows that no key names as the program writes it.
+func (w *Write) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) error {
+	var places []int
+	var asked [][]any
+	for i, key := range keys {
+		if key != nil && !found[i].IsValid() {
+			places, asked = append(places, i), append(asked, key)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	stored, err := statement.Stored(db, w.model.Schema, asked)
+	if err != nil {
+		return err
+	}
+	for n, i := range places {
+		for _, row := range left {
+			if key, _ := statement.KeyOf(db.Statement, w.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
+				found[i] = row
+			}
+		}
+	}
+	return nil
+}
+
+// follow brings the struct to what the statement made of its row.
+func (w *Write) follow(row *Row, returned reflect.Value) {
+	if !row.Struct.CanAddr() {
+		return
+	}
+	if returned.IsValid() {
+		w.returning.give(returned, row.Struct)
+	}
+	if w.op == OpDelete && !w.built.set {
+		return
+	}
+	w.fence.follow(row.Struct)
+	if w.version.is() {
+		w.version.Write(row.Struct, w.versionAfter(row, returned))
+	}
+}
+
+// versionAfter is the version of a struct whose row was updated: the row's where the struct is the row by now, because it
+// was before or because all of it came back, and none of the struct otherwise.
+func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
+	v := &w.version
+	compared := v.checked && !w.built.unchecked
+	switch {
+	case w.returning.isWhole(returned) && (compared || !v.IsSystem()):
+		return v.Read(returned)
+	case w.built.unheld || !row.mirrors(v, compared):
+		return w.unread(row)
+	case !compared && !v.IsInteger():
+		return row.held // the row has another, which is not ours to claim
+	case !w.built.bumps && !v.IsSystem():
+		return row.held
+	case returned.IsValid() && !v.IsInteger():
+		return v.Read(returned)
+	case v.IsSystem():
+		return v.Zero()
+	}
+	return row.next
+}
+
+// unread is the version of a struct that is not its row: a write of it is refused.
+func (w *Write) unread(row *Row) column.Value {
+	if !w.version.Loaded(row.held) {
+		return row.held
+	}
+	return w.version.Unread()
+}

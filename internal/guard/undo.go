@@ -1,0 +1,34 @@
+package guard
+
+import "reflect"
+
+// undo takes back, once, what a statement did to its structs that was rolled back.
+func (w *Write) undo() {
+	if !w.outcome.undone {
+		w.outcome.undone = true
+		w.memory.Undo()
+		w.forgetEmptied()
+	}
+}
+
+// forgetEmptied makes structs unread that cannot be put back.
+func (w *Write) forgetEmptied() {
+	if !w.emptied {
+		return
+	}
+	for i := range w.memory.Count {
+		if row := w.memory.Row(i); row.IsValid() && row.CanAddr() {
+			w.version.Write(row, w.version.Unread())
+		}
+	}
+}
+
+// structOf is the struct of a row as a value that can be written to: a copy where the caller's cannot.
+func structOf(row reflect.Value) reflect.Value {
+	if row.CanAddr() {
+		return row
+	}
+	own := reflect.New(row.Type()).Elem()
+	own.Set(row)
+	return own
+}

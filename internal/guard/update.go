@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// BeforeUpdate settles which version each row must have, when hooks and the associations it belongs to are through.
+func BeforeUpdate(db *gorm.DB) {
+	w := writeOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	save := mayBeSave(db.Statement) && !w.batch
+	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil)
+	w.where.filtered = isFiltered(db.Statement) && !w.intent.touches()
+	switch {
+	case w.intent.touches():
+		w.op, w.version.forced = OpTouch, true
+	case save:
+		w.op = OpSave
+	}
+	if err := w.prepare(db.Statement); err != nil {
+		w.refuse(db, err)
+		return
+	}
+	_, w.where.ownSet = db.Statement.Clauses["SET"]
+	if w.where.ownSet && !w.version.is() && w.intent.columns() == nil {
+		w.rows, w.batch = nil, false // it is about the rows that its own conditions find, as in GORM
+	}
+	w.everywhere(db.Statement)
+	w.where.addKey = (w.where.ownSet || w.where.partialKey) && len(w.rows) == 1 && !w.batch
+	w.wantAssigned(db.Statement)
+	w.arm(db.Statement)
+}
+
+// AfterUpdate compares what was written with what was to be, before associations are saved.
+func AfterUpdate(db *gorm.DB) {
+	refuseNothing(db)
+	if w := writeOf(db.Statement); w != nil {
+		w.settle(db)
+	}
+}
+
+// refuseNothing fails an update that sets nothing, of which GORM makes no statement: what it expects of the row would not
+// be looked at.
+func refuseNothing(db *gorm.DB) {
+	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
+		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion and IfUnchanged compare nothing: Touch or VerifyVersion does", statement.TableName(db.Statement)))
+	}
+}
+
+// BeforeDelete settles which version each row must have. A soft delete is an update inside: its version moves.
+func BeforeDelete(db *gorm.DB) {
+	w := writeOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	w.where.filtered = isFiltered(db.Statement)
+	if err := w.prepare(db.Statement); err != nil {
+		w.refuse(db, err)
+		return
+	}
+	w.where.addKey = w.where.partialKey && len(w.rows) == 1
+	w.everywhere(db.Statement)
+	w.wantAssigned(db.Statement)
+	w.arm(db.Statement)
+}
+
+// AfterDelete compares what was deleted with what was to be.
+func AfterDelete(db *gorm.DB) {
+	if w := writeOf(db.Statement); w != nil {
+		w.settle(db)
+	}
+}
+
+// BeforeCreate settles what a create does to versions that are there already, if it has a conflict clause.
+func BeforeCreate(db *gorm.DB) {
+	w := writeOf(db.Statement)
+	if w == nil || db.Error != nil {
+		return
+	}
+	if err := w.prepareCreate(db.Statement); err != nil {
+		w.refuse(db, err)
+		return
+	}
+	w.arm(db.Statement)
+}
+
+// AfterCreate brings versions into memory, and compares the rows of an upsert.
+func AfterCreate(db *gorm.DB) {
+	if w := writeOf(db.Statement); w != nil {
+		w.settleCreate(db)
+	}
+}
+
+// mayBeSave reports whether this is an update of all columns of the struct itself, as Save makes it.
+func mayBeSave(stmt *gorm.Statement) bool {
+	if len(stmt.Selects) != 1 || stmt.Selects[0] != "*" {
+		return false
+	}
+	return statement.SamePointer(stmt.Model, stmt.Dest) ||
+		reflect.TypeOf(stmt.Dest).Kind() == reflect.Struct && reflect.TypeOf(stmt.Dest) == reflect.TypeOf(stmt.Model)
+}
+
+// isNew reports whether a struct that Save found no row for can be one that has not been stored yet: it has a key that
+// the application made, and no version. Where 0 is a version a row can have, or the caller named the version, it cannot.
+func (w *Write) isNew(row *Row) bool {
+	return w.version.checked && !w.version.given && !w.version.Loaded(row.held)
+}
+
+// insertInstead stores the new struct by a plain INSERT: GORM's own way, an upsert, would overwrite a row that another
+// writer makes in between. Associations and hooks are the update's, as they are in GORM.
+func (w *Write) insertInstead(db *gorm.DB) error {
+	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(clause.Associations)
+	statement.SameTable(tx.Statement, db.Statement)
+	if err := tx.Create(structOf(w.rows[0].Struct).Addr().Interface()).Error; err != nil {
+		return err
+	}
+	w.outcome.inserted, db.RowsAffected = true, 1
+	return nil
+}

@@ -1,0 +1,181 @@
+package guard
+
+import (
+	"slices"
+	"strconv"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// conflict lets the rows that an upsert finds be updated where their version is the one expected, and moves it.
+func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
+	name := v.Field.DBName
+	set := slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == name })
+	bump := clause.Assignment{Column: clause.Column{Name: name}, Value: upsertBump{b.w, set}}
+	found.DoUpdates = append(slices.Clone(set), bump)
+	if v.checked || b.w.upsert.links {
+		found.Where.Exprs = beside(upsertGuard{b.w, set}, found.Where.Exprs)
+	}
+}
+
+// beside are conditions of the caller's that hold beside one of ours, whatever OR is among them.
+func beside(ours clause.Expression, own []clause.Expression) []clause.Expression {
+	if len(own) == 0 {
+		return []clause.Expression{ours}
+	}
+	return []clause.Expression{ours, inBrackets(own)}
+}
+
+type inBrackets []clause.Expression
+
+// Build writes them.
+func (e inBrackets) Build(to clause.Builder) {
+	_ = to.WriteByte('(')
+	clause.Where{Exprs: e}.Build(to)
+	_ = to.WriteByte(')')
+}
+
+// upsertBump is the version of a row that an upsert found. It is never the one that the row proposed, so that a row that
+// comes back with that one was inserted.
+type upsertBump struct {
+	w   *Write
+	set clause.Set
+}
+
+// Build writes it.
+func (u upsertBump) Build(to clause.Builder) {
+	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, u.w} //nolint:forcetypeassert // buildConflict got it
+	v, had := &u.w.version, u.w.model.In(b.Statement).Column
+	if u.w.intent.preserves() {
+		b.Text(had)
+		return
+	}
+	if u.w.upsert.links {
+		b.Text("CASE WHEN ")
+		b.compareLinks(u.set, " IS DISTINCT FROM ", " OR ")
+		b.Text(" THEN ")
+		defer b.Text(" ELSE ", had, " END")
+	}
+	switch {
+	case v.IsTemporal() && statement.IsPostgres(b.DB):
+		b.Text("GREATEST(")
+		b.Value(v.later.Time())
+		b.Text(",", had, ",", statement.Quoted(b.Statement, "excluded", v.Field.DBName), ")+", v.tick())
+	case v.IsTemporal():
+		b.Value(v.later.Time().Add(v.Tick))
+	default:
+		first := strconv.FormatInt(v.Initial, 10)
+		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+1 ELSE ", first, "+1 END")
+	}
+}
+
+// compareLinks writes a comparison of each foreign key that is set with the one the row has.
+func (b builder) compareLinks(set clause.Set, operator, between string) {
+	b.Text("(")
+	for i, assignment := range set {
+		if i > 0 {
+			b.Text(between)
+		}
+		b.Column(b.Table, assignment.Column.Name)
+		b.Text(operator)
+		b.Expression(assignment.Value)
+	}
+	b.Text(")")
+}
+
+// upsertGuard is what must hold of a row that an upsert found. It differs by what stands for it in the batch.
+type upsertGuard struct {
+	w   *Write
+	set clause.Set
+}
+
+// Build writes it.
+func (g upsertGuard) Build(to clause.Builder) {
+	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, g.w} //nolint:forcetypeassert // buildConflict got it
+	w, links := g.w, g.w.upsert.links
+	stays := func(r upsertRow) bool { return r.loaded && links && !r.moves && !r.apart }
+	apart := func(r upsertRow) bool { return r.loaded && r.apart }
+	moves := func(r upsertRow) bool { return r.loaded && !stays(r) && !r.apart }
+	unread := func(r upsertRow) bool { return r.unread }
+	known := func(r upsertRow) bool { return r.loaded || r.unread }
+
+	b.Text("(")
+	defer b.Text(")")
+	current := g.current(b)
+	proposed := statement.Quoted(b.Statement, "excluded", w.version.Field.DBName)
+	matches := g.matches(b, proposed)
+	if len(w.keysWhere(moves)) == len(w.rows) {
+		b.Text(matches)
+		return
+	}
+	unset := current + " IS NULL"
+	if w.version.IsInteger() {
+		unset = current + "=0"
+	}
+	between := ""
+	for _, part := range []struct {
+		keys [][]any
+		cond func()
+	}{
+		{w.keysWhere(moves), func() { b.Text(matches) }},
+		{w.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
+		{w.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, w.version.back(proposed))) }},
+		{w.keysWhere(unread), func() { b.Text(unset) }},
+	} {
+		if len(part.keys) == 0 {
+			continue
+		}
+		b.Text(between)
+		part.cond()
+		b.Text(" AND ")
+		b.keys("excluded", part.keys)
+		between = " OR "
+	}
+	switch keys := w.keysWhere(known); len(keys) {
+	case len(w.rows):
+	case 0:
+		b.Text("1=1")
+	default:
+		b.Text(between, "NOT (")
+		b.keys("excluded", keys)
+		b.Text(")")
+	}
+}
+
+// current is the version the row has, as a number where it is NULL.
+func (g upsertGuard) current(b builder) string {
+	name := g.w.model.In(b.Statement).Column
+	if g.w.version.IsInteger() {
+		return "COALESCE(" + name + ",0)"
+	}
+	return name
+}
+
+// matches says that the row is the one meant, at the version expected.
+func (g upsertGuard) matches(b builder, expected string) string {
+	text := "(" + g.current(b) + "=" + expected
+	for _, field := range g.w.model.Schema.PrimaryFields {
+		text += " AND " + statement.Quoted(b.Statement, b.Table, field.DBName) + "=" + statement.Quoted(b.Statement, "excluded", field.DBName)
+	}
+	return text + ")"
+}
+
+// linksOr lets a row be written whose foreign keys are right already, or of which this holds.
+func (b builder) linksOr(set clause.Set, matches string) {
+	b.Text("(")
+	b.compareLinks(set, " IS NOT DISTINCT FROM ", " AND ")
+	b.Text(" OR ", matches, ")")
+}
+
+// back is the version from which [column.Version.Apart] made the one that is proposed.
+func (v *versionGuard) back(proposed string) string {
+	if v.IsTemporal() {
+		return proposed + "-interval '" + strconv.FormatFloat(column.FarInTime.Hours(), 'f', 0, 64) + " hours'"
+	}
+	far := strconv.FormatInt(v.Far(), 10)
+	return "CASE WHEN CAST(" + proposed + " AS bigint)&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
+}

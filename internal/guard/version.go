@@ -1,0 +1,267 @@
+package guard
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// versionGuard lets a row be written at the version that its struct was read at, and moves the version.
+type versionGuard struct {
+	*column.Version // nil: the model has none
+
+	checked bool         // a row is written only at the version expected
+	given   bool         // the caller named that version
+	forced  bool         // the version moves also where nothing else is SET
+	exact   bool         // no expected version is 0 or NULL
+	later   column.Value // what a temporal version becomes
+}
+
+func (v *versionGuard) is() bool { return v.Version != nil }
+
+func (v *versionGuard) owns(column string) bool { return column == v.Field.DBName }
+
+// assign writes what becomes of the version. Where it stays as it was it is written only if nothing else is: an
+// UPDATE assigns something.
+func (v *versionGuard) assign(b builder, written bool) bool {
+	if v.IsSystem() || !b.w.built.bumps && written {
+		return written
+	}
+	text := b.w.model.In(b.Statement)
+	if written {
+		b.Text(",")
+	}
+	switch {
+	case !b.w.built.bumps:
+		b.Text(text.Keep)
+	case v.IsTemporal():
+		b.Text(text.Name, "=")
+		v.writeLater(b, text.Column)
+	case v.exact:
+		b.Text(text.Bump)
+	default:
+		b.Text(text.BumpAny)
+	}
+	return true
+}
+
+// writeLater writes the time that a temporal version becomes: that of this statement, and past the one it had.
+func (v *versionGuard) writeLater(b builder, had string) {
+	if v.exact || !statement.IsPostgres(b.DB) {
+		b.Value(v.later.Time())
+		return
+	}
+	b.Text("GREATEST(")
+	b.Value(v.later.Time())
+	b.Text(",", had, "+", v.tick(), ")")
+}
+
+// tick is the least by which a temporal version moves.
+func (v *versionGuard) tick() string {
+	return "interval '" + strconv.FormatInt(v.Tick.Microseconds(), 10) + " microseconds'"
+}
+
+func (v *versionGuard) hold(b builder) {
+	if !v.checked || b.w.built.unchecked {
+		return
+	}
+	b.Text(" AND ")
+	if b.w.batch {
+		v.holdAll(b)
+	} else {
+		v.holdOne(b, b.w.single[0].Expected)
+	}
+}
+
+// holdOne writes that the version is expected. A struct that holds 0 cannot say whether the row had 0 or NULL: both will
+// do.
+func (v *versionGuard) holdOne(b builder, expected column.Value) {
+	name := b.w.model.In(b.Statement).Column
+	switch {
+	case v.IsSystem() && expected.N == 0:
+		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
+	case v.IsSystem():
+		b.Text(name, "=")
+		b.Value(strconv.FormatInt(expected.N, 10))
+		b.Text("::xid")
+	case v.IsTemporal() && (expected.Null || expected.Time().IsZero()), expected.Null && v.ZeroIsLoaded():
+		b.Text(name, " IS NULL")
+	case v.IsInteger() && expected.N == 0 && (v.IsBare() || !v.ZeroIsLoaded()):
+		b.Text("COALESCE(", name, ",0)=0")
+	default:
+		b.Text(name, "=")
+		b.Value(v.Any(expected))
+	}
+}
+
+// holdAll writes which version each row of a batch must have: one where all have the same, else arrays of keys and
+// versions where both are integers, else the keys of each version.
+func (v *versionGuard) holdAll(b builder) {
+	rows := b.w.rows
+	first, same := rows[0].Expected, true
+	for i := range rows {
+		same = same && rows[i].Expected.Equal(first)
+	}
+	if same {
+		v.holdOne(b, first)
+		return
+	}
+	if v.holdArrays(b) {
+		return
+	}
+	b.Text("(")
+	for i, group := range versionGroups(rows) {
+		if i > 0 {
+			b.Text(" OR ")
+		}
+		b.Text("(")
+		v.holdOne(b, group.expected)
+		b.Text(" AND ")
+		b.keys(b.Table, group.keys)
+		b.Text(")")
+	}
+	b.Text(")")
+}
+
+func (v *versionGuard) holdArrays(b builder) bool {
+	keys := b.w.model.Schema.PrimaryFields
+	if !v.IsInteger() || !statement.IsPostgres(b.DB) || len(keys) != 1 {
+		return false
+	}
+	ids, versions := newArray(len(b.w.rows)), newArray(len(b.w.rows))
+	for i := range b.w.rows {
+		row := &b.w.rows[i]
+		id, ok := integer(row.Key[0])
+		if !ok || row.Expected.Null || row.Expected.N == 0 {
+			return false
+		}
+		if !row.twin {
+			ids.add(id)
+			versions.add(row.Expected.N)
+		}
+	}
+	b.Text("(")
+	b.Column(b.Table, keys[0].DBName)
+	b.Text(",", b.w.model.In(b.Statement).Column, ") IN (SELECT * FROM unnest(")
+	b.Value(ids.text())
+	b.Text("::bigint[],")
+	b.Value(versions.text())
+	b.Text("::bigint[]))")
+	return true
+}
+
+// versionGroup is the rows of a batch that have one version.
+type versionGroup struct {
+	expected column.Value
+	keys     [][]any
+}
+
+func versionGroups(rows []Row) []versionGroup {
+	type value struct {
+		n, t int64
+		null bool
+	}
+	at := map[value]int{}
+	var groups []versionGroup
+	for i := range rows {
+		row := &rows[i]
+		if row.twin {
+			continue
+		}
+		v := value{row.Expected.N, row.Expected.Time().UnixNano(), row.Expected.Null}
+		g, ok := at[v]
+		if !ok {
+			g, at[v] = len(groups), len(groups)
+			groups = append(groups, versionGroup{expected: row.Expected})
+		}
+		groups[g].keys = append(groups[g].keys, row.Key)
+	}
+	return groups
+}
+
+// why says that the row has another version, or that the struct was never read.
+func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
+	if !v.checked || w.built.unchecked {
+		return nil
+	}
+	actual := v.Read(current)
+	switch {
+	case row.Expected.Equal(actual):
+		return nil
+	case !v.Loaded(row.Expected):
+		if !actual.Null && (!v.IsInteger() || actual.N != 0) || v.IsUnread(row.Expected) {
+			return w.missing(stmt, row.Key, v.Any(actual))
+		}
+		return nil
+	}
+	return w.stale(stmt, row, v.Any(actual), false).Err()
+}
+
+// errNotWritten is why a row at the right version was not written though nobody asked for more.
+var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row, or it was gone for a moment")
+
+// insert gives every new row its first version: also where the column was left out by Select or Omit, or by a map.
+func (v *versionGuard) insert(b builder, values *clause.Values) {
+	if v.IsSystem() {
+		return
+	}
+	w, name := b.w, v.Field.DBName
+	initial := v.First(b.NowFunc())
+	first := v.Any(initial)
+	if len(w.rows) == 0 {
+		w.single[0].next = initial
+	}
+	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
+	left := at < 0
+	if left {
+		at = len(values.Columns)
+		values.Columns = append(values.Columns, clause.Column{Name: name})
+		for i := range values.Values {
+			values.Values[i] = append(values.Values[i], nil)
+		}
+		if len(values.Values) == 0 {
+			values.Values = [][]any{{nil}}
+		}
+	}
+	for i := range values.Values {
+		cell := &values.Values[i][at]
+		if n, ok := (*cell).(int64); ok && n > 0 && len(w.rows) == 0 {
+			continue
+		}
+		switch {
+		case i < len(w.rows):
+			*cell = v.Any(w.rows[i].next)
+		case i < w.memory.Count:
+			switch held := v.Read(w.memory.Row(i)); {
+			case v.Unset(held):
+				*cell = first
+			case held.N < 0:
+				fault.Add(b.DB, negative(b.Statement, held.N))
+			case left:
+				*cell = v.Any(held)
+			}
+		case v.isUnset(*cell):
+			*cell = first
+		}
+	}
+}
+
+// isUnset reports whether a map gives no version.
+func (v *versionGuard) isUnset(value any) bool {
+	if value == nil || reflect.ValueOf(value).IsZero() {
+		return true
+	}
+	if _, ok := value.(clause.Expression); ok {
+		return false
+	}
+	given, err := v.Of(value)
+	return err == nil && v.Unset(given)
+}

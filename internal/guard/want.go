@@ -1,0 +1,178 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// follows reports whether memory can hold what the server says it wrote.
+func (w *Write) follows(stmt *gorm.Statement) bool {
+	return len(w.rows) > 0 && (w.batch || w.rows[0].Struct.CanAddr()) && returns(stmt)
+}
+
+// returns reports whether the dialect knows RETURNING.
+func returns(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildClauses, "RETURNING") }
+
+// wantAssigned asks, in an update or delete, for what the structs do not hold afterwards: of a struct that is not at its
+// row's version all of the row, of others what only the server knows.
+func (w *Write) wantAssigned(stmt *gorm.Statement) {
+	if !w.follows(stmt) {
+		return
+	}
+	v := &w.version
+	if w.batch && (v.is() || w.fence.guards()) {
+		w.want(w.model.Schema.PrimaryFields...)
+	}
+	if w.batch && w.op != OpDelete && !stmt.ReflectValue.CanAddr() {
+		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
+		w.wantWhole()
+	}
+	if w.op != OpDelete && v.is() && v.checked && slices.ContainsFunc(w.rows, func(r Row) bool { return !r.mirrors(v, true) }) {
+		w.wantWhole()
+	}
+	ours := v.is() && !v.IsInteger() && !w.intent.ignores() && (w.batch || w.op != OpDelete)
+	if ours || w.batch && v.checked && statement.AsksForRows(stmt) {
+		w.want(v.Field)
+	}
+	if w.intent.touches() {
+		for _, field := range stmt.Schema.Fields {
+			if field.AutoUpdateTime > 0 && field.DBName != "" {
+				w.want(field)
+			}
+		}
+	}
+	if w.batch && w.returning.wanted() {
+		w.want(w.model.Schema.PrimaryFields...)
+	}
+}
+
+// wantUnheld asks for the columns that are SET and that the struct does not hold then: expressions, which the server works
+// out, what the caller's own SET assigns, and what a soft delete assigns to another struct than that of the key.
+func (w *Write) wantUnheld(stmt *gorm.Statement, set clause.Set) {
+	if !w.version.is() && w.fence == nil || len(w.rows) == 0 || !w.where.ownSet && !w.where.ofModel && !statement.FromMap(stmt.Dest) {
+		return
+	}
+	w.wantFields(stmt, w.unheld(set))
+}
+
+// unheld are the columns of a SET that the struct does not hold.
+func (w *Write) unheld(set clause.Set) []*schema.Field {
+	var fields []*schema.Field
+	for i := range set {
+		if !w.where.ownSet && !w.where.ofModel && !statement.Computed(set[i].Value) || owned(w.guards(), set[i].Column.Name) {
+			continue
+		}
+		if field := w.model.Schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// wantLinks asks for foreign keys that GORM has set in memory, having saved what the struct belongs to, and that the
+// statement does not write.
+func (w *Write) wantLinks(stmt *gorm.Statement, set clause.Set) {
+	if !w.version.is() {
+		return
+	}
+	var fields []*schema.Field
+	for _, relation := range w.model.Schema.Relationships.BelongsTo {
+		for _, ref := range relation.References {
+			written := func(a clause.Assignment) bool { return a.Column.Name == ref.ForeignKey.DBName }
+			if ref.OwnPrimaryKey || ref.ForeignKey.DBName == "" || !ref.ForeignKey.Readable || slices.ContainsFunc(set, written) {
+				continue
+			}
+			for i := range w.rows {
+				if w.memory.Differs(i, ref.ForeignKey) {
+					fields = append(fields, ref.ForeignKey)
+					break
+				}
+			}
+		}
+	}
+	w.wantFields(stmt, fields)
+}
+
+// wantFields asks for columns while the statement is built.
+func (w *Write) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
+	if len(fields) == 0 {
+		return
+	}
+	if !w.follows(stmt) {
+		w.built.unheld = true
+		return
+	}
+	w.want(fields...)
+	if w.batch {
+		w.want(w.model.Schema.PrimaryFields...)
+	}
+	if !w.returning.installed {
+		w.returning.install(w, stmt)
+	}
+}
+
+// wantStored asks a plain INSERT for what the server stores otherwise than it was given, a time at its column's precision,
+// xmin, and for the defaults that GORM would have asked for had the caller not named other columns.
+func (w *Write) wantStored(stmt *gorm.Statement) {
+	v := &w.version
+	asked, byUser := stmt.Clauses["RETURNING"]
+	if w.memory.Count == 0 || w.intent.ignores() || !returns(stmt) || v.IsInteger() && !byUser {
+		return
+	}
+	given, _ := asked.Expression.(clause.Returning)
+	columns := slices.Clone(given.Columns)
+	all := byUser && len(columns) == 0
+	if all && v.IsInteger() {
+		return
+	}
+	fields := stmt.Schema.FieldsWithDefaultDBValue
+	if all {
+		fields = stmt.Schema.Fields
+	}
+	for _, field := range fields {
+		if field.DBName != "" && field.Readable && field != v.Field && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
+			columns = append(columns, clause.Column{Name: field.DBName})
+		}
+	}
+	if !v.IsInteger() {
+		columns = append(columns, clause.Column{Name: v.Field.DBName})
+	}
+	w.returning = &returning{had: asked, hadAny: byUser, installed: true, byPosition: true}
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
+}
+
+// wantRows asks an upsert for the rows that it wrote, whole: a struct is its row then, whatever was updated. Of children of
+// which only the foreign key is set it asks what identifies them: the rest of them is not written, and not read.
+func (w *Write) wantRows(stmt *gorm.Statement) {
+	u := w.upsert
+	if len(w.rows) == 0 || !returns(stmt) {
+		return
+	}
+	if !u.child || u.updates && !u.links {
+		w.wantWhole()
+		return
+	}
+	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
+		if field.Readable && !statement.AsksForRows(stmt) {
+			w.want(field)
+		}
+	}
+	w.want(w.model.Schema.PrimaryFields...)
+	if !u.skips {
+		w.want(w.version.Field)
+	}
+}
+
+// lacksGenerated reports whether the struct has no value for a part of its key that the server makes.
+func lacksGenerated(s *schema.Schema, row reflect.Value) bool {
+	return slices.ContainsFunc(s.PrimaryFields, func(field *schema.Field) bool {
+		place := statement.Place(field, row)
+		return !place.IsValid() || place.IsZero() && (field.HasDefaultValue || field.AutoIncrement || len(s.PrimaryFields) == 1)
+	})
+}

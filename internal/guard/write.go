@@ -1,0 +1,323 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Write is one statement that writes a model with a version or a fence, or one that IfUnchanged guards. It lives in the
+// statement's clauses from before the transaction begins until after it has ended.
+type Write struct {
+	plan
+	memory    memory.Structs // the structs, if any
+	built     built          // what building the statement showed
+	returning *returning     // what the server is asked for; nil: nothing
+	outcome   outcome        // what became of it
+	dry       bool           // nothing is sent, so memory stays
+
+	writtenBefore int // how many statements may have written in the transaction when this one began
+}
+
+// outcome is what became of a statement.
+type outcome struct {
+	opened   bool // its transaction is ours: see Open
+	inserted bool // Save found no row and made one
+	done     bool // the rows were written as asked
+	undone   bool // and that was taken back, in memory too
+	lost     bool // of a claim: it may have written rows that did not come back
+	over     bool // the statement has ended
+}
+
+// Op is what a write is to its caller.
+type Op uint8
+
+// What a write can be.
+const (
+	OpCreate Op = iota
+	OpUpdate
+	OpDelete
+	OpSave
+	OpTouch
+	OpUpsert
+	OpClaim
+	OpVerify
+)
+
+func (op Op) String() string {
+	return [...]string{"create", "update", "delete", "save", "touch", "upsert", "claim", "verify"}[op]
+}
+
+const writeClause = "gormlock:version_write"
+
+// Build makes a Write fit into a statement's clauses, where it is found again. It writes nothing.
+func (w *Write) Build(clause.Builder) {}
+
+// writeOf is the Write of the statement, nil where there is none.
+func writeOf(stmt *gorm.Statement) *Write {
+	c, ok := stmt.Clauses[writeClause]
+	if !ok {
+		return nil
+	}
+	w, _ := c.Expression.(*Write)
+	if w == nil || w.outcome.over {
+		return nil
+	}
+	return w
+}
+
+// RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
+func RememberUpdate(db *gorm.DB) {
+	if w := begin(db, OpUpdate); w != nil {
+		w.remember(db, db.Statement.Model)
+		w.emptied = w.version.is() && statement.InClear(db.Statement)
+	}
+}
+
+// RememberCreate does so for a create, which also may be handed maps.
+func RememberCreate(db *gorm.DB) {
+	if w := begin(db, OpCreate); w != nil {
+		w.remember(db, db.Statement.Dest)
+		w.upsert = upsertOf(db.Statement)
+	}
+}
+
+// RememberDelete does so for a delete, whose key may come from Model where the destination has none.
+func RememberDelete(db *gorm.DB) {
+	w := begin(db, OpDelete)
+	if w == nil {
+		return
+	}
+	w.remember(db, db.Statement.Dest)
+	if w.batch || w.memory.Count == 0 || statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
+		return
+	}
+	if key, _ := statement.KeyOf(db.Statement, w.model.Schema, w.memory.Row(0)); key == nil {
+		w.memory = memory.Structs{}
+		w.remember(db, db.Statement.Model)
+		w.where.ofModel = true
+	}
+}
+
+// begin puts a Write into the statement, if the model or a clause asks for one.
+func begin(db *gorm.DB, op Op) *Write {
+	stmt := db.Statement
+	if db.Error != nil {
+		return nil
+	}
+	if stmt.Schema == nil {
+		refuseWithoutModel(db)
+		return nil
+	}
+	m := model.Of(db)
+	if m == nil {
+		return nil
+	}
+	if m.Err != nil {
+		fault.Add(db, m.Err)
+		return nil
+	}
+	intent := IntentOf(stmt)
+	if m.Column == nil && m.Fence == nil && intent == nil {
+		return nil
+	}
+	if stmt.SQL.Len() > 0 {
+		fault.Add(db, errBuilt)
+		return nil
+	}
+	refuseWithoutVersions(db, intent)
+	if db.Error != nil {
+		return nil
+	}
+	intent, err := intent.On(m)
+	if err != nil {
+		fault.Add(db, err)
+		return nil
+	}
+	fence, err := FenceOf(m, stmt, intent)
+	if err != nil {
+		doomWithParent(db, err)
+		fault.Add(db, err)
+		return nil
+	}
+	if m.Column != nil && m.Column.IsSystem() && !statement.IsPostgres(db) {
+		fault.Add(db, fault.ErrNotPostgres)
+		return nil
+	}
+	w := &Write{plan: plan{model: m, intent: intent, op: op, version: versionGuard{Version: m.Column}, fence: fence}, dry: db.DryRun}
+	if j := journal.Of(stmt); j != nil {
+		w.writtenBefore = j.Written()
+	}
+	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
+	return w
+}
+
+// errBuilt is the error of a statement that comes with the text of another one, which GORM would send again in its place.
+var errBuilt = errors.New("gormlock: the statement has been built before it begins: what a hook makes of its tx by Session " +
+	"repeats the hook's own statement, unless the session is a NewDB")
+
+// remember takes the structs that the statement stands for: none where value holds none.
+func (w *Write) remember(db *gorm.DB, value any) {
+	found, hole := w.memory.Find(w.model, value)
+	w.batch = found && w.memory.Batch()
+	if !w.dry {
+		w.memory.Keep()
+	}
+	if hole {
+		fault.Add(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.Schema.Table, gorm.ErrInvalidValue))
+	}
+}
+
+// Open begins a transaction where GORM begins none and a write that goes wrong halfway could not be taken back: a batch,
+// an upsert, or what GORM or a hook stores or deletes beside the statement itself.
+func Open(db *gorm.DB) {
+	w := writeOf(db.Statement)
+	if w == nil || db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
+		return
+	}
+	if !w.divisible(db.Statement) {
+		return
+	}
+	tx := db.Begin()
+	if tx.Error != nil {
+		fault.Add(db, tx.Error)
+		return
+	}
+	db.Statement.ConnPool = tx.Statement.ConnPool
+	journal.Adopt(db)
+	w.outcome.opened = true
+}
+
+// divisible reports whether the statement can do a part of what it is asked and find the rest stale.
+func (w *Write) divisible(stmt *gorm.Statement) bool {
+	if w.storesMore(stmt) {
+		return true
+	}
+	if w.op != OpCreate {
+		return w.batch || w.mayLeaveOut(stmt)
+	}
+	if !statement.HasUpsert(stmt) && !w.upsert.child {
+		return false
+	}
+	if w.fence.guards() {
+		return true
+	}
+	for i := range w.memory.Count {
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i)); key != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// storesMore reports whether something is stored beside the statement itself: by its hooks, or as associations.
+func (w *Write) storesMore(stmt *gorm.Statement) bool {
+	s := w.model.Schema
+	if w.storedBefore(stmt) {
+		return true
+	}
+	if !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate || s.BeforeUpdate || s.BeforeDelete || s.AfterSave || s.AfterCreate || s.AfterUpdate || s.AfterDelete) {
+		return true
+	}
+	for _, relation := range statement.OwnRelations(s) {
+		for i := range w.memory.Count {
+			if place := statement.Place(relation.Field, w.memory.Row(i)); w.op != OpDelete && place.IsValid() && !place.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// storedBefore reports whether something was stored before the statement itself: what its structs belong to, or, of a
+// delete, their children.
+func (w *Write) storedBefore(stmt *gorm.Statement) bool {
+	if w.op == OpDelete {
+		return len(stmt.Selects) > 0
+	}
+	for _, relation := range w.model.Schema.Relationships.BelongsTo {
+		for i := range w.memory.Count {
+			if _, zero := relation.Field.ValueOf(stmt.Context, w.memory.Row(i)); !zero {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hooksBefore reports whether hooks ran before the statement itself, and may have stored something.
+func (w *Write) hooksBefore(stmt *gorm.Statement) bool {
+	s := w.model.Schema
+	if stmt.SkipHooks {
+		return false
+	}
+	switch w.op {
+	case OpCreate, OpUpsert:
+		return s.BeforeSave || s.BeforeCreate
+	case OpDelete:
+		return s.BeforeDelete
+	case OpUpdate, OpSave, OpTouch:
+		return s.BeforeSave || s.BeforeUpdate
+	case OpClaim, OpVerify:
+	}
+	return false
+}
+
+// Close puts memory right when the statement and its own transaction have ended, and forgets it.
+func Close(db *gorm.DB) {
+	w := writeOf(db.Statement)
+	if w == nil {
+		return
+	}
+	w.outcome.over = true
+	w.returning.restore(db.Statement)
+	if w.outcome.opened {
+		if db.Error != nil {
+			db.Rollback()
+		} else {
+			db.Commit()
+		}
+		db.Statement.ConnPool = db.ConnPool
+	}
+	if db.Error == nil || db.DryRun {
+		return
+	}
+	_, own := db.InstanceGet("gorm:started_transaction")
+	switch {
+	case !w.outcome.done:
+		w.memory.Restore()
+		w.forgetEmptied()
+	case own, w.outcome.opened:
+		w.undo()
+	}
+}
+
+// keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back.
+func (w *Write) keepWritten(stmt *gorm.Statement) {
+	w.outcome.done = true
+	if statement.Transaction(stmt) == nil {
+		return
+	}
+	w.memory.Leave()
+	j := journal.Of(stmt)
+	switch {
+	case j == nil:
+		w.Lose() // nobody will say how the transaction ends
+	case !w.outcome.undone:
+		j.Keep(w)
+		if isCopied(stmt) {
+			w.Lose()
+		}
+		if w.op != OpCreate && len(w.rows) == 0 && statement.AsksForRows(stmt) {
+			KeepRowsRead(stmt.DB, stmt.ReflectValue) // a bulk statement that returns rows reads them
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// DefaultOwner names a process that was not named: host name and process id.
+func DefaultOwner() string {
+	host, _ := os.Hostname()
+	return host + ":" + strconv.Itoa(os.Getpid())
+}
+
+// CheckTimeout refuses a Timeout that leaves no time.
+func CheckTimeout(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%w: Timeout(%s) leaves no time, use Try to not wait", advisory.ErrOption, d)
+	}
+	return nil
+}
+
+// errTimeout is the cause of a context that ended by [WithTimeout].
+var errTimeout = errors.New("gormlock: timeout")
+
+// WithTimeout is ctx that ends after d at the latest; d ≤ 0 is no limit. [TimedOut] knows it again.
+func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, d, errTimeout)
+}
+
+// TimedOut reports whether ctx ended by the limit of [WithTimeout], and not by itself.
+func TimedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }
+
+// Outcome is the event that an acquisition is told of by; ok is false where err is no fact about the lock.
+func Outcome(ctx context.Context, err error) (kind observe.Kind, ok bool) {
+	switch {
+	case err == nil:
+		return observe.Acquired, true
+	case errors.Is(err, advisory.ErrNotAcquired):
+		return observe.NotAcquired, true
+	case errors.Is(err, advisory.ErrLockTimeout) || ctx.Err() != nil:
+		return observe.TimedOut, true
+	}
+	return 0, false
+}
+
+// Jitter is d or up to a quarter more, so that processes do not march in step.
+func Jitter(d time.Duration) time.Duration { return lockrequest.Jitter(d) }

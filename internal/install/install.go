@@ -1,0 +1,69 @@
+// Package install knows what was set on a database when the plugin was installed: defaults, the observer, the names of
+// keys, and what the plugin remembers of the database's pools and models.
+package install
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/literal"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Settings are those of one plugin, which may be installed on several databases. Nil stands for none installed.
+type Settings struct {
+	DefaultTimeout    time.Duration
+	PlainTransactions bool
+	WithoutVersions   bool
+	KeyNames          *KeyNames // nil: not kept
+	Observer          observe.Observer
+
+	// Refused tells the observer for which rows a write was refused. The root package sets it, whose error types say so.
+	Refused func(ctx context.Context, s *Settings, err error)
+
+	Pools  sync.Map // *sql.DB → the pool that stands in for it
+	Models sync.Map // *schema.Schema → what its tags say
+
+	Constants literal.Conditions // of queries that skip locked rows
+
+	Tables    sync.Map // string → whether its rows have an xmin
+	Lockable  sync.Map // a relation of a database → nothing: its rows can be locked
+	Journaled sync.Map // *schema.Schema → whether a write of it can change memory that a rollback must put right
+}
+
+// entry is the name among db.Plugins under which Settings are found: the plugin's own type is the root package's.
+const entry = "gormlock settings"
+
+// Of returns the settings of db, and nil where the plugin is not installed.
+func Of(db *gorm.DB) *Settings {
+	s, _ := db.Plugins[entry].(*Settings)
+	return s
+}
+
+// On makes Of find the settings on db.
+func (s *Settings) On(db *gorm.DB) { db.Plugins[entry] = s }
+
+// Name and Initialize let Settings stand among the plugins of a database. There is nothing to initialize.
+func (*Settings) Name() string { return entry }
+
+// Initialize implements [gorm.Plugin].
+func (*Settings) Initialize(*gorm.DB) error { return nil }
+
+// Usable says why a db can run nothing.
+func Usable(db *gorm.DB) error {
+	if db == nil || db.Config == nil || db.Statement == nil {
+		return fmt.Errorf("gormlock: %w: a nil *gorm.DB", gorm.ErrInvalidDB)
+	}
+	if db.Error != nil {
+		return db.Error
+	}
+	if Of(db) == nil {
+		return fault.ErrNotInstalled
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Tell hands e to the observer, if there is one.
+func (s *Settings) Tell(ctx context.Context, e observe.Event) {
+	if !s.Observed() {
+		return
+	}
+	e.Source = "gormlock"
+	s.Observer.Observe(ctx, e)
+}
+
+// Observed reports whether there is an observer.
+func (s *Settings) Observed() bool { return s != nil && s.Observer != nil }
+
+// Began returns the time, if anybody wants to know how long something takes.
+func (s *Settings) Began() time.Time {
+	if !s.Observed() {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// TellRefused tells the observer for which rows a write was refused.
+func (s *Settings) TellRefused(ctx context.Context, err error) {
+	if s.Observed() && err != nil {
+		s.Refused(ctx, s, err)
+	}
+}
+
+// Refusal returns what the error of a lock is to an observer, if it is that of a lock at all.
+func Refusal(ctx context.Context, err error) (kind observe.Kind, is bool) {
+	switch {
+	case errors.Is(err, fault.ErrNotAcquired):
+		return observe.NotAcquired, true
+	case errors.Is(err, fault.ErrLockTimeout), ctx.Err() != nil:
+		return observe.TimedOut, true
+	}
+	return 0, false
+}

@@ -1,0 +1,124 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Within runs fn, and fails where a write in it was stale: the caller of fn may not know.
+func Within(tx *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
+	leave := Of(tx.Statement).enter()
+	defer func() {
+		if stale := leave(); err == nil {
+			err = stale
+		}
+	}()
+	return fn(tx)
+}
+
+// Begin begins a transaction with these locks, nil: none. It hands them to the pool by the address of the options, the one
+// thing that GORM passes through untouched.
+func Begin(db *gorm.DB, opts *sql.TxOptions, request *lockrequest.Request) *gorm.DB {
+	if request != nil && !db.DryRun {
+		openings.Store(opts, request)
+		defer openings.Delete(opts)
+	}
+	return db.Begin(opts)
+}
+
+// openings holds the locks of transactions that Transaction is beginning, by *sql.TxOptions.
+var openings sync.Map
+
+// BegunWith reports whether the locks travelled with the BEGIN.
+func BegunWith(tx *gorm.DB, request *lockrequest.Request) bool {
+	j := Of(tx.Statement)
+	return j != nil && j.BegunWith == request
+}
+
+// Watch gives the transaction a journal if the pool it began on gives none, and returns what to call at its end.
+func Watch(tx *gorm.DB) (ended func(committed bool)) {
+	j := watch(tx.Statement)
+	if j == nil {
+		return func(bool) {}
+	}
+	return j.Ended
+}
+
+// watch is a new journal for a transaction that has none; nil for one that has, or that cannot be told from others.
+func watch(stmt *gorm.Statement) *journal {
+	pool := statement.Unprepared(stmt.ConnPool)
+	if statement.Transaction(stmt) == nil || !isKey(pool) || Of(stmt) != nil {
+		return nil
+	}
+	j := &journal{deaf: true}
+	j.of(pool)
+	return j
+}
+
+// Adopt does so for a transaction that was begun for this statement alone. Leave is called at its end.
+func Adopt(db *gorm.DB) {
+	if db.Error != nil || db.DryRun {
+		return
+	}
+	if j := watch(db.Statement); j != nil {
+		adopted.Store(db.Statement, j)
+	}
+}
+
+// Leave ends the journal that Adopt gave, if it gave one, when the statement's own transaction has ended.
+func Leave(db *gorm.DB) {
+	if j, ok := adopted.LoadAndDelete(db.Statement); ok {
+		j.(*journal).Ended(db.Error == nil)
+	}
+}
+
+// adopted holds the journals of Adopt by their *gorm.Statement.
+var adopted sync.Map
+
+// lockingContext carries a request from a statement to the BEGIN of its transaction, and to no other.
+type lockingContext struct {
+	context.Context
+	request *lockrequest.Request
+	spent   atomic.Bool
+}
+
+type lockingKey struct{}
+
+func (c *lockingContext) Value(key any) any {
+	if key == (lockingKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// Carry returns a ctx that brings the request to the BEGIN of its statement's transaction.
+func Carry(ctx context.Context, request *lockrequest.Request) context.Context {
+	return &lockingContext{Context: ctx, request: request}
+}
+
+// Spend takes the request from the ctx, also where somebody has wrapped it meanwhile: hooks begin transactions too.
+func Spend(ctx context.Context) context.Context {
+	if carrying, ok := ctx.Value(lockingKey{}).(*lockingContext); ok {
+		carrying.spent.Store(true)
+	}
+	if carrying, ok := ctx.(*lockingContext); ok {
+		return carrying.Context
+	}
+	return ctx
+}
+
+// RequestIn is the request that ctx carries, nil where it carries none or it was spent.
+func RequestIn(ctx context.Context) *lockrequest.Request {
+	carrying, ok := ctx.Value(lockingKey{}).(*lockingContext)
+	if !ok || carrying.spent.Load() {
+		return nil
+	}
+	return carrying.request
+}

@@ -1,0 +1,179 @@
+package journal
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// Hear lets a journal know of a statement that GORM has executed, where its connection tells nothing. What is executed
+// there past GORM, on the *sql.Tx itself, it does not hear of.
+func Hear(db *gorm.DB) {
+	if db.DryRun || db.Statement.SQL.Len() == 0 {
+		return
+	}
+	j := Of(db.Statement)
+	if j == nil || !j.deaf {
+		return
+	}
+	j.Executed(sqltext.Read(db.Statement.SQL.String()), sqltx.Answer{Failed: db.Error != nil})
+}
+
+// Executed makes memory follow what a text did to the transaction.
+func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
+	if text.Writes {
+		j.Mu.Lock()
+		j.past.written++
+		j.Mu.Unlock()
+	}
+	if text.Unsure {
+		j.lose(answer.After)
+		return
+	}
+	aborted := answer.Before == sqltx.Aborted
+	for i, command := range text.Commands {
+		last := i == len(text.Commands)-1 && command.Last
+		switch {
+		case answer.Failed && last:
+			j.refused(command)
+		case answer.Failed:
+			j.maybe(command)
+		default:
+			j.did(command, answer.Before, aborted)
+			aborted = aborted && command.Verb < sqltext.Savepoint
+		}
+	}
+	if answer.After != sqltx.Unknown && (answer.After == sqltx.Idle) != j.isOver() {
+		j.lose(answer.After)
+	}
+}
+
+func (j *journal) isOver() bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.over
+}
+
+// lose is for a text after which nobody knows what the transaction is.
+func (j *journal) lose(now sqltx.Status) {
+	j.Mu.Lock()
+	pretended := j.past.pretended
+	j.past.pretended = nil
+	j.Mu.Unlock()
+	defer func() {
+		j.Mu.Lock()
+		defer j.Mu.Unlock()
+		j.past.unsure = true
+		j.past.pretended = pretended // held until it is certain that they are not
+	}()
+	j.restart(now == sqltx.Idle)
+	j.end(lose)
+}
+
+// did follows a command that the server has executed.
+func (j *journal) did(command sqltext.Command, before sqltx.Status, aborted bool) {
+	switch command.Verb {
+	case sqltext.Begin:
+		j.restart(false)
+	case sqltext.Commit, sqltext.Detach:
+		with := lose // the commit of an aborted transaction rolls it back, and one of two phases has an end elsewhere
+		switch {
+		case aborted:
+			with = undo
+		case before != sqltx.Unknown && command.Verb == sqltext.Commit:
+			with = keepAll
+		}
+		j.restart(!command.Chain)
+		j.end(with)
+	case sqltext.Rollback:
+		j.restart(!command.Chain)
+		j.end(undo)
+	case sqltext.Savepoint:
+		j.Savepoint(command.Name)
+	case sqltext.Release:
+		j.Mu.Lock()
+		j.past.release(command.Name, false)
+		j.Mu.Unlock()
+	case sqltext.RollbackTo:
+		j.rollBackTo(command.Name)
+	}
+}
+
+func (j *journal) restart(over bool) {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.over = over
+}
+
+// maybe follows a command of a text that failed, before it or behind it.
+func (j *journal) maybe(command sqltext.Command) {
+	j.Mu.Lock()
+	var lost []Step
+	switch command.Verb {
+	case sqltext.Savepoint:
+		j.past.set(command.Name, true)
+	case sqltext.Release:
+		j.past.release(command.Name, true)
+	case sqltext.RollbackTo:
+		lost = j.past.mayRollBackTo(command.Name)
+	case sqltext.Begin:
+	case sqltext.Commit, sqltext.Rollback, sqltext.Detach:
+		j.past.unsure = true
+		lost = j.past.steps
+		j.past.steps = nil
+	}
+	j.Mu.Unlock()
+	lose(lost)
+}
+
+// refused follows the last command of a text that failed: it was not executed. A commit that fails leaves nobody the
+// transaction.
+func (j *journal) refused(command sqltext.Command) {
+	if command.Verb == sqltext.Commit || command.Verb == sqltext.Detach {
+		j.maybe(command)
+	}
+}
+
+// Savepoint tells the journal of a savepoint that it cannot have heard of, as do the methods below.
+func (j *journal) Savepoint(name string) {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.past.set(name, false)
+}
+
+// RollbackTo does nothing where no such savepoint is known.
+func (j *journal) RollbackTo(name string) {
+	if j.Last(name) >= 0 {
+		j.rollBackTo(name)
+	}
+}
+
+func (j *journal) rollBackTo(name string) {
+	j.Mu.Lock()
+	pretended := j.past.takenSince(name)
+	undone, lost, freed := j.past.rollBackTo(name)
+	j.Mu.Unlock()
+	defer Released(freed)
+	defer freeAll(pretended)
+	defer lose(lost)
+	undo(undone)
+}
+
+// Release does nothing where no such savepoint is known.
+func (j *journal) Release(name string) {
+	if j.Last(name) < 0 {
+		return
+	}
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.past.release(name, false)
+}
+
+// Last is the number of the newest savepoint of this name, negative where there is none.
+func (j *journal) Last(name string) int {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	newest, _ := j.past.find(name)
+	return newest
+}

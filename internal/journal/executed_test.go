@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// noted is a step that says what became of it.
+type noted struct {
+	name string
+	said *[]string
+}
+
+func (n noted) Undo() { *n.said = append(*n.said, "undo "+n.name) }
+func (n noted) Lose() { *n.said = append(*n.said, "lose "+n.name) }
+
+const (
+	open    = sqltx.Open
+	aborted = sqltx.Aborted
+	idle    = sqltx.Idle
+)
+
+// A text that failed halfway, and a transaction whose end is somebody else's, take back what is certain and lose the rest.
+func TestExecuted(t *testing.T) {
+	t.Parallel()
+	type event struct {
+		text   string // "" stands for a step
+		answer sqltx.Answer
+	}
+	step := func(name string) event { return event{text: "step " + name} }
+	did := func(text string) event { return event{text, sqltx.Answer{Before: open}} }
+	failed := func(text string) event { return event{text, sqltx.Answer{Failed: true, Before: open}} }
+	for name, c := range map[string]struct {
+		events []event
+		want   []string
+	}{
+		"set by a text that failed": {
+			[]event{step("a"), failed("SAVEPOINT s; SELECT 1/0; RELEASE s"), step("b"), did("ROLLBACK TO s; RELEASE s")},
+			[]string{"undo b"},
+		},
+		"set by a text that may not have set it, under a name that was set": {
+			[]event{did("SAVEPOINT s"), step("a"), failed("SAVEPOINT s; SELECT 1/0"), step("b"), did("ROLLBACK TO s")},
+			[]string{"undo b", "lose a"},
+		},
+		"a savepoint that failed alone": {
+			[]event{did("SAVEPOINT s"), step("a"), failed("SAVEPOINT s"), did("ROLLBACK TO s")},
+			[]string{"undo a"},
+		},
+		"a release that may have been": {
+			[]event{did("SAVEPOINT s"), step("a"), did("SAVEPOINT s"), step("b"), failed("RELEASE s; SELECT 1/0"), did("ROLLBACK TO s")},
+			[]string{"undo b", "lose a"},
+		},
+		"a rollback that may have been": {
+			[]event{step("a"), did("SAVEPOINT s"), step("b"), failed("ROLLBACK TO s; SELECT 1/0")},
+			[]string{"lose b"},
+		},
+		"a savepoint nobody knows":              {[]event{step("a"), did("ROLLBACK TO s")}, []string{"lose a"}},
+		"a release of one nobody knows":         {[]event{did("SAVEPOINT s"), step("a"), did("RELEASE r"), did("ROLLBACK TO s")}, []string{"lose a"}},
+		"prepared for two phases":               {[]event{step("a"), {"PREPARE TRANSACTION 'x'", sqltx.Answer{Before: open, After: idle}}}, []string{"lose a"}},
+		"prepared, but aborted":                 {[]event{step("a"), {"PREPARE TRANSACTION 'x'", sqltx.Answer{Before: aborted, After: idle}}}, []string{"undo a"}},
+		"committed":                             {[]event{step("a"), {"COMMIT", sqltx.Answer{Before: open, After: idle}}}, nil},
+		"committed, but aborted":                {[]event{step("a"), {"COMMIT", sqltx.Answer{Before: aborted, After: idle}}}, []string{"undo a"}},
+		"committed, by a driver that is silent": {[]event{step("a"), {"COMMIT", sqltx.Answer{}}}, []string{"lose a"}},
+		"a commit that failed":                  {[]event{step("a"), {"COMMIT", sqltx.Answer{Failed: true, Before: open, After: idle}}}, []string{"lose a"}},
+		"a commit among others that failed":     {[]event{step("a"), failed("COMMIT; BEGIN; SELECT 1/0")}, []string{"lose a"}},
+		"ended by nobody knows what":            {[]event{step("a"), {"SELECT '\\', '; ROLLBACK; SELECT '\\''", sqltx.Answer{Before: open, After: idle}}}, []string{"lose a"}},
+		"what is committed at once":             {[]event{{"COMMIT", sqltx.Answer{Before: open, After: idle}}, step("a"), did("ROLLBACK")}, nil},
+		"rolled back, and again":                {[]event{step("a"), {"ROLLBACK; BEGIN", sqltx.Answer{Before: open, After: open}}, step("b"), did("ABORT")}, []string{"undo a", "undo b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j, said := &journal{}, []string(nil)
+			for _, e := range c.events {
+				var step string
+				if n, _ := fmt.Sscanf(e.text, "step %s", &step); n == 1 {
+					j.Keep(noted{step, &said})
+					continue
+				}
+				j.Executed(sqltext.Read(e.text), e.answer)
+			}
+			if !slices.Equal(said, c.want) {
+				t.Errorf("%q, want %q", said, c.want)
+			}
+		})
+	}
+}

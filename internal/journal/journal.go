@@ -1,0 +1,195 @@
+package journal
+
+import (
+	"database/sql"
+	"reflect"
+	"slices"
+	"sync"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// journal is the memory side of one transaction: what must become again in the application's structs when the
+// transaction, or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
+type journal struct {
+	pool      gorm.ConnPool        // the transaction, as GORM's statements hold it
+	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
+	deaf      bool                 // its connection tells nothing: what GORM executes is heard, see Hear
+
+	Mu     sync.Mutex
+	past   past
+	strict int  // how many calls of Transaction are open in it
+	over   bool // a text has ended it, and none is open now
+	gone   bool // it was ended otherwise, for good
+}
+
+// Step is something that happened to memory in a transaction.
+type Step interface {
+	// Undo takes it back: the server has.
+	Undo()
+	// Lose makes unread what it left in memory: whether the server has taken it back is not known.
+	Lose()
+}
+
+// undoing is a Step that is taken back where it might be.
+type undoing func()
+
+func (u undoing) Undo() { u() }
+func (u undoing) Lose() { u() }
+
+// journals holds the journals of open transactions, by what stands for the transaction in GORM's statements.
+var journals sync.Map
+
+// Of is the journal of the transaction that the statement runs in. It is nil outside of one, and in one whose end
+// gormlock does not see.
+func Of(stmt *gorm.Statement) *journal {
+	pool := statement.Unprepared(stmt.ConnPool)
+	if !isKey(pool) {
+		return nil
+	}
+	if j, ok := journals.Load(pool); ok {
+		return j.(*journal)
+	}
+	return nil
+}
+
+// isKey reports whether a transaction can be found by pool.
+func isKey(pool gorm.ConnPool) bool {
+	switch pool.(type) {
+	case *sql.Tx:
+		return true
+	case *sql.DB, *ConnPool, nil:
+		return false
+	}
+	return reflect.TypeOf(pool).Comparable()
+}
+
+// of makes j the journal of the transaction until it has ended.
+func (j *journal) of(pool gorm.ConnPool) {
+	j.pool = pool
+	journals.Store(pool, j)
+}
+
+// Keep keeps a step for the case that the transaction, or the savepoint it is in now, is rolled back. The newest step is
+// taken back first. It reports false where the step is committed already: a text has ended the transaction.
+func (j *journal) Keep(step Step) (kept bool) {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	if !j.over {
+		j.past.steps = append(j.past.steps, step)
+	}
+	return !j.over
+}
+
+// Record keeps a function that takes a step back. It is called too where it is not known whether it must be.
+func (j *journal) Record(undo func()) { j.Keep(undoing(undo)) }
+
+// Written is how many statements may have written something in the transaction, by whatever means, and were not rolled
+// back.
+func (j *journal) Written() int {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.past.written
+}
+
+// Has reports whether a step of this kind is kept.
+func (j *journal) Has(is func(Step) bool) bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return slices.ContainsFunc(j.past.steps, is)
+}
+
+// Doom makes the commit a rollback that returns err. A rollback to a savepoint set before lifts it.
+func (j *journal) Doom(err error) {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.past.dooms = append(j.past.dooms, err)
+}
+
+// enter begins a part of the transaction in which every stale write dooms it, however its error is taken. leave
+// ends it, and returns what doomed it.
+func (j *journal) enter() (leave func() error) {
+	if j == nil {
+		return func() error { return nil }
+	}
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.strict++
+	before := len(j.past.dooms)
+	return func() error {
+		j.Mu.Lock()
+		defer j.Mu.Unlock()
+		j.strict--
+		if len(j.past.dooms) > before {
+			return j.past.dooms[before]
+		}
+		return nil
+	}
+}
+
+// IsStrict reports whether every stale write dooms the transaction.
+func (j *journal) IsStrict() bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.strict > 0
+}
+
+// Commit implements sqltx.Watcher, as do Executed and Ended.
+func (j *journal) Commit() error {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	if len(j.past.dooms) > 0 {
+		return j.past.dooms[0]
+	}
+	return nil
+}
+
+// Ended is called once, when the transaction has.
+func (j *journal) Ended(committed bool) {
+	journals.Delete(j.pool)
+	defer j.Abandoned()
+	j.end(func(steps []Step) {
+		if committed {
+			keepAll(steps)
+		} else {
+			undo(steps)
+		}
+	})
+}
+
+// end forgets all that happened, and what is to be done about it happens outside of the lock.
+func (j *journal) end(with func(steps []Step)) {
+	j.Mu.Lock()
+	all := j.past
+	j.past = past{}
+	j.Mu.Unlock()
+	defer Released(all.held)
+	defer freeAll(all.pretended)
+	with(all.steps)
+}
+
+// undo takes the newest step back first, and all of them even if one panics.
+func undo(steps []Step) {
+	for _, step := range steps {
+		defer step.Undo() //nolint:revive // at the end of the function is when
+	}
+}
+
+// lose does so where it is not known what the server has taken back.
+func lose(steps []Step) {
+	for _, step := range steps {
+		defer step.Lose() //nolint:revive // at the end of the function is when
+	}
+}
+
+// keepAll leaves memory as it is, the steps are committed, and calls who waits for that.
+func keepAll(steps []Step) {
+	for _, step := range steps {
+		if do, waits := step.(afterCommit); waits {
+			do()
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/cause"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// DatabaseUnder is the *sql.DB under a pool, nil when there is none.
+func DatabaseUnder(pool gorm.ConnPool) *sql.DB {
+	switch pool := pool.(type) {
+	case *ConnPool:
+		return pool.DB
+	case *sql.DB:
+		return pool
+	case *gorm.PreparedStmtDB:
+		return DatabaseUnder(pool.ConnPool)
+	}
+	return nil
+}
+
+// ConnPool stands in GORM for the application's *sql.DB. Its transactions can begin with locks and have a journal.
+type ConnPool struct {
+	*sql.DB
+	transactions *sqltx.Pool
+	plugin       *install.Settings
+}
+
+// ReplacePool puts a pool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
+// one. Any other pool, such as a single connection, stays.
+func ReplacePool(s *install.Settings, db *gorm.DB) {
+	wrap := func(pool gorm.ConnPool) gorm.ConnPool {
+		if plain, ok := pool.(*sql.DB); ok && plain != nil {
+			return poolOver(s, plain)
+		}
+		return pool
+	}
+	if prepared, ok := db.ConnPool.(*gorm.PreparedStmtDB); ok {
+		prepared.Close() // what was prepared on the *sql.DB itself does not run in the transactions of the pool
+		prepared.ConnPool = wrap(prepared.ConnPool)
+		return
+	}
+	db.ConnPool = wrap(db.ConnPool)
+	if db.Statement != nil {
+		db.Statement.ConnPool = db.ConnPool
+	}
+}
+
+// BeginTx begins a transaction that has a journal, with the locks that a statement (in ctx) or Transaction (by opts)
+// asks for.
+func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
+	request := RequestIn(ctx)
+	var options sql.TxOptions
+	if opts != nil {
+		options = *opts
+		if asked, ok := openings.Load(opts); ok {
+			request = asked.(*lockrequest.Request)
+		}
+	}
+	if request != nil {
+		p.plugin.KeyNames.Note(p.DB, request)
+	}
+	began := p.plugin.Began()
+	j := &journal{BegunWith: request}
+	tx, err := p.begin(ctx, options, j, keepsSnapshot(options.Isolation))
+	if options.Isolation == sql.LevelDefault && errors.Is(err, advisory.ErrSnapshotTaken) {
+		// The default of this database is an isolation level that keeps one snapshot.
+		tx, err = p.begin(ctx, options, j, true)
+	}
+	TellLocks(ctx, p.plugin, request, began, j, err)
+	return tx, cause.Add(ctx, err)
+}
+
+func (p *ConnPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, snapshot bool) (*sql.Tx, error) {
+	request := j.BegunWith
+	opening := sqltx.Opening{Options: opts, Watcher: j}
+	if request != nil {
+		locks := request.Opening(snapshot)
+		opening.Before, opening.After = locks.Before, locks.After
+		opening.Opened, opening.Clean = locks.Opened, locks.Clean
+	}
+	tx, err := p.transactions.Begin(ctx, opening)
+	if err != nil {
+		return nil, err
+	}
+	j.of(tx)
+	return tx, nil
+}
+
+func keepsSnapshot(level sql.IsolationLevel) bool {
+	return level >= sql.LevelRepeatableRead
+}
+
+// PrepareContext prepares a statement for use inside and outside of the pool's transactions.
+func (p *ConnPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return p.transactions.PrepareContext(ctx, query)
+}
+
+// GetDBConn is the *sql.DB the application opened: db.DB().
+func (p *ConnPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
+
+// ChoosePool picks the pool on which GORM begins its own transaction for a statement. Where nothing in it can need a
+// journal that is the plain *sql.DB: no round trip, no allocation more than without the plugin. Where something can, a
+// plain *sql.DB, which GORM's dbresolver or an older session may bring, gets a ConnPool in front.
+func ChoosePool(db *gorm.DB, needed bool) {
+	if db.SkipDefaultTransaction || db.Error != nil {
+		return
+	}
+	switch pool := db.Statement.ConnPool.(type) {
+	case *ConnPool:
+		if !needed {
+			db.Statement.ConnPool = pool.DB
+		}
+	case *sql.DB:
+		if s := install.Of(db); needed && s != nil && !s.PlainTransactions && pool != nil {
+			db.Statement.ConnPool = poolOver(s, pool)
+		}
+	}
+}
+
+// poolOver is the one ConnPool over plain that the plugin keeps.
+func poolOver(s *install.Settings, plain *sql.DB) *ConnPool {
+	pool, ok := s.Pools.Load(plain)
+	if !ok {
+		pool, _ = s.Pools.LoadOrStore(plain, &ConnPool{plain, sqltx.New(plain), s})
+	}
+	return pool.(*ConnPool)
+}
+
+// ResumePool takes ChoosePool back where no transaction was begun.
+func ResumePool(db *gorm.DB) {
+	plain, ok := db.Statement.ConnPool.(*sql.DB)
+	if pool, replaced := db.ConnPool.(*ConnPool); ok && replaced && pool.DB == plain {
+		db.Statement.ConnPool = pool
+	}
+}
+
+// ClosePools ends the goroutines that the pools of a plugin keep.
+func ClosePools(s *install.Settings) error {
+	var err error
+	s.Pools.Range(func(_, pool any) bool {
+		err = errors.Join(err, pool.(*ConnPool).transactions.Close()) //nolint:forcetypeassert // poolOver stored it
+		return true
+	})
+	return err
+}
+
+var (
+	_ gorm.TxBeginner     = (*ConnPool)(nil)
+	_ gorm.GetDBConnector = (*ConnPool)(nil)
+)

@@ -1,0 +1,46 @@
+package journal
+
+import "slices"
+
+// AtEnd calls free once, when the transaction has ended or was rolled back to a savepoint set before. In doubt the lock is
+// held until the end. It reports false, and never calls free, where the transaction has ended already.
+func (j *journal) AtEnd(free func()) bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	if j.over || j.gone {
+		return false
+	}
+	j.past.pretended = append(j.past.pretended, free)
+	return true
+}
+
+// Abandoned frees the locks in memory of a transaction that is over for good.
+func (j *journal) Abandoned() {
+	j.Mu.Lock()
+	pretended := j.past.pretended
+	j.past.pretended, j.gone = nil, true
+	for i := range j.past.savepoints {
+		j.past.savepoints[i].pretended = 0
+	}
+	j.Mu.Unlock()
+	freeAll(pretended)
+}
+
+// takenSince cuts off the locks taken since a savepoint, and returns them.
+func (p *past) takenSince(name string) []func() {
+	newest, _ := p.find(name)
+	if newest < 0 {
+		return nil
+	}
+	from := p.savepoints[newest].pretended
+	taken := slices.Clone(p.pretended[from:])
+	clear(p.pretended[from:])
+	p.pretended = p.pretended[:from]
+	return taken
+}
+
+func freeAll(pretended []func()) {
+	for _, free := range pretended {
+		free()
+	}
+}

@@ -1,0 +1,90 @@
+package literal
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// longest is the length of the longest text that is written out. A longer one is content, no constant.
+const longest = 64
+
+// appendValue writes an argument as a constant: a text without a type, as a parameter is, and numbers and booleans with theirs,
+// so that a column of another type is the server's error, as it is the driver's. It is not ok for what stays a parameter.
+func appendValue(to []byte, value any) (_ []byte, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return appendText(to, v)
+	case bool:
+		return strconv.AppendBool(to, v), true
+	case int:
+		return appendInteger(to, int64(v)), true
+	case int64:
+		return appendInteger(to, v), true
+	case nil:
+		return to, false
+	case driver.Valuer:
+		return appendValued(to, v)
+	case fmt.Stringer: // the driver may send what String says
+		return to, false
+	}
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.String:
+		return appendText(to, v.String())
+	case reflect.Bool:
+		return strconv.AppendBool(to, v.Bool()), true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return appendInteger(to, v.Int()), true
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if v.Uint() > math.MaxInt64 {
+			return to, false
+		}
+		return strconv.AppendUint(to, v.Uint(), 10), true
+	}
+	return to, false
+}
+
+// appendValued writes what an enumeration of the program says of itself. Other Valuers are structs: times, decimals, JSON.
+func appendValued(to []byte, valuer driver.Valuer) ([]byte, bool) {
+	switch reflect.TypeOf(valuer).Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	default:
+		return to, false
+	}
+	value, err := valuer.Value()
+	if err != nil {
+		return to, false // the driver says it
+	}
+	switch v := value.(type) {
+	case string, bool, int64:
+		return appendValue(to, v)
+	}
+	return to, false
+}
+
+// appendText writes a text that reads the same whatever standard_conforming_strings is.
+func appendText(to []byte, text string) ([]byte, bool) {
+	if len(text) > longest || strings.ContainsAny(text, "\\\x00") || !utf8.ValidString(text) {
+		return to, false
+	}
+	to = append(to, '\'')
+	for i := range len(text) {
+		if text[i] == '\'' {
+			to = append(to, '\'')
+		}
+		to = append(to, text[i])
+	}
+	return append(to, '\''), true
+}
+
+func appendInteger(to []byte, v int64) []byte {
+	if v < 0 { // two minus signs would begin a comment
+		return append(strconv.AppendInt(append(to, '('), v, 10), ')')
+	}
+	return strconv.AppendInt(to, v, 10)
+}

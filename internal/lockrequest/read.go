@@ -1,0 +1,117 @@
+package lockrequest
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Asked is what a statement of this package asks for, as far as its text shows it.
+type Asked struct {
+	Locks   []AskedLock // in the order in which they are taken
+	More    bool        // the text ends early: there may be more locks than these
+	Try     bool
+	Timeout time.Duration // 0: as the session waits
+	Begins  bool          // the transaction begins with it
+}
+
+// AskedLock is one lock that is asked for. Its key has no name, for the text has none.
+type AskedLock struct {
+	Key    lockkey.Key
+	Shared bool
+}
+
+var (
+	lockCall   = regexp.MustCompile(`pg_(try_)?advisory_xact_lock(_shared)?\((-?\d+)(?:, (-?\d+))?\)`)
+	rowCall    = regexp.MustCompile(`pg_(try_)?advisory_xact_lock(_shared)?\(u\.`)
+	lockBudget = regexp.MustCompile(`set_config\('lock_timeout', (?:'(\d+)'|greatest\(1, ceil\((\d+) )`)
+	lockArray  = regexp.MustCompile(`'\{([^}']*)(\}'::(int8|int4|bool))?`)
+)
+
+// Read says what a statement of [Request.Acquire] or [Request.Opening] asks for. A server cuts long statements in what
+// it shows of them: a part from the beginning will do. It reports false for every other text.
+func Read(text string) (Asked, bool) {
+	a := Asked{Begins: strings.HasPrefix(text, "BEGIN")}
+	if !a.Begins && !strings.HasPrefix(text, "SAVEPOINT gormlock; ") || !isOurs(text) {
+		return Asked{}, false
+	}
+	if budget := lockBudget.FindStringSubmatch(text); budget != nil {
+		milliseconds, _ := strconv.ParseInt(budget[1]+budget[2], 10, 64) // digits; too many of them are none of ours
+		a.Timeout = time.Duration(milliseconds) * time.Millisecond
+	}
+	if call := lockCall.FindStringSubmatch(text); call != nil {
+		a.Try = call[1] != ""
+		key, ok := readKey(call[3], call[4])
+		if ok {
+			a.Locks = []AskedLock{{key, call[2] != ""}}
+		}
+		return a, ok
+	}
+	call := rowCall.FindStringSubmatch(text)
+	if call == nil {
+		a.More = true
+		a.Try = strings.Contains(text, "pg_try_advisory")
+		return a, true
+	}
+	a.Try = call[1] != ""
+	a.Locks, a.More = readRows(text, call[2] != "" && !strings.Contains(text, "CASE WHEN u.shared THEN"))
+	return a, true
+}
+
+// isOurs reports whether the text has one of the checks that stand before each lock.
+func isOurs(text string) bool {
+	return strings.Contains(text, "('"+refusedIsolation+"' || ") ||
+		strings.Contains(text, "(1, CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby)) ||
+		strings.Contains(text, "('gormlock.answer', (CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby))
+}
+
+func readKey(first, second string) (lockkey.Key, bool) {
+	if second == "" {
+		id, err := strconv.ParseInt(first, 10, 64)
+		return lockkey.Int64(id), err == nil
+	}
+	hi, errHi := strconv.ParseInt(first, 10, 32)
+	lo, errLo := strconv.ParseInt(second, 10, 32)
+	return lockkey.Pair(int32(hi), int32(lo)), errHi == nil && errLo == nil
+}
+
+// readRows reads what [Request.from] writes. All rows are shared where the function says so.
+func readRows(text string, shared bool) (locks []AskedLock, more bool) {
+	_, rows, _ := strings.Cut(text, " unnest(")
+	whole, _, closed := strings.Cut(rows, ") WITH ORDINALITY")
+	var ids, his, los, flags []string
+	for _, array := range lockArray.FindAllStringSubmatch(whole, -1) {
+		elements := strings.Split(array[1], ",")
+		if array[2] == "" {
+			elements = elements[:len(elements)-1] // the last may be half a number
+		}
+		switch {
+		case array[3] == "bool" || array[2] == "" && his != nil && los != nil:
+			flags = elements
+		case ids == nil:
+			ids = elements
+		case his == nil:
+			his = elements
+		default:
+			los = elements
+		}
+	}
+	for i, first := range ids {
+		second := ""
+		if first == "NULL" {
+			if i >= len(los) {
+				return locks, true
+			}
+			first, second = his[i], los[i]
+		}
+		key, ok := readKey(first, second)
+		if !ok {
+			return locks, true
+		}
+		locks = append(locks, AskedLock{key, shared || i < len(flags) && flags[i] == "t"})
+	}
+	return locks, !closed
+}

@@ -1,0 +1,147 @@
+package lockrequest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Request is a checked call: the locks in the order in which they are taken, and how to wait for them. It is
+// immutable, and safe for use by any number of goroutines.
+type Request struct {
+	locks         []lock
+	try           bool
+	timeout       time.Duration // 0: as the session waits
+	allowSnapshot bool
+}
+
+// Terms is how the locks of one call are taken. The zero value takes them exclusively, and waits as the session waits.
+type Terms struct {
+	Shared        bool
+	Try           bool
+	Timeout       time.Duration // 0: as the session waits
+	AllowSnapshot bool
+}
+
+// Option changes the terms, or says why it cannot. The set is closed: [OptionFunc] makes one.
+type Option interface {
+	apply(*Terms) error
+}
+
+// OptionFunc makes a function an [Option].
+type OptionFunc func(*Terms) error
+
+func (f OptionFunc) apply(t *Terms) error { return f(t) }
+
+type lock struct {
+	key    lockkey.Key
+	shared bool
+}
+
+// New checks keys and options. No key, an invalid key and options that exclude each other are errors.
+func New(keys []lockkey.Key, opts ...Option) (*Request, error) {
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid)
+	}
+	for _, key := range keys {
+		if err := key.Err(); err != nil {
+			return nil, err
+		}
+	}
+	var terms Terms
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: nil", ErrOption)
+		}
+		if err := o.apply(&terms); err != nil {
+			return nil, err
+		}
+	}
+	if terms.Try && terms.Timeout > 0 {
+		return nil, fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", ErrOption, terms.Timeout)
+	}
+	r := &Request{locks: make([]lock, 0, len(keys)), try: terms.Try, timeout: terms.Timeout, allowSnapshot: terms.AllowSnapshot}
+	for _, key := range keys {
+		r.add(key, terms.Shared)
+	}
+	r.order()
+	return r, nil
+}
+
+// add adds the lock of a key, or both of a renamed one.
+func (r *Request) add(key lockkey.Key, shared bool) {
+	if _, renamed := key.Former(); !renamed {
+		r.locks = append(r.locks, lock{key: key, shared: shared})
+		return
+	}
+	for _, k := range key.Keys() {
+		r.locks = append(r.locks, lock{key: k, shared: shared})
+	}
+}
+
+// And is one request for the locks of all. It is as strict as the strictest of them: it does not wait if one does not,
+// waits no longer than the shortest timeout, and allows an older snapshot only if all do.
+func (r *Request) And(others ...*Request) *Request {
+	all := *r
+	all.locks = slices.Clone(r.locks)
+	for _, other := range others {
+		all.locks = append(all.locks, other.locks...)
+		all.try = all.try || other.try
+		all.allowSnapshot = all.allowSnapshot && other.allowSnapshot
+		if all.timeout == 0 || other.timeout > 0 && other.timeout < all.timeout {
+			all.timeout = other.timeout
+		}
+	}
+	if all.try {
+		all.timeout = 0
+	}
+	all.order()
+	return &all
+}
+
+// Within is the request bounded by d if it names no bound of its own, Try or Timeout.
+func (r *Request) Within(d time.Duration) *Request {
+	if d <= 0 || r.try || r.timeout > 0 {
+		return r
+	}
+	bounded := *r
+	bounded.timeout = d
+	return &bounded
+}
+
+// Keys are the keys in the order in which they are taken.
+func (r *Request) Keys() []lockkey.Key {
+	keys := make([]lockkey.Key, len(r.locks))
+	for i, l := range r.locks {
+		keys[i] = l.key
+	}
+	return keys
+}
+
+// Each calls f for every lock, in the order in which they are taken.
+func (r *Request) Each(f func(key lockkey.Key, shared bool)) {
+	for _, l := range r.locks {
+		f(l.key, l.shared)
+	}
+}
+
+// order sorts the locks into the one order that every call of this package uses and drops repetitions, keeping the
+// exclusive one: taken shared first and exclusive later, two calls would wait for each other.
+func (r *Request) order() {
+	slices.SortStableFunc(r.locks, func(a, b lock) int {
+		if c := lockkey.Compare(a.key, b.key); c != 0 {
+			return c
+		}
+		switch {
+		case a.shared == b.shared:
+			return 0
+		case b.shared:
+			return -1
+		default:
+			return 1
+		}
+	})
+	r.locks = slices.CompactFunc(r.locks, func(a, b lock) bool { return lockkey.Compare(a.key, b.key) == 0 })
+}

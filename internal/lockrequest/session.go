@@ -1,0 +1,101 @@
+package lockrequest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/lockid"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// The states of a session lock that was asked for in vain. Package advisory says what each means.
+var (
+	ErrHeld    = errors.New("gormlock: held by this session already")
+	ErrNotHeld = errors.New("gormlock: not held by this session")
+)
+
+// Session is session-level locks that are taken and given back together.
+type Session struct{ request *Request }
+
+// NewSession checks a key.
+func NewSession(key lockkey.Key) (*Session, error) {
+	r, err := New([]lockkey.Key{key})
+	if err != nil {
+		return nil, err
+	}
+	return &Session{r}, nil
+}
+
+// Queryer asks for rows: a *sql.Conn.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Try takes the locks if nobody has one of them, and else keeps none.
+func (s *Session) Try(ctx context.Context, q Queryer) error {
+	for i, l := range s.request.locks {
+		// The parts of CASE are evaluated in order, and no further than needed.
+		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
+			") THEN 'held' WHEN pg_try_advisory_lock("+literal(l)+") THEN 'granted' ELSE 'refused' END")
+		if err != nil {
+			return fmt.Errorf("gormlock: lock %s: %w", l.key, err)
+		}
+		if answer == "granted" {
+			continue
+		}
+		state := map[string]error{"standby": ErrStandby, "held": ErrHeld, "refused": ErrNotAcquired}[answer]
+		err = &lockError{state: state, what: l.key.String()}
+		if undone := (&Session{&Request{locks: s.request.locks[:i]}}).Unlock(ctx, q); undone != nil {
+			return fmt.Errorf("gormlock: lock %s: not acquired, and what was taken with it is not given back: %s", l.key, undone) //nolint:errorlint // its state would say that all is known
+		}
+		return err
+	}
+	return nil
+}
+
+// Unlock gives the locks back, all that it can.
+func (s *Session) Unlock(ctx context.Context, q Queryer) error {
+	var failed []error
+	for _, l := range s.request.locks {
+		answer, err := one(ctx, q, "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
+			") THEN 'not held' WHEN pg_advisory_unlock("+literal(l)+") THEN 'given back' ELSE 'not held' END")
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("gormlock: unlock %s: %w", l.key, err))
+		case answer == "not held":
+			failed = append(failed, &lockError{state: ErrNotHeld, what: l.key.String()})
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// mine is a condition on pg_locks: this session has the lock.
+func mine(l lock) string {
+	id, _ := lockid.Of(l.key)
+	classid, objid := id.Halves()
+	return fmt.Sprintf("locktype = 'advisory' AND pid = pg_backend_pid() AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND objsubid = %d AND classid = %d AND objid = %d",
+		id.Space, classid, objid)
+}
+
+// one asks for one text.
+func one(ctx context.Context, q Queryer, query string) (answer string, err error) {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if !rows.Next() {
+		return "", errors.Join(sql.ErrNoRows, rows.Err())
+	}
+	if err := rows.Scan(&answer); err != nil {
+		return "", err
+	}
+	return answer, rows.Err()
+}
+
+// Jitter is d or up to a quarter more, so that processes do not march in step.
+func Jitter(d time.Duration) time.Duration { return d + rand.N(d/4+1) }

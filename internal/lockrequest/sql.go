@@ -1,0 +1,192 @@
+package lockrequest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// All statements are text without arguments, keys and durations written out as numbers: a driver sends such a text as
+// one message, so that several statements are one round trip, and nothing has to be prepared first.
+
+// The answers of answerSQL, as a number of rows: the one thing that database/sql hands on from a text of several
+// statements is how many rows the last one gave.
+const (
+	answerNotAcquired = iota
+	answerHeld
+	answerSnapshot
+	answerStandby
+)
+
+// answerSQL tries the locks and answers without failing: no server log fills with the refusals of a busy Try.
+func (r *Request) answerSQL() string {
+	return "SELECT FROM generate_series(1, " + r.answer() + ")"
+}
+
+// savedAnswerSQL is answerSQL under a savepoint, for what may fail all the same, such as a full lock table. A setting
+// of the transaction carries the answer to the last statement, the one that is heard.
+func (r *Request) savedAnswerSQL() string {
+	return "SAVEPOINT gormlock; SELECT set_config('gormlock.answer', (" + r.answer() + ")::text, true); RELEASE SAVEPOINT gormlock; " +
+		"SELECT FROM generate_series(1, current_setting('gormlock.answer')::int)"
+}
+
+func (r *Request) answer() string {
+	var b strings.Builder
+	b.WriteString("CASE WHEN pg_is_in_recovery() THEN ")
+	b.WriteString(strconv.Itoa(answerStandby))
+	if !r.allowSnapshot {
+		b.WriteString(" WHEN current_setting('transaction_isolation') NOT LIKE 'read %' THEN ")
+		b.WriteString(strconv.Itoa(answerSnapshot))
+	}
+	b.WriteString(" WHEN ")
+	if len(r.locks) == 1 {
+		b.WriteString(r.call("pg_try_advisory_xact_lock"))
+	} else {
+		fmt.Fprintf(&b, "(SELECT bool_and(%s)%s)", r.call("pg_try_advisory_xact_lock"), r.from())
+	}
+	fmt.Fprintf(&b, " THEN %d ELSE %d END", answerHeld, answerNotAcquired)
+	return b.String()
+}
+
+// lockSQL takes the locks or fails.
+func (r *Request) lockSQL() string {
+	return r.statement(r.guarded(r.taking()))
+}
+
+// taking is the expression, of type text, that takes one lock or fails.
+func (r *Request) taking() string {
+	if !r.try {
+		return r.call("pg_advisory_xact_lock") + "::text"
+	}
+	place := "1"
+	if len(r.locks) > 1 {
+		place = "u.place"
+	}
+	// Not by ||: of constants the planner would compute it, and fail, before it is known whether the lock is held.
+	return fmt.Sprintf("CASE WHEN %s THEN '' ELSE format('%s%%s', %s)::int::text END", r.call("pg_try_advisory_xact_lock"), refusedKey, place)
+}
+
+// guarded is the expression, behind a check that fails before the lock is asked for where it would not protect.
+func (r *Request) guarded(expression string) string {
+	refused := "pg_is_in_recovery()"
+	if !r.allowSnapshot {
+		refused += " OR current_setting('transaction_isolation') NOT LIKE 'read %'"
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN ('%s' || current_setting('transaction_isolation'))::int::text ELSE %s END", refused, refusedIsolation, expression)
+}
+
+// statement evaluates the expression for each lock in order, within the timeout if there is one.
+func (r *Request) statement(expression string) string {
+	if r.timeout == 0 {
+		return "SELECT " + expression + r.from()
+	}
+	// The budget shrinks with every key: statement_timestamp is when the whole text arrived. lock_timeout is put back
+	// by hand, because a released savepoint keeps what was set under it.
+	budget := (r.timeout + time.Millisecond - 1).Milliseconds()
+	remaining := fmt.Sprintf("'%d'", budget)
+	if len(r.locks) > 1 {
+		remaining = fmt.Sprintf("greatest(1, ceil(%d - 1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())))::int::text", budget)
+	}
+	source := " FROM before"
+	if from := r.from(); from != "" {
+		source += strings.Replace(from, " FROM ", ", ", 1)
+	}
+	return "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS lock_timeout)" +
+		", taken AS MATERIALIZED (SELECT set_config('lock_timeout', " + remaining + ", true), " + expression + source + ")" +
+		" SELECT set_config('lock_timeout', before.lock_timeout, true) FROM before, (SELECT count(*) FROM taken) AS locks"
+}
+
+// from is the FROM clause that gives the locks as rows u in their order, "" for a single one.
+func (r *Request) from() string {
+	if len(r.locks) == 1 {
+		return ""
+	}
+	var id, hi, lo, shared strings.Builder
+	for i, l := range r.locks {
+		if i > 0 {
+			for _, b := range []*strings.Builder{&id, &hi, &lo, &shared} {
+				b.WriteByte(',')
+			}
+		}
+		if bigint, ok := l.key.Int64(); ok {
+			id.WriteString(strconv.FormatInt(bigint, 10))
+			hi.WriteString("NULL")
+			lo.WriteString("NULL")
+		} else {
+			h, l, _ := l.key.Pair()
+			id.WriteString("NULL")
+			hi.WriteString(strconv.Itoa(int(h)))
+			lo.WriteString(strconv.Itoa(int(l)))
+		}
+		shared.WriteByte("ft"[b2i(l.shared)])
+	}
+	arrays := fmt.Sprintf("'{%s}'::int8[]", &id)
+	columns := "id"
+	if _, _, pairs := r.locks[len(r.locks)-1].key.Pair(); pairs {
+		arrays += fmt.Sprintf(", '{%s}'::int4[], '{%s}'::int4[]", &hi, &lo)
+		columns += ", hi, lo"
+	}
+	if r.mixed() {
+		arrays += fmt.Sprintf(", '{%s}'::bool[]", &shared)
+		columns += ", shared"
+	}
+	return fmt.Sprintf(" FROM unnest(%s) WITH ORDINALITY AS u(%s, place)", arrays, columns)
+}
+
+// call is the call of an advisory lock function on one lock, or on the row u of from.
+func (r *Request) call(function string) string {
+	if len(r.locks) == 1 {
+		return callMode(function, r.locks[0].shared) + "(" + literal(r.locks[0]) + ")"
+	}
+	if !r.mixed() {
+		return r.callSpace(callMode(function, r.locks[0].shared))
+	}
+	return fmt.Sprintf("CASE WHEN u.shared THEN %s ELSE %s END", r.callSpace(callMode(function, true)), r.callSpace(function))
+}
+
+// callSpace picks the key space. Bigints come before pairs in the order, so the last lock tells whether there are pairs.
+func (r *Request) callSpace(function string) string {
+	_, _, pairs := r.locks[len(r.locks)-1].key.Pair()
+	_, bigints := r.locks[0].key.Int64()
+	switch {
+	case !pairs:
+		return function + "(u.id)"
+	case !bigints:
+		return function + "(u.hi, u.lo)"
+	default:
+		return fmt.Sprintf("CASE WHEN u.id IS NULL THEN %[1]s(u.hi, u.lo) ELSE %[1]s(u.id) END", function)
+	}
+}
+
+func callMode(function string, shared bool) string {
+	if shared {
+		return function + "_shared"
+	}
+	return function
+}
+
+func literal(l lock) string {
+	if id, ok := l.key.Int64(); ok {
+		return strconv.FormatInt(id, 10)
+	}
+	hi, lo, _ := l.key.Pair()
+	return fmt.Sprintf("%d, %d", hi, lo)
+}
+
+// mixed reports whether some locks are shared and some are not.
+func (r *Request) mixed() bool {
+	for _, l := range r.locks {
+		if l.shared != r.locks[0].shared {
+			return true
+		}
+	}
+	return false
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

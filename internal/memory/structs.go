@@ -1,0 +1,305 @@
+package memory
+
+import (
+	"reflect"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Structs is the structs of a statement as they were before it and as it left them. They are put back field by
+// field: a column may be a pointer that GORM writes through, and what is no column is none of our business.
+type Structs struct {
+	model  *model.Model
+	target reflect.Value // the struct, or the slice that holds them
+	Count  int
+
+	before, After *structCopies
+}
+
+// structCopies are the structs at one moment.
+type structCopies struct {
+	structs reflect.Value // one, or a slice of them
+	behind  [][]pointee   // what stood behind their pointers; none where the model has none
+}
+
+// pointee is what stands behind a pointer in a struct.
+type pointee struct {
+	field *schema.Field
+	value any // the field: a pointer, or what stands behind embedded ones
+	elem  reflect.Value
+}
+
+// Batch reports whether the structs are in a slice.
+func (s *Structs) Batch() bool {
+	return s.target.Kind() == reflect.Slice || s.target.Kind() == reflect.Array
+}
+
+// Find takes the structs that value is or holds, if they are of the model, and reports whether an element is nil.
+func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
+	target := reflect.ValueOf(value)
+	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
+		target = target.Elem()
+	}
+	kept := Structs{model: m, target: target}
+	switch target.Kind() {
+	case reflect.Struct:
+		if target.Type() != m.Schema.ModelType {
+			return false, false
+		}
+		kept.Count = 1
+	case reflect.Slice, reflect.Array:
+		kept.Count = target.Len()
+		if target.Kind() == reflect.Slice {
+			kept.target = target.Slice(0, kept.Count) // the caller may go on to cut his
+		}
+		for i := 0; i < kept.Count && target.Type().Elem() != m.Schema.ModelType; i++ {
+			row := kept.Row(i)
+			if hole = !row.IsValid(); hole || row.Type() != m.Schema.ModelType {
+				return false, hole
+			}
+		}
+	default:
+		return false, false
+	}
+	*s = kept
+	return true, false
+}
+
+// Keep copies the structs as they are.
+func (s *Structs) Keep() { s.before = s.copies() }
+
+// Row is the struct with this number.
+func (s *Structs) Row(i int) reflect.Value {
+	if !s.Batch() {
+		return s.target
+	}
+	row := s.target.Index(i)
+	for row.Kind() == reflect.Pointer || row.Kind() == reflect.Interface {
+		row = row.Elem()
+	}
+	return row
+}
+
+// copies are copies of all structs; none of a struct that was handed over by value, which memory cannot follow.
+func (s *Structs) copies() *structCopies {
+	if s.Count == 0 || !s.Row(0).CanAddr() {
+		return nil
+	}
+	var all reflect.Value
+	switch {
+	case !s.Batch():
+		all = reflect.New(s.model.Schema.ModelType).Elem()
+		all.Set(s.target)
+	case s.target.Type().Elem() == s.model.Schema.ModelType:
+		all = reflect.MakeSlice(reflect.SliceOf(s.model.Schema.ModelType), s.Count, s.Count)
+		reflect.Copy(all, s.target)
+	default:
+		all = reflect.MakeSlice(reflect.SliceOf(s.model.Schema.ModelType), s.Count, s.Count)
+		for i := range s.Count {
+			all.Index(i).Set(s.Row(i))
+		}
+	}
+	if len(s.model.Indirect) == 0 {
+		return &structCopies{structs: all}
+	}
+	behind := make([][]pointee, s.Count)
+	for i := range behind {
+		behind[i] = pointees(s.model, s.Row(i))
+	}
+	return &structCopies{all, behind}
+}
+
+// Was is the struct with this number as it was before the statement; not valid where that is not known.
+func (s *Structs) Was(i int) reflect.Value { return s.Of(s.before, i) }
+
+// Of returns the struct with this number among copies; not valid where there are none.
+func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
+	switch {
+	case copies == nil:
+		return reflect.Value{}
+	case s.Batch():
+		return copies.structs.Index(i)
+	}
+	return copies.structs
+}
+
+// Leave keeps the structs as the statement left them.
+func (s *Structs) Leave() { s.After = s.copies() }
+
+func pointees(m *model.Model, row reflect.Value) []pointee {
+	if len(m.Indirect) == 0 {
+		return nil
+	}
+	all := make([]pointee, len(m.Indirect))
+	for i, field := range m.Indirect {
+		all[i] = pointee{field: field}
+		place := statement.Place(field, row)
+		if !place.IsValid() {
+			continue
+		}
+		all[i].value = place.Interface()
+		if place.Kind() == reflect.Pointer && !place.IsNil() {
+			all[i].elem = reflect.New(place.Type().Elem()).Elem()
+			all[i].elem.Set(place.Elem())
+		}
+	}
+	return all
+}
+
+// Restore makes the columns of all structs what they were before the statement.
+func (s *Structs) Restore() {
+	for i := s.Count - 1; i >= 0; i-- {
+		s.RestoreRow(i)
+	}
+}
+
+// RestoreRow makes the columns of one struct what they were before the statement.
+func (s *Structs) RestoreRow(i int) {
+	if s.before != nil {
+		row := s.Row(i)
+		s.each(i, func(field *schema.Field, old pointee, _ pointee) { put(field, row, old) })
+	}
+}
+
+// Undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
+// another row by now is left alone.
+func (s *Structs) Undo() {
+	if s.before == nil || s.After == nil {
+		return
+	}
+	var moved map[string]reflect.Value
+	for i := s.Count - 1; i >= 0; i-- {
+		row := s.Row(i)
+		if !s.standsFor(row, i) {
+			if moved == nil {
+				moved = s.byKey()
+			}
+			if row = moved[s.keyIn(s.Of(s.After, i))]; !s.standsFor(row, i) {
+				continue
+			}
+		}
+		s.each(i, func(field *schema.Field, old, left pointee) {
+			if !same(old, left) && same(state(field, row), left) {
+				put(field, row, old)
+			}
+		})
+	}
+}
+
+// Changed reports whether the statement changed a column of this struct.
+func (s *Structs) Changed(i int) bool {
+	if s.before == nil || s.After == nil {
+		return false
+	}
+	changed := false
+	s.each(i, func(_ *schema.Field, old, left pointee) { changed = changed || !same(old, left) })
+	return changed
+}
+
+// Differs reports whether a column of this struct is not what it was before the statement.
+func (s *Structs) Differs(i int, column *schema.Field) bool {
+	if s.before == nil {
+		return false
+	}
+	differs := false
+	s.each(i, func(field *schema.Field, old, _ pointee) {
+		differs = differs || field == column && !same(old, state(field, s.Row(i)))
+	})
+	return differs
+}
+
+// each visits the columns of a struct, as they were before the statement and as it left them.
+func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)) {
+	for n, field := range s.model.Indirect {
+		var left pointee
+		if s.After != nil {
+			left = s.After.behind[i][n]
+		}
+		visit(field, s.before.behind[i][n], left)
+	}
+	before, after := s.Was(i), s.Of(s.After, i)
+	for _, field := range s.model.Schema.FieldsByDBName {
+		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
+			continue
+		}
+		var left pointee
+		if after.IsValid() {
+			left.value = statement.Place(field, after).Interface()
+		}
+		visit(field, pointee{value: statement.Place(field, before).Interface()}, left)
+	}
+}
+
+// state is the field as it is now.
+func state(field *schema.Field, row reflect.Value) pointee {
+	place := statement.Place(field, row)
+	if !place.IsValid() {
+		return pointee{}
+	}
+	p := pointee{value: place.Interface()}
+	if place.Kind() == reflect.Pointer && !place.IsNil() {
+		p.elem = place.Elem()
+	}
+	return p
+}
+
+func same(a, b pointee) bool {
+	if a.elem.IsValid() != b.elem.IsValid() {
+		return false
+	}
+	if a.elem.IsValid() {
+		return a.value == b.value && reflect.DeepEqual(a.elem.Interface(), b.elem.Interface())
+	}
+	return reflect.DeepEqual(a.value, b.value)
+}
+
+func put(field *schema.Field, row reflect.Value, old pointee) {
+	place := statement.Place(field, row)
+	if !place.IsValid() || !place.CanSet() {
+		return
+	}
+	if old.value == nil {
+		place.SetZero()
+		return
+	}
+	place.Set(reflect.ValueOf(old.value))
+	if old.elem.IsValid() {
+		place.Elem().Set(old.elem)
+	}
+}
+
+// standsFor tells whether row has the key that the statement left in the struct with this number.
+func (s *Structs) standsFor(row reflect.Value, i int) bool {
+	if !row.IsValid() {
+		return false
+	}
+	stands := true
+	s.each(i, func(field *schema.Field, _, left pointee) {
+		stands = stands && (!field.PrimaryKey || same(state(field, row), left))
+	})
+	return stands
+}
+
+// byKey is the structs by the keys that they have now: the caller may have moved them within their slice.
+func (s *Structs) byKey() map[string]reflect.Value {
+	found := make(map[string]reflect.Value, s.Count)
+	for i := range s.Count {
+		if row := s.Row(i); row.IsValid() {
+			found[s.keyIn(row)] = row
+		}
+	}
+	return found
+}
+
+func (s *Structs) keyIn(row reflect.Value) string {
+	key := make([]any, len(s.model.Schema.PrimaryFields))
+	for i, field := range s.model.Schema.PrimaryFields {
+		if place := statement.Place(field, row); place.IsValid() {
+			key[i] = place.Interface()
+		}
+	}
+	return statement.KeyName(key)
+}

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// NeedsJournal reports whether a statement on the model, its associations and their hooks included, can change memory
+// that a rollback must put right: a gormlock tag, or a hook, which may do anything.
+func NeedsJournal(db *gorm.DB, model *schema.Schema) bool {
+	if model == nil {
+		return false
+	}
+	known := &install.Of(db).Journaled
+	if needs, ok := known.Load(model); ok {
+		return needs.(bool)
+	}
+	needs := ReachesJournal(db, model, map[*schema.Schema]bool{})
+	known.Store(model, needs)
+	return needs
+}
+
+// ReachesJournal answers NeedsJournal where nobody has asked before. It does not visit a model twice.
+func ReachesJournal(db *gorm.DB, model *schema.Schema, seen map[*schema.Schema]bool) bool {
+	if model == nil || seen[model] {
+		return false
+	}
+	seen[model] = true
+	_ = (&gorm.Statement{DB: db}).Parse(reflect.New(model.ModelType).Interface()) // which waits for another goroutine that is at it
+	if model.BeforeCreate || model.AfterCreate || model.BeforeUpdate || model.AfterUpdate ||
+		model.BeforeDelete || model.AfterDelete || model.BeforeSave || model.AfterSave {
+		return true
+	}
+	for _, field := range model.Fields {
+		if field.Tag.Get("gormlock") != "" {
+			return true
+		}
+	}
+	for _, relation := range statement.OwnRelations(model) {
+		if ReachesJournal(db, relation.FieldSchema, seen) || ReachesJournal(db, relation.JoinTable, seen) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/schema"
+)
+
+// ours is the key of the tags that are read here.
+const ours = "gormlock"
+
+// checkPlaces refuses tags that nobody would read: on a field that GORM does not see, inside of GORM's own tag, without a
+// word, or under a key that is misspelled.
+func checkPlaces(model reflect.Type) error {
+	for i := range model.NumField() {
+		field := model.Field(i)
+		if err := checkPlace(field); err != nil {
+			return fmt.Errorf("%s: %w", field.Name, err)
+		}
+		embedded := field.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		_, byTag := schema.ParseTagSetting(field.Tag.Get("gorm"), ";")["EMBEDDED"]
+		if embedded.Kind() == reflect.Struct && embedded != model && (field.Anonymous || byTag) {
+			if err := checkPlaces(embedded); err != nil {
+				return fmt.Errorf("%s.%w", field.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkPlace(field reflect.StructField) error {
+	value, tagged := field.Tag.Lookup(ours)
+	settings := schema.ParseTagSetting(field.Tag.Get("gorm"), ";")
+	inside := func(word string) bool { return isMeant(strings.ToLower(word)) }
+	switch {
+	case tagged && !field.IsExported():
+		return fmt.Errorf("the tag `gormlock` is on an unexported field, which GORM does not read: export the field")
+	case tagged && strings.TrimSpace(value) == "":
+		return fmt.Errorf("the tag `gormlock` is empty: it is `gormlock:\"version\"`, `gormlock:\"unversioned\"` or `gormlock:\"fence\"`")
+	}
+	for word, value := range settings {
+		if inside(word) {
+			return fmt.Errorf("`gormlock` is inside of the tag `gorm`, where nobody reads it: write `gormlock:%q` beside it", wordsOf(value))
+		}
+	}
+	for _, key := range tagKeys(field.Tag) {
+		if key != ours && isMeant(key) {
+			return fmt.Errorf("the tag `%s` is read by nobody: is `gormlock` meant?", key)
+		}
+	}
+	return nil
+}
+
+// wordsOf are the words of a tag inside of another, for an example of the right one.
+func wordsOf(value string) string {
+	if value == "" || isMeant(strings.ToLower(value)) {
+		return "version"
+	}
+	return value
+}
+
+var tagKey = regexp.MustCompile(`(?:^|\s)([^\s":]+):"`)
+
+// tagKeys are the keys of a tag, as far as they can be told: one that is malformed hides those behind it from everybody.
+func tagKeys(tag reflect.StructTag) []string {
+	var keys []string
+	for _, found := range tagKey.FindAllStringSubmatch(string(tag), -1) {
+		keys = append(keys, found[1])
+	}
+	return keys
+}
+
+// isMeant reports whether a key is `gormlock`, or nearly so.
+func isMeant(key string) bool {
+	return distance(strings.ToLower(key), ours) <= 2
+}
+
+// distance is how many letters have to be put in, left out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := slices.Clone(row)
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before[j]
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(change, before[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,57 @@
+package model
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+type hidden struct {
+	version int64 `gormlock:"version"` //nolint:unused // that is the mistake
+}
+
+// A tag that nobody would read is an error that shows the right one.
+func TestV21_TagsThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for want, model := range map[string]any{
+		"version: the tag `gormlock` is on an unexported field": hidden{},
+		"hidden.version: the tag":                               struct{ hidden }{},
+		"V: the tag `gormlock` is empty": struct {
+			V int64 `gormlock:""`
+		}{},
+		"V: `gormlock` is inside of the tag `gorm`, where nobody reads it: write `gormlock:\"version\"`": struct {
+			V int64 `gorm:"not null;gormlock:version"`
+		}{},
+		"V: the tag `gormlok` is read by nobody": struct {
+			V int64 `gormlok:"version"`
+		}{},
+		"V: the tag `gorm_lock` is read by nobody": struct {
+			V int64 `gorm:"default:1" gorm_lock:"version"`
+		}{},
+		"V: the tag `GormLock` is read by nobody": struct {
+			V int64 `GormLock:"version"`
+		}{},
+		"E.V: the tag `gormlokc`": struct {
+			E struct {
+				V int64 `gormlokc:"version"`
+			} `gorm:"embedded"`
+		}{},
+	} {
+		err := checkPlaces(reflect.TypeOf(model))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for _, model := range []any{
+		struct {
+			V int64  `gorm:"not null;default:1" gormlock:"version" json:"v"`
+			X uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+			L string `gorm:"-" goroutine:"lock" form:"lock"`
+		}{},
+		struct{ Next *hidden }{},
+	} {
+		if err := checkPlaces(reflect.TypeOf(model)); err != nil {
+			t.Errorf("%T: %v", model, err)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Readable are the columns that are read.
+func (m *Model) Readable() []*schema.Field {
+	fields := make([]*schema.Field, 0, len(m.Schema.DBNames))
+	for _, name := range m.Schema.DBNames {
+		if field := m.Schema.FieldsByDBName[name]; field.Readable {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// Model is what the tags of a model say about its version: nothing in most models.
+type Model struct {
+	Schema      *schema.Schema
+	Column      *column.Version // nil: the model has none
+	Fence       *column.Fence   // nil: the model has none
+	Unversioned map[string]bool // columns that are checked and do not bump
+	Err         error           // the tags are wrong
+	Table       string          // what GORM calls the table inside a statement
+	text        *SQL
+	memo
+	Weighs   bool            // some columns do not bump, or are set with others
+	Indirect []*schema.Field // columns that hold a pointer, or are reached through one
+	Children bool            // a has-one or has-many relation leads to a versioned model
+}
+
+// memo is what others remember of a model, by a key of their own type.
+type memo struct{ values sync.Map }
+
+// Remember returns what is remembered under key, which first makes when it is asked first.
+func (m *memo) Remember(key any, first func() any) any {
+	if value, ok := m.values.Load(key); ok {
+		return value
+	}
+	value, _ := m.values.LoadOrStore(key, first())
+	return value
+}
+
+// OfSchema is what the tags of a schema say, read once for each plugin.
+func OfSchema(db *gorm.DB, s *schema.Schema) *Model {
+	models := &install.Of(db).Models
+	if m, ok := models.Load(s); ok {
+		return m.(*Model)
+	}
+	m, _ := models.LoadOrStore(s, parseVersionTags(db, s))
+	return m.(*Model)
+}
+
+// Of returns what the tags of the statement's model say, and nil where there is no model or no plugin.
+func Of(db *gorm.DB) *Model {
+	if db.Statement.Schema == nil {
+		return nil
+	}
+	if install.Of(db) == nil {
+		return nil
+	}
+	return OfSchema(db, db.Statement.Schema)
+}
+
+// CheckTags lets a read fail on wrong tags too: they are noticed on the first use of the model.
+func CheckTags(db *gorm.DB) {
+	if m := Of(db); m != nil && m.Err != nil {
+		fault.Add(db, m.Err)
+	}
+}
+
+func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
+	m := &Model{Schema: s, Table: statement.NameInStatement(s.Table)}
+	without := install.Of(db).WithoutVersions
+	if err := checkPlaces(s.ModelType); err != nil {
+		m.Err = fmt.Errorf("gormlock: %s.%w", s.Name, err)
+		return m
+	}
+	for _, field := range s.Fields {
+		if err := m.readTag(db, field, without); err != nil {
+			m.Err = fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
+			return m
+		}
+	}
+	if m.Column == nil && len(m.Unversioned) > 0 {
+		m.Err = fmt.Errorf("gormlock: %s has unversioned fields and no version field: tag one `gormlock:\"version\"`", s.Name)
+		return m
+	}
+	if m.Column != nil && len(s.PrimaryFields) == 0 {
+		m.Err = fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, m.Column.Field.Name)
+		return m
+	}
+	m.Weighs = len(m.Unversioned) > 0
+	for _, field := range s.FieldsByDBName {
+		m.Weighs = m.Weighs || field.AutoUpdateTime > 0
+		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
+			m.Indirect = append(m.Indirect, field)
+		}
+	}
+	for _, relations := range [][]*schema.Relationship{s.Relationships.HasOne, s.Relationships.HasMany} {
+		for _, relation := range relations {
+			m.Children = m.Children || !without && IsVersioned(relation.FieldSchema)
+		}
+	}
+	if m.Column != nil {
+		m.text = newVersionSQL(db, m, m.Table)
+	}
+	return m
+}
+
+// IsVersioned reports whether a field of the model has the tag of a version.
+func IsVersioned(s *schema.Schema) bool {
+	for _, field := range s.Fields {
+		word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
+		if strings.TrimSpace(word) == "version" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) error {
+	words := strings.Split(field.Tag.Get("gormlock"), ",")
+	word := strings.TrimSpace(words[0])
+	if withoutVersions && word != "fence" {
+		return nil
+	}
+	switch word {
+	case "version":
+		if m.Column != nil {
+			return fmt.Errorf("a second version field beside %s: keep one", m.Column.Field.Name)
+		}
+		column, err := column.ParseVersion(db, field, words[1:])
+		m.Column = column
+		return err
+	case "unversioned":
+		if len(words) > 1 {
+			return fmt.Errorf("the tag `unversioned` takes nothing more, not %q", words[1])
+		}
+		if field.DBName == "" {
+			return fmt.Errorf("an unversioned field must be a column")
+		}
+		if m.Unversioned == nil {
+			m.Unversioned = map[string]bool{}
+		}
+		m.Unversioned[field.DBName] = true
+	case "fence":
+		if m.Fence != nil {
+			return fmt.Errorf("a second fence field beside %s: keep one", m.Fence.Field.Name)
+		}
+		column, err := column.ParseFence(db, field, words[1:])
+		m.Fence = column
+		return err
+	case "":
+	default:
+		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned or fence", words[0])
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package model
+
+import (
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// SQL is the text that versioned statements of one table have in common. It is written beside what GORM builds,
+// not added to its clauses: so no predicate of ours passes GORM's guard against statements without conditions,
+// and every SET is seen, that of a soft delete and of the generics API too.
+type SQL struct {
+	Name    string // "version"
+	Column  string // "accounts"."version"
+	Bump    string // "version"="accounts"."version"+1
+	BumpAny string // the same where the version may be NULL
+	Keep    string // "version"="accounts"."version"
+}
+
+func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
+	stmt := &gorm.Statement{DB: db, Table: table}
+	s := &SQL{}
+	s.Name = stmt.Quote(clause.Column{Name: m.Column.Field.DBName})
+	s.Column = stmt.Quote(clause.Column{Table: table, Name: m.Column.Field.DBName})
+	s.Bump = s.Name + "=" + s.Column + "+1"
+	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+1"
+	s.Keep = s.Name + "=" + s.Column
+	return s
+}
+
+// In returns the text for the statement, which may call its table by another name.
+func (m *Model) In(stmt *gorm.Statement) *SQL {
+	if stmt.Table == m.Table {
+		return m.text
+	}
+	return newVersionSQL(stmt.DB, m, stmt.Table)
+}

@@ -1,0 +1,49 @@
+package once
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// longestKey is how many bytes a key can have. It fits the index with room to spare.
+const longestKey = 1024
+
+// New is a call for a key that can be stored.
+func New(tx *gorm.DB, key string) (*Call, error) {
+	if err := install.Usable(tx); err != nil {
+		return nil, err
+	}
+	switch {
+	case key == "":
+		return nil, fmt.Errorf("%w: once: an empty key", fault.ErrOption)
+	case len(key) > longestKey:
+		return nil, fmt.Errorf("%w: once: a key of %d bytes, %d is the most", fault.ErrOption, len(key), longestKey)
+	case !utf8.ValidString(key) || strings.ContainsRune(key, 0):
+		return nil, fmt.Errorf("%w: once %q: the key is no text that PostgreSQL can store", fault.ErrOption, key)
+	}
+	return &Call{Key: key}, nil
+}
+
+// Enter makes the call one of the transaction tx.
+func (o *Call) Enter(tx *gorm.DB) error {
+	if !statement.IsPostgres(tx) {
+		return fmt.Errorf("%w, not %s: once %q", fault.ErrNotPostgres, tx.Name(), o.Key)
+	}
+	o.Session = tx.Session(&gorm.Session{})
+	if tx.DryRun {
+		return nil
+	}
+	open, ok := statement.Unprepared(tx.Statement.ConnPool).(transaction)
+	if !ok {
+		return fmt.Errorf("%w: once %q", fault.ErrNoTransaction, o.Key)
+	}
+	o.tx = open
+	return nil
+}

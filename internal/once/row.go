@@ -1,0 +1,211 @@
+package once
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+)
+
+// Call is one call of Once. Its row is inserted without a result before the effect, and gets the result after it, so
+// that nobody else ever sees a row without one.
+type Call struct {
+	Session   *gorm.DB
+	tx        transaction
+	Key       string
+	Request   []byte
+	Expires   time.Duration
+	savepoint string
+}
+
+// transaction is an open transaction that can be asked, too.
+type transaction interface {
+	gorm.ConnPool
+	advisory.Tx
+}
+
+// onceCalls numbers the savepoints: calls nest, and a rollback must find its own.
+var onceCalls atomic.Uint64
+
+// longestResult is how many bytes a result can have. It travels as text, and is parsed by the server.
+const longestResult = 1 << 20
+
+// Run runs effect and stores what it returns, or reads what was stored before.
+func (o *Call) Run(effect func(*gorm.DB) ([]byte, error), read func([]byte) error) error {
+	for range 3 { // again only if the key is removed between two statements
+		fresh, err := o.claim()
+		if err != nil {
+			return err
+		}
+		if fresh {
+			return o.perform(effect, read)
+		}
+		found, err := o.repeat(read)
+		if err != nil || found {
+			return err
+		}
+	}
+	return fmt.Errorf("gormlock: once %q: its row in gormlock_once can neither be inserted nor read", o.Key)
+}
+
+// claim inserts the row behind a savepoint. It waits for an open transaction that has inserted it.
+func (o *Call) claim() (fresh bool, err error) {
+	o.savepoint = fmt.Sprintf("gormlock_once_%d", onceCalls.Add(1))
+	request, expires := "NULL", "NULL"
+	if o.Request != nil {
+		request = "decode('" + hex.EncodeToString(o.Request) + "', 'hex')"
+	}
+	if o.Expires > 0 {
+		expires = fmt.Sprintf("now() + %d * interval '1 microsecond'", o.Expires.Microseconds())
+	}
+	// One message without parameters: the savepoint costs no round trip. What is not ours is in it as hexadecimal digits.
+	result, err := o.tx.ExecContext(o.ctx(), fmt.Sprintf(
+		"SAVEPOINT %s; INSERT INTO gormlock_once (key, request, expires_at) VALUES (%s, %s, %s) ON CONFLICT (key) DO NOTHING",
+		o.savepoint, text([]byte(o.Key)), request, expires))
+	if err == nil {
+		var rows int64
+		rows, err = result.RowsAffected()
+		fresh = rows == 1
+	}
+	switch state := sqlstate.Of(err); {
+	case err == nil:
+		o.savepointSet()
+		return fresh, nil
+	case errors.Is(err, sql.ErrTxDone), state == sqlstate.NoActiveSQLTransaction, state == sqlstate.InFailedSQLTransaction: // over or aborted before the call: no savepoint was set
+		return false, o.explain(err)
+	default:
+		return false, o.undo(o.explain(err))
+	}
+}
+
+// perform runs effect and stores the result, or takes all back.
+func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) error) (err error) {
+	open := true
+	defer func() {
+		if open { // the effect failed, panicked or ended the goroutine
+			err = o.undo(err)
+		}
+	}()
+	var stored []byte
+	err = journal.Within(o.Session, func(tx *gorm.DB) (err error) {
+		stored, err = effect(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(stored) > longestResult {
+		return fmt.Errorf("gormlock: once %q: a result of %d bytes, %d is the most: store a key to it", o.Key, len(stored), longestResult)
+	}
+	if err := read(stored); err != nil {
+		return err
+	}
+	_, err = o.tx.ExecContext(o.ctx(), fmt.Sprintf("UPDATE gormlock_once SET result = %s::json WHERE key = %s; RELEASE SAVEPOINT %s",
+		text(stored), text([]byte(o.Key)), o.savepoint))
+	if err != nil {
+		return fmt.Errorf("gormlock: once %q: store the result: %w", o.Key, err)
+	}
+	open = false
+	o.savepointReleased()
+	return nil
+}
+
+// repeat reads what was stored. It is found unless the row was removed meanwhile.
+func (o *Call) repeat(read func([]byte) error) (found bool, err error) {
+	found, stored, request, err := o.look()
+	switch {
+	case err != nil:
+		return false, o.undo(err)
+	case found && stored == nil:
+		err = fmt.Errorf("gormlock: once %q: it has no result, for its function is still running in this transaction, or has ended the one it ran in", o.Key)
+	case found && o.Request != nil && string(o.Request) != string(request):
+		err = fmt.Errorf("%w: once %q", fault.ErrOtherRequest, o.Key)
+	case found:
+		err = read(stored)
+	}
+	if _, released := o.tx.ExecContext(o.ctx(), "RELEASE SAVEPOINT "+o.savepoint); err == nil && released != nil {
+		err = fmt.Errorf("gormlock: once %q: %w", o.Key, released)
+	}
+	o.savepointReleased()
+	return found, err
+}
+
+func (o *Call) look() (found bool, stored, request []byte, err error) {
+	rows, err := o.tx.QueryContext(o.ctx(), "SELECT result::text, request FROM gormlock_once WHERE key = $1", o.Key)
+	if err != nil {
+		return false, nil, nil, o.explain(err)
+	}
+	defer rows.Close()
+	if rows.Next() {
+		found = true
+		if err := rows.Scan(&stored, &request); err != nil {
+			return false, nil, nil, o.explain(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return false, nil, nil, o.explain(err)
+	}
+	return found, stored, request, nil
+}
+
+// undo takes the transaction back to where it was before the row. Where that fails nothing can be committed either: the
+// server has aborted the transaction, or the connection is gone.
+func (o *Call) undo(cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.ctx()), 5*time.Second)
+	defer cancel()
+	_, err := o.tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+o.savepoint+"; RELEASE SAVEPOINT "+o.savepoint)
+	if j := journal.Of(o.Session.Statement); j != nil {
+		j.RollbackTo(o.savepoint)
+	}
+	o.savepointReleased()
+	if err == nil {
+		return cause
+	}
+	lost := fmt.Errorf("gormlock: once %q: the transaction is lost: %w", o.Key, err)
+	if cause == nil { // a panic
+		return lost
+	}
+	return fmt.Errorf("%w (%w)", cause, lost)
+}
+
+// savepointSet tells the journal of the savepoint, unless it has heard: it hears of those of a transaction that began on
+// its own pool, and with PlainTransactions of none.
+func (o *Call) savepointSet() {
+	j := journal.Of(o.Session.Statement)
+	if j == nil {
+		return
+	}
+	if j.Last(o.savepoint) < 0 {
+		j.Savepoint(o.savepoint)
+	}
+}
+
+func (o *Call) savepointReleased() {
+	if j := journal.Of(o.Session.Statement); j != nil {
+		j.Release(o.savepoint)
+	}
+}
+
+func (o *Call) explain(err error) error {
+	if sqlstate.Of(err) == sqlstate.UndefinedTable {
+		return fmt.Errorf("gormlock: once %q: %w (MigrateOnce creates the table)", o.Key, err)
+	}
+	return fmt.Errorf("gormlock: once %q: %w", o.Key, err)
+}
+
+func (o *Call) ctx() context.Context { return o.Session.Statement.Context }
+
+// text is a value as an expression of SQL that nothing in it can leave.
+func text(value []byte) string {
+	return "convert_from(decode('" + hex.EncodeToString(value) + "', 'hex'), 'UTF8')"
+}

@@ -1,0 +1,68 @@
+package once
+
+import (
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// migration creates the table where it is missing. Programs that start together take turns, for IF NOT EXISTS alone
+// fails in some of them; and a role that may not create tables is asked for nothing when the table is there.
+func migration(ddl string) string {
+	return `DO $gormlock$ BEGIN
+	IF to_regclass('gormlock_once') IS NULL THEN
+		PERFORM pg_advisory_xact_lock(7452331120164530001);
+		` + ddl + `;
+	END IF;
+END $gormlock$`
+}
+
+// Migrate creates the table with this DDL where the search_path finds none.
+func Migrate(db *gorm.DB, ddl string) error {
+	if err := usableForOnce(db); err != nil {
+		return err
+	}
+	if err := db.Session(&gorm.Session{NewDB: true}).Exec(migration(ddl)).Error; err != nil {
+		return fmt.Errorf("gormlock: create table gormlock_once: %w", err)
+	}
+	return nil
+}
+
+// sweep skips what another sweep has locked. Each part of its condition has an index.
+const sweep = `WITH due AS MATERIALIZED (
+	SELECT key FROM gormlock_once
+	WHERE expires_at < now() OR (expires_at IS NULL AND created_at < now() - ? * interval '1 microsecond')
+	LIMIT ? FOR UPDATE SKIP LOCKED)
+DELETE FROM gormlock_once o USING due WHERE o.key = due.key`
+
+// Sweep removes keys that are due.
+func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
+	switch err := usableForOnce(db); {
+	case err != nil:
+		return 0, err
+	case olderThan < time.Microsecond:
+		return 0, fmt.Errorf("%w: sweep keys older than %s, they must be kept for some time", fault.ErrOption, olderThan)
+	case limit < 1:
+		return 0, fmt.Errorf("%w: sweep up to %d keys, one is the least", fault.ErrOption, limit)
+	}
+	swept := db.Session(&gorm.Session{NewDB: true}).Exec(sweep, olderThan.Microseconds(), limit)
+	if swept.Error != nil {
+		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", swept.Error)
+	}
+	return swept.RowsAffected, nil
+}
+
+func usableForOnce(db *gorm.DB) error {
+	if err := install.Usable(db); err != nil {
+		return err
+	}
+	if !statement.IsPostgres(db) {
+		return fmt.Errorf("%w, not %s: gormlock_once", fault.ErrNotPostgres, db.Name())
+	}
+	return nil
+}

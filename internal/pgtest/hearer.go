@@ -1,0 +1,47 @@
+package pgtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Hearer is an observer that keeps what it is told.
+type Hearer struct {
+	mu     sync.Mutex
+	events []observe.Event
+}
+
+// Observe implements [observe.Observer].
+func (h *Hearer) Observe(_ context.Context, e observe.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+}
+
+// Events returns what it was told, from the first.
+func (h *Hearer) Events() []observe.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events)
+}
+
+// Take is Events, and forgets them.
+func (h *Hearer) Take() []observe.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	events := h.events
+	h.events = nil
+	return events
+}
+
+// Kinds returns the kinds of what it was told, from the first.
+func (h *Hearer) Kinds() []observe.Kind {
+	var kinds []observe.Kind
+	for _, e := range h.Events() {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}

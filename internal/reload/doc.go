@@ -1,0 +1,2 @@
+// Package reload reads rows of loaded structs again, under a lock: LockRow, LockRows, Touch and VerifyVersion.
+package reload

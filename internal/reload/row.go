@@ -1,0 +1,285 @@
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Row locks the row of a loaded struct and reads it again.
+func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	value := reflect.ValueOf(row)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("gormlock: LockRow takes a pointer to a struct, this is %T", row)
+	}
+	if err := mustLock("LockRow", lock); err != nil {
+		return err
+	}
+	query, s, err := queryOfRows("LockRow", tx, row)
+	if err != nil {
+		return err
+	}
+	key, _ := statement.KeyOf(query.Statement, s, value.Elem())
+	if key == nil {
+		return fmt.Errorf("gormlock: LockRow: %s without a primary key: %w", s.Name, gorm.ErrPrimaryKeyRequired)
+	}
+	r := rowToLock{schema: s, key: key}
+	given := holdRow(s, value.Elem())
+	read, err := r.read(query, value, lock)
+	if err != nil || read.DryRun {
+		given.putBack()
+	}
+	return err
+}
+
+// mustLock refuses a lock that would skip a row.
+func mustLock(call string, lock rowlock.Lock) error {
+	if lock.Err == nil && lock.Skip {
+		return fmt.Errorf("%w: %s locks all it is given, use Try or a query with WithSkipLocked instead of Skip", fault.ErrOption, call)
+	}
+	return lock.Err
+}
+
+// queryOfRows is a query of the model of rows, with all that tx asks for besides.
+func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, error) {
+	query := statement.Beside(tx)
+	model := &gorm.Statement{DB: tx}
+	if err := model.Parse(rows); err != nil {
+		return nil, nil, err
+	}
+	if named := query.Statement.Model; named != nil && statement.ModelOf(named) != model.Schema.ModelType {
+		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, the rows are of %s", call, named, model.Schema.Name)
+	}
+	return query.Model(rows).Session(&gorm.Session{}), model.Schema, nil
+}
+
+// wholeRows is a scope that refuses what does not go with reading rows again.
+func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
+	return statement.LastScope(func(db *gorm.DB) {
+		stmt := db.Statement
+		switch {
+		case stmt.Model == nil:
+			fault.Add(db, fmt.Errorf("gormlock: %s: a scope returned another query than it was given", call))
+		case statement.ModelOf(stmt.Model) != s.ModelType:
+			fault.Add(db, fmt.Errorf("gormlock: %s: a scope changed the model to %T", call, stmt.Model))
+		case !selectsAll(stmt, s) || slices.ContainsFunc(stmt.Omits, func(name string) bool { return !statement.NamesAssociation(s, name) }):
+			fault.Add(db, fmt.Errorf("gormlock: %s: Select and Omit have no place in it, which reads whole rows", call))
+		}
+	})
+}
+
+// selectsAll tells whether the query selects all columns, as it does where GORM has put them down in an earlier run.
+func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
+	selected, given := stmt.Clauses["SELECT"]
+	columns, plain := selected.Expression.(clause.Select)
+	switch {
+	case len(stmt.Selects) > 0:
+		return len(stmt.Selects) == 1 && stmt.Selects[0] == "*"
+	case !given || selected.Expression == nil:
+		return true
+	case !plain || columns.Expression != nil:
+		return false
+	case len(columns.Columns) == 0:
+		return true
+	}
+	missing := map[string]bool{}
+	for name, field := range s.FieldsByDBName {
+		missing[name] = field.Readable
+	}
+	for _, column := range columns.Columns {
+		if !column.Raw && (column.Table == "" || column.Table == clause.CurrentTable || column.Table == stmt.Table) && (column.Alias == "" || column.Alias == column.Name) {
+			missing[column.Name] = false
+		}
+	}
+	for _, is := range missing {
+		if is {
+			return false
+		}
+	}
+	return true
+}
+
+// heldRow is what a struct held in the fields that a read may change.
+type heldRow struct{ places, values []reflect.Value }
+
+// holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
+// associations. What a query computes stays: it is in no table.
+func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
+	h := &heldRow{}
+	for _, field := range s.FieldsByDBName {
+		if place := h.hold(field, row); place.IsValid() && field.Readable && !isComputed(field) {
+			place.SetZero()
+		}
+	}
+	for _, relation := range statement.OwnRelations(s) {
+		h.hold(relation.Field, row)
+	}
+	return h
+}
+
+// isComputed tells whether a field takes what another query works out: it is read, never written, and in no migration.
+func isComputed(field *schema.Field) bool {
+	return field.IgnoreMigration && !field.Creatable && !field.Updatable
+}
+
+// hold keeps what a field holds, or that an embedded struct on the way to it is nil.
+func (h *heldRow) hold(field *schema.Field, row reflect.Value) reflect.Value {
+	place := statement.Place(field, row)
+	kept := place
+	for end := len(field.StructField.Index) - 1; !kept.IsValid(); end-- {
+		embedded := *field
+		embedded.StructField.Index = field.StructField.Index[:end]
+		kept = statement.Place(&embedded, row)
+	}
+	value := reflect.New(kept.Type()).Elem()
+	value.Set(kept)
+	h.places, h.values = append(h.places, kept), append(h.values, value)
+	return place
+}
+
+func (h *heldRow) putBack() {
+	for i, place := range h.places {
+		place.Set(h.values[i])
+	}
+}
+
+// rowToLock is a row by its primary key.
+type rowToLock struct {
+	schema *schema.Schema
+	table  string // as the query calls it
+	key    []any
+}
+
+// read locks the row and reads it into the struct that row points to.
+func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
+	tries := lock.Try && !lock.Preloaded
+	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
+		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
+	}
+	forgetJoined := statement.LastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, row.Elem()) })
+	read := query.Clauses(lock).Scopes(wholeRows("LockRow", r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
+	r.table = statement.TableName(read.Statement)
+	switch err := read.Error; {
+	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):
+		return nil, r.name(r.skipped(query, lock, err))
+	case err != nil:
+		return nil, r.name(err)
+	case read.DryRun:
+		return read, nil
+	}
+	return read, r.mustBe(read, row.Elem())
+}
+
+// forgetJoined empties the associations that the query joins: where there is none any more, GORM leaves them alone too.
+func (r rowToLock) forgetJoined(stmt *gorm.Statement, row reflect.Value) {
+	for _, join := range stmt.Joins {
+		name, _, _ := strings.Cut(join.Name, ".")
+		if relation := r.schema.Relationships.Relations[name]; relation != nil {
+			if place := statement.Place(relation.Field, row); place.IsValid() {
+				place.SetZero()
+			}
+		}
+	}
+}
+
+// skipped asks whether a row that was not read is there, and locked then.
+func (r rowToLock) skipped(query *gorm.DB, lock rowlock.Lock, notFound error) error {
+	var there []map[string]any // whatever joins add
+	asked := "1"
+	if statement.IsPostgres(query) {
+		asked = fmt.Sprintf("coalesce(row_security_active(to_regclass('%s')), false) AS %s", strings.ReplaceAll(query.Statement.Quote(r.table), "'", "''"), policies)
+	}
+	probe := query.Select(asked).Scopes(mark.Narrow(r.isKey()...)).Limit(1)
+	probe.Statement.Preloads = nil
+	switch probe = probe.Find(&there); {
+	case probe.Error != nil:
+		return probe.Error
+	case probe.RowsAffected == 0:
+		return notFound
+	case there[0][policies] == true && r.hiddenByPolicy(query, lock):
+		return fmt.Errorf("gormlock: lock %s: a row-level security policy does not let it be locked", r)
+	}
+	refused := &rowlock.RefusedError{State: fault.ErrNotAcquired}
+	lock.Tell(query.Statement.Context, install.Of(query), r.table, 0, refused)
+	return refused
+}
+
+// policies is the column that says whether the table has policies of row-level security for the user.
+const policies = "gormlock_policies"
+
+// hiddenByPolicy reports whether a policy, and nobody's lock, keeps a row from being locked that can be read. A lock without
+// SKIP LOCKED tells, under a savepoint: it fails only where somebody holds the row.
+func (r rowToLock) hiddenByPolicy(query *gorm.DB, lock rowlock.Lock) bool {
+	lock.Try, lock.Skip = true, false
+	var there []map[string]any
+	err := query.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Transaction(func(tx *gorm.DB) error {
+		probe := query.Session(&gorm.Session{SkipHooks: true}).Clauses(lock).Select("1").Scopes(mark.Narrow(r.isKey()...)).Limit(1)
+		probe.Statement.ConnPool, probe.Statement.Preloads = tx.Statement.ConnPool, nil
+		return probe.Find(&there).Error //gormlockvet:ignore outer its ConnPool is that of tx
+	})
+	return err == nil && len(there) == 0
+}
+
+// mustBe fails where what another plugin did to the conditions has let another row through. The server may write the
+// key in another way than the caller: then it is asked which row that is.
+func (r rowToLock) mustBe(read *gorm.DB, row reflect.Value) error {
+	got, _ := statement.KeyOf(read.Statement, r.schema, row)
+	if spelling(got) == spelling(r.key) {
+		return nil
+	}
+	stored, err := statement.Stored(read, r.schema, [][]any{r.key})
+	if err == nil && (stored[0] == nil || spelling(got) != spelling(stored[0])) {
+		err = fmt.Errorf("gormlock: lock %s: the query found %s", r, rowToLock{r.schema, r.table, got})
+	}
+	return err
+}
+
+// isKey is the condition that a row is this one.
+func (r rowToLock) isKey() []clause.Expression {
+	where := make([]clause.Expression, len(r.key))
+	for i, field := range r.schema.PrimaryFields {
+		where[i] = clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: field.DBName}, Value: r.key[i]}
+	}
+	return where
+}
+
+// String is the row for people: accounts id=7.
+func (r rowToLock) String() string {
+	key := map[string]any{}
+	for i, field := range r.schema.PrimaryFields {
+		if i < len(r.key) {
+			key[field.DBName] = r.key[i]
+		}
+	}
+	return fault.Row(r.table, r.schema.PrimaryFieldDBNames, key)
+}
+
+// name says in err which row it is about.
+func (r rowToLock) name(err error) error {
+	var lock *rowlock.RefusedError
+	switch {
+	case errors.As(err, &lock):
+		named := *lock
+		named.What = r.String()
+		return &named
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		return fmt.Errorf("gormlock: lock %s: %w", r, gorm.ErrRecordNotFound)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,161 @@
+package reload
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Rows locks the rows of a slice of loaded structs, by the order of their keys, and reads them again.
+func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	pointer := reflect.ValueOf(rows)
+	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || !statement.IsSliceOfStructs(pointer.Type().Elem()) {
+		return fmt.Errorf("gormlock: LockRows takes a pointer to a slice of structs, or of pointers to structs, this is %T", rows)
+	}
+	if err := mustLock("LockRows", lock); err != nil {
+		return err
+	}
+	query, s, err := queryOfRows("LockRows", tx, rows)
+	if err != nil {
+		return err
+	}
+	slice := pointer.Elem()
+	keys, err := keysOf(query, s, slice)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	found := reflect.New(slice.Type())
+	read := query.Clauses(lock, orderByKey(s)).Scopes(wholeRows("LockRows", s), mark.Narrow(isOneOf(s, keys))).Find(found.Interface())
+	if read.Error != nil || read.DryRun {
+		return read.Error
+	}
+	if err := replaceRows(read, slice, keys, found.Elem()); err != nil {
+		return err
+	}
+	guard.KeepRowsRead(read, slice)
+	return nil
+}
+
+// keysOf are the keys of the elements.
+func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error) {
+	keys := make([][]any, slice.Len())
+	for i := range keys {
+		row := reflect.Indirect(slice.Index(i))
+		if !row.IsValid() {
+			return nil, fmt.Errorf("gormlock: LockRows: element %d of %d is nil", i, len(keys))
+		}
+		if keys[i], _ = statement.KeyOf(tx.Statement, s, row); keys[i] == nil {
+			return nil, fmt.Errorf("gormlock: LockRows: element %d of %d has no primary key: %w", i, len(keys), gorm.ErrPrimaryKeyRequired)
+		}
+	}
+	return keys, nil
+}
+
+// isOneOf is the condition that a row has one of the keys, each of which it names once.
+func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
+	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, differentKeys(keys))
+	return clause.IN{Column: column, Values: in}
+}
+
+// orderByKey is the order of the locks. It takes the place of any other.
+func orderByKey(s *schema.Schema) clause.OrderBy {
+	var order clause.OrderBy
+	for i, field := range s.PrimaryFields {
+		order.Columns = append(order.Columns, clause.OrderByColumn{Column: clause.Column{Table: clause.CurrentTable, Name: field.DBName}, Reorder: i == 0})
+	}
+	return order
+}
+
+// replaceRows puts the rows that were found into the places of those that were given, all or none.
+func replaceRows(read *gorm.DB, slice reflect.Value, keys [][]any, found reflect.Value) error {
+	rows, err := rowsByKey(read, keys, found)
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		reflect.Indirect(slice.Index(i)).Set(rows[spelling(key)])
+	}
+	return nil
+}
+
+// rowsByKey are the rows that were found, by the keys as the caller writes them.
+func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]reflect.Value, error) {
+	s, table := read.Statement.Schema, statement.TableName(read.Statement)
+	keysFound := make([][]any, found.Len())
+	for i := range keysFound {
+		keysFound[i], _ = statement.KeyOf(read.Statement, s, reflect.Indirect(found.Index(i)))
+	}
+	nameOf := namesForKeys(keys, keysFound)
+	stored := make(map[string]reflect.Value, len(keysFound))
+	for i, key := range keysFound {
+		stored[nameOf(key)] = reflect.Indirect(found.Index(i))
+	}
+	given := make(map[string]reflect.Value, len(keys))
+	asked := make(map[string]bool, len(stored))
+	different := differentKeys(keys)
+	names, err := storedNames(read, different, stored, nameOf)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i, key := range different {
+		row, ok := stored[names[i]]
+		if !ok {
+			missing = append(missing, rowToLock{s, table, key}.String())
+		}
+		given[spelling(key)], asked[names[i]] = row, true
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("gormlock: lock %s: %w", strings.Join(missing, "; "), gorm.ErrRecordNotFound)
+	}
+	for name, row := range stored {
+		if !asked[name] { // what another plugin did to the conditions has let it through
+			key, _ := statement.KeyOf(read.Statement, s, row)
+			return nil, fmt.Errorf("gormlock: LockRows: the query found %s, which was not asked for", rowToLock{s, table, key})
+		}
+	}
+	return given, nil
+}
+
+// storedNames are the names of keys by which their rows are among those stored. The server is asked, once, how it writes
+// those that no row has the name of.
+func storedNames(read *gorm.DB, keys [][]any, stored map[string]reflect.Value, nameOf func([]any) string) ([]string, error) {
+	names := make([]string, len(keys))
+	var places []int
+	var unknown [][]any
+	for i, key := range keys {
+		names[i] = nameOf(key)
+		if _, ok := stored[names[i]]; !ok && len(stored) > 0 {
+			places, unknown = append(places, i), append(unknown, key)
+		}
+	}
+	if len(unknown) == 0 {
+		return names, nil
+	}
+	known, err := statement.Stored(read, read.Statement.Schema, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range places {
+		if known[n] != nil {
+			names[i] = spelling(known[n])
+			if _, ok := stored[names[i]]; !ok {
+				names[i] = nameOf(known[n])
+			}
+		}
+	}
+	return names, nil
+}

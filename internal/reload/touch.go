@@ -1,0 +1,70 @@
+package reload
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Touch moves the version of a row forward. A row that is not there is an error, checked or not.
+func Touch(db *gorm.DB, value any) error {
+	m, row, err := versionedStruct(db, value, "Touch")
+	if err != nil {
+		return err
+	}
+	tx := statement.Beside(db)
+	key, _ := statement.KeyOf(&gorm.Statement{Context: db.Statement.Context}, m.Schema, row)
+	if key == nil {
+		return fmt.Errorf("gormlock: Touch: %s without a primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
+	}
+	if m.Column.IsSystem() {
+		return fmt.Errorf("gormlock: Touch: %s: xmin moves with every update and cannot be touched alone", m.Schema.Name)
+	}
+	set := clause.Set{{Column: clause.Column{Name: m.Column.Field.DBName}, Value: clause.Column{Name: m.Column.Field.DBName}}}
+	if !m.Column.IsHibernate() { // which sets nothing else
+		set = append(set, statement.UpdateTimes(tx, m.Schema)...)
+	}
+	r := rowToLock{schema: m.Schema, key: key}
+	tx = tx.Model(value).Clauses(guard.Touch(), set).Scopes(mark.Narrow(r.isKey()...)).
+		UpdateColumns(map[string]any{})
+	if tx.Error == nil && tx.RowsAffected == 0 && !tx.DryRun {
+		r.table = statement.TableName(tx.Statement)
+		return fmt.Errorf("gormlock: touch %s: %w", r, gorm.ErrRecordNotFound)
+	}
+	return tx.Error
+}
+
+// versionedStruct finds the version of value, a pointer to a loaded struct.
+func versionedStruct(db *gorm.DB, value any, caller string) (*model.Model, reflect.Value, error) {
+	if err := install.Usable(db); err != nil {
+		return nil, reflect.Value{}, err
+	}
+	row := reflect.ValueOf(value)
+	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
+		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s takes a pointer to a loaded struct, not %T", caller, value)
+	}
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(value); err != nil {
+		return nil, reflect.Value{}, err
+	}
+	plugin := install.Of(db)
+	m := model.OfSchema(db, stmt.Schema)
+	switch {
+	case plugin.WithoutVersions:
+		return nil, reflect.Value{}, fmt.Errorf("%w: the plugin was made WithoutVersions: %s", fault.ErrOption, caller)
+	case m.Err != nil:
+		return nil, reflect.Value{}, m.Err
+	case m.Column == nil:
+		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s: %s has no version field: %w", caller, m.Schema.Name, fault.Because(fault.ErrVersionMissing))
+	}
+	return m, row.Elem(), nil
+}

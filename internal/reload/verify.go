@@ -1,0 +1,136 @@
+package reload
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Verify checks that a row is at the version of its struct, and locks it.
+func Verify(db *gorm.DB, value any) error {
+	m, row, err := versionedStruct(db, value, "VerifyVersion")
+	if err != nil {
+		return err
+	}
+	err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value)
+	install.Of(db).TellRefused(db.Statement.Context, err)
+	return err
+}
+
+func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) error {
+	if statement.Transaction(db.Statement) == nil {
+		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.Schema.Table, fault.Because(fault.ErrNoTransaction))
+	}
+	expected := m.Column.Read(row)
+	if intent := guard.IntentOf(db.Statement); intent != nil {
+		if !intent.Expects || intent.Ignore || intent.Unchanged != nil {
+			return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion goes with it", m.Schema.Name)
+		}
+		var err error
+		if expected, err = m.Column.Of(intent.Expected); err != nil {
+			return err
+		}
+	}
+	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
+	stmt := tx.Statement
+	if err := stmt.Parse(value); err != nil {
+		return err
+	}
+	if db.Statement.Table != "" {
+		statement.SameTable(stmt, db.Statement)
+	}
+	stmt.Unscoped = db.Statement.Unscoped
+	key, _ := statement.KeyOf(db.Statement, m.Schema, row)
+	if key == nil {
+		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
+	}
+	check := guard.NewCheck(m, row, key, expected)
+	if err := check.Missing(stmt); err != nil {
+		return err
+	}
+	found, err := shareLock(db, m.Schema, check)
+	switch {
+	case sqlstate.Of(err) == sqlstate.SerializationFailure:
+		return check.Stale(stmt, err)
+	case err != nil:
+		return err
+	}
+	return check.Why(tx, found)
+}
+
+// shareLock reads the row under its lock, with all that the call asks for besides: scopes, locks, conditions. It is not
+// valid where it is gone, or not what the conditions let through.
+func shareLock(db *gorm.DB, s *schema.Schema, check guard.Check) (reflect.Value, error) {
+	rows := reflect.New(reflect.SliceOf(s.ModelType))
+	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(check.Columns())
+	mark.Heed(query.Statement) // with what is looked at here
+	delete(query.Statement.Clauses, guard.VersionIntentClause)
+	query = query.Scopes(mark.Narrow(check.IsKey()), statement.LastScope(func(db *gorm.DB) { keepWritersOut(db, s.Table) })).Find(rows.Interface())
+	if query.Error != nil || rows.Elem().Len() == 0 {
+		return reflect.Value{}, query.Error
+	}
+	return rows.Elem().Index(0), nil
+}
+
+// keepWritersOut gives a query the lock FOR SHARE, unless the call or a scope of it has given it one that does as much.
+func keepWritersOut(db *gorm.DB, table string) {
+	stmt := db.Statement
+	if stmt.Clauses["FOR"].Expression == nil {
+		stmt.AddClause(clause.Locking{Strength: "SHARE"})
+		stmt.Clauses[rowlock.MustLock] = clause.Clause{}
+		return
+	}
+	own := &gorm.Statement{DB: db} // the scopes run before GORM gives the query the table of its model
+	if err := own.Parse(stmt.Model); err != nil {
+		fault.Add(db, err)
+		return
+	}
+	if stmt.Table != "" {
+		statement.SameTable(own, stmt)
+	}
+	stmt.Clauses[rowlock.MustLock] = clause.Clause{}
+	if err := refuseWeakLock(stmt, statement.OwnName(own)); err != nil {
+		fault.Add(db, fmt.Errorf("gormlock: VerifyVersion of %s: %w", table, fault.Because(err)))
+	}
+}
+
+// refuseWeakLock refuses a row lock that would let a row be changed of the table, which is called so in the query.
+func refuseWeakLock(stmt *gorm.Statement, table string) error {
+	var strength, options string
+	var of []string
+	switch l := stmt.Clauses["FOR"].Expression.(type) {
+	case rowlock.Lock:
+		if l.Err != nil {
+			return l.Err
+		}
+		strength, of = l.Strength.SQL(), l.Of
+		if l.Skip {
+			options = "SKIP LOCKED"
+		}
+	case clause.Locking:
+		strength, options = l.Strength, l.Options
+		if l.Table.Name != "" && l.Table.Name != clause.CurrentTable {
+			of = []string{l.Table.Name}
+		}
+	default:
+		return fmt.Errorf("%w: %T is a row lock that nobody here knows: take RowLock or clause.Locking", fault.ErrOption, l)
+	}
+	if strings.EqualFold(strength, "KEY SHARE") || strings.EqualFold(options, "SKIP LOCKED") || len(of) > 0 && !slices.Contains(of, table) {
+		return fmt.Errorf("%w: its row lock lets the row be changed: FOR SHARE or more, without Skip, and Of this table", fault.ErrOption)
+	}
+	return nil
+}

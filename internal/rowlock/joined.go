@@ -1,0 +1,97 @@
+package rowlock
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// GORM does not load again by Preload what Joins has read, so that no lock reaches it; and the side of a LEFT JOIN cannot be
+// locked by the query itself. Under a lock that is Preloaded such an association is loaded once more, by a query of its own.
+
+// joinsKept is where a statement keeps its joins while some are hidden from Preload.
+const joinsKept = "gormlock:joins"
+
+// hidden is what a statement joins.
+type hidden[T any] struct{ joins []T }
+
+func (hidden[T]) Build(clause.Builder) {}
+
+// fitsPreloaded refuses joins that Preload names and could not load again as they are.
+func (l Lock) fitsPreloaded(stmt *gorm.Statement) error {
+	if !l.Preloaded || len(stmt.Preloads) == 0 {
+		return nil
+	}
+	for _, join := range stmt.Joins {
+		alias, isRelation := statement.RelationAlias(stmt, join.Name, join.Alias)
+		first, _, nested := strings.Cut(join.Name, ".")
+		if !isRelation || !isPreloaded(stmt, first) || slices.Contains(l.Of, alias) && !nested {
+			continue
+		}
+		if nested && !isPreloaded(stmt, join.Name) {
+			return fmt.Errorf("gormlock: %s: Preloaded locks %s, so that Joins(%q) would be lost: Preload(%[3]q) too", statement.TableName(stmt), first, join.Name)
+		}
+		if join.On != nil || len(join.Conds)+len(join.Selects)+len(join.Omits) > 0 {
+			return fmt.Errorf("gormlock: %s: Preloaded does not lock %s, which Joins joins with conditions of its own: lock it by InnerJoins and Of(%q), or leave its Preload out",
+				statement.TableName(stmt), join.Name, alias)
+		}
+	}
+	return nil
+}
+
+// isPreloaded reports whether Preload names this path, or goes through it.
+func isPreloaded(stmt *gorm.Statement, path string) bool {
+	_, all := stmt.Preloads[clause.Associations]
+	if all && !strings.Contains(path, ".") {
+		return true
+	}
+	for preload := range stmt.Preloads {
+		if preload == path || strings.HasPrefix(preload, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// loadJoined lets Preload load again what was joined, until ShowJoins.
+func (l Lock) loadJoined(stmt *gorm.Statement) {
+	if !l.Preloaded || len(stmt.Preloads) == 0 || len(stmt.Joins) == 0 {
+		return
+	}
+	stmt.Clauses[joinsKept] = clause.Clause{Expression: keep(&stmt.Joins)}
+	for i := range stmt.Joins {
+		join := &stmt.Joins[i]
+		alias, isRelation := statement.RelationAlias(stmt, join.Name, join.Alias)
+		first, _, nested := strings.Cut(join.Name, ".")
+		if isRelation && isPreloaded(stmt, first) && (nested || !slices.Contains(l.Of, alias)) {
+			join.Name = ""
+		}
+	}
+}
+
+// keep returns what puts the joins back, and gives the statement a copy.
+func keep[T any](joins *[]T) clause.Expression {
+	kept := hidden[T]{*joins}
+	*joins = slices.Clone(*joins)
+	return kept
+}
+
+// ShowJoins runs after Preload: the statement, which may be used again, joins what it joined.
+func ShowJoins(db *gorm.DB) {
+	stmt := db.Statement
+	if kept, ok := stmt.Clauses[joinsKept]; ok {
+		delete(stmt.Clauses, joinsKept)
+		putBack(&stmt.Joins, kept.Expression)
+	}
+}
+
+func putBack[T any](joins *[]T, kept clause.Expression) {
+	if k, ok := kept.(hidden[T]); ok {
+		*joins = k.joins
+	}
+}

@@ -1,0 +1,145 @@
+package rowlock
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Lock is the FOR clause of a query that locks rows.
+type Lock struct {
+	Strength  Strength
+	Try, Skip bool
+	Timeout   time.Duration
+	Of        []string
+	Preloaded bool
+	Err       error     // what was wrong with the options, reported on use
+	Began     time.Time // when the query began, if somebody is to be told
+}
+
+// Complete sets the default strength and refuses options that exclude each other.
+func (l Lock) Complete() Lock {
+	if l.Strength == 0 {
+		l.Strength = forUpdate
+	}
+	if l.Err != nil {
+		return l
+	}
+	switch {
+	case l.Try && l.Skip:
+		l.Err = fmt.Errorf("%w: Try fails at a locked row and Skip leaves it out, a query does one of them", fault.ErrOption)
+	case l.Try && l.Timeout > 0:
+		l.Err = fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", fault.ErrOption, l.Timeout)
+	case l.Skip && l.Timeout > 0:
+		l.Err = fmt.Errorf("%w: Skip does not wait for rows, so Timeout(%s) means nothing", fault.ErrOption, l.Timeout)
+	}
+	return l
+}
+
+// AddTo is a scope that puts the lock on a query.
+func (l Lock) AddTo(db *gorm.DB) *gorm.DB { return db.Clauses(l) }
+
+// Name implements [clause.Interface]. It is that of GORM's own clause: who looks for a locking query finds one.
+func (Lock) Name() string { return "FOR" }
+
+// MergeClause implements [clause.Interface].
+func (l Lock) MergeClause(c *clause.Clause) { c.Expression = l }
+
+// errAssociationOperation is the error of a row lock that GORM would drop for some relations.
+var errAssociationOperation = errors.New("gormlock: a row lock does not reach the rows of an association that gorm.G sets: lock them by a query before")
+
+// ModifyStatement implements [gorm.StatementModifier].
+func (l Lock) ModifyStatement(stmt *gorm.Statement) {
+	there := stmt.Clauses[l.Name()].Expression
+	switch {
+	case l.Err != nil:
+		fault.Add(stmt.DB, l.Err)
+	case l.Strength == 0:
+		fault.Add(stmt.DB, fmt.Errorf("%w: a row lock without strength", fault.ErrOption))
+	case install.Of(stmt.DB) == nil:
+		fault.Add(stmt.DB, fault.ErrNotInstalled)
+	case there != nil && !reflect.DeepEqual(there, l):
+		fault.Add(stmt.DB, fmt.Errorf("gormlock: one query has one row lock, this one has %s already", forClause(there)))
+	case statement.InAssociationOperation():
+		fault.Add(stmt.DB, errAssociationOperation)
+	default:
+		stmt.Clauses[l.Name()] = clause.Clause{Name: l.Name(), Expression: l}
+		mark.Put(stmt, rowsLockedHere{l})
+	}
+}
+
+// Build implements [clause.Expression].
+func (l Lock) Build(builder clause.Builder) {
+	statement.Write(builder, l.Strength.SQL())
+	tables := l.Of
+	if stmt, ok := builder.(*gorm.Statement); ok && len(tables) == 0 && statement.Joined(stmt) && stmt.Table != "" {
+		tables = []string{statement.OwnName(stmt)}
+	}
+	for i, table := range tables {
+		before := ","
+		if i == 0 {
+			before = " OF "
+		}
+		statement.Write(builder, before, statement.QuoteName(table))
+	}
+	switch {
+	case l.Skip:
+		statement.Write(builder, " SKIP LOCKED")
+	case l.Try:
+		statement.Write(builder, " NOWAIT")
+	}
+}
+
+// On is the statement's row lock, if it is one of ours.
+func On(stmt *gorm.Statement) (Lock, bool) {
+	c, ok := stmt.Clauses["FOR"]
+	if !ok {
+		return Lock{}, false
+	}
+	l, ok := c.Expression.(Lock)
+	return l, ok
+}
+
+func forClause(e clause.Expression) string {
+	var text strings.Builder
+	switch e := e.(type) {
+	case Lock:
+		text.WriteString(e.Strength.String())
+		if len(e.Of) > 0 {
+			text.WriteString(" OF " + strings.Join(e.Of, ", "))
+		}
+	case clause.Locking:
+		text.WriteString("FOR " + e.Strength)
+	default:
+		text.WriteString("another")
+	}
+	return text.String()
+}
+
+// Clause is a lock as callers hold it: its fields are nobody's business.
+type Clause struct{ lock Lock }
+
+// NewClause makes the clause of a lock.
+func NewClause(l Lock) Clause { return Clause{l} }
+
+// Name implements [clause.Interface].
+func (c Clause) Name() string { return c.lock.Name() }
+
+// Build implements [clause.Expression].
+func (c Clause) Build(builder clause.Builder) { c.lock.Build(builder) }
+
+// MergeClause implements [clause.Interface].
+func (c Clause) MergeClause(to *clause.Clause) { c.lock.MergeClause(to) }
+
+// ModifyStatement implements [gorm.StatementModifier].
+func (c Clause) ModifyStatement(stmt *gorm.Statement) { c.lock.ModifyStatement(stmt) }

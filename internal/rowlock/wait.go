@@ -1,0 +1,234 @@
+package rowlock
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// rowWait marks, among the statement's clauses, that the query runs under its row lock, and under a savepoint if a locked
+// row is an error.
+const rowWait = "gormlock:row_wait"
+
+// The texts around a query that may fail at a lock, each one message. The old lock_timeout is kept by the server, in a
+// setting of ours, so that nobody has to ask for it first; a released savepoint keeps what was set under it.
+const (
+	openTry      = "SAVEPOINT gormlock"
+	openTimeout  = "SAVEPOINT gormlock; SELECT set_config('gormlock.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '%s', true)"
+	closeTry     = "RELEASE SAVEPOINT gormlock"
+	closeTimeout = "SELECT set_config('lock_timeout', current_setting('gormlock.lock_timeout'), true); RELEASE SAVEPOINT gormlock"
+	undo         = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
+)
+
+// Begin runs before a query.
+func Begin(db *gorm.DB) {
+	stmt := db.Statement
+	l, ok := On(stmt)
+	if !ok || db.Error != nil {
+		refuseGiven(db)
+		return
+	}
+	if err := l.admit(db); err != nil {
+		fault.Add(db, err)
+		return
+	}
+	l.lockPreloaded(stmt)
+	l = l.within(install.Of(db).DefaultTimeout)
+	l.Began = install.Of(db).Began()
+	if l.Skip {
+		install.Of(db).Constants.Watch(stmt)
+	}
+	if db.DryRun {
+		return
+	}
+	if l.mayFail() {
+		if err := l.send(stmt.Context, stmt, l.openText()); err != nil {
+			fault.Add(db, l.Verdict(stmt, err))
+			return
+		}
+	}
+	stmt.Clauses[rowWait] = clause.Clause{Expression: l}
+}
+
+// End runs after a query, whatever became of it.
+func End(db *gorm.DB) {
+	stmt := db.Statement
+	l, ran := stmt.Clauses[rowWait].Expression.(Lock)
+	if !ran {
+		return
+	}
+	delete(stmt.Clauses, rowWait)
+	if l.mayFail() {
+		l.close(db)
+	}
+	if db.Error != nil {
+		if verdict := l.Verdict(stmt, db.Error); verdict != db.Error { //nolint:errorlint // the same value, not the same kind
+			db.Error = nil
+			fault.Add(db, verdict)
+		}
+	}
+	if db.Error == nil {
+		l.loadJoined(stmt)
+	}
+	l.Tell(stmt.Context, install.Of(db), statement.TableName(stmt), db.RowsAffected, db.Error)
+}
+
+// BeginRow runs before Row, Rows and Scan, where the rows are open when the call returns: nothing can be
+// executed behind them.
+func BeginRow(db *gorm.DB) {
+	l, ok := On(db.Statement)
+	if !ok || db.Error != nil {
+		return
+	}
+	if err := l.admit(db); err != nil {
+		fault.Add(db, err)
+		return
+	}
+	const cure = "need Find instead of Row, Rows or Scan, whose rows are still open"
+	switch {
+	case l.mayFail():
+		fault.Add(db, fmt.Errorf("gormlock: %s: Try and Timeout of a row lock %s", statement.TableName(db.Statement), cure))
+	case l.within(install.Of(db).DefaultTimeout).mayFail():
+		fault.Add(db, fmt.Errorf("gormlock: %s: a row lock and the plugin's DefaultTimeout %s", statement.TableName(db.Statement), cure))
+	}
+}
+
+// Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause.
+func Refuse(db *gorm.DB) {
+	if l, ok := On(db.Statement); ok && db.Error == nil {
+		fault.Add(db, fmt.Errorf("gormlock: %v is for queries: this statement would be executed without it", l.Strength))
+	}
+}
+
+// RefuseInCreate runs before creates. A row that is created belongs to the transaction, so FirstOrCreate with a
+// row lock has what it asks for either way; a conflict that is ignored leaves a row that nobody locked.
+func RefuseInCreate(db *gorm.DB) {
+	if _, ok := db.Statement.Clauses["ON CONFLICT"]; ok {
+		Refuse(db)
+	}
+}
+
+// within bounds a wait that names no bound of its own.
+func (l Lock) within(d time.Duration) Lock {
+	if !l.Try && !l.Skip && l.Timeout == 0 {
+		l.Timeout = d
+	}
+	return l
+}
+
+// mayFail reports whether a locked row is an error, which aborts the transaction unless there is a savepoint.
+func (l Lock) mayFail() bool { return l.Try || l.Timeout > 0 }
+
+func (l Lock) openText() string {
+	if l.Timeout == 0 {
+		return openTry
+	}
+	ms := (l.Timeout + time.Millisecond - 1).Milliseconds()
+	return strings.Replace(openTimeout, "%s", strconv.FormatInt(ms, 10), 1)
+}
+
+// close gives the savepoint up, and takes the transaction back to it if a row was locked. After any other error of the
+// server the transaction is aborted, as it would be without the savepoint.
+func (l Lock) close(db *gorm.DB) {
+	state := sqlstate.Of(db.Error)
+	if state != "" && state != sqlstate.LockNotAvailable {
+		return
+	}
+	text := closeTry
+	switch {
+	case state == sqlstate.LockNotAvailable:
+		text = undo
+	case l.Timeout > 0:
+		text = closeTimeout
+	}
+	ctx := db.Statement.Context
+	ended := ctx.Err() != nil // while the rows were read: the transaction may go on
+	if ended {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer cancel()
+		ctx = bounded
+	}
+	err := l.send(ctx, db.Statement, text)
+	if !ended && err != nil && (db.Error == nil || state != "") {
+		fault.Add(db, fmt.Errorf("gormlock: %s: the savepoint of the row lock: %w", statement.TableName(db.Statement), err))
+	}
+}
+
+// closing bounds what is sent when the context of the query has ended.
+const closing = 5 * time.Second
+
+// send sends statements without arguments as one message.
+func (l Lock) send(ctx context.Context, stmt *gorm.Statement, text string) error {
+	_, err := statement.Transaction(stmt).ExecContext(ctx, text)
+	return err
+}
+
+// lockPreloaded gives the lock to the queries of Preload, at each step of each path: which steps are queries of their
+// own is GORM's affair.
+func (l Lock) lockPreloaded(stmt *gorm.Statement) {
+	if !l.Preloaded || len(stmt.Preloads) == 0 {
+		return
+	}
+	child := l
+	child.Of, child.Skip = nil, false
+	preloads := maps.Clone(stmt.Preloads)
+	done := map[string]bool{}
+	for path := range stmt.Preloads {
+		for end := range len(path) + 1 {
+			if step := path[:end]; (end == len(path) || path[end] == '.') && !done[step] {
+				done[step] = true
+				preloads[step] = append(slices.Clip(preloads[step]), child.AddTo)
+			}
+		}
+	}
+	stmt.Preloads = preloads
+}
+
+// Verdict is what err, which the server or the driver answered, means for the row lock; err itself if nothing.
+func (l Lock) Verdict(stmt *gorm.Statement, err error) error {
+	verdict := &RefusedError{cause: err, What: "rows of " + statement.TableName(stmt)}
+	switch state := sqlstate.Of(err); {
+	case state == sqlstate.LockNotAvailable && l.Try:
+		verdict.State = fault.ErrNotAcquired
+	case state == sqlstate.LockNotAvailable && l.Timeout > 0:
+		verdict.State, verdict.detail = fault.ErrLockTimeout, fmt.Sprintf(", after %s", l.Timeout)
+	case state == sqlstate.LockNotAvailable:
+		verdict.State, verdict.detail = fault.ErrLockTimeout, ", after the session's lock_timeout"
+	case state == sqlstate.FeatureNotSupported && strings.Contains(err.Error(), l.Strength.String()):
+		return fmt.Errorf("gormlock: %s: %v does not go with this query, lock the rows in a sub-query or with a Find before: %w", statement.TableName(stmt), l.Strength, err)
+	case state == sqlstate.UndefinedTable && len(l.Of) > 0 && strings.Contains(err.Error(), l.Strength.String()):
+		return fmt.Errorf("gormlock: %s: Of(%q) must name tables as the query names them: %w", statement.TableName(stmt), l.Of, err)
+	default:
+		return err
+	}
+	return verdict
+}
+
+// RefusedError is a row lock that was not granted: errors.Is finds the state, errors.As the driver's error.
+type RefusedError struct {
+	State, cause error
+	What, detail string
+}
+
+func (e *RefusedError) Error() string {
+	return "gormlock: lock " + e.What + ": " + strings.TrimPrefix(e.State.Error(), "gormlock: ") + e.detail
+}
+
+func (e *RefusedError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.State}
+	}
+	return []error{e.State, e.cause}
+}

@@ -1,0 +1,179 @@
+package statement
+
+import (
+	"iter"
+	"runtime"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm"
+)
+
+// What a callback cannot see by its statement it sees by who called: each of these walks relies on names of GORM's.
+const (
+	execute        = "gorm.(*processor).Execute"
+	addVar         = "gorm.(*Statement).AddVar"
+	buildCondition = "gorm.(*Statement).BuildCondition"
+	save           = "gorm.(*DB).Save"
+	saveByKey      = "statement.SaveByKey"
+
+	saveAssociation = "gorm.(*Association).saveAssociation"
+	copyingRead     = "gorm.execG[...]."
+
+	associationUpdate  = ".handleAssociation"
+	associationReplace = "gorm.(*Association).Replace"
+)
+
+// InSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
+// than who asked for it.
+func InSubQuery() bool {
+	for function := range callers() {
+		if strings.HasSuffix(function, addVar) {
+			return true
+		}
+	}
+	return false
+}
+
+// InSave tells Save from Select("*").Updates, which looks the same to a callback. It is asked only where no row was
+// written: Save must fail or insert then, or GORM's own upsert would follow, while an update must not insert.
+func InSave() bool { return ExecutedBy(save) || ExecutedBy(saveByKey) }
+
+// InCopyingRead reports whether the row goes to a function of gorm.G that returns it by value: nobody has a pointer to what
+// the caller gets.
+func InCopyingRead() bool {
+	for function := range callers() {
+		if i := strings.LastIndex(function, copyingRead); i >= 0 {
+			switch function[i+len(copyingRead):] {
+			case "First", "Take", "Last":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// InAssociation reports whether GORM executes the statement to save what Association(…).Append or Replace was given.
+func InAssociation() bool {
+	run := 0
+	for function := range callers() {
+		switch {
+		case strings.HasSuffix(function, execute):
+			run = 1
+		case run == 2:
+			return strings.HasSuffix(function, saveAssociation)
+		case run == 1:
+			run = 2
+		}
+	}
+	return false
+}
+
+// InAssociationOperation reports whether Set(clause.Association{…}) of gorm.G makes the statement that a clause is given to:
+// what GORM sends then is of sessions of its own, which know nothing of the clause. Every clause asks, so the answer for a
+// place in the program is found out once.
+func InAssociationOperation() bool {
+	var pcs [12]uintptr
+	for _, pc := range pcs[:runtime.Callers(3, pcs[:])] {
+		is, known := operations.Load(pc)
+		if !known {
+			is = isOperation(pc)
+			operations.Store(pc, is)
+		}
+		if is == true {
+			return true
+		}
+	}
+	return false
+}
+
+var operations sync.Map
+
+func isOperation(pc uintptr) bool {
+	frames := runtime.CallersFrames([]uintptr{pc})
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, ".executeAssociationOperation") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction: it knows nothing of the
+// clauses of the db that the transaction began from.
+func InNesting() bool {
+	return ExecutedIn("gorm.(*DB).SavePoint") || ExecutedIn("gorm.(*DB).RollbackTo")
+}
+
+// InAppend reports whether Association(…).Append or Replace waits for the statement.
+func InAppend() bool { return ExecutedIn(saveAssociation) }
+
+// InClear reports whether Association(…).Clear has GORM execute the update of what belongs to another struct. By then GORM
+// has emptied its foreign keys in memory.
+func InClear(stmt *gorm.Statement) bool {
+	columns, ok := stmt.Dest.(map[string]any)
+	if !ok || len(columns) == 0 {
+		return false
+	}
+	for _, value := range columns {
+		if value != nil {
+			return false
+		}
+	}
+	return ExecutedIn(associationReplace)
+}
+
+// InConditions reports whether conditions are built for a statement that is not the one GORM executes: a hook, or a
+// plugin, asks something with the conditions of the statement that runs.
+func InConditions() bool {
+	group := false
+	for function := range callers() {
+		if !group && strings.HasSuffix(function, execute) {
+			return false
+		}
+		group = group || strings.HasSuffix(function, buildCondition)
+		if group && strings.HasSuffix(function, execute) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExecutedBy reports whether the function of this name has GORM execute the statement, and not something that it called.
+func ExecutedBy(name string) bool {
+	run := false
+	for function := range callers() {
+		if run {
+			return strings.HasSuffix(function, name)
+		}
+		run = strings.HasSuffix(function, execute)
+	}
+	return false
+}
+
+// ExecutedIn reports whether the function of this name waits for the statement.
+func ExecutedIn(name string) bool {
+	for function := range callers() {
+		if strings.HasSuffix(function, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// callers are the functions that wait for the caller of this one, the nearest first.
+func callers() iter.Seq[string] {
+	var pcs [128]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	return func(yield func(string) bool) {
+		for {
+			frame, more := frames.Next()
+			if !yield(frame.Function) || !more {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package statement
+
+import (
+	"database/sql"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// IsAssociation tells whether GORM makes the statement to save an association.
+func IsAssociation(stmt *gorm.Statement) bool {
+	_, child := stmt.Settings.Load("gorm:saved_association_map")
+	return child
+}
+
+// Conditions returns the WHERE clause of the statement, and its conditions if they are GORM's.
+func Conditions(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
+	c, ok := stmt.Clauses["WHERE"]
+	if !ok {
+		return c, nil
+	}
+	where, _ := c.Expression.(clause.Where)
+	return c, where.Exprs
+}
+
+// Having returns the GROUP BY clause of the statement, and the conditions of its groups.
+func Having(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
+	c, ok := stmt.Clauses["GROUP BY"]
+	if !ok {
+		return c, nil
+	}
+	by, _ := c.Expression.(clause.GroupBy)
+	return c, by.Having
+}
+
+// EachSubQuery visits the sub-queries in a condition, or in its arguments.
+func EachSubQuery(condition any, visit func(*gorm.DB)) {
+	switch c := condition.(type) {
+	case *gorm.DB:
+		if c != nil && c.Statement != nil {
+			visit(c)
+		}
+	case []clause.Expression:
+		for _, part := range c {
+			EachSubQuery(part, visit)
+		}
+	case []any:
+		for _, argument := range c {
+			EachSubQuery(argument, visit)
+		}
+	case map[string]any:
+		for _, argument := range c {
+			EachSubQuery(argument, visit)
+		}
+	case sql.NamedArg:
+		EachSubQuery(c.Value, visit)
+	case clause.AndConditions:
+		EachSubQuery(c.Exprs, visit)
+	case clause.OrConditions:
+		EachSubQuery(c.Exprs, visit)
+	case clause.NotConditions:
+		EachSubQuery(c.Exprs, visit)
+	case clause.Where:
+		EachSubQuery(c.Exprs, visit)
+	case clause.Expr:
+		EachSubQuery(c.Vars, visit)
+	case clause.NamedExpr:
+		EachSubQuery(c.Vars, visit)
+	case clause.IN:
+		EachSubQuery(c.Values, visit)
+	case clause.Eq:
+		EachSubQuery(c.Value, visit)
+	case clause.Neq:
+		EachSubQuery(c.Value, visit)
+	}
+}
+
+// HasUpsert reports whether a create updates the rows that it finds.
+func HasUpsert(stmt *gorm.Statement) bool {
+	c, ok := stmt.Clauses["ON CONFLICT"]
+	if !ok {
+		return false
+	}
+	conflict, ok := c.Expression.(clause.OnConflict)
+	return ok && !conflict.DoNothing
+}
+
+// DoesNothing reports whether a create leaves the rows that it finds alone.
+func DoesNothing(stmt *gorm.Statement) bool {
+	conflict, ok := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	return ok && conflict.DoNothing
+}
+
+// AsksForRows tells whether the caller does.
+func AsksForRows(stmt *gorm.Statement) bool {
+	_, ok := stmt.Clauses["RETURNING"]
+	return ok
+}
+
+// FromMap reports whether an update takes its values from a map.
+func FromMap(dest any) bool {
+	switch dest.(type) {
+	case map[string]any, *map[string]any:
+		return true
+	}
+	return false
+}
+
+// Computed tells whether the server works a value out.
+func Computed(value any) bool {
+	switch v := value.(type) {
+	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
+		return true
+	case []any: // GORM wraps a sub-query
+		return len(v) == 1 && Computed(v[0])
+	}
+	return false
+}
+
+// AssignedTo is what the caller's own SET assigns to the column, as Set of the generics API makes one.
+func AssignedTo(stmt *gorm.Statement, column string) (value any, assigned bool) {
+	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
+	for i := range set {
+		if set[i].Column.Name == column {
+			value, assigned = set[i].Value, true
+		}
+	}
+	return value, assigned
+}
+
+// ComputesColumn tells whether an upsert assigns to the column something else than the value of the row proposed.
+func ComputesColumn(set clause.Set, column string) bool {
+	for i := range set {
+		from, proposed := set[i].Value.(clause.Column)
+		if set[i].Column.Name == column && (!proposed || from.Table != "excluded" || from.Name != column) {
+			return true
+		}
+	}
+	return false
+}
+
+// FailSubQuery makes the statement around the sub-query stmt fail with err.
+func FailSubQuery(stmt *gorm.Statement, err error) {
+	stmt.AddClause(clause.Where{Exprs: []clause.Expression{
+		clause.Expr{SQL: "CAST(? AS boolean)", Vars: []any{sqltx.FailedValue{Err: err}}},
+	}})
+}

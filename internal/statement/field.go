@@ -1,0 +1,118 @@
+package statement
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// IsSliceOfStructs tells whether rows of a model can be read into values of a type: into structs or pointers to them.
+func IsSliceOfStructs(t reflect.Type) bool {
+	if t.Kind() != reflect.Slice {
+		return false
+	}
+	element := t.Elem()
+	if element.Kind() == reflect.Pointer {
+		element = element.Elem()
+	}
+	return element.Kind() == reflect.Struct
+}
+
+// ModelOf is the type of the elements of a slice of models.
+func ModelOf(rows any) reflect.Type {
+	element := reflect.TypeOf(rows)
+	for element.Kind() == reflect.Pointer || element.Kind() == reflect.Slice {
+		element = element.Elem()
+	}
+	return element
+}
+
+// NamesAssociation tells whether a name in Omit is of associations, which are no columns.
+func NamesAssociation(s *schema.Schema, name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	return name == clause.Associations || s.Relationships.Relations[name] != nil
+}
+
+// EachStruct visits the structs that value is or holds.
+func EachStruct(value reflect.Value, visit func(reflect.Value)) {
+	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
+		value = value.Elem()
+	}
+	switch value.Kind() {
+	case reflect.Struct:
+		visit(value)
+	case reflect.Slice, reflect.Array:
+		for i := range value.Len() {
+			EachStruct(value.Index(i), visit)
+		}
+	}
+}
+
+// Place is the field in row; not valid where an embedded pointer on the way is nil.
+func Place(field *schema.Field, row reflect.Value) reflect.Value {
+	for n, i := range field.StructField.Index {
+		if i >= 0 {
+			row = row.Field(i)
+			continue
+		}
+		row = row.Field(-i - 1)
+		if n == len(field.StructField.Index)-1 {
+			break
+		}
+		if row.IsNil() {
+			return reflect.Value{}
+		}
+		row = row.Elem()
+	}
+	return row
+}
+
+// ThroughPointer reports whether the way to the field leads through an embedded pointer.
+func ThroughPointer(field *schema.Field) bool {
+	for _, i := range field.StructField.Index {
+		if i < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// TimeType is the type of time.Time.
+var TimeType = reflect.TypeFor[time.Time]()
+
+// OwnRelations are the relations that the model has fields for. In its map GORM keeps those that lead to it as well, by
+// fields of other models, and goes on to put them in when it meets another.
+func OwnRelations(s *schema.Schema) []*schema.Relationship {
+	r := &s.Relationships
+	return slices.Concat(r.HasOne, r.HasMany, r.BelongsTo, r.Many2Many)
+}
+
+// UpdateTimes are the assignments GORM makes in every update.
+func UpdateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
+	var set clause.Set
+	now := db.NowFunc()
+	for _, field := range s.Fields {
+		var value any
+		switch field.AutoUpdateTime {
+		case schema.UnixNanosecond:
+			value = now.UnixNano()
+		case schema.UnixMillisecond:
+			value = now.UnixMilli()
+		case schema.UnixSecond:
+			value = now.Unix()
+		case schema.UnixTime:
+			value = now
+		default:
+			continue
+		}
+		if s.FieldsByDBName[field.DBName] == field {
+			set = append(set, clause.Assignment{Column: clause.Column{Name: field.DBName}, Value: value})
+		}
+	}
+	return set
+}

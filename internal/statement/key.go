@@ -1,0 +1,66 @@
+package statement
+
+import (
+	"database/sql/driver"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+	"gorm.io/gorm/utils"
+)
+
+// SamePointer reports whether both are pointers to one value.
+func SamePointer(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	return x.Kind() == reflect.Pointer && y.Kind() == reflect.Pointer && x.Type() == y.Type() && x.Pointer() == y.Pointer()
+}
+
+// KeyOf is the primary key of row, and nil where the struct has none. complete is false where a part of it is zero.
+func KeyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) (key []any, complete bool) {
+	key, complete = make([]any, len(s.PrimaryFields)), true
+	some := false
+	for i, field := range s.PrimaryFields {
+		value, zero := field.ValueOf(stmt.Context, row)
+		key[i] = value
+		some = some || !zero
+		complete = complete && !zero
+	}
+	if !some {
+		return nil, false
+	}
+	return key, complete
+}
+
+// KeyName is a primary key as one string: different keys have different names, and a key has the same name whether the
+// application made it or the server returned it.
+func KeyName(key []any) string {
+	if len(key) == 1 {
+		return keyPart(key[0])
+	}
+	var b strings.Builder
+	for _, value := range key {
+		part := keyPart(value)
+		_, _ = b.WriteString(strconv.Itoa(len(part)))
+		_ = b.WriteByte(':')
+		_, _ = b.WriteString(part)
+	}
+	return b.String()
+}
+
+func keyPart(value any) string {
+	if valuer, ok := value.(driver.Valuer); ok {
+		value, _ = valuer.Value()
+	}
+	switch t := value.(type) {
+	case time.Time:
+		return strconv.FormatInt(t.UnixMicro(), 10)
+	case *time.Time:
+		if t != nil {
+			return strconv.FormatInt(t.UnixMicro(), 10)
+		}
+	}
+	return utils.ToStringKey(value)
+}

@@ -1,0 +1,45 @@
+package statement
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+)
+
+// HasScopes tells whether GORM will run scopes before the statement.
+func HasScopes(stmt *gorm.Statement) bool {
+	return scopesOfStatement == nil || reflect.ValueOf(stmt).Elem().FieldByIndex(scopesOfStatement).Len() > 0
+}
+
+// scopesOfStatement is where GORM keeps them.
+var scopesOfStatement = func() []int {
+	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName("scopes")
+	return field.Index
+}()
+
+// AddScope gives the statement a scope, whatever db a scope of the caller's made of its own.
+func AddScope(stmt *gorm.Statement, f func(*gorm.DB) *gorm.DB) {
+	(&gorm.DB{Config: stmt.DB.Config, Statement: stmt}).Scopes(f)
+}
+
+// LastScope is a scope that runs after all others, those too that a scope adds.
+func LastScope(run func(*gorm.DB)) func(*gorm.DB) *gorm.DB {
+	var last func(*gorm.DB) *gorm.DB
+	last = func(db *gorm.DB) *gorm.DB {
+		if scopesOfStatement != nil && HasScopes(db.Statement) {
+			return db.Scopes(last)
+		}
+		run(db)
+		return db
+	}
+	return last
+}
+
+// Beside is a db with what db carries, to make another statement of. In a hook, where db is a new session on the hook's
+// own statement, Session alone would carry on with that one.
+func Beside(db *gorm.DB) *gorm.DB {
+	if own := db.Set("gormlock:own", true); own != db {
+		return own
+	}
+	return db.Session(&gorm.Session{})
+}

@@ -1,0 +1,33 @@
+package statement
+
+import (
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// SQL writes into the text of a statement.
+type SQL struct{ *gorm.Statement }
+
+// Text writes pieces of SQL as they are.
+func (s SQL) Text(pieces ...string) { Write(s, pieces...) }
+
+// Write is [SQL.Text] for what a clause is built with, which may be no statement.
+func Write(to clause.Writer, pieces ...string) {
+	for _, piece := range pieces {
+		_, _ = to.WriteString(piece) // into memory, which takes it
+	}
+}
+
+// Value writes a placeholder for a value that is sent as it is.
+func (s SQL) Value(value any) {
+	s.Vars = append(s.Vars, value)
+	s.BindVarTo(s.Statement, s.Statement, value)
+}
+
+// Expression writes what GORM makes of a value: a placeholder, a sub-query, the text of an expression.
+func (s SQL) Expression(value any) { s.AddVar(s.Statement, value) }
+
+// Column writes a column's name in the dialect's quotes, behind that of a table if there is one.
+func (s SQL) Column(table, name string) {
+	s.QuoteTo(s.Statement, clause.Column{Table: table, Name: name})
+}

@@ -1,0 +1,75 @@
+package statement
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// Stored finds out how the server writes keys that the program may write otherwise: a uuid in capitals, char(n) without
+// its blanks, a time in another zone. It asks for the rows of the statement's table that have them, on the statement's
+// connection; a key that no row has is nil.
+func Stored(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
+	const most = 500
+	stored := make([][]any, 0, len(keys))
+	for len(keys) > 0 {
+		n := min(len(keys), most)
+		found, err := storedOf(db, s, keys[:n])
+		if err != nil {
+			return nil, err
+		}
+		stored, keys = append(stored, found...), keys[n:]
+	}
+	return stored, nil
+}
+
+func storedOf(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
+	ask := db.Session(&gorm.Session{NewDB: true})
+	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
+	SameTable(stmt, db.Statement)
+	sql := SQL{stmt}
+	for i, key := range keys {
+		if i > 0 {
+			sql.Text(" UNION ALL ")
+		}
+		sql.Text("SELECT ")
+		sql.Expression(clause.Expr{SQL: "CAST(? AS int)", Vars: []any{i}})
+		sql.Text(" AS gormlock_key")
+		for _, field := range s.PrimaryFields {
+			sql.Text(",")
+			sql.Column("", field.DBName)
+		}
+		sql.Text(" FROM ")
+		sql.QuoteTo(stmt, OwnTable)
+		for n, field := range s.PrimaryFields {
+			sql.Text([]string{" WHERE ", " AND "}[min(n, 1)])
+			sql.Column("", field.DBName)
+			sql.Text("=")
+			sql.Expression(key[n])
+		}
+	}
+	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, stmt.SQL.String(), stmt.Vars...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	stored := make([][]any, len(keys))
+	for rows.Next() {
+		var which int
+		into := []any{&which}
+		for range s.PrimaryFields {
+			into = append(into, new(any))
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		row := reflect.New(s.ModelType)
+		if err := ask.ScanRows(rows, row.Interface()); err != nil {
+			return nil, err
+		}
+		stored[which], _ = KeyOf(db.Statement, s, row.Elem())
+	}
+	return stored, rows.Err()
+}

@@ -1,0 +1,119 @@
+package statement
+
+import (
+	"regexp"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// Aliased reports whether the query's own table is more than a name, which an UPDATE could not repeat.
+func Aliased(stmt *gorm.Statement) bool {
+	if stmt.TableExpr == nil {
+		return false
+	}
+	name := stmt.Quote(clause.Table{Name: stmt.Table})
+	return len(stmt.TableExpr.Vars) > 0 || stmt.TableExpr.SQL != name && !strings.HasSuffix(stmt.TableExpr.SQL, "."+name)
+}
+
+// OwnTable is the table of a statement, with its schema.
+var OwnTable any = clause.Table{Name: clause.CurrentTable}
+
+// SameTable lets a statement speak of the table of another one, which may have been named by the caller.
+func SameTable(stmt, as *gorm.Statement) { stmt.Table, stmt.TableExpr = as.Table, as.TableExpr }
+
+// Quoted is a name in the dialect's quotes.
+func Quoted(stmt *gorm.Statement, table, name string) string {
+	var b strings.Builder
+	stmt.QuoteTo(&b, clause.Column{Table: table, Name: name})
+	return b.String()
+}
+
+// NameInStatement is the name a statement knows the table by: without the schema it may be written with.
+func NameInStatement(table string) string {
+	if parts := strings.Split(table, "."); len(parts) == 2 {
+		return parts[1]
+	}
+	return table
+}
+
+// RelationAlias is the name under which GORM joins an association.
+func RelationAlias(stmt *gorm.Statement, name, alias string) (string, bool) {
+	if stmt.Schema == nil {
+		return "", false
+	}
+	relations := stmt.Schema.Relationships.Relations
+	path := strings.Split(name, ".")
+	for _, step := range path {
+		relation, ok := relations[step]
+		if !ok {
+			return "", false
+		}
+		relations = relation.FieldSchema.Relationships.Relations
+	}
+	if alias == "" {
+		alias = strings.Join(path, "__")
+	}
+	return alias, true
+}
+
+// Joined reports whether the query has more tables than its own.
+func Joined(stmt *gorm.Statement) bool {
+	from, _ := stmt.Clauses["FROM"].Expression.(clause.From)
+	return len(stmt.Joins) > 0 || len(from.Joins) > 0
+}
+
+// NameOf returns what a query calls a table: its alias, or its name.
+func NameOf(table clause.Table) string {
+	if table.Alias != "" {
+		return table.Alias
+	}
+	return table.Name
+}
+
+// OwnName is what the server calls the query's own table: an alias that GORM does not see in a text too, and one that is
+// not quoted there as the server folds it.
+func OwnName(stmt *gorm.Statement) string {
+	if stmt.TableExpr == nil {
+		return stmt.Table
+	}
+	if found := namedAs.FindStringSubmatch(stmt.TableExpr.SQL); found != nil {
+		return Folded(found[1])
+	}
+	if strings.HasSuffix(stmt.TableExpr.SQL, stmt.Quote(stmt.Table)) {
+		return stmt.Table
+	}
+	return strings.ToLower(stmt.Table)
+}
+
+// Folded is the name that the server makes of an identifier in a text.
+func Folded(identifier string) string {
+	if strings.HasPrefix(identifier, `"`) {
+		return strings.ReplaceAll(identifier[1:len(identifier)-1], `""`, `"`)
+	}
+	return strings.ToLower(identifier)
+}
+
+// TableName names the statement's table for people.
+func TableName(stmt *gorm.Statement) string {
+	switch {
+	case stmt.Schema != nil && stmt.TableExpr == nil:
+		return stmt.Schema.Table
+	case stmt.Table != "":
+		return stmt.Table
+	default:
+		return "query"
+	}
+}
+
+var (
+	// Identifier finds a name in a text, quoted or not.
+	Identifier = regexp.MustCompile(`"(?:[^"]|"")*"|[A-Za-z_][\w$]*`)
+	namedAs    = regexp.MustCompile(`(?i)^\s*(?:[\w$.]|"(?:[^"]|"")*")+\s+(?:as\s+)?("(?:[^"]|"")*"|[a-z_][\w$]*)\s*$`)
+)
+
+// QuoteName returns one identifier in quotes, whatever is in it.
+func QuoteName(name string) string {
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}

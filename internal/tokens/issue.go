@@ -1,0 +1,33 @@
+package tokens
+
+// First is the least number of the server's timeline. The timeline is above bit 40, which leaves a key 10¹² tokens between
+// two promotions. A standby promoted without the last commits of its primary would otherwise issue their numbers again.
+const First = `((('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint << 40) + 1)`
+
+// next is the number after that of f, where an INSERT into the table AS f meets a row.
+const next = `greatest(f.token + 1, excluded.token)`
+
+// Durable is a SELECT of one row that makes the transaction wait for its commit, where the
+// session would not: a commit that nobody waited for could be undone by a crash, and what it
+// issued be issued again. Put it into a MATERIALIZED part of the statement and read from that.
+const Durable = `SELECT set_config('synchronous_commit', CASE s WHEN 'off' THEN 'on' ELSE s END, true)
+	FROM current_setting('synchronous_commit') s`
+
+// IssueOne issues the next token of the key with space $1, id $2 and name $3. It waits for whoever has the row locked. Its
+// row is the number.
+const IssueOne = `WITH durable AS MATERIALIZED (` + Durable + `)
+INSERT INTO gormlock_fence AS f (space, id, name, token)
+SELECT $1::smallint, $2::bigint, $3::text, ` + First + ` FROM durable
+ON CONFLICT (space, id) DO UPDATE SET token = ` + next + `, name = excluded.name
+RETURNING token`
+
+// IssueFrom issues the next token for each row of relation, which has the columns space, id
+// and name: the part of a statement that takes a lock and numbers its holder in
+// one go. It waits for whoever has the row of a token locked. Its rows are (space, id,
+// token). The statement reads from [Durable] as well.
+func IssueFrom(relation string) string {
+	return `INSERT INTO gormlock_fence AS f (space, id, name, token)
+SELECT space, id, name, ` + First + ` FROM ` + relation + `
+ON CONFLICT (space, id) DO UPDATE SET token = ` + next + `, name = excluded.name
+RETURNING f.space, f.id, f.token`
+}

@@ -1,0 +1,82 @@
+package xact
+
+import (
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Acquire takes the locks in the transaction that db runs in.
+func Acquire(db *gorm.DB, request *lockrequest.Request) error {
+	locks := install.Pretended(db)
+	if locks == nil && !statement.IsPostgres(db) {
+		return fmt.Errorf("%w, not %s: lock %s", fault.ErrNotPostgres, db.Name(), request)
+	}
+	tx := statement.Transaction(db.Statement)
+	if tx == nil {
+		return fmt.Errorf("%w: lock %s", fault.ErrNoTransaction, request)
+	}
+	plugin := install.Of(db)
+	request = request.Within(plugin.DefaultTimeout)
+	began := plugin.Began()
+	var err error
+	if locks != nil {
+		err = pretendTo(db, tx, locks, request)
+	} else {
+		plugin.KeyNames.Note(journal.DatabaseUnder(db.ConnPool), request)
+		err = request.Acquire(db.Statement.Context, tx)
+	}
+	journal.TellLocks(db.Statement.Context, plugin, request, began, journal.Of(db.Statement), err)
+	return err
+}
+
+// Take takes the statement's locks, unless they came with the BEGIN of its transaction.
+func Take(db *gorm.DB) {
+	stmt := db.Statement
+	request := On(stmt)
+	if request == nil || statement.IsSavepoint(stmt) && statement.InNesting() {
+		return
+	}
+	carried := journal.RequestIn(stmt.Context)
+	stmt.Context = journal.Spend(stmt.Context)
+	if db.Error != nil {
+		return
+	}
+	if db.DryRun {
+		refuseSubQuery(db)
+		return
+	}
+	if j := journal.Of(stmt); carried != nil && j != nil && j.BegunWith == carried {
+		return
+	}
+	if err := Acquire(db, request); err != nil {
+		fault.Add(db, err)
+	}
+}
+
+// RefuseRow gives a failed Row a row that says why: GORM would give nil, which panics in Scan.
+func RefuseRow(db *gorm.DB) {
+	if db.Error == nil {
+		return
+	}
+	if rows, ok := db.Get("rows"); ok && rows == false {
+		if fault.IsAdded(db.Statement) {
+			db.Statement.Dest = sqltx.FailedRow(db.Error)
+		}
+	}
+}
+
+// refuseSubQuery makes the statement around a sub-query that carries a lock fail. GORM builds the sub-query in a dry
+// run of its own and drops its error, but not its arguments.
+func refuseSubQuery(db *gorm.DB) {
+	if statement.InSubQuery() {
+		statement.FailSubQuery(db.Statement, fault.ErrSubQuery)
+	}
+}

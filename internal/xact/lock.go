@@ -1,0 +1,92 @@
+package xact
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Lock is a clause: the locks that a statement takes before it runs. It writes no SQL into the statement.
+type Lock struct {
+	request *lockrequest.Request
+	err     error
+}
+
+// New makes the clause of a request, or of what was wrong with it.
+func New(request *lockrequest.Request, err error) Lock { return Lock{request, err} }
+
+// ClauseName is the name under which a statement carries its locks.
+const ClauseName = "gormlock:xact"
+
+// ModifyStatement implements [gorm.StatementModifier].
+func (l Lock) ModifyStatement(stmt *gorm.Statement) {
+	switch {
+	case l.err != nil:
+		fault.Add(stmt.DB, l.err)
+	case l.request == nil:
+		fault.Add(stmt.DB, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
+	case install.Of(stmt.DB) == nil:
+		fault.Add(stmt.DB, fault.ErrNotInstalled)
+	case statement.InAssociationOperation():
+		l.takeNow(stmt.DB)
+	default:
+		request := l.request
+		if earlier := On(stmt); earlier != nil {
+			request = earlier.And(request)
+		}
+		stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: request}}
+		stmt.Context = context.WithValue(stmt.Context, askedKey{}, request)
+		mark.Put(stmt, lockedHere{l.request})
+	}
+}
+
+// takeNow takes the lock of a statement for which nobody else would.
+func (l Lock) takeNow(db *gorm.DB) {
+	if db.DryRun {
+		return
+	}
+	if err := Acquire(db, l.request); err != nil {
+		fault.Add(db, err)
+	}
+}
+
+// askedKey finds in a context the locks that the statement it was made for asks for. Sessions that GORM makes of it have the
+// context, and not the clause.
+type askedKey struct{}
+
+// Recall gives a create its lock back that GORM makes for a map in Association(…).Append, before the statement that asks.
+func Recall(db *gorm.DB) {
+	stmt := db.Statement
+	request, asked := stmt.Context.Value(askedKey{}).(*lockrequest.Request)
+	if !asked || On(stmt) != nil || db.Error != nil || reflect.ValueOf(stmt.Dest).Kind() != reflect.Map || !statement.InAppend() {
+		return
+	}
+	stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: request}}
+}
+
+// Build implements [clause.Expression]. There is nothing to build.
+func (Lock) Build(clause.Builder) {}
+
+// Name is empty: the clause itself writes nothing.
+func (Lock) Name() string { return "" }
+
+// MergeClause merges nothing: ModifyStatement does it.
+func (Lock) MergeClause(*clause.Clause) {}
+
+// On is the request that the statement carries, nil when it carries none.
+func On(stmt *gorm.Statement) *lockrequest.Request {
+	if lock, ok := stmt.Clauses[ClauseName].Expression.(Lock); ok {
+		return lock.request
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/holder"
+)
+
+// background is what runs for a manager until it is closed: goroutines, and one look now and then at what is due.
+type background struct {
+	ctx    context.Context // ends when it is closed
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	woken  chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	dueAt  time.Duration // when is looked next, on the monotonic clock
+}
+
+func newBackground(ctx context.Context) *background {
+	b := &background{woken: make(chan struct{}, 1)}
+	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return b
+}
+
+// start runs f in a goroutine; after close it does not.
+func (b *background) start(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.wg.Go(f)
+	}
+}
+
+// close ends the context of all that runs. It waits for nothing: see wait.
+func (b *background) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.cancel()
+}
+
+// wait returns when nothing runs any more.
+func (b *background) wait() { b.wg.Wait() }
+
+// wakeBy makes it look at the given time at the latest.
+func (b *background) wakeBy(at time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at < b.dueAt {
+		b.dueAt = at
+		select {
+		case b.woken <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// idle is how long it sleeps when nothing is due.
+const idle = time.Hour
+
+// watch calls look at once, and again whenever it said that something is due, or [background.wakeBy] did.
+func (b *background) watch(clock holder.Clock, look func(now holder.Instant) (due time.Duration)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.woken:
+		case <-timer.C:
+		}
+		now := clock()
+		b.mu.Lock()
+		b.dueAt = now.Mono + idle
+		b.mu.Unlock()
+		due := look(now)
+		b.mu.Lock()
+		b.dueAt = min(b.dueAt, due)
+		wait := b.dueAt - now.Mono
+		b.mu.Unlock()
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+// pause waits for d, or until ctx or the manager ends.
+func (b *background) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(holder.Jitter(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-b.ctx.Done():
+	}
+}

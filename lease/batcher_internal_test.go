@@ -1,0 +1,163 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/holder"
+)
+
+// startBackground returns one that is closed at the end of the test.
+func startBackground(t *testing.T) *background {
+	t.Helper()
+	b := newBackground(t.Context())
+	t.Cleanup(func() {
+		b.close()
+		b.wait()
+	})
+	return b
+}
+
+func callFor(id int64) *call {
+	return &call{item: item{claim: claim{token: fence.Token{Space: 1, ID: id}}}}
+}
+
+// busy fills a batcher with statements for one, and returns how to end one of them.
+func busy(t *testing.T, b *batcher) (end func()) {
+	t.Helper()
+	ends := make(chan func(), maxRunning)
+	for range maxRunning {
+		done, end, err := b.do(t.Context(), callFor(0))
+		if done || err != nil {
+			t.Fatalf("who comes first does not go alone: %v, %v", done, err)
+		}
+		ends <- end
+	}
+	return func() { (<-ends)() }
+}
+
+// gather has calls for the given keys stand in line behind what runs, in this order.
+func gather(t *testing.T, b *batcher, ids ...int64) (answers func() []bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	found := make([]bool, len(ids))
+	for i, id := range ids {
+		b.mu.Lock()
+		before := len(b.gathered)
+		b.mu.Unlock()
+		wg.Go(func() {
+			done, end, err := b.do(t.Context(), callFor(id))
+			if err != nil {
+				t.Error(err)
+			}
+			if !done {
+				end()
+			}
+			found[i] = done
+		})
+		for gathered := before; gathered == before; {
+			b.mu.Lock()
+			gathered = len(b.gathered)
+			b.mu.Unlock()
+		}
+	}
+	return func() []bool {
+		wg.Wait()
+		return found
+	}
+}
+
+func TestBatcher_sendsTogetherWhatGathered(t *testing.T) {
+	t.Parallel()
+	sent := make(chan []int64, 10)
+	b := &batcher{background: startBackground(t), slow: time.Hour, late: func(*call) {}, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
+		var ids []int64
+		for _, c := range batch {
+			c.answered = c.token.ID != 3 // nothing is known of one: it goes alone after all
+			ids = append(ids, c.token.ID)
+		}
+		sent <- ids
+		return holder.Instant{}, nil
+	}}
+	end := busy(t, b)
+	answers := gather(t, b, 1, 2, 3, 2, 4, 5, 6, 7, 8)
+	end()
+	if ids := <-sent; len(ids) != 8 || ids[1] != 2 || ids[3] != 4 {
+		t.Errorf("sent together: %v, want each key once", ids)
+	}
+	if got := answers(); got[0] != true || got[2] != false {
+		t.Errorf("answered in company: %v", got)
+	}
+}
+
+func TestBatcher_closeFailsWhatGathered(t *testing.T) {
+	t.Parallel()
+	b := &batcher{background: startBackground(t), slow: time.Hour, late: func(*call) {}, send: func(context.Context, []*call) (holder.Instant, error) {
+		t.Error("it is sent")
+		return holder.Instant{}, nil
+	}}
+	_ = busy(t, b)
+	failed := make(chan error)
+	go func() {
+		_, _, err := b.do(t.Context(), callFor(1))
+		failed <- err
+	}()
+	for gathered := 0; gathered == 0; {
+		b.mu.Lock()
+		gathered = len(b.gathered)
+		b.mu.Unlock()
+	}
+	b.close()
+	if err := <-failed; !errors.Is(err, ErrClosed) {
+		t.Errorf("who has gathered: %v", err)
+	}
+	if done, end, err := b.do(t.Context(), callFor(2)); done || end == nil || err != nil {
+		t.Errorf("who comes later does not go alone: %v, %v", done, err)
+	}
+}
+
+func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	late := make(chan int64, 1)
+	b := &batcher{background: startBackground(t), slow: time.Hour, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
+		<-release
+		for _, c := range batch {
+			c.answered, c.answer.number = true, c.token.ID
+		}
+		return holder.Now(), nil
+	}}
+	b.late = func(c *call) { late <- c.answer.number }
+	end := busy(t, b)
+	answers := gather(t, b, 1, 2, 3, 4, 5, 6, 7)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, _, err := b.do(ctx, callFor(8))
+		left <- err
+	}()
+	for gathered := 0; gathered < minGathered; {
+		b.mu.Lock()
+		gathered = len(b.gathered)
+		b.mu.Unlock()
+	}
+	end() // and what gathered is on its way
+	for gathered := 1; gathered > 0; {
+		b.mu.Lock()
+		gathered = len(b.gathered)
+		b.mu.Unlock()
+	}
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left: %v", err)
+	}
+	close(release)
+	if n := <-late; n != 8 {
+		t.Errorf("late is the answer %d", n)
+	}
+	_ = answers()
+}

@@ -1,0 +1,122 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// electionWithin bounds one answer of [Candidate.IsLeader], and the release of a leadership that nobody wants any more.
+const electionWithin = 5 * time.Second
+
+// Candidate stands for the leadership of a key, for schedulers that ask before each run whether they lead. It has the
+// shape of the Elector of gocron: gocron.WithDistributedElector(lease.Elector(leases, key, 15*time.Second)).
+type Candidate struct {
+	m   *Manager
+	key lockkey.Key
+	ttl time.Duration
+
+	asking chan struct{} // has room for the one who asks the database
+
+	mu       sync.Mutex
+	lease    *Lease
+	resigned bool
+}
+
+// Elector returns a candidate for the leadership of key, which is held as a lease of ttl from the first
+// [Candidate.IsLeader] that finds it free. What is wrong with key or ttl is the error of IsLeader.
+func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
+	return &Candidate{m: m, key: key, ttl: ttl, asking: make(chan struct{}, 1)}
+}
+
+// IsLeader returns nil if this process leads, else an error that says why not: [ErrNotAcquired] where another one
+// does. It takes the leadership if that is free, and keeps it until the manager is closed, [Candidate.Resign] is called
+// or it is lost; then the next call stands for it again. It answers within 5 seconds, whatever ctx and the server do.
+func (c *Candidate) IsLeader(ctx context.Context) error {
+	if known, err := c.know(); known {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, electionWithin)
+	defer cancel()
+	select {
+	case c.asking <- struct{}{}:
+	case <-ctx.Done():
+		return leaseError(c.key, ErrNotAcquired, ctx.Err(), "the server does not answer")
+	}
+	answered := make(chan error, 1)
+	go func() { // which a driver that heeds no ctx keeps
+		defer func() { <-c.asking }()
+		answered <- c.stand(ctx)
+	}()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return leaseError(c.key, ErrNotAcquired, ctx.Err(), "the server does not answer")
+	}
+}
+
+// know is the answer where no question has to be asked.
+func (c *Candidate) know() (known bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.resigned:
+		return true, leaseError(c.key, ErrReleased, nil, "resigned")
+	case c.lease == nil:
+		return false, nil
+	}
+	err = c.lease.Err()
+	return err == nil || errors.Is(err, ErrClosed), err
+}
+
+// stand tries to take the leadership.
+func (c *Candidate) stand(ctx context.Context) error {
+	if known, err := c.know(); known { // who was asking before got it
+		return err
+	}
+	l, err := c.m.TryAcquire(ctx, c.key, c.ttl, as(candidate))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if !c.resigned {
+		c.lease = l
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.Unlock()
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), electionWithin)
+	defer cancel()
+	if err := l.Release(detached); err != nil {
+		return err
+	}
+	return leaseError(c.key, ErrReleased, nil, "resigned")
+}
+
+// Resign gives the leadership back, if this process has it, and never takes it again. It returns when the
+// database has confirmed, and no [Candidate.IsLeader] is on its way any more; a leadership that was lost before is no error.
+func (c *Candidate) Resign(ctx context.Context) error {
+	c.mu.Lock()
+	l := c.lease
+	c.lease, c.resigned = nil, true
+	c.mu.Unlock()
+	if l == nil {
+		select {
+		case c.asking <- struct{}{}: // nobody asks for it any more, or gets it
+			<-c.asking
+		case <-ctx.Done():
+			return leaseError(c.key, ctx.Err(), nil, "it may be granted still, and is given back then")
+		}
+	}
+	if l == nil {
+		return nil
+	}
+	if err := l.Release(ctx); !errors.Is(err, ErrLost) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/observe"
+)
+
+const (
+	// longestSleep is after how long the row is looked at again, whatever the schedule says: the clock of the database
+	// may have been set.
+	longestSleep = 30 * time.Second
+	// firstBackoff and longestBackoff are the pauses after the first run of a tick that failed, and after many.
+	firstBackoff   = time.Second
+	longestBackoff = time.Minute
+)
+
+// Every calls fn for each tick of schedule, in one of the processes that call it with this key, until ctx ends. What
+// counts is the row of the key in the table gormlock_schedule, which [Migrate] creates, and the clock of the
+// database: restarts shift no tick and repeat none.
+//
+//   - One run of a key is on at a time, and ticks are run in order. fn is called with the tick it is for, in UTC, and
+//     with a ctx like that of [Lease.Bind]: it carries the fencing token and ends when the lease of the run is lost.
+//   - A tick whose run returned nil is not run again. One whose run returned an error, panicked, lost its lease or died
+//     with its process is run again, by any process, after a pause that grows: see [Tries]. So fn can be called twice
+//     for a tick, and the second time may find what the first has done.
+//   - A run that is cut short is no failure: where fn returns an error after ctx ended, another process runs the tick at
+//     once, and it is none of the Tries. So a deployment gives nothing up, as long as it closes the manager after Every
+//     has returned: a run whose manager is closed has lost its lease.
+//   - Ticks that nobody could begin on time are treated as [Missed] says.
+//   - Another schedule under the key counts from the last tick that was settled on.
+//
+// A run holds the lease of key, and excludes whoever takes that otherwise: while a [Manager.Do] or a leader of the same key
+// holds it no tick is run.
+//
+// Every returns the error of ctx when that ends, after fn has returned, and [ErrClosed] when the manager is closed.
+// [ErrTable]: the table is missing, or may not be written. [ErrOption]: an option means nothing, or the schedule has no next
+// time. While the database is down, or its statement_timeout or lock_timeout ends what is asked, it waits.
+func (m *Manager) Every(ctx context.Context, key lockkey.Key, schedule Schedule, fn func(ctx context.Context, tick time.Time) error, opts ...EveryOption) error {
+	t, err := newTerms(opts)
+	if err == nil {
+		err = checkSchedule(schedule)
+	}
+	if err == nil && fn == nil {
+		err = fmt.Errorf("%w: Every without a function", ErrOption)
+	}
+	if err != nil {
+		return err
+	}
+	r, err := newRequest(m.store.table, key, t.ttl, nil)
+	if err != nil {
+		return err
+	}
+	e := &every{terms: t, m: m, key: key, schedule: schedule, fn: fn, within: r.within()}
+	e.rows = &scheduleStore{m.store.server, r.token, m.config.owner, max(t.ttl/3, leastWithin)}
+	if err := e.run(ctx); ctx.Err() == nil || !passes(err) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// every is one call of Every.
+type every struct {
+	*terms
+	m        *Manager
+	key      lockkey.Key
+	schedule Schedule
+	fn       func(ctx context.Context, tick time.Time) error
+	rows     *scheduleStore
+	within   time.Duration // bounds the wait for the answer whether a run may begin
+
+	announced time.Time
+	searched  struct{ first, last time.Time } // what lastTwo found last
+}
+
+// run looks what is to be done and does it, until ctx ends.
+func (e *every) run(ctx context.Context) error {
+	var awaited time.Time
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.m.holdings.isClosed() {
+			return leaseError(e.key, ErrClosed, nil, "")
+		}
+		p, err := e.rows.look(ctx)
+		if err != nil {
+			if err := e.weather(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		next, err := e.plan(p, awaited)
+		switch {
+		case err != nil:
+			return err
+		case !next.at.IsZero():
+			awaited = next.awaiting
+			if err := e.announce(ctx, p, awaited); err != nil {
+				return err
+			}
+			e.m.background.sleep(ctx, min(next.at.Sub(p.now), longestSleep))
+			continue
+		case !p.tick.IsZero():
+			awaited = time.Time{} // a run of an earlier tick stands before it
+		}
+		if err := e.turn(ctx, p, awaited); err != nil {
+			return err
+		}
+	}
+}
+
+// announce writes down the tick that is waited for, for people, once for each tick. The run before it does it too; the
+// first one is written all the same: where that may not be done no tick could be begun, and it is said now.
+func (e *every) announce(ctx context.Context, p *progress, awaited time.Time) error {
+	first := e.announced.IsZero()
+	if e.announced.Equal(awaited) || awaited.IsZero() {
+		return nil
+	}
+	e.announced = awaited
+	if !first && p.next.Equal(awaited) {
+		return nil
+	}
+	if err := e.rows.announce(ctx, awaited); err != nil && ctx.Err() == nil && !passes(err) {
+		return err
+	}
+	return nil
+}
+
+// turn takes the lease, if it is free, and does what is to be done under it.
+func (e *every) turn(ctx context.Context, p *progress, awaited time.Time) error {
+	within, cancel := context.WithTimeout(ctx, e.within)
+	l, err := e.m.TryAcquire(within, e.key, e.ttl, as(runner))
+	cancel()
+	if errors.Is(err, ErrNotAcquired) {
+		wait := longestPoll
+		if !p.tick.IsZero() { // a run is on, which may take its time
+			wait = min(max(wait, e.ttl/4), heardPoll)
+		}
+		e.m.background.pause(ctx, wait)
+		return nil
+	}
+	if err != nil {
+		return e.weather(ctx, err)
+	}
+	defer func() {
+		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+		defer cancel()
+		_ = l.Release(detached) // it runs out
+	}()
+	for l.Err() == nil && ctx.Err() == nil {
+		more, err := e.step(ctx, l, awaited)
+		if err != nil {
+			return e.weather(ctx, err)
+		}
+		if !more {
+			return nil
+		}
+		awaited = time.Time{} // what comes due during a run is missed
+	}
+	return nil
+}
+
+// step does one thing under the lease, and reports whether there may be more to do at once.
+func (e *every) step(ctx context.Context, l *Lease, awaited time.Time) (more bool, err error) {
+	p, err := e.rows.look(ctx)
+	if err != nil {
+		return false, err
+	}
+	next, err := e.plan(p, awaited)
+	switch {
+	case err != nil:
+		return false, err
+	case next.giveUp:
+		return true, e.report(ctx, l, p.tick, outcome{giveUp: true, err: errors.New(p.whyGivenUp())})
+	case !next.at.IsZero():
+		return false, nil
+	}
+	next.after, _ = nextTick(e.schedule, next.tick)
+	begun, attempt, err := e.begin(ctx, l, p, next)
+	if err != nil || !begun || l.Err() != nil {
+		return false, err
+	}
+	if err = ctx.Err(); err == nil {
+		err = e.call(ctx, l, next.tick)
+	}
+	if ctx.Err() != nil && err != nil { // whatever it says: that of a transaction which ctx ended is sql.ErrTxDone
+		return false, e.report(ctx, l, next.tick, outcome{err: err, interrupted: true})
+	}
+	return true, e.report(ctx, l, next.tick, outcome{err: err, giveUp: err != nil && attempt >= e.tries, pause: backoff(attempt)})
+}
+
+// begin writes down that a tick is begun, also where ctx ends meanwhile: a beginning that nobody knows of would be one of
+// the Tries. Where the answer got lost the row says whether it is: nobody but this call has the token of l.
+func (e *every) begin(ctx context.Context, l *Lease, p *progress, next plan) (begun bool, attempt int, err error) {
+	ctx = context.WithoutCancel(ctx)
+	begun, attempt, err = e.rows.begin(ctx, l.Token(), p, next)
+	for err != nil && passes(err) && l.Err() == nil {
+		now, failed := e.rows.look(ctx)
+		if failed != nil {
+			e.m.background.pause(ctx, firstPoll)
+			continue
+		}
+		if now.token != l.Token().Number || !now.tick.Equal(next.tick) || now.attempts == p.attempts {
+			return false, 0, err
+		}
+		return true, now.attempts, nil
+	}
+	return begun, attempt, err
+}
+
+// call runs fn. A panic is an error here, for the tick is run again.
+func (e *every) call(ctx context.Context, l *Lease, tick time.Time) (err error) {
+	bound, stop := l.Bind(ctx)
+	defer stop()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return e.fn(bound, tick)
+}
+
+// outcome is what became of a run.
+type outcome struct {
+	err         error
+	giveUp      bool
+	interrupted bool          // it does not count
+	pause       time.Duration // before it is run again
+}
+
+// report writes down what became of a run, as long as the lease is held: after that its word does not count.
+func (e *every) report(ctx context.Context, l *Lease, tick time.Time, o outcome) error {
+	ctx = context.WithoutCancel(ctx)
+	for {
+		if l.Err() != nil {
+			return nil //nolint:nilerr // its word does not count any more, and the tick is run again
+		}
+		counts, err := e.rows.end(ctx, l.Token(), tick, o)
+		switch {
+		case err != nil && passes(err), errors.Is(err, context.DeadlineExceeded):
+			e.m.background.pause(ctx, longestPoll)
+			if !e.m.holdings.isClosed() {
+				continue
+			}
+			return err
+		case err != nil:
+			return err
+		case counts && o.giveUp:
+			e.m.observe(ctx, observe.Event{Kind: observe.GivenUp, Key: e.key.String(), Token: l.Token().Number, Err: o.err})
+		}
+		return nil
+	}
+}
+
+// backoff is the pause after a run that failed.
+func backoff(attempt int) time.Duration {
+	if attempt > 6 {
+		return longestBackoff
+	}
+	return min(firstBackoff<<(attempt-1), longestBackoff)
+}
+
+// weather waits a moment after an error that ends by itself, and returns any other.
+func (e *every) weather(ctx context.Context, err error) error {
+	if ctx.Err() == nil && !passes(err) {
+		return err
+	}
+	e.m.background.pause(ctx, longestPoll)
+	return nil
+}
+
+func (p *progress) whyGivenUp() string {
+	if p.problem != "" {
+		return p.problem
+	}
+	return fmt.Sprintf("%d runs ended without a word: their process died, or lost the lease", p.attempts)
+}
+
+// sleep waits for d and no longer, or until ctx or the manager ends.
+func (b *background) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-b.ctx.Done():
+	}
+}

@@ -1,0 +1,181 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lease"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// example is a PostgreSQL with a manager of leases. Programs have a *sql.DB of their own, and call lease.Migrate and
+// lease.New.
+func example() (ctx context.Context, leases *lease.Manager, end func()) {
+	t := pgtest.NewExample()
+	ctx = context.Background()
+	pool := pgtest.SQLDB(t, pgtest.Schema())
+	if err := lease.Migrate(ctx, pool); err != nil {
+		panic(err)
+	}
+	leases, err := lease.New(ctx, pool, lease.Owner("billing-7"))
+	if err != nil {
+		panic(err)
+	}
+	return ctx, leases, func() {
+		if err := leases.Close(ctx); err != nil {
+			fmt.Println(err)
+		}
+		t.End()
+	}
+}
+
+// The work of one process at a time.
+func ExampleManager_Do() {
+	ctx, leases, end := example()
+	defer end()
+	err := leases.Do(ctx, lockkey.Of("report", 7), 30*time.Second, func(ctx context.Context) error {
+		fmt.Println("working")
+		return ctx.Err() // ctx ends when the lease is lost
+	})
+	fmt.Println(err)
+	// Output:
+	// working
+	// <nil>
+}
+
+// If another process is at it, that is enough.
+func ExampleTry() {
+	ctx, leases, end := example()
+	defer end()
+	report := lockkey.Of("report", 7)
+	other, err := leases.Acquire(ctx, report, time.Minute)
+	fmt.Println(err)
+	err = leases.Do(ctx, report, time.Minute, func(context.Context) error {
+		fmt.Println("working")
+		return nil
+	}, lease.Try())
+	fmt.Println(errors.Is(err, lease.ErrNotAcquired))
+	fmt.Println(other.Release(ctx))
+	// Output:
+	// <nil>
+	// true
+	// <nil>
+}
+
+// Taken by hand, a lease says who has it, and each acquisition has a greater token.
+func ExampleManager_Acquire() {
+	ctx, leases, end := example()
+	defer end()
+	report := lockkey.Of("report", 7)
+	first, err := leases.Acquire(ctx, report, time.Minute, lease.Timeout(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	holder, held, err := leases.Holder(ctx, report)
+	fmt.Println(holder.Owner, held, err)
+	fmt.Println(first.Err(), first.Release(ctx), errors.Is(first.Err(), lease.ErrReleased))
+
+	second, err := leases.TryAcquire(ctx, report, time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(second.Token().Number > first.Token().Number, second.Release(ctx))
+	// Output:
+	// billing-7 true <nil>
+	// <nil> <nil> true
+	// true <nil>
+}
+
+// One process leads until its function returns, and the next one then.
+func ExampleManager_Lead() {
+	ctx, leases, end := example()
+	defer end()
+	importer := lockkey.Of("importer")
+	err := leases.Lead(ctx, importer, 15*time.Second, func(context.Context) error {
+		fmt.Println("leading:", leases.Leading(importer))
+		return nil // a leader that goes on looks at ctx, which ends when it does not lead any more
+	})
+	fmt.Println(err, leases.Leading(importer))
+	// Output:
+	// leading: true
+	// <nil> false
+}
+
+// A schedule that all processes run, and each tick of which is run by one of them, once. A tick that fails is tried again.
+func ExampleManager_Every() {
+	ctx, leases, end := example()
+	defer end()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var ticks []time.Time
+	err := leases.Every(ctx, lockkey.Of("report", "nightly"), lease.Interval(50*time.Millisecond), func(_ context.Context, tick time.Time) error {
+		if ticks = append(ticks, tick); len(ticks) == 3 {
+			stop()
+		}
+		return nil
+	}, lease.Missed(lease.RunAll), lease.Tries(5))
+	fmt.Println(err)
+	fmt.Println(ticks[1].Sub(ticks[0]), ticks[2].Sub(ticks[1]))
+	// Output:
+	// context canceled
+	// 50ms 50ms
+}
+
+// Once on every date, also where the clocks are set: in Berlin the night of March 29, 2026 has no half past two.
+func ExampleDaily() {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	nightly := lease.Daily(2, 30, berlin)
+	tick := time.Date(2026, time.March, 27, 12, 0, 0, 0, time.UTC)
+	for range 3 {
+		tick = nightly.Next(tick)
+		fmt.Println(tick.In(berlin).Format("January 2, 15:04 MST"))
+	}
+	// Output:
+	// March 28, 02:30 CET
+	// March 29, 03:00 CEST
+	// March 30, 02:30 CEST
+}
+
+// At most two at a time, each with a number.
+func ExampleSlots() {
+	ctx, leases, end := example()
+	defer end()
+	api := lockkey.Of("payment-api")
+	for range 3 {
+		l, err := leases.TryAcquire(ctx, api, time.Minute, lease.Slots(2))
+		if errors.Is(err, lease.ErrNotAcquired) {
+			fmt.Println("none is free")
+			return
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("slot", l.Slot())
+	}
+	// Output:
+	// slot 0
+	// slot 1
+	// none is free
+}
+
+// What a scheduler asks before each run: gocron.WithDistributedElector takes it as it is.
+func ExampleElector() {
+	ctx, leases, end := example()
+	defer end()
+	elector := lease.Elector(leases, lockkey.Of("scheduler"), 15*time.Second)
+	fmt.Println(elector.IsLeader(ctx))
+	fmt.Println(elector.Resign(ctx), errors.Is(elector.IsLeader(ctx), lease.ErrReleased))
+	// Output:
+	// <nil>
+	// <nil> true
+}

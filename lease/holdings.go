@@ -1,0 +1,219 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// holdings are the leases that a manager holds. Its mutex guards them and the state of each, so that
+// a loss ends contexts before anybody hears of the next holder. No statement and no observer runs under it: what has to be
+// told is returned.
+type holdings struct {
+	clock   holder.Clock
+	wakeBy  func(at time.Duration) // sees that due is asked in time
+	observe func(ctx context.Context, e observe.Event)
+
+	mu     sync.Mutex
+	closed bool
+	held   map[holder.Place]*Lease
+}
+
+// state is what a lease is at the moment. It belongs to the mutex of holdings.
+type state struct {
+	proof    holder.Instant // when the last statement that was answered in time was sent
+	renewAt  time.Duration  // on the monotonic clock
+	renewing bool           // a statement of renewals is on its way
+	timer    *time.Timer    // for when it runs out
+	err      error          // why it is not held any more
+	lost     chan struct{}  // made by whoever asks first
+	bound    holder.Contexts
+}
+
+var (
+	// errTaken says that somebody else was granted the lease.
+	errTaken = errors.New("somebody else has it")
+	// errGone says that the row is another acquisition's, or not there.
+	errGone = errors.New("the database says that it ran out or is somebody else's")
+)
+
+// isClosed reports whether no lease is held any more, and none will be.
+func (h *holdings) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// add holds a lease from its proof on, and reports false where the answer came too late to be believed.
+func (h *holdings) add(l *Lease) bool {
+	h.mu.Lock()
+	now := h.clock()
+	if h.closed || l.ranOut(now) {
+		h.mu.Unlock()
+		return false
+	}
+	tell := func() {}
+	if old := h.held[l.claim.place()]; old != nil {
+		tell = h.lose(old, errTaken) // before anybody hears of the new one
+	}
+	h.held[l.claim.place()] = l
+	l.state.timer = time.AfterFunc(l.remains(now), l.runOut)
+	l.state.renewAt = l.state.proof.Mono + l.ttl/3
+	due := l.state.renewAt
+	h.mu.Unlock()
+	h.wakeBy(due)
+	tell()
+	return true
+}
+
+// due returns the leases to renew now, and those nearly due with them: renewed
+// together, they stay together. next is when one is due again.
+func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, told []func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	due := false
+	for _, l := range h.held {
+		switch {
+		case l.ranOut(now):
+			told = append(told, h.lose(l, l.whyRanOut())) // the timer's clock may have stood still
+		case l.renews:
+			due = due || l.state.renewAt <= now.Mono
+		}
+	}
+	next = now.Mono + idle
+	for _, l := range h.held {
+		if !l.renews {
+			continue
+		}
+		if due && (l.state.renewAt <= now.Mono || !l.state.renewing && l.state.renewAt-l.ttl/6 <= now.Mono) {
+			l.state.renewing = true
+			l.state.renewAt = now.Mono + l.ttl/4 // again, beside this one, if it is not answered by then
+			batch = append(batch, l)
+		}
+		next = min(next, l.state.renewAt)
+	}
+	return batch, next, told
+}
+
+// renewed takes what a renewal found, which was sent then.
+func (h *holdings) renewed(batch []*Lease, found []renewed, sent holder.Instant) (told []func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.clock()
+	for i, l := range batch {
+		switch {
+		case l.state.err != nil:
+		case l.ranOut(now): // the answer came too late
+			told = append(told, h.lose(l, l.whyRanOut()))
+		case found[i] == rowGone:
+			told = append(told, h.lose(l, errGone))
+		case found[i] == rowLocked:
+			l.state.renewAt = now.Mono + l.ttl/20
+		default:
+			if sent.Mono > l.state.proof.Mono {
+				l.state.proof = sent
+			}
+			l.state.renewAt = l.state.proof.Mono + l.ttl/3
+			l.state.timer.Reset(l.remains(now))
+		}
+	}
+	return told
+}
+
+// renewalEnded takes that the renewal of a batch is not on its way any more; failed, it is due again soon.
+func (h *holdings) renewalEnded(batch []*Lease, failed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.clock()
+	for _, l := range batch {
+		l.state.renewing = false
+		if failed {
+			l.state.renewAt = min(l.state.renewAt, now.Mono+l.ttl/20)
+		}
+		if l.state.err == nil {
+			h.wakeBy(l.state.renewAt)
+		}
+	}
+}
+
+// look loses a lease that ran out, and returns why it is not held, or nil. It is called with mu held; tell is called
+// without.
+func (h *holdings) look(l *Lease) (tell func(), err error) {
+	tell = func() {}
+	if l.state.err == nil && l.ranOut(h.clock()) {
+		tell = h.lose(l, l.whyRanOut())
+	}
+	return tell, l.state.err
+}
+
+// lose ends a lease as lost. It is called with mu held; what it returns is called without.
+func (h *holdings) lose(l *Lease, cause error) (tell func()) {
+	err := leaseError(l.key, ErrLost, cause, "")
+	l.state.err = err
+	if l.state.lost == nil {
+		l.state.lost = make(chan struct{})
+	}
+	close(l.state.lost)
+	h.end(l, err)
+	e := observe.Event{
+		Kind: observe.Lost, Key: l.key.String(), Mode: "exclusive", Token: l.Token().Number,
+		Held: h.clock().Since(l.since), Err: err,
+	}
+	return func() { h.observe(context.Background(), e) }
+}
+
+// end lets go of what belongs to a lease that is held. It is called with mu held.
+func (h *holdings) end(l *Lease, cause error) {
+	l.state.timer.Stop()
+	if h.held[l.claim.place()] == l {
+		delete(h.held, l.claim.place())
+	}
+	l.state.bound.End(cause)
+}
+
+// close loses all leases, and returns them to be given back; first is false where that was done before.
+func (h *holdings) close() (left []item, told []func(), first bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first, h.closed = !h.closed, true
+	for _, l := range h.held {
+		left = append(left, item{l.claim, l.atLeast})
+		told = append(told, h.lose(l, ErrClosed))
+	}
+	return left, told, first
+}
+
+// remains is for how long the lease is still believed in.
+func (l *Lease) remains(now holder.Instant) time.Duration {
+	return believed(l.ttl) - now.Since(l.state.proof)
+}
+
+func (l *Lease) ranOut(now holder.Instant) bool { return l.remains(now) <= 0 }
+
+// believed is for how long after the sending of a statement its answer is believed: a
+// little less than the length of the lease, for clocks that do not run equally fast.
+func believed(ttl time.Duration) time.Duration { return ttl - ttl/50 }
+
+func (l *Lease) whyRanOut() error {
+	if l.renews {
+		return fmt.Errorf("no renewal was confirmed for %s", believed(l.ttl))
+	}
+	return fmt.Errorf("it ran out after %s", believed(l.ttl))
+}
+
+// runOut is called by the timer.
+func (l *Lease) runOut() {
+	h := l.m.holdings
+	h.mu.Lock()
+	tell, err := h.look(l)
+	if err == nil { // renewed in the meantime
+		l.state.timer.Reset(l.remains(h.clock()))
+	}
+	h.mu.Unlock()
+	tell()
+}

@@ -1,0 +1,63 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+// Lead runs fn in one process at a time: it campaigns until it holds the lease, calls fn, and campaigns again when the
+// lease was lost meanwhile. The ctx of fn is that of [Lease.Bind]: it carries the fencing token of this term, and ends with
+// the cause [ErrLost] when the term does. fn has to return then: until it has, this process does not campaign.
+//
+// Lead returns the error of fn, or nil, when fn returns and the lease was held until it was given back. When ctx ends, fn
+// is waited for, the lease is given back, and the error is that of ctx. A manager that is closed is [ErrClosed]. A panic
+// of fn gives the lease back and goes on up.
+//
+// With [Try], a campaign that finds the lease taken ends with [ErrNotAcquired], the first one or that after a loss.
+//
+// A leader that was stopped may go on for a moment after its successor began. What it writes then is refused by the guard
+// of its token (see package fence), and by nothing else.
+func (m *Manager) Lead(ctx context.Context, key lockkey.Key, ttl time.Duration, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	for {
+		l, err := m.Acquire(ctx, key, ttl, append(opts[:len(opts):len(opts)], as(leader))...)
+		if err != nil {
+			return err
+		}
+		lost, err := m.term(ctx, l, fn)
+		switch {
+		case ctx.Err() != nil && (err == nil || lost || errors.Is(err, ctx.Err())):
+			return ctx.Err()
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w; %w", ctx.Err(), err)
+		case !lost:
+			return err
+		case m.holdings.isClosed():
+			return leaseError(key, ErrClosed, nil, "")
+		}
+		m.background.pause(ctx, firstPoll)
+	}
+}
+
+// term runs fn while l is held, and reports whether l was lost before it was given back.
+func (m *Manager) term(ctx context.Context, l *Lease, fn func(ctx context.Context) error) (lost bool, err error) {
+	err = holder.Do(ctx, l, releaseWithin, fn)
+	return errors.Is(l.Err(), ErrLost), err
+}
+
+// Leading reports whether a call of [Manager.Lead] of this manager leads now, as far as its clocks can know. The
+// answer is that of a moment: what must not be done by two is done in fn, with its ctx.
+func (m *Manager) Leading(key lockkey.Key) bool {
+	at, err := holder.PlaceOf(key)
+	if err != nil {
+		return false
+	}
+	m.holdings.mu.Lock()
+	l := m.holdings.held[at]
+	m.holdings.mu.Unlock()
+	return l != nil && l.role == leader && l.Err() == nil
+}

@@ -1,0 +1,73 @@
+package lease
+
+import "time"
+
+// progress is how far a schedule has come: its row.
+type progress struct {
+	now      time.Time // by the database
+	settled  time.Time // all ticks up to this one are done, given up or skipped
+	tick     time.Time // was begun and is not settled; zero: none
+	attempts int       // runs of it that were begun
+	retryAt  time.Time // when it may be begun again
+	problem  string    // of the last run that failed
+	next     time.Time // as it was written down for people
+	token    int64     // of the last run that was begun
+}
+
+// plan is what is to be done next.
+type plan struct {
+	at       time.Time // when to look again; zero: now
+	tick     time.Time // to be begun
+	settle   time.Time // ticks up to this time are skipped with it
+	after    time.Time // the tick after it, for people
+	giveUp   bool      // tick has been begun often enough
+	awaiting time.Time // the tick that is waited for, when it has not come yet
+}
+
+// plan says what is to be done next. awaited is the tick that this process has been waiting for since before it
+// came: it is on time, and no missed one.
+func (e *every) plan(p *progress, awaited time.Time) (plan, error) {
+	if !p.tick.IsZero() {
+		switch {
+		case p.attempts >= e.tries:
+			return plan{tick: p.tick, giveUp: true}, nil
+		case p.retryAt.After(p.now):
+			return plan{at: p.retryAt}, nil
+		}
+		return plan{tick: p.tick}, nil
+	}
+	first, err := nextTick(e.schedule, p.settled)
+	switch {
+	case err != nil:
+		return plan{}, err
+	case first.After(p.now):
+		return plan{at: first, awaiting: first}, nil
+	case e.missed == RunAll:
+		return plan{tick: first}, nil
+	}
+	last, err := e.lastTwo(first, p.now)
+	if err != nil {
+		return plan{}, err
+	}
+	if e.missed == Skip && (!last.tick.Equal(awaited) || p.now.Sub(awaited) > e.ttl) {
+		// Nothing is written: another process may have been waiting for the tick, and be about to begin it.
+		next, err := nextTick(e.schedule, last.tick)
+		return plan{at: next, awaiting: next}, err
+	}
+	return last, nil
+}
+
+// lastTwo plans the last tick that is not after now, given one that is not, and skips those before it. It goes on from where it
+// was: a schedule of seconds that missed a month takes seconds to search, and each search would be late for the next tick.
+func (e *every) lastTwo(first, now time.Time) (plan, error) {
+	from := first
+	if e.searched.first.Equal(first) && !e.searched.last.After(now) {
+		from = e.searched.last
+	}
+	last, err := lastTick(e.schedule, from, now)
+	e.searched.first, e.searched.last = first, last
+	if err != nil || last.Equal(first) {
+		return plan{tick: last}, err
+	}
+	return plan{tick: last, settle: last.Add(-resolution)}, nil
+}

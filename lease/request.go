@@ -1,0 +1,139 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/lockkey"
+)
+
+const (
+	// minRenewed is the shortest lease that is renewed: three tries have to fit into it.
+	minRenewed = 100 * time.Millisecond
+	// minTTL is the shortest lease of all: the answer has to arrive within it.
+	minTTL = 10 * time.Millisecond
+	// maxName is how many bytes a key's name may have.
+	maxName = 1024
+)
+
+// request is a lease that is asked for.
+type request struct {
+	key       lockkey.Key
+	token     fence.Token // without a number
+	row       string      // in ShedLock's table
+	ttl       time.Duration
+	atLeast   time.Duration
+	timeout   time.Duration
+	data      []byte
+	noRenewal bool
+	slots     int // of so many; 0: the whole key
+	try       bool
+	role      role
+}
+
+// role is what a lease is held for. The row shows it to people, in front of the name of the acquisition.
+type role string
+
+const (
+	plain     role = ""
+	leader    role = "leader"    // of Lead
+	candidate role = "candidate" // of an Elector, and leads
+	runner    role = "tick"      // of a schedule
+)
+
+func (r role) prefix() string {
+	switch r {
+	case leader, candidate:
+		return "leader:"
+	case runner:
+		return "tick:"
+	case plain:
+	}
+	return ""
+}
+
+// as is the option of a role.
+func as(wanted role) AcquireOption {
+	return acquireOption(func(r *request) error {
+		r.role = wanted
+		return nil
+	})
+}
+
+// leastWithin is the least that a statement is given where no ctx bounds it.
+const leastWithin = 5 * time.Second
+
+// within bounds one statement that asks for the lease: a network can go silent, and what is granted later than the length
+// of the lease is not believed anyway.
+func (r *request) within() time.Duration { return min(max(r.ttl, leastWithin), batchWithin) }
+
+func (r *request) place() holder.Place { return holder.Place{Space: r.token.Space, ID: r.token.ID} }
+
+func newRequest(t *table, key lockkey.Key, ttl time.Duration, opts []AcquireOption) (*request, error) {
+	if _, renamed := key.Former(); renamed {
+		return nil, fmt.Errorf("%w: %s stands for two locks, and a lease is one row with one token: move it to the new key, see lockkey.Renamed", ErrOption, key)
+	}
+	token, err := fence.For(key, 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{key: key, token: token, ttl: ttl}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: an option is nil", ErrOption)
+		}
+		if err := o.applyAcquire(r); err != nil {
+			return nil, err
+		}
+	}
+	if n := len(key.Name()); n > maxName {
+		return nil, fmt.Errorf("%w: the name %s has %d bytes, more than %d", ErrOption, key, n, maxName)
+	}
+	if err := r.checkTimes(); err != nil || !t.shedlock {
+		return r, err
+	}
+	return r, r.checkForShedLock(t)
+}
+
+// checkTimes refuses what no option can see alone.
+func (r *request) checkTimes() error {
+	least := minRenewed
+	if r.noRenewal {
+		least = minTTL
+	}
+	switch {
+	case r.ttl <= 0:
+		return fmt.Errorf("%w: a lease of %s is none", ErrOption, r.ttl)
+	case r.ttl < least:
+		return fmt.Errorf("%w: a lease of %s is shorter than %s, the least that can be kept", ErrOption, r.ttl, least)
+	case r.atLeast > r.ttl:
+		return fmt.Errorf("%w: AtLeast(%s) is longer than the lease of %s, which ends first when its holder dies", ErrOption, r.atLeast, r.ttl)
+	}
+	if r.role == leader && r.slots > 0 {
+		return fmt.Errorf("%w: Lead with Slots: one leads; Do with Slots runs in several processes", ErrOption)
+	}
+	return nil
+}
+
+var errDataInShedLock = errors.New("gormlock: Data: ShedLock's table has no room for it")
+
+func (r *request) checkForShedLock(t *table) error {
+	if r.data != nil {
+		return fmt.Errorf("%w: %w", ErrOption, errDataInShedLock)
+	}
+	if r.slots > 0 {
+		return fmt.Errorf("%w: Slots: ShedLock's table has one row for a name", ErrOption)
+	}
+	r.row = shedlockName(r.key)
+	if r.row == "" {
+		return fmt.Errorf("%w: %s has no name, and ShedLock's table knows locks by name: lockkey.Of, or Named", ErrOption, r.key)
+	}
+	if n := utf8.RuneCountInString(r.row); t.room > 0 && n > t.room {
+		return fmt.Errorf("%w: the name %s has %d characters, the table has room for %d", ErrOption, r.key, n, t.room)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+)
+
+// Schedule says when something is to be done. The schedules of github.com/robfig/cron fit as they are.
+type Schedule interface {
+	// Next returns the first tick after t, or the zero time when there is none. It depends on t alone: every process has to
+	// come to the same answer. t is in UTC.
+	Next(t time.Time) time.Time
+}
+
+// resolution is that of PostgreSQL's times.
+const resolution = time.Microsecond
+
+// Interval ticks every d, counted from the first start of its key: restarts do not shift it. An Interval of less than
+// a microsecond is [ErrOption].
+func Interval(d time.Duration) Schedule { return interval(d) }
+
+type interval time.Duration
+
+func (d interval) Next(t time.Time) time.Time { return t.Add(time.Duration(d)) }
+
+func (d interval) check() error {
+	if time.Duration(d) < resolution {
+		return fmt.Errorf("%w: Interval(%s) is no interval", ErrOption, time.Duration(d))
+	}
+	return nil
+}
+
+// last skips what Next would be asked for one by one.
+func (d interval) last(after, now time.Time) time.Time {
+	step := time.Duration(d).Truncate(resolution)
+	if time.Duration(d) != step {
+		step += resolution // as every tick is rounded
+	}
+	return after.Add(now.Sub(after).Truncate(step))
+}
+
+// Daily ticks at the given hour and minute by the clocks of location, once on every date: where the time does
+// not exist on a date, at the moment in which the clocks were set over it; where it exists twice, the first time.
+// An hour, a minute or a location that is none is [ErrOption].
+func Daily(hour, minute int, location *time.Location) Schedule { return daily{hour, minute, location} }
+
+type daily struct {
+	hour, minute int
+	location     *time.Location
+}
+
+func (d daily) check() error {
+	if d.hour < 0 || d.hour > 23 || d.minute < 0 || d.minute > 59 || d.location == nil {
+		return fmt.Errorf("%w: Daily(%d, %d, %v) is no time of a day", ErrOption, d.hour, d.minute, d.location)
+	}
+	return nil
+}
+
+func (d daily) Next(t time.Time) time.Time {
+	local := t.In(d.location)
+	for day := -1; ; day++ {
+		date := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, time.UTC)
+		if tick, ok := d.on(date); ok && tick.After(t) {
+			return tick.UTC()
+		}
+	}
+}
+
+// on is the tick of a date, which is given in UTC; ok is false where location has left the date out.
+func (d daily) on(date time.Time) (tick time.Time, ok bool) {
+	wall := date.Add(time.Duration(d.hour)*time.Hour + time.Duration(d.minute)*time.Minute)
+	tick = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, d.location)
+	from, until := tick.ZoneBounds()
+	switch found := wallClock(tick); {
+	case found.After(wall): // the time does not exist; Go took the offset of before the gap
+		tick = from
+	case found.Before(wall): // and here that of after it
+		tick = until
+	case !from.IsZero(): // it may exist before the clocks were set, too
+		_, offset := from.Add(-1).Zone()
+		if first := wall.Add(-time.Duration(offset) * time.Second); first.Before(from) {
+			tick = first.In(d.location)
+		}
+	}
+	// A jump from the last hour of a date leads into the next one: it is of the date that it ends.
+	return tick, sameDate(wallClock(tick), date) || sameDate(wallClock(tick.Add(-1)), date)
+}
+
+func sameDate(a, b time.Time) bool { return a.Year() == b.Year() && a.YearDay() == b.YearDay() }
+
+// wallClock is what a clock on the wall shows at t, as if it were UTC.
+func wallClock(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// checkSchedule refuses what ticks never.
+func checkSchedule(s Schedule) error {
+	if s == nil {
+		return fmt.Errorf("%w: Every without a schedule", ErrOption)
+	}
+	if known, ok := s.(interface{ check() error }); ok {
+		return known.check()
+	}
+	return nil
+}
+
+// nextTick is the first tick after t, as the database stores it: rounded up to its resolution, so that the next one is
+// not the same again.
+func nextTick(s Schedule, t time.Time) (time.Time, error) {
+	t = t.UTC()
+	next := s.Next(t)
+	if next.IsZero() || !next.After(t) {
+		return time.Time{}, fmt.Errorf("%w: the schedule has no time after %s", ErrOption, t.Format(time.RFC3339Nano))
+	}
+	next = next.UTC()
+	if cut := next.Truncate(resolution); !cut.Equal(next) {
+		next = cut.Add(resolution)
+	}
+	return next, nil
+}
+
+// lastTick is the last tick that is not after now, given one that is not.
+func lastTick(s Schedule, tick, now time.Time) (time.Time, error) {
+	if d, ok := s.(interval); ok {
+		return d.last(tick, now), nil
+	}
+	for {
+		next, err := nextTick(s, tick)
+		if err != nil || next.After(now) {
+			return tick, err
+		}
+		tick = next
+	}
+}

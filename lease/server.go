@@ -1,0 +1,48 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/gormlock/gormlock/internal/holder"
+)
+
+// server runs statements on whichever connection of a pool is free.
+type server struct {
+	db    *sql.DB
+	clock holder.Clock
+}
+
+// query runs a statement and scans its rows. sent is from before the server could have
+// seen it, and zero when it was not sent; the wait for a connection of the pool is not in it.
+func (s *server) query(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) (sent holder.Instant, err error) {
+	for range 3 {
+		sent, err = s.queryOnce(ctx, text, args, scan)
+		if !errors.Is(err, driver.ErrBadConn) { // which says that the server has not seen it
+			return sent, err
+		}
+	}
+	return sent, err
+}
+
+func (s *server) queryOnce(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) (sent holder.Instant, err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return holder.Instant{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	sent = s.clock()
+	rows, err := conn.QueryContext(ctx, text, args...)
+	if err != nil {
+		return sent, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return sent, err
+		}
+	}
+	return sent, rows.Err()
+}

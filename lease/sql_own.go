@@ -1,0 +1,148 @@
+package lease
+
+import "strings"
+
+// A row is free when expires_at has passed. holder names one acquisition and is empty once
+// that was released, so that nothing which is still on its way finds it. wanted asks the
+// releaser for a notification; to take the lease takes it back. In front of the holder's name
+// stands what it is held for, for people: "leader:", "tick:" of a schedule, nothing for a plain lease.
+
+// ownStatements are those of the table of [Schema], whose name is quoted.
+func ownStatements(table string) *statements {
+	named := strings.NewReplacer("{lease}", table)
+	return &statements{
+		acquire:         named.Replace(unlistened.Replace(ownAcquire)),
+		acquireListened: named.Replace(listened(ownMarked).Replace(ownAcquire)),
+		acquireMany:     named.Replace(ownAcquireMany),
+		renew:           named.Replace(ownRenew),
+		release:         named.Replace(ownRelease),
+		releaseFree:     named.Replace(ownReleaseFree),
+		releaseMany:     named.Replace(ownReleaseMany),
+		holder:          named.Replace(slotsKnown.Replace(ownHolder)),
+
+		acquireSlot:         named.Replace(slotsKnown.Replace(unlistened.Replace(ownAcquireSlot))),
+		acquireSlotListened: named.Replace(slotsKnown.Replace(listened(ownSlotsMarked).Replace(ownAcquireSlot))),
+		acquireAll:          named.Replace(slotsKnown.Replace(unlistened.Replace(ownAcquireAll))),
+		acquireAllListened:  named.Replace(slotsKnown.Replace(listened(ownSlotsMarked).Replace(ownAcquireAll))),
+	}
+}
+
+// unlistened and listened make two of one statement: the second marks what is taken, so that its release is notified.
+var unlistened = strings.NewReplacer(", {marked}", "", "{is marked}", "false")
+
+func listened(marked string) *strings.Replacer {
+	return strings.NewReplacer("{marked}", marked, "{is marked}", "wanted OR EXISTS (SELECT 1 FROM marked)")
+}
+
+// What is taken is looked for first: a refusal writes nothing.
+var ownAcquire = `WITH taken AS MATERIALIZED (
+	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
+	WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()
+), ` + durable + `, mine AS (
+	INSERT INTO {lease} AS l (space, id, name, holder, owner, data, acquired_at, expires_at, wanted)
+	SELECT $1::smallint, $2::bigint, $3::text, $4::text, $6::text, $7::bytea, now(), now() + $5::bigint * interval '1 microsecond', false
+	FROM durable WHERE NOT EXISTS (SELECT 1 FROM taken)
+	ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, holder = excluded.holder, owner = excluded.owner,
+		data = excluded.data, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, wanted = false
+	WHERE l.expires_at <= now()
+	RETURNING l.space, l.id, l.name
+), issued AS (
+	` + issueFromMine + `
+), {marked}
+SELECT token, ''::text, 0::bigint, false FROM issued
+UNION ALL
+SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked} FROM taken`
+
+// ownMarked puts down a waiter's wish to be notified, while the lease is still taken: else
+// nobody would read it, and the waiter asks again.
+const ownMarked = `marked AS (
+	UPDATE {lease} l SET wanted = true FROM taken
+	WHERE NOT taken.wanted AND l.space = $1::smallint AND l.id = $2::bigint AND l.expires_at > now()
+	RETURNING 1
+)`
+
+// A release of one has a plan that does not depend on its parameters, which the server
+// keeps; that of a list it makes anew each time.
+const ownRelease = `WITH released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + $4::bigint * interval '1 microsecond', holder = ''
+	WHERE l.space = $1::smallint AND l.id = $2::bigint AND l.holder = $3::text
+	RETURNING l.space, l.id, l.wanted
+)
+SELECT 1, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
+
+// ownList are the parameters of a statement for many.
+const ownList = `given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest($4::text::smallint[], $1::text::bigint[], $2::text::text[], $3::text::bigint[]) WITH ORDINALITY g(space, id, holder, span, n)
+)`
+
+// ownShortList is ownList for no more than a few hundred. That the lists come out of a
+// SELECT keeps the server from making a plan for each length of them.
+const ownShortList = `given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
+		WITH ORDINALITY g(space, id, holder, span, n)
+)`
+
+// Only what is plainly free is taken in company: keys that were leased before and whose
+// rows nobody has locked. No row is the answer to the others, who then ask alone. No key
+// is there twice.
+var ownAcquireMany = `WITH given AS MATERIALIZED (
+	SELECT g.n, g.space, g.id, g.name, g.holder, g.span * interval '1 microsecond' AS span
+	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $5::text)::text[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
+		WITH ORDINALITY g(space, id, name, holder, span, n)
+), taken AS MATERIALIZED (
+	SELECT given.n, l.owner, l.expires_at - now() AS remains
+	FROM given JOIN {lease} l USING (space, id) WHERE l.expires_at > now()
+), ` + durable + `, free AS MATERIALIZED (
+	SELECT l.space, l.id, given.name, given.holder, given.span
+	FROM durable, given JOIN {lease} l USING (space, id) JOIN gormlock_fence f USING (space, id)
+	WHERE l.expires_at <= now()
+	FOR NO KEY UPDATE OF l, f SKIP LOCKED
+), mine AS (
+	UPDATE {lease} l SET name = free.name, holder = free.holder, owner = $6::text,
+		data = NULL, acquired_at = now(), expires_at = now() + free.span, wanted = false
+	FROM free WHERE l.space = free.space AND l.id = free.id
+	RETURNING l.space, l.id, l.name
+), issued AS (
+	` + issueFromMine + `
+)
+SELECT 0, space, id, token, ''::text, 0::bigint FROM issued
+UNION ALL
+SELECT n, 0, 0, 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint FROM taken`
+
+// A row that somebody has locked is passed over and asked for again: it must not keep the
+// others from being renewed.
+const ownRenew = `WITH ` + ownList + `, ` + durable + `, free AS MATERIALIZED (
+	SELECT given.n, l.space, l.id, given.span
+	FROM durable, given JOIN {lease} l USING (space, id)
+	WHERE l.holder = given.holder AND l.expires_at > now()
+	FOR NO KEY UPDATE OF l SKIP LOCKED
+), renewed AS (
+	UPDATE {lease} l SET expires_at = now() + free.span FROM free
+	WHERE l.space = free.space AND l.id = free.id
+	RETURNING free.n
+)
+SELECT given.n, EXISTS (SELECT 1 FROM {lease} l
+	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder AND l.expires_at > now())
+FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
+
+// What somebody has locked is passed over here, and released alone.
+const ownReleaseFree = `WITH ` + ownShortList + `, free AS MATERIALIZED (
+	SELECT given.n, l.space, l.id, given.span
+	FROM given JOIN {lease} l USING (space, id)
+	WHERE l.holder = given.holder
+	FOR NO KEY UPDATE OF l SKIP LOCKED
+), released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + free.span, holder = '' FROM free
+	WHERE l.space = free.space AND l.id = free.id
+	RETURNING free.n, l.space, l.id, l.wanted
+)
+SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
+
+const ownReleaseMany = `WITH ` + ownList + `, released AS (
+	UPDATE {lease} l SET expires_at = l.acquired_at + given.span, holder = '' FROM given
+	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder
+	RETURNING given.n, l.space, l.id, l.wanted
+)
+SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`

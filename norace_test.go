@@ -1,5 +1,0 @@
-//go:build !race
-
-package gormlock_test
-
-const allocationSlack = 0

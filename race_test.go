@@ -1,6 +1,0 @@
-//go:build race
-
-package gormlock_test
-
-// allocationSlack is for the race detector, under which sync.Pool forgets at random.
-const allocationSlack = 3

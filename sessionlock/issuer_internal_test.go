@@ -1,0 +1,214 @@
+package sessionlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/tokens"
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
+)
+
+// addIssuer is a session for tokens.
+func (r *rig) addIssuer() *session {
+	s := r.add(wire.Issuer)
+	s.tokens, r.issuer.session = &r.issuer, s
+	return s
+}
+
+// wantToken asks for a token of the n-th key.
+func (r *rig) wantToken(n int, opts ...func(*waiter)) *tokenRequest {
+	r.t.Helper()
+	w := r.waiter(n, opts)
+	t := &tokenRequest{w: w, id: w.id}
+	w.token = t
+	r.issuer.add(t)
+	return t
+}
+
+// issues answers a query with a number for each key but those left out.
+func issues(q *query, leftOut ...*tokenRequest) {
+	number := int64(100)
+	for _, t := range q.tokens {
+		number++
+		t.number = number
+	}
+	for _, t := range leftOut {
+		t.number = 0
+	}
+}
+
+// 21000: a statement that meets a row twice fails. So the second request of a key goes with the next one.
+func TestIssuer_noKeyTwiceInAStatement(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	a, b, c := r.wantToken(1), r.wantToken(1), r.wantToken(2)
+	q := r.asks(s, wire.Issue)
+	if len(q.tokens) != 2 || q.tokens[a.id] != a || q.tokens[c.id] != c {
+		t.Fatalf("%d keys in the statement, want the first of each", len(q.tokens))
+	}
+	issues(q)
+	r.answers(s)
+	issues(r.asks(s, wire.Issue))
+	r.answers(s)
+	for i, tr := range []*tokenRequest{a, b, c} {
+		if !tr.w.finished || tr.w.err != nil || tr.number == 0 {
+			t.Errorf("request %d: finished %v with %d, %v", i, tr.w.finished, tr.number, tr.w.err)
+		}
+	}
+}
+
+// A row that somebody has locked keeps back its own token only.
+func TestIssuer_lockedRow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	locked, others := r.wantToken(1), r.wantToken(2)
+	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: sqlstate.LockNotAvailable}
+	r.answers(s)
+	issues(r.asks(s, wire.IssueUnlocked), locked)
+	r.answers(s)
+	if !others.w.finished || locked.w.finished {
+		t.Fatalf("finished: the locked %v, the other %v", locked.w.finished, others.w.finished)
+	}
+	r.silent(s)
+	if r.issuer.retryAt.IsZero() {
+		t.Fatal("the locked one is not asked for again")
+	}
+	r.issuer.retry()
+	issues(r.asks(s, wire.IssueUnlocked))
+	r.answers(s)
+	if !locked.w.finished || locked.w.err != nil {
+		t.Errorf("finished %v with %v", locked.w.finished, locked.w.err)
+	}
+}
+
+// An error of a statement is answered to whom it is about.
+func TestIssuer_errorOfOneKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	good, bad := r.wantToken(1), r.wantToken(2)
+	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: "22021"}
+	r.answers(s)
+	for range 2 {
+		q := r.asks(s, wire.Issue)
+		if len(q.tokens) != 1 {
+			t.Fatalf("%d keys in the statement, want one by one", len(q.tokens))
+		}
+		if q.tokens[bad.id] != nil {
+			q.err = &pgconn.PgError{Code: "22021"}
+		} else {
+			issues(q)
+		}
+		r.answers(s)
+	}
+	if good.w.err != nil || !sqlstate.Is(bad.w.err, "22021") {
+		t.Errorf("the good one %v, the bad one %v", good.w.err, bad.w.err)
+	}
+}
+
+func TestIssuer_missingTableNamesTheCure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	a, b := r.wantToken(1), r.wantToken(2)
+	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: sqlstate.UndefinedTable}
+	r.answers(s)
+	for _, tr := range []*tokenRequest{a, b} {
+		if !tr.w.finished || !sqlstate.Is(tr.w.err, sqlstate.UndefinedTable) || !strings.Contains(tr.w.err.Error(), "fence.Migrate") {
+			t.Errorf("got %v", tr.w.err)
+		}
+	}
+}
+
+// L11: a commit that was not waited for to the end issued nothing that may be handed out.
+func TestIssuer_notDurable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	a := r.wantToken(1)
+	q := r.asks(s, wire.Issue)
+	issues(q)
+	q.warned = true
+	r.answers(s)
+	if !errors.Is(a.w.err, tokens.ErrNotDurable) {
+		t.Errorf("got %v", a.w.err)
+	}
+}
+
+// What was on its way may have been issued, and nobody knows which; what was not is asked for again.
+func TestIssuer_sessionEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	sent := r.wantToken(1)
+	r.asks(s, wire.Issue)
+	waiting := r.wantToken(2)
+	r.issuer.dialing = true // by the test
+	r.conns.lose(s, errSilent)
+	if !errors.Is(sent.w.err, errSilent) || waiting.w.finished {
+		t.Errorf("what was on its way %v, what was not %v", sent.w.err, waiting.w.err)
+	}
+	s = r.addIssuer()
+	issues(r.asks(s, wire.Issue))
+	r.answers(s)
+	if !waiting.w.finished || waiting.w.err != nil {
+		t.Errorf("finished %v with %v", waiting.w.finished, waiting.w.err)
+	}
+}
+
+func TestIssuer_callersLeave(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addIssuer()
+	r.ledger.abandon(r.wantToken(1).w)
+	r.silent(s)
+	sent := r.wantToken(1)
+	q := r.asks(s, wire.Issue)
+	r.ledger.abandon(sent.w)
+	issues(q)
+	r.answers(s)
+	if r.wakeups.count != 0 {
+		t.Error("somebody is woken who has left")
+	}
+}
+
+// Without a session those who do not wait are told why, and all of them where waiting cures nothing.
+func TestIssuer_noSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.issuer.dialing = true // by the test
+	patient, hasty := r.wantToken(1), r.wantToken(2, try)
+	r.issuer.refuse(errSilent)
+	if !errors.Is(hasty.w.err, errSilent) || patient.w.finished {
+		t.Errorf("who does not wait %v, who waits %v", hasty.w.err, patient.w.err)
+	}
+	r.issuer.refuse(fmt.Errorf("prepare: %w", &pgconn.PgError{Code: sqlstate.InsufficientPrivilege}))
+	if !sqlstate.Is(patient.w.err, sqlstate.InsufficientPrivilege) || len(r.issuer.waiting) != 0 {
+		t.Errorf("without the right: %v", patient.w.err)
+	}
+}
+
+func TestIssuer_failAll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.issuer.dialing = true // by the test
+	a, b := r.wantToken(1), r.wantToken(2)
+	r.issuer.waiting = nil
+	r.issuer.askLater(a)
+	r.issuer.waiting = []*tokenRequest{b}
+	r.issuer.failAll(ErrClosed)
+	if !errors.Is(a.w.err, ErrClosed) || !errors.Is(b.w.err, ErrClosed) {
+		t.Errorf("to be sent again %v, waiting %v", a.w.err, b.w.err)
+	}
+	if time.Until(r.issuer.retryAt) > reissueAfter {
+		t.Errorf("left alone for %s", time.Until(r.issuer.retryAt))
+	}
+}

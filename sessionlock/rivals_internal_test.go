@@ -1,0 +1,125 @@
+package sessionlock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/sessionlock/internal/wire"
+)
+
+// together is a key that is held together, so often that the server is to be asked before the next one joins.
+func (r *rig) together(n int) *waiter {
+	r.t.Helper()
+	w := r.want(n, shared)
+	r.yes(r.conns.home, wire.Try+1)
+	for range maxHandOvers {
+		r.holds(r.want(n, shared))
+	}
+	return w
+}
+
+func TestRivals_nobodyWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.together(1)
+	next := r.want(1, shared)
+	r.waits(next)
+	r.yes(r.conns.home, wire.Rivals)
+	r.holds(next)
+	for range 3 * maxHandOvers {
+		r.holds(r.want(1, shared)) // freely for a while
+	}
+}
+
+// Who waits in the server's queue goes first, tries are refused, and the others ask again: who waits may give up.
+func TestRivals_somebodyWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.together(1)
+	next, hasty := r.want(1, shared), r.want(1, shared, try)
+	r.no(r.conns.home, wire.Rivals)
+	r.waits(next)
+	r.is(hasty, "ErrNotAcquired", are(ErrNotAcquired))
+	if !r.rivals.due || r.waitlist.pollAt.IsZero() {
+		t.Error("it is not asked again")
+	}
+	r.upkeep.poll()
+	r.yes(r.conns.home, wire.Rivals)
+	r.holds(next)
+}
+
+// The question reads the whole lock table: once for all keys, and not again at once.
+func TestRivals_areAskedForTogether(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 3 {
+		r.together(n)
+	}
+	r.want(0, shared)
+	r.want(1, shared)
+	r.want(2, shared)
+	if q := r.asks(r.conns.home, wire.Rivals); len(q.entries) != 1 {
+		t.Errorf("asks for %d keys, the others are to wait for the poll", len(q.entries))
+	}
+	r.upkeep.poll()
+	if q := r.asks(r.conns.home, wire.Rivals); len(q.entries) != 2 {
+		t.Errorf("asks for %d keys with the poll, want 2", len(q.entries))
+	}
+	r.upkeep.poll()
+	r.silent(r.conns.home)
+}
+
+// A question that nobody answered is put again.
+func TestRivals_sessionEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.addWaiter()
+	w := r.refused(1, shared)
+	r.yes(s, wire.Wait) // held elsewhere than on the home that is asked
+	for range maxHandOvers {
+		r.want(1, shared)
+	}
+	next := r.want(1, shared)
+	r.asks(r.conns.home, wire.Rivals)
+	r.conns.lose(r.conns.home, errSilent)
+	r.holds(w)
+	r.waits(next)
+	home := r.addHome()
+	r.upkeep.poll()
+	r.yes(home, wire.Rivals)
+	r.holds(next)
+}
+
+// An answer about a key that has gone to somebody else, or back, says nothing.
+func TestRivals_answerComesLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := r.together(1)
+	next := r.want(1, shared)
+	r.asks(r.conns.home, wire.Rivals)
+	r.ledger.abandon(next)
+	for l := w.entry.holders.first; l != nil; l = w.entry.holders.first {
+		r.release(&waiter{outcome: outcome{lock: l}})
+	}
+	r.answers(r.conns.home)
+	r.yes(r.conns.home, wire.Unlock+1)
+	r.empty()
+}
+
+func TestTurns_areOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turns turns
+		want  bool
+	}{
+		"none":                {turns{}, false},
+		"one left":            {turns{handOvers: maxHandOvers - 1}, false},
+		"all":                 {turns{handOvers: maxHandOvers}, true},
+		"nobody else":         {turns{handOvers: maxHandOvers, freeUntil: time.Now().Add(time.Hour)}, false},
+		"nobody else, before": {turns{handOvers: maxHandOvers, freeUntil: time.Now().Add(-time.Hour)}, true},
+	} {
+		if got := c.turns.areOver(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package stand
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+)
+
+// ErrorOf is the error of a call that returns a value too.
+func ErrorOf[T any](_ T, err error) error { return err }
+
+// Must ends the test on an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MustBeStale ends the test unless a stale version was refused, and returns the refusal.
+func MustBeStale(t testing.TB, err error) *gormlock.StaleError {
+	t.Helper()
+	var stale *gormlock.StaleError
+	if !errors.Is(err, gormlock.ErrStale) || !errors.As(err, &stale) {
+		t.Fatalf("want a stale version, got %v", err)
+	}
+	return stale
+}
+
+// MustBeUnread fails the test unless the write was refused because its struct was not read.
+func MustBeUnread(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, gormlock.ErrVersionMissing) {
+		t.Errorf("want the error of a struct that was not read, got %v", err)
+	}
+}
+
+// MustStale ends the test unless a stale version was refused.
+func MustStale(t testing.TB, err error) {
+	t.Helper()
+	_ = MustBeStale(t, err)
+}
+
+// Equal fails the test where two values differ, and says of what.
+func Equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// Row reads a row past every struct under test.
+func Row[T any](t testing.TB, db *gorm.DB, id any) T {
+	t.Helper()
+	var v T
+	Must(t, db.Session(&gorm.Session{NewDB: true}).Unscoped().First(&v, clause.Eq{Column: clause.PrimaryColumn, Value: id}).Error)
+	return v
+}
+
+// MustDo ends the test where a statement failed.
+func MustDo(t testing.TB, db *gorm.DB) *gorm.DB {
+	t.Helper()
+	if db.Error != nil {
+		t.Fatal(db.Error)
+	}
+	return db
+}
+
+// FromServer reports whether the server was asked before err came about.
+func FromServer(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer)
+}
+
+// Collect is the first column of what a query answers.
+func Collect(t testing.TB, pool *sql.DB, query string, args ...any) []string {
+	t.Helper()
+	rows, err := pool.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var found []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, text)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

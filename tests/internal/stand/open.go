@@ -1,0 +1,115 @@
+package stand
+
+import (
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/glebarez/sqlite"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+)
+
+// Modes are the ways to talk to the server that a promise holds in.
+var Modes = []struct {
+	Name string
+	Opts []pgtest.Option
+}{
+	{"extended protocol", nil},
+	{"PrepareStmt", []pgtest.Option{pgtest.PrepareStmt()}},
+	{"simple protocol", []pgtest.Option{pgtest.SimpleProtocol()}},
+	{"PrepareStmt over simple protocol", []pgtest.Option{pgtest.PrepareStmt(), pgtest.SimpleProtocol()}},
+}
+
+// EachMode runs a test in each of the [Modes], beside the others.
+func EachMode(t *testing.T, test func(t *testing.T, opts ...pgtest.Option)) {
+	t.Helper()
+	for _, m := range Modes {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, m.Opts...)
+		})
+	}
+}
+
+// Open opens a schema of the test's own.
+func Open(t testing.TB, opts ...pgtest.Option) *gorm.DB {
+	t.Helper()
+	plugin := gormlock.New()
+	t.Cleanup(func() { _ = plugin.Close() })
+	return pgtest.Open(t, append([]pgtest.Option{pgtest.Plugin(plugin), pgtest.Schema()}, opts...)...)
+}
+
+// Versioned opens a schema of the test's own with tables for the models.
+func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
+	t.Helper()
+	db := Open(t, opts...)
+	Must(t, db.AutoMigrate(models...))
+	return db
+}
+
+// OnSQLite opens a SQLite of the test's own with tables for the models.
+func OnSQLite(t testing.TB, models []any, change ...func(*gorm.Config)) *gorm.DB {
+	t.Helper()
+	config := &gorm.Config{Logger: logger.Discard}
+	for _, c := range change {
+		c(config)
+	}
+	dsn := "file:" + filepath.Join(t.TempDir(), "db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
+	db, err := gorm.Open(sqlite.Open(dsn), config)
+	Must(t, err)
+	pool, err := db.DB()
+	Must(t, err)
+	t.Cleanup(func() { _ = pool.Close() })
+	plugin := gormlock.New()
+	t.Cleanup(func() { _ = plugin.Close() })
+	Must(t, db.Use(plugin))
+	Must(t, db.AutoMigrate(models...))
+	return db
+}
+
+// OnBoth runs a test on PostgreSQL and on SQLite.
+func OnBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
+	t.Helper()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, Versioned(t, models))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, OnSQLite(t, models))
+	})
+}
+
+// InTx runs body in a transaction that is rolled back.
+func InTx(t testing.TB, db *gorm.DB, body func(tx *gorm.DB)) {
+	t.Helper()
+	tx := db.Begin()
+	if tx.Error != nil {
+		t.Fatal(tx.Error)
+	}
+	defer tx.Rollback()
+	body(tx)
+}
+
+// UseReplica sends db's reads to another database.
+func UseReplica(t testing.TB, db *gorm.DB, dsn string) {
+	t.Helper()
+	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{postgres.Open(dsn)}})
+	if err := db.Use(resolver); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = resolver.Call(func(pool gorm.ConnPool) error {
+			if pool, ok := pool.(io.Closer); ok {
+				_ = pool.Close()
+			}
+			return nil
+		})
+	})
+}

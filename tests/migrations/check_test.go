@@ -1,0 +1,133 @@
+package migrations_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+type misspelled struct {
+	ID      int64
+	Version int64 `gormlok:"version"`
+}
+
+type texted struct {
+	ID      int64
+	Version string `gormlock:"version"`
+}
+
+type nullable struct {
+	ID      int64
+	Version int64 `gormlock:"version"`
+}
+
+type defaultless struct {
+	ID      int64
+	Version int64 `gorm:"not null" gormlock:"version"`
+}
+
+type narrow struct {
+	ID      int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type absent struct {
+	ID      int64
+	Version int64 `gormlock:"version"`
+}
+
+type columnless struct {
+	ID      int64
+	Note    string `gormlock:"unversioned"`
+	Version int64  `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type fenced struct {
+	ID    int64
+	Fence int64 `gorm:"not null;default:0" gormlock:"fence"`
+}
+
+type plain struct{ ID int64 }
+
+type byXmin struct {
+	ID      int64
+	Version uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+
+type timed struct {
+	ID int64
+	At time.Time `gorm:"not null;default:now()" gormlock:"version"`
+}
+
+func (narrow) TableName() string { return "odd.Narrow" }
+
+// What is wrong with any of the models is in one error, by the model's name, with what cures it.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&nullable{}, &defaultless{}, &fenced{}, &plain{}, &byXmin{}, &timed{}, &stand.Account{}, &stand.RailsTask{}})
+	stand.Must(t, db.Exec(`CREATE TABLE columnlesses (id bigint)`).Error)
+	good := []any{&stand.Account{}, &plain{}, &byXmin{}, &timed{}, stand.RailsTask{}, &[]stand.Account{}}
+	stand.Must(t, gormlock.Check(db, good...))
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return gormlock.Check(tx, good...) }))
+
+	err := gormlock.Check(db, append(good, &misspelled{}, &texted{}, &nullable{}, &defaultless{}, &narrow{}, &absent{}, &columnless{}, &fenced{}, nil, 7)...)
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	for _, says := range []string{
+		"10 of 16 models",
+		"misspelled: Version: the tag `gormlok`",
+		"texted: Version: a version field is an integer",
+		"nullable: the column version of nullables may be NULL", "SET DEFAULT 1, ALTER COLUMN version SET NOT NULL",
+		"defaultless: the column version of defaultlesses has no default",
+		"narrow: there is no table odd.Narrow",
+		"absent: there is no table absents",
+		"columnless: the table columnlesses has no column version", "no column note, which is tagged `unversioned`",
+		"fenced: there is no table gormlock_fence: gormlock.MigrateAll",
+		"a nil model",
+		"int: unsupported data type",
+	} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is not in:\n%v", says, err)
+		}
+	}
+	stand.Must(t, gormlock.MigrateAll(db))
+	stand.Must(t, gormlock.Check(db, &fenced{}))
+	stand.Must(t, db.Exec("ALTER TABLE gormlock_once DROP COLUMN request").Error)
+	if err := gormlock.Check(db, &plain{}); err == nil || !strings.Contains(err.Error(), "gormlock_once has no column request") {
+		t.Error(err)
+	}
+	stand.Must(t, db.Exec(`CREATE SCHEMA IF NOT EXISTS odd; CREATE TABLE odd."Narrow" (id bigint, version text NOT NULL DEFAULT '1')`).Error)
+	t.Cleanup(func() { db.Exec("DROP SCHEMA odd CASCADE") })
+	if err := gormlock.Check(db, &narrow{}); err == nil || !strings.Contains(err.Error(), "is of type text, and has to be an integer") {
+		t.Error(err)
+	}
+	stand.Must(t, gormlock.Check(db.Session(&gorm.Session{DryRun: true}), &absent{}))
+
+	if err := gormlock.Check(db); !errors.Is(err, gormlock.ErrOption) {
+		t.Error(err)
+	}
+	if err := gormlock.Check(pgtest.Open(t), &plain{}); !errors.Is(err, gormlock.ErrNotInstalled) {
+		t.Error(err)
+	}
+	if err := gormlock.Check(nil, &plain{}); err == nil {
+		t.Error("a nil db")
+	}
+}
+
+func TestCheck_onSQLite(t *testing.T) {
+	t.Parallel()
+	db := stand.OnSQLite(t, []any{&stand.Account{}, &nullable{}, &fenced{}})
+	stand.Must(t, gormlock.Check(db, &stand.Account{}, &nullable{}, &fenced{}))
+	err := gormlock.Check(db, &absent{}, &misspelled{})
+	if err == nil || !strings.Contains(err.Error(), "absent: there is no table") || !strings.Contains(err.Error(), "misspelled: Version") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,199 @@
+package transactions_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// wrappedPool is what a tracer might put around GORM's pool: neither it nor its transactions are what database/sql makes.
+type wrappedPool struct{ gorm.ConnPool }
+
+type wrappedTx struct{ gorm.Tx }
+
+func (p *wrappedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	tx, err := p.ConnPool.(gorm.TxBeginner).BeginTx(ctx, opts) //nolint:forcetypeassert // as it is used here
+	if err != nil {
+		return nil, err
+	}
+	return &wrappedTx{tx}, nil
+}
+
+// transacting runs a function in a transaction.
+type transacting func(fn func(tx *gorm.DB) error) error
+
+// unseen are the transactions whose end gormlock is not told of.
+var unseen = map[string]func(t *testing.T) (db *gorm.DB, within transacting){
+	"db.Connection": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, gormlock.New())
+		return db, func(fn func(tx *gorm.DB) error) error {
+			return db.Connection(func(c *gorm.DB) error { return c.Transaction(fn) })
+		}
+	},
+	"PlainTransactions": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, gormlock.New(gormlock.PlainTransactions()))
+		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
+	},
+	"a session from before db.Use": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t)
+		before := db.WithContext(t.Context())
+		stand.Must(t, db.Use(gormlock.New()))
+		return db, func(fn func(tx *gorm.DB) error) error { return before.Transaction(fn) }
+	},
+	"a pool that dbresolver knew before": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, dbresolver.Register(dbresolver.Config{}), gormlock.New())
+		return db, func(fn func(tx *gorm.DB) error) error { return db.Clauses(dbresolver.Write).Transaction(fn) }
+	},
+	"a pool around that of gormlock": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, gormlock.New())
+		db.ConnPool = &wrappedPool{db.ConnPool}
+		db.Statement.ConnPool = db.ConnPool
+		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
+	},
+	"a pool that gormlock was installed over": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t)
+		db.ConnPool = &wrappedPool{db.ConnPool}
+		db.Statement.ConnPool = db.ConnPool
+		stand.Must(t, db.Use(gormlock.New()))
+		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
+	},
+	"a *sql.Tx of the application": func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, gormlock.New())
+		pool, err := db.DB()
+		stand.Must(t, err)
+		return db, func(fn func(tx *gorm.DB) error) error {
+			plain, err := pool.BeginTx(t.Context(), nil)
+			stand.Must(t, err)
+			tx, err := gorm.Open(postgres.New(postgres.Config{Conn: plain}), &gorm.Config{Logger: logger.Discard})
+			stand.Must(t, err)
+			stand.Must(t, tx.Use(gormlock.New()))
+			if err := fn(tx); err != nil {
+				return errors.Join(err, plain.Rollback())
+			}
+			return plain.Commit()
+		}
+	},
+}
+
+func openLined(t *testing.T, plugins ...gorm.Plugin) *gorm.DB {
+	t.Helper()
+	db := pgtest.Open(t, pgtest.Schema())
+	for _, p := range plugins {
+		stand.Must(t, db.Use(p))
+	}
+	stand.Must(t, db.AutoMigrate(&stand.Account{}, &stand.LinedOrder{}, &stand.LinedLine{}))
+	return db
+}
+
+// V1, G31: where nobody says how a transaction ends, what was written in it counts as not read: neither a rollback nor a
+// commit lets a Save pass in silence.
+func TestG31_TransactionsThatNobodySees(t *testing.T) {
+	t.Parallel()
+	for name, open := range unseen {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, end := range []error{errUndo, nil} {
+				db, within := open(t)
+				stand.MustDo(t, db.Exec("DELETE FROM accounts"))
+				a, ready, made := stand.Account{ID: 1}, stand.Account{ID: 2, Balance: 7}, stand.Account{ID: 3}
+				stand.MustDo(t, db.Create(&a))
+				stand.MustDo(t, db.Create(&ready))
+				stand.MustDo(t, db.Create(&[]stand.Account{{ID: 4}, {ID: 5}}))
+				var read, other stand.Account
+				var claimed []stand.Account
+				order := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}}}
+				if err := within(func(tx *gorm.DB) (err error) {
+					stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
+					stand.Must(t, tx.Create(&made).Error)
+					stand.Must(t, tx.Create(&order).Error)
+					stand.MustDo(t, tx.Exec("/* by hand */ UPDATE accounts SET version = version + 1 WHERE id = 4"))
+					stand.MustDo(t, tx.First(&read, 4))
+					stand.MustDo(t, tx.First(&other, 5))
+					other.Balance++
+					stand.MustDo(t, tx.Save(&other)) // nobody had written it here
+					claimed, err = gormlock.Claim[stand.Account](tx, 1, map[string]any{"balance": 8}, func(q *gorm.DB) *gorm.DB { return q.Where("balance = 7") })
+					stand.Must(t, err)
+					return end
+				}); !errors.Is(err, end) {
+					t.Fatal(err)
+				}
+				stand.MustDo(t, db.Exec("INSERT INTO accounts (id, balance, note, version) VALUES (3, 0, '', 1) ON CONFLICT DO NOTHING")) // a rival's
+				stand.MustDo(t, db.Exec("UPDATE accounts SET version = 2, balance = 55 WHERE id IN (1, 2, 4, 5)"))
+				for _, mine := range []*stand.Account{&a, &made, &claimed[0], &read, &other} {
+					mine.Balance = 1
+					if err := db.Save(mine).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+						t.Errorf("end %v: %+v was saved: %v", end, *mine, err)
+					}
+				}
+				stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{})
+			}
+		})
+	}
+}
+
+// G31: a statement's own transaction is seen on every pool: its structs, and their children, are what their rows are.
+func TestG31_OwnTransactions(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) *gorm.DB{
+		"PlainTransactions": func(t *testing.T) *gorm.DB {
+			t.Helper()
+			return openLined(t, gormlock.New(gormlock.PlainTransactions()))
+		},
+		"a pool around that of gormlock": func(t *testing.T) *gorm.DB {
+			t.Helper()
+			db := openLined(t, gormlock.New())
+			db.ConnPool = &wrappedPool{db.ConnPool}
+			db.Statement.ConnPool = db.ConnPool
+			return db
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			order := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}}}
+			stand.Must(t, db.Create(&order).Error)
+			stand.Equal(t, "versions", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{1, 1})
+			order.Lines[0].Qty = 2
+			stand.Must(t, db.Save(&order.Lines[0]).Error)
+
+			failing := stand.LinedOrder{Title: "x", Lines: []stand.LinedLine{{Qty: 1}, {ID: order.Lines[0].ID, Qty: 9, Version: 1}}}
+			if err := db.Session(&gorm.Session{FullSaveAssociations: true}).Create(&failing).Error; !errors.Is(err, gormlock.ErrStale) {
+				t.Fatal(err)
+			}
+			stand.Equal(t, "rolled back", [3]int64{failing.ID, failing.Lines[0].ID, failing.Lines[0].Version}, [3]int64{})
+
+			// gormlock.Transaction hears of GORM's savepoints there.
+			stand.Must(t, gormlock.Transaction(db, func(tx *gorm.DB) error {
+				_ = tx.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, tx.Model(&order).Update("title", "inner").Error)
+					return errUndo
+				})
+				stand.Equal(t, "after the savepoint", order.Version, 1)
+				stand.MustDo(t, tx.Exec("/* x */ SAVEPOINT a"))
+				stand.Must(t, tx.Model(&order).Update("title", "inner").Error)
+				var none []string
+				stand.Must(t, tx.Raw("ROLLBACK TO a -- y").Scan(&none).Error)
+				stand.Equal(t, "after the savepoint", order.Version, 1)
+				return tx.Model(&order).Update("title", "outer").Error
+			}))
+			stand.Equal(t, "committed", order.Version, 2)
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/pgarray"
+)
+
+// QueueStats says how many jobs of a queue there are, those that are done left out.
+type QueueStats struct {
+	Queue                       string
+	Ready, Running, Later, Dead int64
+	Oldest                      time.Duration // for how long the job that has waited longest could have begun
+}
+
+// Stats counts the jobs of a model's table by queue, in the order of their names. A queue in which all is done is left out.
+func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
+	t, err := usable(db, model)
+	if err != nil {
+		return nil, err
+	}
+	// Each part has its own index.
+	part := func(state, oldest string) string {
+		return `SELECT {Queue} AS queue, '` + state + `' AS state, count(*) AS n, ` + oldest + ` AS oldest FROM {table} WHERE {State} = '` + state + `'{live} GROUP BY 1`
+	}
+	var stats []QueueStats
+	err = db.Session(&gorm.Session{NewDB: true, Context: ctx}).Raw(t.sql(`SELECT queue,
+		COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint AS ready, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint AS running,
+		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint AS later, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint AS dead,
+		COALESCE(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0) * 1e9, 0)::bigint AS oldest FROM (` +
+		part(ready, "min({RunAt})") + ` UNION ALL ` + part(running, "NULL::timestamptz") + ` UNION ALL ` + part(later, "NULL::timestamptz") +
+		` UNION ALL ` + part(dead, "NULL::timestamptz") + `) AS parts GROUP BY queue ORDER BY queue`)).Scan(&stats).Error
+	return stats, err
+}
+
+// Requeue has dead jobs tried again, from attempt 1 on, and returns how many it were. IDs of jobs that are not dead are left
+// alone. Without ids it is an error.
+func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
+	t, err := usable(db, model)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) == 0 {
+		return 0, optionError("Requeue names no ids: Stats says how many are dead, and the table which")
+	}
+	var list pgarray.Array
+	for _, id := range ids {
+		list.Int(id)
+	}
+	var again []struct {
+		ID       int64
+		Queue    string
+		Priority int
+	}
+	db = db.WithContext(ctx)
+	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
+		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
+		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), list.String()).Scan(&again).Error
+	if err != nil {
+		return 0, err
+	}
+	heard := hints{}
+	for _, j := range again {
+		heard.add(level{j.Queue, j.Priority}, j.ID, false)
+	}
+	if len(heard) > 0 {
+		announceAfter(db, t, heard)
+	}
+	return int64(len(again)), nil
+}
+
+func usable(db *gorm.DB, model any) (*table, error) {
+	if err := install.Usable(db); err != nil {
+		return nil, err
+	}
+	return tableOf(db, model)
+}

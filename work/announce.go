@@ -1,0 +1,135 @@
+package work
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
+)
+
+const (
+	// channel is where jobs are announced.
+	channel = "gormlock_work"
+	// between is how long a process gathers announcements after it has sent some.
+	between = 3 * time.Millisecond
+	// longest is a payload that PostgreSQL takes, with room for what stands before it.
+	longest = 7900
+)
+
+// level is a queue and a priority: the jobs of one are ordered by ID.
+type level struct {
+	queue    string
+	priority int
+}
+
+// hints say where there are jobs: of a level, from which ID on. A worker that gets none looks everywhere.
+type hints map[level]hint
+
+type hint struct {
+	from  int64
+	later bool // its RunAt is to come
+}
+
+func (h hints) add(l level, id int64, later bool) {
+	known, ok := h[l]
+	if !ok {
+		known = hint{id, later}
+	}
+	h[l] = hint{min(known.from, id), known.later || later}
+}
+
+func (h hints) merge(others hints) {
+	for l, other := range others {
+		h.add(l, other.from, other.later)
+	}
+}
+
+// hinted is a hint in a payload.
+type hinted struct {
+	Queue    string `json:"q"`
+	Priority int    `json:"p"`
+	From     int64  `json:"i"`
+	Later    bool   `json:"l,omitempty"`
+}
+
+func (h hints) payload() string {
+	list := make([]hinted, 0, len(h))
+	for l, hint := range h {
+		list = append(list, hinted{l.queue, l.priority, hint.from, hint.later})
+	}
+	text, err := json.Marshal(list)
+	if err != nil || len(text) > longest {
+		return ""
+	}
+	return string(text)
+}
+
+// readHints returns nil for a payload that says nothing.
+func readHints(payload string) hints {
+	var list []hinted
+	if json.Unmarshal([]byte(payload), &list) != nil {
+		return nil
+	}
+	h := hints{}
+	for _, each := range list {
+		h.add(level{each.Queue, each.Priority}, each.From, each.Later)
+	}
+	return h
+}
+
+// announcements are what a process has to announce, by the pool on which it does.
+var announcements struct {
+	sync.Mutex
+	of map[*sql.DB]map[string]hints // by the table, quoted
+}
+
+// announce tells workers of jobs, in a moment and in the background. An announcement that does not get through is not
+// repeated: workers poll too.
+//
+// P32: a NOTIFY in the enqueuing transaction would have all commits of the database wait for each other.
+func announce(db *sql.DB, table string, heard hints) {
+	local.wake(db, table, heard)
+	announcements.Lock()
+	defer announcements.Unlock()
+	tables, sending := announcements.of[db]
+	if !sending {
+		if announcements.of == nil {
+			announcements.of = map[*sql.DB]map[string]hints{}
+		}
+		tables = map[string]hints{}
+		announcements.of[db] = tables
+		go sendAnnouncements(db)
+	}
+	if tables[table] == nil {
+		tables[table] = hints{}
+	}
+	tables[table].merge(heard)
+}
+
+// sendAnnouncements sends until nothing more comes.
+func sendAnnouncements(db *sql.DB) {
+	for {
+		announcements.Lock()
+		tables := announcements.of[db]
+		if len(tables) == 0 {
+			delete(announcements.of, db)
+			announcements.Unlock()
+			return
+		}
+		announcements.of[db] = map[string]hints{}
+		announcements.Unlock()
+		var names, payloads pgarray.Array
+		for table, heard := range tables {
+			names.Text(table)
+			payloads.Text(heard.payload())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, _ = db.ExecContext(ctx, "SELECT pg_notify('"+channel+"', concat(to_regclass(t)::oid, ' ', h)) FROM unnest($1::text[], $2::text[]) AS n(t, h)",
+			names.String(), payloads.String())
+		cancel()
+		time.Sleep(between) //nolint:forbidigo // so many announcements become one
+	}
+}

@@ -1,0 +1,114 @@
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// P31: the entries of claimed jobs stay in the index until vacuum, which can do nothing while a transaction is open. Claims do
+// not walk over them.
+func TestClaims_seekPastWhatWasClaimed(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
+	must(t, db.Exec("ANALYZE mails").Error) // there are no jobs that run, as it says for a while
+	const n = 3000
+	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
+	pinned := pgtest.Conn(t)
+	for _, text := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT txid_current()"} {
+		_, err := pinned.Exec(t.Context(), text)
+		must(t, err)
+	}
+	// One worker whose handlers take a moment claims few at a time.
+	w := worker(t, db, func(context.Context, *Mail) error {
+		time.Sleep(100 * time.Microsecond) //nolint:forbidigo // the work
+		return nil
+	}, work.Workers(1))
+	if got := drain(t, w); got != n {
+		t.Errorf("%d attempts", got)
+	}
+	var read int64
+	before := int64(-1)
+	eventually(t, "the server's counts", func() bool { // which come late
+		before = read
+		time.Sleep(1200 * time.Millisecond) //nolint:forbidigo // a backend tells of them once in a second
+		must(t, db.Raw("SELECT max(idx_tup_read) FROM pg_stat_user_indexes WHERE relid = 'mails'::regclass AND indexrelname <> 'mails_pkey'").Scan(&read).Error)
+		return read >= n && read == before
+	})
+	// The claims themselves read each job once or twice, and the looks at the beginning and at the end all that was claimed.
+	if read > 6*n {
+		t.Errorf("%d entries of the index were read for %d jobs", read, n)
+	}
+}
+
+// Nobody hears of these jobs, and claims have passed them: one that commits late and one that comes back. They are found
+// within five seconds, also while there is always something else to do.
+func TestRun_looksBehindItself(t *testing.T) {
+	t.Parallel()
+	for name, busy := range map[string]bool{"idle": false, "busy": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			late := db.Begin()
+			must(t, late.Exec("INSERT INTO mails (text) VALUES ('late')").Error)
+			must(t, db.Exec("INSERT INTO mails (text, state) VALUES ('back', 'dead')").Error)
+			must(t, db.Exec("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, 50)").Error)
+			if busy {
+				must(t, db.Exec("INSERT INTO mails (text) SELECT 'slow' FROM generate_series(1, 20000)").Error)
+			}
+			var quick, found atomic.Int32
+			start(t, worker(t, db, func(_ context.Context, m *Mail) error {
+				switch m.Text {
+				case "x":
+					quick.Add(1)
+				case "slow":
+					time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the work
+				default:
+					found.Add(1)
+				}
+				return nil
+			}, work.Workers(2), work.Grace(time.Second)))
+			eventually(t, "the first", func() bool { return quick.Load() == 50 })
+			must(t, late.Commit().Error)
+			must(t, db.Exec("UPDATE mails SET state = 'ready' WHERE text = 'back'").Error)
+			began := time.Now()
+			eventually(t, "those behind", func() bool { return found.Load() == 2 })
+			if took := time.Since(began); took > 8*time.Second {
+				t.Errorf("they were found after %s", took)
+			}
+		})
+	}
+}
+
+// A plan that was made while the table was small reads all of it. None is kept.
+func TestStatements_keepNoPlanOfASmallTable(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
+	w := worker(t, db, func(context.Context, *Mail) error { return nil }, work.Workers(1))
+	for range 20 { // more than it takes until a prepared statement's plan is kept
+		enqueue(t, db, "x", "x")
+		drain(t, w)
+	}
+	const n = 5000
+	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
+	drain(t, w)
+	var done, read int64
+	before := int64(-1)
+	eventually(t, "the server's counts", func() bool {
+		before = done
+		time.Sleep(1200 * time.Millisecond) //nolint:forbidigo // a backend tells of them once in a second
+		must(t, db.Raw("SELECT n_tup_upd, seq_tup_read FROM pg_stat_user_tables WHERE relid = 'mails'::regclass").Row().Scan(&done, &read))
+		return done >= 2*n && done == before
+	})
+	// A scan now and then is what a plan made now may choose for a batch of hundreds. With plans that are kept it is 2,000,000.
+	if read > 100*n {
+		t.Errorf("%d rows were read one after the other for %d jobs", read, n)
+	}
+}

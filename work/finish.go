@@ -1,0 +1,308 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// outcome is what becomes of a job now.
+type outcome struct {
+	*item
+	state     string
+	uncounted bool // the attempt does not count
+	delay     time.Duration
+	text      string // for LastError
+	err       error
+	kind      observe.Kind // 0: nothing is told
+	took      time.Duration
+	stored    bool // it is already: only told
+	tries     int
+}
+
+// judge says what a handler's error means.
+func (e *engine) judge(it *item, err error) outcome {
+	o := outcome{item: it, err: err}
+	if it.shared.completed.Load() {
+		o.state, o.kind, o.stored = done, observe.Done, true
+		return o
+	}
+	if err == nil && it.shared.completing.Load() {
+		err = errRolledBack
+		o.err = err
+	}
+	if err == nil {
+		o.state, o.kind = done, observe.Done
+		return o
+	}
+	var (
+		never *deadError
+		again *laterError
+	)
+	switch {
+	case errors.As(err, &never):
+		o.state, o.kind = dead, observe.Dead
+	case errors.As(err, &again):
+		o.state, o.kind, o.delay, o.uncounted = later, observe.Later, again.in, true
+	case errors.Is(context.Cause(e.base), errGrace):
+		o.state, o.uncounted = ready, true
+		return o
+	case it.attempt >= it.most:
+		o.state, o.kind = dead, observe.Dead
+	default:
+		o.state, o.kind, o.delay = later, observe.Failed, e.pause(it.attempt)
+	}
+	if o.state == later && o.delay <= 0 {
+		o.state = ready
+	}
+	o.text = storable(err.Error())
+	return o
+}
+
+// pause asks Backoff, which is the caller's.
+func (e *engine) pause(attempt int) (d time.Duration) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			d = backoff(attempt)
+			e.log(e.base, "gormlock: work: Backoff panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return e.backoff(attempt)
+}
+
+// storable is a text that PostgreSQL can store, at most 16 kB of it.
+func storable(text string) string {
+	const most = 16 << 10
+	text = strings.ReplaceAll(text, "\x00", "\\x00")
+	if len(text) > most {
+		text = text[:most]
+	}
+	return cmp.Or(strings.ToValidUTF8(text, "\uFFFD"), "an error without a text")
+}
+
+// finish stores outcomes until ctx ends: those that came while others were stored travel together.
+func (e *engine) finish(ctx context.Context) {
+	for pause := time.Duration(0); ; {
+		e.mu.Lock()
+		n := min(len(e.outcomes), outcomesMost/2)
+		batch := e.outcomes[:n:n]
+		e.outcomes = e.outcomes[n:]
+		e.cond.Broadcast()
+		e.mu.Unlock()
+		if len(batch) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-e.finished:
+			}
+			continue
+		}
+		left, err := e.store(ctx, batch)
+		if err != nil && ctx.Err() == nil {
+			e.log(ctx, "gormlock: work: store what became of %d jobs of %s: %v", len(left), e.t.name, err)
+		}
+		if len(left) == 0 {
+			pause = 0
+			continue
+		}
+		e.mu.Lock()
+		e.outcomes = append(e.outcomes, left...)
+		e.mu.Unlock()
+		poke(e.finished)
+		if pause = min(max(2*pause, 20*time.Millisecond), time.Second); ctx.Err() != nil {
+			return
+		}
+		rest(ctx, pause)
+	}
+}
+
+// store stores outcomes, and returns those that are to be tried again.
+func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, err error) {
+	var simple, others []outcome
+	heard := hints{}
+	for _, o := range batch {
+		switch {
+		case o.stored:
+			e.told(o)
+		case o.state == done:
+			simple = append(simple, o)
+		default:
+			others = append(others, o)
+		}
+	}
+	for _, part := range [][]outcome{simple, others} {
+		if len(part) == 0 {
+			continue
+		}
+		more, failed := e.storePart(ctx, part, heard)
+		left, err = append(left, more...), errors.Join(err, failed)
+	}
+	if len(heard) > 0 {
+		e.wake(heard)
+		announce(e.db.DB, e.t.quoted, heard)
+	}
+	return left, err
+}
+
+// storePart stores outcomes in one statement, and those that do not go together one by one: one job's text, or a trigger
+// of the table, spoils nobody else's end.
+func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
+	stored, err := e.write(ctx, part)
+	state := sqlstate.Of(err)
+	switch {
+	case err == nil:
+	case state == "" || sqlstate.InClass(err, sqlstate.ClassConnection) || sqlstate.InClass(err, "57") || sqlstate.InClass(err, "53") || sqlstate.InClass(err, "40"):
+		return part, err
+	case len(part) > 1:
+		var errs []error
+		for _, o := range part {
+			more, err := e.storePart(ctx, []outcome{o}, heard)
+			left, errs = append(left, more...), append(errs, err)
+		}
+		return left, errors.Join(errs...)
+	default:
+		if part[0].tries++; part[0].tries == 1 {
+			part[0].text = strings.Trim(strconv.QuoteToASCII(part[0].text), `"`)
+			return e.storePart(ctx, part, heard)
+		}
+		return part, err
+	}
+	var missing []outcome
+	for _, o := range part {
+		if !stored[o.id] {
+			missing = append(missing, o)
+			continue
+		}
+		switch o.state {
+		case ready:
+			heard.add(o.level, o.id, false)
+		case later:
+			heard.add(o.level, o.id, true)
+		}
+		e.told(o)
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	return e.missed(ctx, missing)
+}
+
+// missed looks what became of jobs whose end could not be stored: somebody has locked the row for a moment, or has the job.
+func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome, err error) {
+	states, err := e.states(ctx, items(missing))
+	if err != nil {
+		return missing, err
+	}
+	for _, o := range missing {
+		switch states[o.id] {
+		case running:
+			left = append(left, o)
+		case done: // in the transaction of Complete, or its answer was lost
+			o.state, o.kind, o.err = done, observe.Done, nil
+			e.told(o)
+		default:
+			e.settled(o.item)
+		}
+	}
+	return left, nil
+}
+
+func items(outcomes []outcome) []*item {
+	list := make([]*item, 0, len(outcomes))
+	for _, o := range outcomes {
+		list = append(list, o.item)
+	}
+	return list
+}
+
+// told forgets a job whose end is stored, and says so.
+func (e *engine) told(o outcome) {
+	e.settled(o.item)
+	if o.kind != 0 {
+		e.tellOf(o.id, observe.Event{Kind: o.kind, Held: o.took, Err: o.err})
+	}
+}
+
+// mine is the condition for a row to be the job that this process has claimed, and not a later claim of it; o has id and
+// attempt. A row that somebody has locked is left for later. The state is written so that no plan takes the index of running
+// jobs, which is empty by the server's statistics and full of entries of jobs that are done.
+const mine = `JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3 AND t.{State} || '' = 'running'
+	FOR NO KEY UPDATE OF t SKIP LOCKED`
+
+// write stores the outcomes of jobs that are still this process's, and returns which.
+func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
+	var ids, attempts, states, uncounted, delays, texts pgarray.Array
+	for _, o := range part {
+		ids.Int(o.id)
+		attempts.Int(int64(o.attempt))
+		states.Text(o.state)
+		uncounted.Int(map[bool]int64{true: 1}[o.uncounted])
+		delays.Int(o.delay.Microseconds())
+		texts.Text(o.text)
+	}
+	if part[0].state == done {
+		return e.ids(ctx, `UPDATE {table} SET {State} = 'done', {ClaimedUntil} = NULL, {Version} = {Version} + 1, {UpdatedAt} = now()
+			WHERE {ID} = ANY(ARRAY(SELECT t.{ID} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt) `+mine+`)) RETURNING {ID}`,
+			ids.String(), attempts.String(), e.owner)
+	}
+	return e.ids(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::int[], $4::text[], $5::int[], $6::bigint[], $7::text[]) AS o(id, attempt, state, uncounted, delay, error)),
+		mine AS MATERIALIZED (SELECT t.{ID} AS id FROM o `+mine+`)
+		UPDATE {table} AS t SET {State} = o.state, {Attempts} = t.{Attempts} - o.uncounted, {ClaimedUntil} = NULL,
+			{ClaimedBy} = CASE WHEN o.state = 'dead' THEN t.{ClaimedBy} ELSE '' END,
+			{RunAt} = CASE WHEN o.state = 'later' THEN clock_timestamp() + o.delay * interval '1 microsecond' ELSE t.{RunAt} END,
+			{LastError} = CASE WHEN o.error = '' THEN t.{LastError} ELSE o.error END, {Version} = t.{Version} + 1, {UpdatedAt} = now()
+		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}`,
+		ids.String(), attempts.String(), e.owner, states.String(), uncounted.String(), delays.String(), texts.String())
+}
+
+// ids runs a statement that returns IDs.
+func (e *engine) ids(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
+	rows, err := e.db.QueryContext(ctx, e.t.sql(text), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	found := map[int64]bool{}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		found[id] = true
+	}
+	return found, rows.Err()
+}
+
+// states are those of jobs that are still this process's.
+func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, error) {
+	var ids, attempts pgarray.Array
+	for _, it := range list {
+		ids.Int(it.id)
+		attempts.Int(int64(it.attempt))
+	}
+	rows, err := e.db.QueryContext(ctx, e.t.sql(`SELECT t.{ID}, t.{State} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)
+		JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3`), ids.String(), attempts.String(), e.owner)
+	if err != nil {
+		return nil, fmt.Errorf("look after jobs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	found := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var state string
+		if err := rows.Scan(&id, &state); err != nil {
+			return nil, err
+		}
+		found[id] = state
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,43 @@
+package work
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// fresh is a pool whose statements are planned each time, where the driver is pgx and would keep them prepared: a plan that was
+// made while the table was small reads all of it, and the server keeps it until somebody analyzes the table. What is sent here
+// is about many jobs at once, so planning costs little.
+type fresh struct {
+	*sql.DB
+	pgx bool
+}
+
+// freshOver is the pool over db.
+func freshOver(ctx context.Context, db *sql.DB) fresh {
+	config, err := configOf(ctx, db)
+	if err != nil {
+		return fresh{db, false}
+	}
+	mode := config.DefaultQueryExecMode
+	return fresh{db, mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeCacheDescribe}
+}
+
+func (f fresh) args(args []any) []any {
+	if !f.pgx {
+		return args
+	}
+	return append([]any{pgx.QueryExecModeExec}, args...)
+}
+
+// QueryContext overrides that of the pool, as do the methods below.
+func (f fresh) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return f.DB.QueryContext(ctx, query, f.args(args)...)
+}
+
+// QueryRowContext is for one row.
+func (f fresh) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return f.DB.QueryRowContext(ctx, query, f.args(args)...)
+}

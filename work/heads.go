@@ -1,0 +1,216 @@
+package work
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+)
+
+// heads claim by the values of a column, for OnePer and FairBy. Which jobs are next is found by a loose index scan, which
+// costs by the number of values, for many claims at once; a claim then takes the next of them that still can be taken.
+type heads struct {
+	e *engine
+
+	mu     sync.Mutex
+	list   []int64 // in the order in which they are to be claimed
+	open   bool    // there may be some that are not in the list
+	heard  bool    // of jobs that the list does not know
+	cost   time.Duration
+	listed time.Time // when the list was made
+}
+
+const (
+	// headsMost is how many jobs are listed at once.
+	headsMost = 5000
+	// collisions is how often a claim is repeated that met another worker's.
+	collisions = 5
+)
+
+func (s *heads) more() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open || len(s.list) > 0
+}
+
+func (s *heads) hear(h hints) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l, hint := range h {
+		if !hint.later && s.e.takes(l.queue) {
+			s.open, s.heard = true, true
+		}
+	}
+}
+
+func (s *heads) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open, s.heard = true, true
+}
+
+// look has the next claim list anew.
+func (s *heads) look(context.Context) error {
+	s.again()
+	return nil
+}
+
+func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
+	for len(got) == 0 && err == nil {
+		var ids []int64
+		if ids, err = s.next(ctx, n); err != nil || len(ids) == 0 {
+			return nil, err
+		}
+		got, err = s.claimThese(ctx, ids)
+	}
+	return got, err
+}
+
+// next takes up to n jobs from the list, and makes a new one where that is due: when it is used up, and when there is news
+// and making it takes less than a fifth of the time.
+func (s *heads) next(ctx context.Context, n int) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.list) == 0 || s.heard && time.Since(s.listed) > 4*s.cost {
+		if !s.open && len(s.list) == 0 {
+			return nil, nil
+		}
+		s.open, s.heard = false, false
+		s.mu.Unlock()
+		began := time.Now()
+		list, err := s.find(ctx)
+		s.mu.Lock()
+		s.cost, s.listed = time.Since(began), time.Now()
+		if err != nil {
+			s.open = true
+			return nil, err
+		}
+		s.list = list
+		s.open = s.open || len(list) >= headsMost || len(list) > 0 && s.e.t.one == "" // behind each there may be another
+	}
+	n = min(n, len(s.list))
+	ids := s.list[:n:n]
+	s.list = s.list[n:]
+	return ids, nil
+}
+
+// claimThese claims those of the jobs that still can be claimed, in their order.
+func (s *heads) claimThese(ctx context.Context, ids []int64) ([]*item, error) {
+	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" // by its key, and no index of what is ready
+	if one := s.e.t.one; one != "" {
+		text += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + older + ")" +
+			" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND o.{State} = 'running')"
+	}
+	try := func(ids []int64) ([]*item, error) {
+		var list pgarray.Array
+		for _, id := range ids {
+			list.Int(id)
+		}
+		return s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB { return q.Where(s.e.t.sql(text), list.String()) })
+	}
+	var got []*item
+	var err error
+	for range collisions {
+		if got, err = try(ids); !sqlstate.Is(err, sqlstate.UniqueViolation) {
+			break
+		}
+	}
+	if sqlstate.Is(err, sqlstate.UniqueViolation) { // the server has kept two with one value from running
+		for _, id := range ids {
+			one, failed := try([]int64{id})
+			if failed != nil && !sqlstate.Is(failed, sqlstate.UniqueViolation) {
+				return got, failed
+			}
+			got = append(got, one...)
+		}
+		err = nil
+	}
+	slices.SortFunc(got, func(a, b *item) int { return slices.Index(ids, a.id) - slices.Index(ids, b.id) })
+	return got, err
+}
+
+const older = "o.{ID} < {table}.{ID} AND o.{State} IN ('ready', 'later', 'running')"
+
+// power is the least power of two that is not less than n: each other limit is another statement to the server.
+func power(n int) int {
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return p
+}
+
+// find lists the jobs that are next, and locks none.
+func (s *heads) find(ctx context.Context) ([]int64, error) {
+	var args []any
+	queues := ""
+	if s.e.queues != nil {
+		var names pgarray.Array
+		for _, name := range s.e.queues {
+			names.Text(name)
+		}
+		args, queues = append(args, names.String()), " AND {Queue} = ANY($1::text[])"
+	}
+	text := s.fair(queues)
+	if s.e.t.one != "" {
+		text = s.one(queues)
+	}
+	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(text), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var list []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		list = append(list, id)
+	}
+	return list, rows.Err()
+}
+
+// one finds the oldest unfinished job of each value, where it can be claimed, and those without a value.
+func (s *heads) one(queues string) string {
+	c := s.e.t.one
+	unfinished := s.e.t.unfinished()
+	columns := c + " AS value, {ID} AS id, {State} AS state, {Queue} AS queue, {Priority} AS priority, {RunAt} AS run_at"
+	fair := "NULL::int AS fair"
+	if s.e.t.fair != "" {
+		fair = s.e.t.fair + " AS fair"
+	}
+	columns += ", " + fair
+	first := "SELECT " + columns + " FROM {table} WHERE " + unfinished + "{live}"
+	order := " ORDER BY " + c + ", {ID} LIMIT 1"
+	free := "SELECT id, priority, fair FROM v WHERE state = 'ready' AND run_at <= now()" + map[bool]string{true: " AND queue = ANY($1::text[])"}[queues != ""] +
+		" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running')" +
+		" UNION ALL (SELECT {ID}, {Priority}, " + fair + " FROM {table} WHERE " + unfinished + " AND {State} = 'ready' AND " + c + " IS NULL AND {RunAt} <= now(){live}" + queues +
+		" ORDER BY {ID} LIMIT " + strconv.Itoa(headsMost) + ")"
+	by := "priority DESC, id"
+	if s.e.t.fair != "" {
+		free = "SELECT *, row_number() OVER (PARTITION BY fair ORDER BY priority DESC, id) AS rank FROM (" + free + ") AS free"
+		by = "rank, priority DESC, id"
+	}
+	return "WITH RECURSIVE v AS ((" + first + " AND " + c + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM v, LATERAL (" +
+		first + " AND " + c + " > v.value" + order + ") AS n) SELECT id FROM (" + free + ") AS free ORDER BY " + by + " LIMIT " + strconv.Itoa(headsMost)
+}
+
+// fair finds the first jobs of each value, as many of each that they fill a list.
+func (s *heads) fair(queues string) string {
+	c := s.e.t.fair
+	const most = 1000
+	ready := " FROM {table} WHERE {State} = 'ready'{live}"
+	due := " AND {RunAt} <= now()" + queues + " ORDER BY {Priority} DESC, ({ID} + 0) LIMIT (SELECT " + strconv.Itoa(most) + " / greatest(count(*), 1) + 1 FROM v)"
+	ranked := "SELECT {ID} AS id, {Priority} AS priority, row_number() OVER (ORDER BY {Priority} DESC, ({ID} + 0)) AS rank"
+	return "WITH RECURSIVE v AS ((SELECT " + c + " AS value" + ready + " AND " + c + " IS NOT NULL ORDER BY " + c + " LIMIT 1) UNION ALL SELECT n.* FROM v, LATERAL (SELECT " +
+		c + ready + " AND " + c + " > v.value ORDER BY " + c + " LIMIT 1) AS n) SELECT id FROM (" +
+		"SELECT j.* FROM v, LATERAL (" + ranked + ready + " AND " + c + " = v.value" + due + ") AS j UNION ALL (" + ranked + ready + " AND " + c + " IS NULL" + due +
+		")) AS free ORDER BY rank, priority DESC, id LIMIT " + strconv.Itoa(headsMost)
+}

@@ -1,0 +1,157 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+func of(account int64, text string) *Mail { return &Mail{AccountID: &account, Text: text} }
+
+func TestOnePer_worksInOrderAlsoThroughRetries(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	var mails []*Mail
+	for i := range 200 {
+		m := of(int64(i%7), fmt.Sprint(i))
+		m.Priority, m.Queue = i%3, []string{"a", "b"}[i%2]
+		mails = append(mails, m)
+	}
+	must(t, work.Enqueue(db, mails...))
+	var mu sync.Mutex
+	running, last := map[int64]bool{}, map[int64]int64{}
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		mu.Lock()
+		defer mu.Unlock()
+		a := *m.AccountID
+		if running[a] || m.ID < last[a] {
+			t.Errorf("job %d of account %d after %d, another running: %t", m.ID, a, last[a], running[a])
+		}
+		running[a], last[a] = true, m.ID
+		mu.Unlock()
+		time.Sleep(time.Millisecond) //nolint:forbidigo // so that two would meet
+		mu.Lock()
+		running[a] = false
+		if m.ID%5 == 0 && m.Attempts == 1 {
+			return errors.New("once")
+		}
+		return nil
+	}, work.OnePer("account_id"), work.Workers(8), work.Backoff(func(int) time.Duration { return 0 }))
+	drain(t, w)
+	if s := states(t, db); s["done"] != 200 {
+		t.Errorf("states %v", s)
+	}
+}
+
+func TestOnePer_waitsForLaterAndRunningNotForDead(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	null := &Mail{Text: "null"}
+	must(t, work.Enqueue(db, of(1, "later"), of(1, "1 waits"), of(2, "dead"), of(2, "2 goes"), null, &Mail{Text: "null too"}, of(3, "runs elsewhere"), of(3, "3 waits")))
+	must(t, db.Exec("UPDATE mails SET state = 'running', claimed_by = 'x', claimed_until = now() + interval '1 hour' WHERE text = 'runs elsewhere'").Error)
+	var seen texts
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		seen.add(m.Text)
+		switch m.Text {
+		case "later":
+			return work.Later(time.Hour, nil)
+		case "dead":
+			return work.Dead(nil)
+		}
+		return nil
+	}, work.OnePer("account_id"), work.Workers(1))
+	drain(t, w)
+	seen.mustBe(t, "later", "dead", "null", "null too", "2 goes")
+}
+
+// A job that commits late and is older waits for the one that runs; were both claimed at once, the server would refuse one.
+func TestOnePer_anOlderJobThatCommitsLateWaits(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	tx := db.Begin()
+	must(t, work.Enqueue(tx, of(1, "older")))
+	must(t, work.Enqueue(db, of(1, "younger")))
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var seen texts
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		if m.Text == "younger" {
+			close(begun)
+			<-goOn
+		}
+		seen.add(m.Text)
+		return nil
+	}, work.OnePer("account_id"), work.Poll(10*time.Millisecond))
+	start(t, w)
+	pgtest.Await(t, "the younger", begun)
+	must(t, tx.Commit().Error)
+	time.Sleep(100 * time.Millisecond) //nolint:forbidigo // for a worker that would begin it
+	seen.mustBe(t)
+	err := db.Exec("UPDATE mails SET state = 'running' WHERE text = 'older'").Error
+	if err == nil || !strings.Contains(err.Error(), "23505") {
+		t.Errorf("two run at once: %v", err)
+	}
+	close(goOn)
+	eventually(t, "both", func() bool { return states(t, db)["done"] == 2 })
+	seen.mustBe(t, "younger", "older")
+}
+
+func TestFairBy_aBacklogMakesNobodyWait(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]work.Option{
+		"alone": {work.FairBy("account_id")}, "beside OnePer": {work.FairBy("account_id"), work.OnePer("text")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, opts...)
+			must(t, db.Exec("INSERT INTO mails (account_id, priority, text) SELECT 1, 9, 'a' || g FROM generate_series(1, 5000) g").Error)
+			must(t, work.Enqueue(db, of(2, "b1"), of(2, "b2"), of(3, "c"), &Mail{Text: "null"}))
+			var seen texts
+			ctx, stop := context.WithCancel(t.Context())
+			w := worker(t, db, func(_ context.Context, m *Mail) error {
+				seen.add(m.Text)
+				if len(seen.all) == 7 {
+					stop()
+				}
+				return nil
+			}, append(opts, work.Workers(1))...)
+			if _, err := w.Drain(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			seen.all = seen.all[:7]
+			seen.mustBe(t, "a1", "b1", "c", "null", "a2", "b2", "a3")
+		})
+	}
+}
+
+func TestFairBy_aNewcomerStartsSoon(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.FairBy("account_id"))
+	must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT 1, 'a' FROM generate_series(1, 20000)").Error)
+	var seen texts
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the work
+		seen.add(m.Text)
+		return nil
+	}, work.FairBy("account_id"), work.Workers(4))
+	start(t, w)
+	eventually(t, "the backlog is worked on", func() bool { seen.mu.Lock(); defer seen.mu.Unlock(); return len(seen.all) > 100 })
+	must(t, db.Transaction(func(tx *gorm.DB) error { return work.Enqueue(tx, of(2, "b")) }))
+	began := time.Now()
+	eventually(t, "the newcomer", func() bool {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		return seen.all[len(seen.all)-1] == "b" || strings.Contains(strings.Join(seen.all, ""), "b")
+	})
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it began after %s", took)
+	}
+}

@@ -1,0 +1,199 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Job makes a model a job. Embed it, as gorm.Model.
+type Job struct {
+	ID           int64      `gorm:"primaryKey"`
+	Queue        string     `gorm:"not null;default:default"` // Default: "default"
+	State        string     `gorm:"not null;default:ready"`   // ready, later, running, done or dead: kept by this package
+	Priority     int        `gorm:"not null;default:0"`       // the higher comes first
+	RunAt        time.Time  `gorm:"not null;default:now()"`   // not before this. Default: at once
+	Attempts     int        `gorm:"not null;default:0"`       // how many were begun, the present one included
+	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or did last
+	ClaimedUntil *time.Time `gormlock:"unversioned"`          // the end of the lease
+	LastError    string     `gorm:"not null;default:''"`
+	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+
+	attempt *attempt // in a handler
+}
+
+// attempt is what a handler and its worker share.
+type attempt struct {
+	completing atomic.Bool // Complete has been called
+	completed  atomic.Bool // and is committed
+}
+
+// The states of a job.
+const (
+	ready   = "ready"
+	later   = "later"
+	running = "running"
+	done    = "done"
+	dead    = "dead"
+)
+
+type isJob interface{ job() *Job }
+
+func (j *Job) job() *Job { return j }
+
+// jobIn returns the Job in a model.
+func jobIn(model any) (*Job, error) {
+	if v := reflect.ValueOf(model); model == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("%w: work: the job is nil", gormlock.ErrOption)
+	}
+	if j, ok := model.(isJob); ok {
+		return j.job(), nil
+	}
+	return nil, fmt.Errorf("%w: work: %T has no Job: embed work.Job in it, and give a pointer", gormlock.ErrOption, model)
+}
+
+// Enqueue inserts jobs with tx: they are there if and only if it commits, and workers hear of them then. A job whose RunAt
+// is to come waits until then. Without an open transaction all of jobs are inserted in one, or none.
+func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	now, heard := time.Now(), hints{}
+	for _, each := range jobs {
+		j, err := jobIn(each)
+		if err != nil {
+			return err
+		}
+		if j.State != "" && j.State != ready && j.State != later {
+			return fmt.Errorf("%w: work: enqueue: the job's state is %q: leave State, ID and Version unset", gormlock.ErrOption, j.State)
+		}
+		if j.State = ready; j.RunAt.After(now) {
+			j.State = later
+		}
+		if j.Queue == "" {
+			j.Queue = "default"
+		}
+	}
+	created := tx.CreateInBatches(jobs, 500)
+	if created.Error != nil {
+		return created.Error
+	}
+	for _, each := range jobs {
+		j := any(each).(isJob).job() //nolint:forcetypeassert // it was one above
+		heard.add(level{j.Queue, j.Priority}, j.ID, j.State == later)
+	}
+	of, err := tableOf(tx, jobs[0])
+	if err != nil {
+		return err
+	}
+	announceAfter(tx, of, heard)
+	return nil
+}
+
+// announceAfter announces when the transaction of tx is committed, and now where there is none.
+func announceAfter(tx *gorm.DB, of *table, heard hints) {
+	db := journal.DatabaseUnder(tx.ConnPool)
+	if db == nil {
+		return
+	}
+	if statement.Transaction(tx.Statement) == nil {
+		announce(db, of.quoted, heard)
+		return
+	}
+	journal.AfterCommit(tx.Statement, func() { announce(db, of.quoted, heard) })
+}
+
+// Complete marks the job that a handler works on done, in the transaction of the effect: both are stored, or neither. It is
+// [gormlock.ErrStale] if the job was taken over meanwhile. A handler that calls it and returns nil after a rollback has
+// failed.
+func Complete[T any](tx *gorm.DB, job *T) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	j, err := jobIn(job)
+	if err != nil {
+		return err
+	}
+	of, err := tableOf(tx, job)
+	if err != nil {
+		return err
+	}
+	if j.attempt != nil {
+		j.attempt.completing.Store(true)
+	}
+	was := *j
+	written := tx.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
+		Updates(map[string]any{"State": done, "ClaimedUntil": nil})
+	if written.Error != nil {
+		return written.Error
+	}
+	if written.RowsAffected == 0 {
+		was.attempt, *j = j.attempt, was
+		return fmt.Errorf("%w: %s id=%d is not running: it was taken over or completed", gormlock.ErrStale, of.name, was.ID)
+	}
+	if a := j.attempt; a != nil {
+		if statement.Transaction(tx.Statement) == nil {
+			a.completed.Store(true)
+			return nil
+		}
+		journal.AfterCommit(tx.Statement, func() { a.completed.Store(true) })
+	}
+	return nil
+}
+
+// ErrTakenOver is the cause with which a handler's context ends when its job's lease has ended, and another worker may
+// have the job.
+var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
+
+var (
+	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
+	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
+)
+
+// Later is what a handler returns to have its job again in d, without counting this attempt. The cause, which may be nil,
+// is kept in LastError.
+func Later(d time.Duration, cause error) error { return &laterError{max(d, 0), cause} }
+
+type laterError struct {
+	in    time.Duration
+	cause error
+}
+
+func (e *laterError) Unwrap() error { return e.cause }
+
+func (e *laterError) Error() string {
+	if e.cause == nil {
+		return fmt.Sprintf("again in %s", e.in)
+	}
+	return e.cause.Error()
+}
+
+// Dead is what a handler returns to have its job never tried again. The cause is kept in LastError.
+func Dead(cause error) error { return &deadError{cause} }
+
+type deadError struct{ cause error }
+
+func (e *deadError) Unwrap() error { return e.cause }
+
+func (e *deadError) Error() string {
+	if e.cause == nil {
+		return "never again"
+	}
+	return e.cause.Error()
+}

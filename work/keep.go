@@ -1,0 +1,212 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// renew keeps the leases of all jobs of this process, in thirds of their length.
+func (e *engine) renew(ctx context.Context) {
+	for pause := e.lease / 3; ; {
+		rest(ctx, pause)
+		if ctx.Err() != nil {
+			return
+		}
+		all, err := e.renewAll(ctx)
+		if pause = e.lease / 3; !all { // a row was locked, or the server did not answer
+			pause = e.lease / 20
+		}
+		if err != nil && ctx.Err() == nil {
+			e.log(ctx, "gormlock: work: renew leases of %s: %v", e.t.name, err)
+		}
+	}
+}
+
+// renewAll renews in one statement, and reports whether all were that are still this process's. A handler whose
+// transaction has locked its row keeps nobody's lease from being renewed but, until it ends, its own.
+func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
+	e.mu.Lock()
+	var list []*item
+	for _, it := range e.held {
+		list = append(list, it)
+	}
+	e.mu.Unlock()
+	if len(list) == 0 {
+		return true, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
+	defer stop()
+	var ids, attempts pgarray.Array
+	for _, it := range list {
+		ids.Int(it.id)
+		attempts.Int(int64(it.attempt))
+	}
+	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $4::bigint * interval '1 microsecond'
+		WHERE {ID} = ANY(ARRAY(SELECT t.{ID} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt) `+mine+`)) RETURNING {ID}`,
+		ids.String(), attempts.String(), e.owner, e.lease.Microseconds())
+	if err != nil {
+		return false, err
+	}
+	missing := list[:0]
+	for _, it := range list {
+		if !renewed[it.id] {
+			missing = append(missing, it)
+		}
+	}
+	if len(missing) == 0 {
+		return true, nil
+	}
+	states, err := e.states(ctx, missing)
+	if err != nil {
+		return false, err
+	}
+	all = true
+	for _, it := range missing {
+		switch states[it.id] {
+		case running:
+			all = false
+		case done:
+		default:
+			if e.stillHeld(it) {
+				e.lost(it)
+			}
+		}
+	}
+	return all, nil
+}
+
+// stillHeld reports whether the end of a job is not settled, nor about to be.
+func (e *engine) stillHeld(it *item) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held[it.id] == it && !it.over
+}
+
+// look looks around now and then: for jobs whose time has come, for those of workers that died, and behind the claims.
+func (e *engine) look(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		next, err := e.lookAround(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log(ctx, "gormlock: work: look for jobs of %s: %v", e.t.name, err)
+		}
+		cost := time.Since(began)
+		wait := behind
+		if e.idleNow() {
+			wait = min(behind, max(e.poll, 10*cost))
+		}
+		timer := time.NewTimer(min(wait, next))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-e.scout:
+			rest(ctx, min(cost, behind/2)) // not more than half of the time is spent on it
+		}
+		timer.Stop()
+	}
+}
+
+func (e *engine) idleNow() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.busy+len(e.queue) < e.config.workers
+}
+
+func (e *engine) lookNow(ctx context.Context) error {
+	_, err := e.lookAround(ctx)
+	return err
+}
+
+// lookAround returns how long it is until the next RunAt or end of a lease that is known.
+func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
+	heard := hints{}
+	due, err := e.promote(ctx, heard)
+	if err == nil {
+		err = e.takeOver(ctx, heard)
+	}
+	if len(heard) > 0 {
+		e.source.hear(heard)
+		announce(e.db.DB, e.t.quoted, heard)
+	}
+	if err == nil {
+		err = e.source.look(ctx)
+	}
+	poke(e.signal)
+	if err != nil {
+		return behind, err
+	}
+	if due {
+		return 0, nil // there was more than one statement takes
+	}
+	var seconds *float64
+	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
+		(SELECT {RunAt} FROM {table} WHERE {State} = 'later'{live} ORDER BY {RunAt} LIMIT 1),
+		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'{live}
+			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
+	if err != nil || seconds == nil {
+		return behind, err
+	}
+	return time.Duration(min(max(*seconds, 0.001), behind.Seconds())*float64(time.Second)) + time.Millisecond, nil
+}
+
+// atOnce is how many jobs one statement makes ready.
+const atOnce = 1000
+
+// promote makes ready the jobs whose RunAt has come.
+func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error) {
+	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(
+		SELECT {ID} FROM {table} WHERE {State} = 'later' AND {RunAt} <= now(){live} ORDER BY {RunAt} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
+		RETURNING {ID}, {Queue}, {Priority}`), atOnce)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rows.Close() }()
+	n := 0
+	for ; rows.Next(); n++ {
+		var id int64
+		var l level
+		if err := rows.Scan(&id, &l.queue, &l.priority); err != nil {
+			return false, err
+		}
+		heard.add(l, id, false)
+	}
+	return n == atOnce, rows.Err()
+}
+
+// takeOver frees the jobs whose lease has ended: their worker died, or has lost the server. One whose last attempt that was
+// is dead.
+func (e *engine) takeOver(ctx context.Context, heard hints) error {
+	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
+		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
+		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now(){live}
+			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{Attempts}, t.{State}`), atOnce)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id int64
+		var l level
+		var attempts int
+		var state string
+		if err := rows.Scan(&id, &l.queue, &l.priority, &attempts, &state); err != nil {
+			return err
+		}
+		e.mu.Lock()
+		own := e.held[id]
+		e.mu.Unlock()
+		if own != nil && own.attempt == attempts {
+			e.lost(own)
+		}
+		e.tellOf(id, observe.Event{Kind: observe.TakenOver})
+		if state == ready {
+			heard.add(l, id, false)
+		} else {
+			e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
+		}
+	}
+	return rows.Err()
+}

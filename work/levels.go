@@ -1,0 +1,234 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
+)
+
+// source finds jobs that can be claimed.
+type source interface {
+	// claim claims up to n jobs. Fewer mean that there are no more, as far as is known, until hear or again.
+	claim(ctx context.Context, n int) ([]*item, error)
+	// more reports whether there may be more.
+	more() bool
+	// hear takes hints; nil hints say nothing, and look is to be called.
+	hear(h hints)
+	// again has claim ask where it found nothing before.
+	again()
+	// look looks for jobs behind what was claimed.
+	look(ctx context.Context) error
+}
+
+// levels claim by priority and ID. Of each level they know how far they have come: P31, the index has an entry for each job
+// that was claimed since the last vacuum, and a claim from the beginning would walk over all.
+type levels struct {
+	e  *engine
+	mu sync.Mutex
+	at map[level]*position
+}
+
+// position is how far claims of a level have come.
+type position struct {
+	level
+	after int64 // jobs with greater IDs
+	more  bool  // there may be some
+	moved int   // how often hints have changed it
+}
+
+func (s *levels) more() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.at {
+		if p.more {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *levels) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.at {
+		p.more = true
+	}
+}
+
+func (s *levels) hear(h hints) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l, hint := range h {
+		if !hint.later && s.e.takes(l.queue) {
+			s.from(l, hint.from)
+		}
+	}
+}
+
+// from notes that there is a job of the level with this ID, or were.
+func (s *levels) from(l level, id int64) {
+	p := s.at[l]
+	if p == nil {
+		p = &position{level: l, after: id - 1}
+		s.at[l] = p
+	}
+	p.after, p.more = min(p.after, id-1), true
+	p.moved++
+}
+
+// share is what a claim is to take of a level.
+type share struct {
+	*position
+	after int64
+	moved int
+	n     int
+}
+
+func (s *levels) claim(ctx context.Context, n int) ([]*item, error) {
+	shares, err := s.shares(ctx, n)
+	var all []*item
+	for _, each := range shares {
+		if err != nil {
+			break
+		}
+		var got []*item
+		got, err = s.claimOf(ctx, each)
+		all = append(all, got...)
+	}
+	slices.SortStableFunc(all, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
+	})
+	return all, err
+}
+
+// shares are what to take of each level, so that the n first jobs of all are taken. They are asked for where there are
+// several, and nothing is locked for that.
+func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
+	s.mu.Lock()
+	var open []share
+	for _, p := range s.at {
+		if p.more {
+			open = append(open, share{p, p.after, p.moved, n})
+		}
+	}
+	s.mu.Unlock()
+	if len(open) < 2 {
+		return open, nil
+	}
+	slices.SortFunc(open, func(a, b share) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.queue, b.queue))
+	})
+	var queues, priorities, after pgarray.Array
+	for _, o := range open {
+		queues.Text(o.queue)
+		priorities.Int(int64(o.priority))
+		after.Int(o.after)
+	}
+	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(`SELECT place, count(*), min(id) FROM (
+		SELECT l.place, l.priority, j.id FROM unnest($1::text[], $2::int[], $3::bigint[]) WITH ORDINALITY AS l(queue, priority, after, place), LATERAL (
+			SELECT ({ID} + 0) AS id FROM {table} WHERE {State} = 'ready' AND {Queue} = l.queue AND {Priority} = l.priority AND ({ID} + 0) > l.after
+			AND {RunAt} <= now(){live} ORDER BY ({ID} + 0) LIMIT $4) AS j ORDER BY l.priority DESC, j.id LIMIT $4) AS first GROUP BY place ORDER BY place`),
+		queues.String(), priorities.String(), after.String(), n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	total, shares := 0, []share(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := map[int]bool{}
+	for rows.Next() {
+		var place, count int
+		var first int64
+		if err := rows.Scan(&place, &count, &first); err != nil {
+			return nil, err
+		}
+		o := open[place-1]
+		given[place-1] = true
+		o.n, o.after, total = count, first-1, total+count
+		shares = append(shares, o)
+	}
+	if total < n {
+		for i, o := range open {
+			if !given[i] && o.position.moved == o.moved {
+				o.more = false
+			}
+		}
+	}
+	return shares, rows.Err()
+}
+
+// claimOf claims of one level, from where it has come.
+func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
+	got, err := s.e.claim(ctx, o.n, func(q *gorm.DB) *gorm.DB {
+		// The index has "id + 0", so that no plan walks the primary key over all that is done.
+		return q.Where(s.e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
+			Order(s.e.t.sql("({ID} + 0)"))
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.position.moved == o.moved && err == nil {
+		o.more = len(got) >= o.n
+		o.position.after = max(o.position.after, o.after)
+		for _, it := range got {
+			o.position.after = max(o.position.after, it.id)
+		}
+	}
+	return got, err
+}
+
+// look finds each level's first job that is ready, and goes back to it where claims have passed it. It costs by the levels,
+// and by what lies between vacuum and the claims.
+func (s *levels) look(ctx context.Context) error {
+	s.mu.Lock()
+	moved := map[level]int{}
+	for l, p := range s.at {
+		moved[l] = p.moved
+	}
+	s.mu.Unlock()
+	const first = "SELECT {Queue} AS queue, {Priority} AS priority, ({ID} + 0) AS id FROM {table} WHERE {State} = 'ready' AND {RunAt} <= now(){live}"
+	const order = " ORDER BY {Queue}, {Priority} DESC, ({ID} + 0) LIMIT 1"
+	queues := `WITH RECURSIVE q AS ((` + first + order + `) UNION ALL SELECT n.* FROM q, LATERAL (` + first + ` AND {Queue} > q.queue` + order + `) AS n) `
+	var args []any
+	if s.e.queues != nil {
+		var names pgarray.Array
+		for _, name := range s.e.queues {
+			names.Text(name)
+		}
+		args = append(args, names.String())
+		queues = `WITH q AS (SELECT n.* FROM unnest($1::text[]) AS name(queue), LATERAL (` + first + ` AND {Queue} = name.queue` + order + `) AS n) `
+	}
+	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(queues+`SELECT l.queue, l.priority, l.id FROM q, LATERAL (WITH RECURSIVE p AS (
+		SELECT q.queue, q.priority, q.id UNION ALL SELECT n.* FROM p, LATERAL (`+first+` AND {Queue} = p.queue AND {Priority} < p.priority`+order+`) AS n
+		) SELECT * FROM p) AS l`), args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for rows.Next() {
+		var l level
+		var id int64
+		if err := rows.Scan(&l.queue, &l.priority, &id); err != nil {
+			return err
+		}
+		if p := s.at[l]; p == nil || id <= p.after {
+			s.from(l, id)
+		} else {
+			p.more = true
+			delete(moved, l)
+		}
+	}
+	for l, n := range moved {
+		if p := s.at[l]; p.moved == n && !p.more { // nothing is there, and nobody has heard of any
+			delete(s.at, l)
+		}
+	}
+	return rows.Err()
+}

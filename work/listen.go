@@ -1,0 +1,264 @@
+package work
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errNoListen says that no session hears notifications here.
+var errNoListen = errors.New("gormlock: work: LISTEN cannot be had")
+
+// ear is a worker that wants to hear of jobs.
+type ear struct {
+	db     *sql.DB
+	table  string // quoted
+	oid    string
+	wake   func(hints) // nil hints: look everywhere
+	report func(error) // that it cannot be had
+	deaf   bool        // under ears.Mutex: the server's notifications do not come
+}
+
+// ears are those of a process.
+type ears struct {
+	sync.Mutex
+	all   map[*ear]struct{}
+	lines map[string]*line
+}
+
+var local = ears{all: map[*ear]struct{}{}, lines: map[string]*line{}}
+
+// wake tells the workers of this process that hear nothing from the server.
+func (s *ears) wake(db *sql.DB, table string, heard hints) {
+	s.Lock()
+	var told []*ear
+	for e := range s.all {
+		if e.deaf && e.db == db && e.table == table {
+			told = append(told, e)
+		}
+	}
+	s.Unlock()
+	for _, e := range told {
+		e.wake(heard)
+	}
+}
+
+// line is the one connection of a process to a database that listens.
+type line struct {
+	key    string
+	ears   map[*ear]struct{}
+	stop   context.CancelFunc
+	over   chan struct{}
+	heard  bool  // it listens
+	failed error // it cannot be had
+}
+
+// add has e told of jobs from now on, until remove is called. One connection serves all ears of a process on a database.
+func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
+	e.deaf = true
+	s.Lock()
+	s.all[e] = struct{}{}
+	s.Unlock()
+	config, err := configOf(ctx, e.db)
+	if err != nil {
+		e.report(err)
+		return func() { s.remove(e, nil) }
+	}
+	key := fmt.Sprintf("%s:%d/%s %s", config.Host, config.Port, config.Database, config.User)
+	s.Lock()
+	defer s.Unlock()
+	l := s.lines[key]
+	if l == nil {
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+		l = &line{key: key, ears: map[*ear]struct{}{}, stop: stop, over: make(chan struct{})}
+		s.lines[key] = l
+		go s.keep(ctx, l, e.db)
+	}
+	l.ears[e] = struct{}{}
+	e.deaf = !l.heard
+	if l.failed != nil {
+		go e.report(l.failed)
+	}
+	return func() { s.remove(e, l) }
+}
+
+func (s *ears) remove(e *ear, l *line) {
+	s.Lock()
+	delete(s.all, e)
+	last := false
+	if l != nil {
+		delete(l.ears, e)
+		if last = len(l.ears) == 0 && s.lines[l.key] == l; last {
+			delete(s.lines, l.key)
+		}
+	}
+	s.Unlock()
+	if last {
+		l.stop()
+		<-l.over
+	}
+}
+
+// keep listens until nobody is left, on a new connection where one ends.
+func (s *ears) keep(ctx context.Context, l *line, db *sql.DB) {
+	defer close(l.over)
+	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
+		began := time.Now()
+		err := s.listen(ctx, l, db)
+		s.told(l, false, nil)
+		if errors.Is(err, errNoListen) {
+			s.told(l, false, err)
+			pause = time.Minute
+		}
+		if time.Since(began) > time.Minute {
+			pause = 50 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// told notes whether the line hears.
+func (s *ears) told(l *line, heard bool, failed error) {
+	s.Lock()
+	var report []*ear
+	first := failed != nil && l.failed == nil
+	l.heard, l.failed = heard, failed
+	for e := range l.ears {
+		e.deaf = !heard
+		if first {
+			report = append(report, e)
+		}
+	}
+	s.Unlock()
+	for _, e := range report {
+		e.report(failed)
+	}
+}
+
+// listen listens on one connection, dialled apart from the pool, until that ends.
+func (s *ears) listen(ctx context.Context, l *line, db *sql.DB) error {
+	config, err := configOf(ctx, db)
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["application_name"] = "gormlock work"
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { s.hear(l, n.Payload) }
+	dialing, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	conn, err := pgx.ConnectConfig(dialing, config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		_ = conn.Close(closing)
+	}()
+	if err := steady(dialing, conn, db); err != nil {
+		return err
+	}
+	if _, err := conn.PgConn().Exec(dialing, "SET idle_session_timeout = 0; LISTEN "+channel).ReadAll(); err != nil {
+		return err
+	}
+	s.told(l, true, nil)
+	s.hear(l, "")
+	for {
+		waiting, stop := context.WithTimeout(ctx, 15*time.Second)
+		err := conn.PgConn().WaitForNotification(waiting)
+		quiet := waiting.Err() != nil
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !quiet:
+			return err
+		case quiet:
+			asking, stop := context.WithTimeout(ctx, 10*time.Second)
+			err := conn.PgConn().Ping(asking)
+			stop()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// hear wakes those whom a payload is about, "" is about all.
+func (s *ears) hear(l *line, payload string) {
+	oid, rest, _ := strings.Cut(payload, " ")
+	s.Lock()
+	var told []*ear
+	for e := range l.ears {
+		if oid == "" || oid == e.oid {
+			told = append(told, e)
+		}
+	}
+	s.Unlock()
+	heard := readHints(rest)
+	for _, e := range told {
+		e.wake(heard)
+	}
+}
+
+// steady refuses a pooler that gives the session to others between statements: then two connections that are idle are
+// given one server connection, or one gets another than before.
+func steady(ctx context.Context, conn *pgx.Conn, db *sql.DB) error {
+	backend := func(row interface{ Scan(...any) error }) (pid uint32, err error) { return pid, row.Scan(&pid) }
+	const ask = "SELECT pg_backend_pid()"
+	simple := pgx.QueryExecModeSimpleProtocol
+	first, err := backend(conn.QueryRow(ctx, ask, simple))
+	if err != nil || first == conn.PgConn().PID() {
+		return err
+	}
+	for range 3 {
+		other, err := backend(db.QueryRowContext(ctx, ask))
+		if err != nil {
+			return err
+		}
+		again, err := backend(conn.QueryRow(ctx, ask, simple))
+		if err != nil {
+			return err
+		}
+		if again != first || other == first {
+			return fmt.Errorf("%w: a pooler in transaction mode stands in between", errNoListen)
+		}
+	}
+	return nil
+}
+
+// configOf is how the pool connects.
+func configOf(ctx context.Context, db *sql.DB) (config *pgx.ConnConfig, err error) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	err = conn.Raw(func(driver any) error {
+		if c, ok := driver.(interface{ Conn() *pgx.Conn }); ok {
+			config = c.Conn().Config()
+			return nil
+		}
+		return fmt.Errorf("%w: the driver is %T, and not pgx", errNoListen, driver)
+	})
+	return config, err
+}
+
+// oidOf is the number under which announcements name a table.
+func oidOf(ctx context.Context, db *sql.DB, table string) (string, error) {
+	var oid int64
+	err := db.QueryRowContext(ctx, "SELECT to_regclass($1)::oid::bigint", table).Scan(&oid)
+	return strconv.FormatInt(oid, 10), err
+}

@@ -1,0 +1,69 @@
+package work
+
+import (
+	"fmt"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/jobmark"
+)
+
+// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by which
+// the server keeps it clean. Of the options it heeds [OnePer] and [FairBy]. It does all in one transaction, or nothing, and
+// one process at a time; what is there already stays as it is. Indexes that are added to a table with rows keep writers
+// waiting while they are built.
+func Migrate(db *gorm.DB, model any, opts ...Option) error {
+	if err := install.Usable(db); err != nil {
+		return err
+	}
+	c, err := newConfig(opts)
+	if err != nil {
+		return err
+	}
+	t, err := tableOf(db, model)
+	if err != nil {
+		return err
+	}
+	if err := t.with(c); err != nil {
+		return err
+	}
+	return gormlock.Transaction(db, func(tx *gorm.DB) error {
+		if err := tx.AutoMigrate(model); err != nil {
+			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+		}
+		for _, text := range append(t.ddl(), fmt.Sprintf("COMMENT ON INDEX %s IS '%s'", t.quotedIndex(t.want[0].name), jobmark.Of(t.fields.ModelType))) {
+			if err := tx.Exec(text).Error; err != nil {
+				return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+			}
+		}
+		return nil
+	}, gormlock.Locking(gormlock.Key("gormlock", "work", "migrate", t.name), gormlock.AllowSnapshot()))
+}
+
+// quotedIndex is an index's name with its schema, where the table's is given with one.
+func (t *table) quotedIndex(name string) string {
+	schema := ""
+	if at := strings.LastIndexByte(t.quoted, '.'); at >= 0 {
+		schema = t.quoted[:at+1]
+	}
+	return fmt.Sprintf("%s%q", schema, name)
+}
+
+// ddl is what AutoMigrate does not do.
+func (t *table) ddl() []string {
+	texts := make([]string, 0, len(t.want)+1)
+	for _, want := range t.want {
+		unique := ""
+		if want.unique {
+			unique = "UNIQUE "
+		}
+		texts = append(texts, fmt.Sprintf("CREATE %sINDEX IF NOT EXISTS %q ON %s %s", unique, want.name, t.quoted, want.on))
+	}
+	// A claimed row's next version finds room on its page. A busy queue is vacuumed by how many rows have changed, and not
+	// by a share of what was done years ago.
+	return append(texts, "ALTER TABLE "+t.quoted+" SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, "+
+		"autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0)")
+}

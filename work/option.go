@@ -1,0 +1,157 @@
+package work
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/observe"
+)
+
+// Option changes how a [Worker] works, and which indexes [Migrate] makes. The set is closed.
+type Option interface{ apply(*config) error }
+
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+type config struct {
+	workers  int
+	queues   []string // nil: all
+	lease    time.Duration
+	poll     time.Duration
+	grace    time.Duration
+	backoff  func(int) time.Duration
+	one      string // OnePer
+	fair     string // FairBy
+	observer observe.Observer
+}
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{workers: 10, lease: time.Minute, poll: time.Second, grace: 10 * time.Second, backoff: backoff}
+	for _, o := range opts {
+		if o == nil {
+			return nil, fmt.Errorf("%w: work: an option is nil", gormlock.ErrOption)
+		}
+		if err := o.apply(c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// backoff doubles from a second to an hour.
+func backoff(attempt int) time.Duration {
+	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
+	return d + rand.N(d/4)
+}
+
+func optionError(format string, args ...any) error {
+	return fmt.Errorf("%w: work: "+format, append([]any{gormlock.ErrOption}, args...)...)
+}
+
+// Workers is how many jobs are worked on at once. Default: 10.
+func Workers(n int) Option {
+	return option(func(c *config) error {
+		if n < 1 {
+			return optionError("Workers(%d): one is the least", n)
+		}
+		c.workers = n
+		return nil
+	})
+}
+
+// Queues is whose jobs are taken. Default: those of all queues.
+func Queues(names ...string) Option {
+	names = slices.Clone(names)
+	return option(func(c *config) error {
+		if len(names) == 0 || slices.Contains(names, "") {
+			return optionError("Queues(%q) names no queue: leave it out to work for all", names)
+		}
+		c.queues = names
+		return nil
+	})
+}
+
+// Lease is how long a worker that died keeps its jobs. It is renewed in thirds. Default: a minute.
+func Lease(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < 10*time.Millisecond {
+			return optionError("Lease(%s): 10ms is the least", d)
+		}
+		c.lease = d
+		return nil
+	})
+}
+
+// Poll is how often a worker that has nothing to do looks for jobs that it did not hear of. Default: a second.
+func Poll(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < time.Millisecond {
+			return optionError("Poll(%s): 1ms is the least", d)
+		}
+		c.poll = d
+		return nil
+	})
+}
+
+// Grace is how long handlers may go on when [Worker.Run] is to end. Default: ten seconds.
+func Grace(d time.Duration) Option {
+	return option(func(c *config) error {
+		if d < 0 {
+			return optionError("Grace(%s) is negative", d)
+		}
+		c.grace = d
+		return nil
+	})
+}
+
+// Backoff is the pause after an attempt that failed; the first is attempt 1. Default: a second, doubled each time up to an
+// hour, and up to a quarter more.
+func Backoff(pause func(attempt int) time.Duration) Option {
+	return option(func(c *config) error {
+		if pause == nil {
+			return optionError("Backoff(nil)")
+		}
+		c.backoff = pause
+		return nil
+	})
+}
+
+// OnePer has the jobs that share a value of the column done one at a time, in the order of their IDs: only the oldest that
+// is not done or dead is handed out, so one that waits to be tried again holds up those behind it. NULL is no value: such
+// jobs hold up nobody. Migrate needs the option too, and makes the index that keeps two from running whoever claims them.
+// Default: jobs run beside each other.
+func OnePer(column string) Option {
+	return option(func(c *config) error {
+		c.one = column
+		return named("OnePer", column)
+	})
+}
+
+// FairBy shares the workers among the values of the column: each has its first job done before any has its second, whatever
+// the priorities; of one value the jobs come by priority and ID. Whoever has a backlog of 100,000 does not make the one job
+// of another wait. Migrate needs the option too. Default: by priority and ID alone.
+func FairBy(column string) Option {
+	return option(func(c *config) error {
+		c.fair = column
+		return named("FairBy", column)
+	})
+}
+
+func named(option, column string) error {
+	if column == "" {
+		return optionError("%s names no column", option)
+	}
+	return nil
+}
+
+// Observer is told what becomes of jobs: [observe.Claimed], Done, Failed, Later, Dead and TakenOver. Default: nobody.
+func Observer(o observe.Observer) Option {
+	return option(func(c *config) error {
+		c.observer = observe.Contain(o)
+		return nil
+	})
+}

@@ -1,0 +1,100 @@
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// logged is a logger of GORM that keeps what it is warned of.
+type logged struct {
+	logger.Interface
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) Warn(_ context.Context, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+// Behind a pooler in transaction mode nobody hears notifications: workers look instead, and say so in one line. In session
+// mode they hear.
+func TestRun_behindPgBouncer(t *testing.T) {
+	t.Parallel()
+	for mode, hears := range map[string]bool{"transaction": false, "session": true} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.Database(t)
+			b := pgtest.StartPgBouncer(t, dsn, "pool_mode = "+mode, "max_client_conn = 100", "default_pool_size = 10")
+			warned := &logged{Interface: logger.Discard}
+			db := pgtest.Open(t, pgtest.Through(b.DSN()), pgtest.Param("default_query_exec_mode", "exec"), pgtest.Plugin(gormlock.New()),
+				pgtest.Config(func(c *gorm.Config) { c.Logger = warned }))
+			must(t, work.Migrate(db, &Mail{}))
+			var n atomic.Int32
+			poll := 50 * time.Millisecond
+			if hears {
+				poll = time.Hour
+			}
+			start(t, worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(poll)))
+			if hears {
+				other := pgtest.Open(t, pgtest.Through(dsn))
+				eventually(t, "the worker listens", func() bool {
+					var listening int64
+					must(t, other.Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN gormlock_work'").Scan(&listening).Error)
+					return listening > 0
+				})
+			}
+			for i := range int32(5) {
+				began := time.Now()
+				enqueue(t, db, "x")
+				eventually(t, "the job", func() bool { return n.Load() == i+1 })
+				if took := time.Since(began); took > 4*time.Second {
+					t.Errorf("job %d began after %s", i, took)
+				}
+			}
+			warned.mu.Lock()
+			defer warned.mu.Unlock()
+			lines := strings.Join(warned.lines, "\n")
+			if !hears && (len(warned.lines) != 1 || !strings.Contains(lines, "a pooler in transaction mode") || !strings.Contains(lines, "every 50ms")) || hears && lines != "" {
+				t.Errorf("it warns %q", warned.lines)
+			}
+		})
+	}
+}
+
+// A pool that handlers keep full lets jobs through all the same.
+func TestRun_onAFullPool(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()), pgtest.MaxConns(2))
+	must(t, work.Migrate(db, &Mail{}))
+	enqueue(t, db, strings.Split(strings.Repeat("x ", 99)+"x", " ")...)
+	var n atomic.Int32
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		n.Add(1)
+		return db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			if err := tx.Exec("SELECT pg_sleep(0.005)").Error; err != nil {
+				return err
+			}
+			return work.Complete(tx, m)
+		})
+	}, work.Workers(8))
+	end := start(t, w)
+	eventually(t, "all done", func() bool { return states(t, db)["done"] == 100 })
+	must(t, end())
+	if n.Load() != 100 {
+		t.Errorf("%d attempts", n.Load())
+	}
+}

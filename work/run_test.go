@@ -1,0 +1,230 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+func TestRun_endsWithinItsGrace(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	enqueue(t, db, "slow", "waiting", "waiting")
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		close(begun)
+		<-goOn
+		return ctx.Err()
+	}, work.Workers(1))
+	end := start(t, w)
+	pgtest.Await(t, "the first handler", begun)
+	over := make(chan error)
+	go func() { over <- end() }()
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // for a worker that would begin the next
+	close(goOn)
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	if s := states(t, db); s["done"] != 1 || s["ready"] != 2 {
+		t.Errorf("states %v", s)
+	}
+}
+
+func TestRun_givesBackWhenItsGraceIsOver(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	mails := enqueue(t, db, "heeds", "stuck")
+	begun, stuck := make(chan struct{}, 2), make(chan struct{})
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		begun <- struct{}{}
+		if m.Text == "stuck" {
+			<-stuck
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}, work.Workers(2), work.Grace(20*time.Millisecond))
+	end := start(t, w)
+	<-begun
+	<-begun
+	err := end()
+	close(stuck)
+	if err == nil || !strings.Contains(err.Error(), "2 handlers of mails") {
+		t.Errorf("Run: %v", err)
+	}
+	for _, each := range mails {
+		if m := reload(t, db, each.ID); m.State != "ready" || m.Attempts != 0 || m.ClaimedBy != "" || m.ClaimedUntil != nil {
+			t.Errorf("%s: %+v", each.Text, m)
+		}
+	}
+}
+
+func TestRun_hearsOfJobs(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	var n atomic.Int32
+	// Without being woken it would look once in an hour... and behind itself every five seconds.
+	w := worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(time.Hour))
+	start(t, w)
+	eventually(t, "the worker listens", func() bool {
+		var listening int64
+		must(t, db.Raw("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gormlock work' AND query LIKE '%LISTEN%'").Scan(&listening).Error)
+		return listening > 0
+	})
+	for i := range int32(20) {
+		began := time.Now()
+		must(t, db.Transaction(func(tx *gorm.DB) error {
+			enqueue(t, tx, "x")
+			return nil
+		}))
+		eventually(t, "the job", func() bool { return n.Load() == i+1 })
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("job %d began after %s", i, took)
+		}
+	}
+}
+
+// A job whose worker was cut off is taken over, and the first worker can no longer complete it.
+func TestRun_takesOver(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	mail := enqueue(t, db, "x")[0]
+	cut, cause, late := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	var attempts atomic.Int32
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		if attempts.Add(1) > 1 {
+			return nil
+		}
+		// The lease ends, as if no renewal had come for long.
+		if err := db.Exec("UPDATE mails SET claimed_until = now() - interval '1 hour'").Error; err != nil {
+			return err
+		}
+		close(cut)
+		select {
+		case <-ctx.Done():
+		case <-time.After(bound):
+		}
+		cause <- context.Cause(ctx)
+		late <- work.Complete(db, m)
+		return errors.New("late")
+	}, work.Poll(10*time.Millisecond))
+	start(t, w)
+	pgtest.Await(t, "the first attempt", cut)
+	if err := <-cause; !errors.Is(err, work.ErrTakenOver) {
+		t.Errorf("the cause is %v", err)
+	}
+	if err := <-late; !errors.Is(err, gormlock.ErrStale) {
+		t.Errorf("completed late: %v", err)
+	}
+	eventually(t, "the second attempt", func() bool { return reload(t, db, mail.ID).State == "done" })
+	if m := reload(t, db, mail.ID); m.Attempts != 2 || !strings.Contains(m.LastError, "died or lost its lease") {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestRun_buriesTheLastAttemptOfAWorkerThatDied(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	mail := &Mail{Job: work.Job{MaxAttempts: 2}}
+	must(t, work.Enqueue(db, mail))
+	must(t, db.Exec("UPDATE mails SET state = 'running', attempts = 2, claimed_by = 'gone', claimed_until = now() - interval '1 s'").Error)
+	drain(t, worker(t, db, func(context.Context, *Mail) error { t.Error("a third attempt"); return nil }))
+	if m := reload(t, db, mail.ID); m.State != "dead" || m.Attempts != 2 || !strings.Contains(m.LastError, "gone") {
+		t.Errorf("%+v", m)
+	}
+}
+
+// All leases of a process are renewed by one statement, also of a job whose handler has locked its row for a while.
+func TestRun_renewsLeases(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	mails := enqueue(t, db, "a", "b", "locks its row")
+	goOn := make(chan struct{})
+	var attempts atomic.Int32
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		attempts.Add(1)
+		if m.Text == "locks its row" {
+			return db.Transaction(func(tx *gorm.DB) error {
+				if err := tx.Model(m).Update("account_id", 1).Error; err != nil {
+					return err
+				}
+				<-goOn
+				return work.Complete(tx, m)
+			})
+		}
+		<-goOn
+		return ctx.Err()
+	}, work.Lease(600*time.Millisecond))
+	start(t, w)
+	eventually(t, "three attempts", func() bool { return attempts.Load() == 3 })
+	first := *reload(t, db, mails[0].ID).ClaimedUntil
+	eventually(t, "three renewals", func() bool { return reload(t, db, mails[0].ID).ClaimedUntil.Sub(first) > 600*time.Millisecond })
+	if m := reload(t, db, mails[0].ID); m.Version != 2 {
+		t.Errorf("renewing has moved the version to %d", m.Version)
+	}
+	close(goOn)
+	eventually(t, "all done", func() bool { return states(t, db)["done"] == 3 })
+	if n := attempts.Load(); n != 3 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+// What becomes due is begun when it does, without polling.
+func TestRun_wakesAtTheNextRunAt(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	var seen texts
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		seen.add(m.Text)
+		if m.Text == "retried" && m.Attempts == 1 {
+			return errors.New("once")
+		}
+		return nil
+	}, work.Poll(time.Hour), work.Backoff(func(int) time.Duration { return 300 * time.Millisecond }))
+	start(t, w)
+	began := time.Now()
+	must(t, work.Enqueue(db, &Mail{Text: "later", Job: work.Job{RunAt: time.Now().Add(200 * time.Millisecond)}}, &Mail{Text: "retried"}))
+	eventually(t, "both done", func() bool { return states(t, db)["done"] == 2 })
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	seen.mustBe(t, "retried", "later", "retried")
+}
+
+// Jobs that were claimed ahead of the workers are given back when handlers suddenly take their time.
+func TestRun_givesBackWhatItClaimedAhead(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	goOn := make(chan struct{})
+	defer close(goOn)
+	var quick atomic.Int32
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		if m.Text == "slow" {
+			<-goOn
+		}
+		quick.Add(1)
+		return nil
+	}, work.Workers(2), work.Grace(0))
+	texts := make([]string, 300)
+	for i := 200; i < 300; i++ {
+		texts[i] = "slow"
+	}
+	enqueue(t, db, texts...)
+	start(t, w)
+	eventually(t, "the quick ones", func() bool { return quick.Load() == 200 })
+	eventually(t, "the others are given back", func() bool { s := states(t, db); return s["ready"] == 98 && s["running"] == 2 })
+	var counted int64
+	must(t, db.Raw("SELECT count(*) FROM mails WHERE state = 'ready' AND attempts > 0").Scan(&counted).Error)
+	if counted != 0 {
+		t.Errorf("an attempt was counted of %d jobs that were given back", counted)
+	}
+}

@@ -1,0 +1,175 @@
+package work
+
+import (
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// table is where the jobs of one model are.
+type table struct {
+	name   string // for people
+	quoted string
+	fields *schema.Schema
+	names  *strings.Replacer
+	one    string // the column of OnePer, quoted, or ""
+	fair   string // the column of FairBy, quoted, or ""
+	want   []index
+}
+
+// index is one that claims need.
+type index struct {
+	name   string
+	unique bool
+	on     string // columns and condition
+	option string // the option that needs it, or ""
+}
+
+// tableOf is the table of a model.
+func tableOf(db *gorm.DB, model any) (*table, error) {
+	if _, err := jobIn(model); err != nil {
+		return nil, err
+	}
+	if !statement.IsPostgres(db) {
+		return nil, fmt.Errorf("%w, not %s: work", fault.ErrNotPostgres, db.Name())
+	}
+	if install.Of(db).WithoutVersions {
+		return nil, optionError("the plugin was installed with WithoutVersions, and the version is what keeps a job that was taken over from being completed twice")
+	}
+	stmt := &gorm.Statement{DB: db.Session(&gorm.Session{NewDB: true})}
+	if err := stmt.Parse(model); err != nil {
+		return nil, err
+	}
+	s := stmt.Schema
+	if len(s.PrimaryFields) != 1 || s.PrimaryFields[0].Name != "ID" {
+		return nil, optionError("%s has another primary key beside Job's ID", s.Name)
+	}
+	t := &table{name: s.Table, quoted: stmt.Quote(s.Table), fields: s}
+	pairs := []string{"{table}", t.quoted, "{live}", ""}
+	for _, f := range s.Fields {
+		if f.DBName == "" {
+			continue
+		}
+		pairs = append(pairs, "{"+f.Name+"}", stmt.Quote(f.DBName))
+		if f.FieldType == reflect.TypeFor[gorm.DeletedAt]() {
+			pairs[3] += " AND " + stmt.Quote(f.DBName) + " IS NULL"
+		}
+	}
+	t.names = strings.NewReplacer(pairs...)
+	t.want = []index{
+		{name: t.index("ready"), on: t.sql("({Queue}, {Priority} DESC, ({ID} + 0)) WHERE {State} = 'ready'")},
+		{name: t.index("later"), on: t.sql("({RunAt}) WHERE {State} = 'later'")},
+		{name: t.index("running"), on: t.sql("({ClaimedUntil}) WHERE {State} = 'running'")},
+		{name: t.index("dead"), on: t.sql("({Queue}, {ID}) WHERE {State} = 'dead'")},
+	}
+	return t, nil
+}
+
+// with adds what OnePer and FairBy need.
+func (t *table) with(c *config) error {
+	var err error
+	if c.one != "" {
+		if t.one, err = t.option("OnePer", c.one); err != nil {
+			return err
+		}
+		t.want = append(t.want,
+			index{name: t.index("one_" + c.one), on: "(" + t.one + t.sql(", {ID}) WHERE ") + t.unfinished(), option: "OnePer"},
+			index{name: t.index(onlyOne + c.one), unique: true, on: "(" + t.one + t.sql(") WHERE {State} = 'running'"), option: "OnePer"})
+	}
+	if c.fair != "" {
+		if t.fair, err = t.option("FairBy", c.fair); err != nil {
+			return err
+		}
+		if t.one == "" {
+			t.want = append(t.want, index{name: t.index("fair_" + c.fair), on: "(" + t.fair + t.sql(", {Priority} DESC, ({ID} + 0)) WHERE {State} = 'ready'"), option: "FairBy"})
+		}
+	}
+	return nil
+}
+
+// onlyOne is in the name of the index that keeps two jobs with one value from running.
+const onlyOne = "one_running_"
+
+func (t *table) option(name, column string) (string, error) {
+	f := t.fields.LookUpField(column)
+	if f == nil || f.DBName == "" {
+		return "", optionError("%s(%q): %s has no such column", name, column, t.fields.Name)
+	}
+	return t.sql("{" + f.Name + "}"), nil
+}
+
+// index is the name of an index of the table. PostgreSQL would cut one that is too long.
+func (t *table) index(of string) string {
+	name := t.name[strings.LastIndexByte(t.name, '.')+1:] + "_work_" + of
+	if len(name) > 63 {
+		name = fmt.Sprintf("%.54s_%08x", name, crc32.ChecksumIEEE([]byte(name)))
+	}
+	return name
+}
+
+// sql puts names into a text: {Queue} is the column of Job's field, {table} the table, and {live} a condition that leaves
+// out rows deleted softly.
+func (t *table) sql(text string) string { return t.names.Replace(text) }
+
+func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }
+
+func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }
+
+// check says what the database lacks.
+func (t *table) check(db *gorm.DB) error {
+	cure := "call work.Migrate"
+	var relation *string
+	db = db.Session(&gorm.Session{NewDB: true})
+	if err := db.Raw("SELECT to_regclass(?)::text", t.quoted).Scan(&relation).Error; err != nil {
+		return err
+	}
+	if relation == nil {
+		return fmt.Errorf("gormlock: work: the table %s is not there: %s", t.name, cure)
+	}
+	var columns, indexes []string
+	err := db.Raw("SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped", t.quoted).Scan(&columns).Error
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, name := range columns {
+		there[name] = true
+	}
+	for _, f := range t.fields.Fields {
+		if f.DBName != "" && !f.IgnoreMigration && !there[f.DBName] {
+			return fmt.Errorf("gormlock: work: the table %s has no column %s: %s", t.name, f.DBName, cure)
+		}
+	}
+	err = db.Raw("SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass(?) AND i.indisvalid", t.quoted).Scan(&indexes).Error
+	if err != nil {
+		return err
+	}
+	clear(there)
+	for _, name := range indexes {
+		there[name] = true
+	}
+	for _, want := range t.want {
+		if !there[want.name] && want.option != "" {
+			return fmt.Errorf("gormlock: work: the table %s has no index for %s: %s with the same %s", t.name, want.option, cure, want.option)
+		}
+		if !there[want.name] {
+			return fmt.Errorf("gormlock: work: the table %s has no index %s: %s", t.name, want.name, cure)
+		}
+		delete(there, want.name)
+	}
+	for name := range there {
+		if strings.HasPrefix(name, t.index(onlyOne)) {
+			return fmt.Errorf("%w: work: the table %s has the index %s: name its OnePer here too, or drop the index", gormlock.ErrOption, t.name, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package work
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Worker works on the jobs of one table. Its methods may be called from any number of goroutines; each call has workers of
+// its own.
+type Worker[T any] struct {
+	db     *gorm.DB
+	pool   fresh
+	t      *table
+	config *config
+	handle func(ctx context.Context, job *T) error
+}
+
+// New returns a worker that has handle called for each job. A nil return completes the job. An error has it tried again
+// after its [Backoff], until its MaxAttempts are used up; [Later] and [Dead] say otherwise, and [Complete] completes in a
+// transaction. A panic is an error. The context of handle ends when the job was taken over, and when the worker is to end
+// and its [Grace] is over.
+//
+// It refuses what could not work: a bad option, a model without [Job], a table that lacks a column or an index.
+func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
+	if err := install.Usable(db); err != nil {
+		return nil, err
+	}
+	if handle == nil {
+		return nil, optionError("the handler is nil")
+	}
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	if statement.Transaction(db.Statement) != nil {
+		return nil, optionError("db is a transaction, which ends before the worker: give New the db that gorm.Open returned")
+	}
+	db = db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}) // with a Statement of its own
+	t, err := tableOf(db, new(T))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.with(c); err != nil {
+		return nil, err
+	}
+	pool := journal.DatabaseUnder(db.ConnPool)
+	if pool == nil {
+		return nil, optionError("db is no pool of connections but a %T: give New the db that gorm.Open returned", db.ConnPool)
+	}
+	if err := t.check(db); err != nil {
+		return nil, err
+	}
+	planned := freshOver(db.Statement.Context, pool)
+	db.Statement.ConnPool = planned // for claims
+	return &Worker[T]{db, planned, t, c, handle}, nil
+}
+
+// Run works until ctx ends. Then nothing new is claimed, what has not begun is given back at once, and handlers may go on
+// for their [Grace]. It returns nil when all have ended within it. When it is over their contexts end, their jobs are given
+// back without counting the attempt, and Run says how many. What goes wrong with the database meanwhile is logged by GORM's
+// logger and tried again.
+func (w *Worker[T]) Run(ctx context.Context) error {
+	e := w.engine(ctx)
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	running, stop := context.WithCancel(background) // outlives ctx while handlers go on
+	defer stop()
+	var listening, looking, finishing sync.WaitGroup
+	listening.Go(func() { e.listen(ctx) })
+	looking.Go(func() { e.look(ctx) })
+	looking.Go(func() { e.renew(running) })
+	finishing.Go(func() { e.finish(background) })
+	e.start()
+	_ = e.fetch(ctx, false)
+	err := e.wind(stop)
+	looking.Wait()
+	listening.Wait()
+	err = errors.Join(err, e.flush())
+	end()
+	finishing.Wait()
+	return err
+}
+
+// Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are to be tried again later, and
+// those whose RunAt is to come, stay. It is for tests, and for programs that are started now and then. When ctx ends it
+// returns the error of ctx, and ends as [Worker.Run] does.
+func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	e := w.engine(ctx)
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	running, stop := context.WithCancel(background)
+	defer stop()
+	var keeping, finishing sync.WaitGroup
+	keeping.Go(func() { e.renew(running) })
+	finishing.Go(func() { e.finish(background) })
+	e.start()
+	err := e.fetch(ctx, true)
+	if late := e.wind(stop); err == nil {
+		err = late
+	}
+	keeping.Wait()
+	err = errors.Join(err, e.flush())
+	end()
+	finishing.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.given, err
+}
+
+func (w *Worker[T]) engine(ctx context.Context) *engine {
+	e := newEngine(ctx, w.config)
+	e.db, e.t, e.owner = w.pool, w.t, holder.DefaultOwner()+":"+rand.Text()[:8]
+	e.claim = func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
+		return w.claim(ctx, e, n, scope)
+	}
+	e.log = func(ctx context.Context, format string, args ...any) { w.db.Logger.Warn(ctx, format, args...) }
+	e.source = &levels{e: e, at: map[level]*position{}}
+	if w.t.one != "" || w.t.fair != "" {
+		e.source = &heads{e: e}
+	}
+	return e
+}
+
+// claim claims jobs that scope selects.
+func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
+	rows, err := gormlock.Claim[T](w.db.WithContext(ctx), n, map[string]any{
+		"State": running, "ClaimedBy": e.owner, "Attempts": gorm.Expr(w.t.sql("{Attempts} + 1")),
+		"ClaimedUntil": gorm.Expr("clock_timestamp() + ?::bigint * interval '1 microsecond'", e.lease.Microseconds()),
+	}, scope)
+	items := make([]*item, 0, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		j := any(row).(isJob).job() //nolint:forcetypeassert // New has looked
+		j.attempt = &attempt{}
+		it := &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: j.attempt}
+		it.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
+		if failed := err; failed != nil { // AfterFind has failed for one of them
+			it.handle = func(context.Context) error { return failed }
+		}
+		items = append(items, it)
+	}
+	if len(items) > 0 {
+		err = nil
+	}
+	return items, err
+}
+
+// start starts the workers.
+func (e *engine) start() {
+	for range e.config.workers {
+		e.workers.Add(1)
+		go e.work()
+	}
+}
+
+// listen hears of jobs until ctx ends.
+func (e *engine) listen(ctx context.Context) {
+	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
+		e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
+	}}
+	for ctx.Err() == nil {
+		var err error
+		if ear.oid, err = oidOf(ctx, e.db.DB, e.t.quoted); err == nil {
+			remove := local.add(ctx, ear)
+			<-ctx.Done()
+			remove()
+		}
+		rest(ctx, time.Second)
+	}
+}
+
+// wind ends the workers: what has not begun is given back, the rest has its Grace.
+func (e *engine) wind(stopRenewing func()) error {
+	e.mu.Lock()
+	e.stopping = true
+	e.giveBack(e.queue)
+	e.queue = nil
+	e.cond.Broadcast()
+	e.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		e.workers.Wait()
+		close(ended)
+	}()
+	defer stopRenewing()
+	grace := time.NewTimer(e.grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-grace.C:
+	}
+	e.mu.Lock()
+	late := e.busy
+	e.mu.Unlock()
+	e.end(errGrace)
+	if late == 0 {
+		<-ended
+		return nil
+	}
+	select { // a handler that heeds its context ends at once
+	case <-ended:
+	case <-time.After(min(time.Second, flush)):
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, it := range e.held {
+		e.giveBack([]*item{it})
+	}
+	return fmt.Errorf("gormlock: work: %d handlers of %s did not end within the Grace of %s: their contexts have ended, and their jobs are given back", late, e.t.name, e.grace)
+}
+
+// flush waits until all ends are stored, and no longer than that is worth: leases end too.
+func (e *engine) flush() error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
+	defer stop()
+	for !e.idle() {
+		select {
+		case <-ctx.Done():
+			e.mu.Lock()
+			left := len(e.held)
+			e.mu.Unlock()
+			return fmt.Errorf("gormlock: work: what became of %d jobs of %s could not be stored: they are free when their leases end", left, e.t.name)
+		case <-e.signal:
+		}
+	}
+	return nil
+}
