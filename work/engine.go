@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -25,7 +27,7 @@ const (
 	behind = 5 * time.Second
 	// outcomesMost is how many handlers may have ended whose jobs' ends are not stored, before no further one begins.
 	outcomesMost = 2000
-	// flush is how long the end of a run may take beside its Grace.
+	// flush is how long the end of a run may take beside its Grace, and a claim that is on its way then.
 	flush = 5 * time.Second
 )
 
@@ -56,6 +58,7 @@ type engine struct {
 	log   func(ctx context.Context, format string, args ...any)
 
 	source source
+	unsure bool            // a claim has failed that the server may have made; for one goroutine after the other
 	base   context.Context // of handlers
 	end    context.CancelCauseFunc
 
@@ -142,7 +145,7 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	pause, looked := time.Duration(0), false
 	for ctx.Err() == nil {
 		if n := e.wants(); n > 0 && e.source.more() {
-			got, err := e.source.claim(ctx, n)
+			got, err := e.claimNext(ctx, n)
 			e.take(ctx, got)
 			looked = looked && len(got) == 0
 			switch {
@@ -183,6 +186,23 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// claimNext claims up to n jobs. The end of the run does not cut a claim short that is on its way: the server may have made it,
+// and then what it returns is to be given back.
+func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	cut := context.AfterFunc(ctx, func() {
+		rest(asking, flush)
+		stop()
+	})
+	defer cut()
+	got, err := e.source.claim(asking, n)
+	if err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err) {
+		e.unsure = true
+	}
+	return got, err
 }
 
 func rest(ctx context.Context, d time.Duration) {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
@@ -163,17 +164,22 @@ func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error
 	if err != nil {
 		return false, err
 	}
+	n, err := hear(rows, heard)
+	return n == atOnce, err
+}
+
+// hear reads jobs that are ready.
+func hear(rows *sql.Rows, heard hints) (n int, err error) {
 	defer func() { _ = rows.Close() }()
-	n := 0
 	for ; rows.Next(); n++ {
 		var id int64
 		var l level
 		if err := rows.Scan(&id, &l.queue, &l.priority); err != nil {
-			return false, err
+			return n, err
 		}
 		heard.add(l, id, false)
 	}
-	return n == atOnce, rows.Err()
+	return n, rows.Err()
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or has lost the server. One whose last attempt that was

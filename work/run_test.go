@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,49 @@ func TestRun_endsWithinItsGrace(t *testing.T) {
 	}
 	if s := states(t, db); s["done"] != 1 || s["ready"] != 2 {
 		t.Errorf("states %v", s)
+	}
+}
+
+// A run may end while a claim is on its way: the server makes it, and nobody would hear of these jobs until their lease ends.
+func TestRun_endsInTheMiddleOfAClaim(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{"comes", "is lost"} {
+		t.Run("the answer "+answer, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			enqueue(t, db, "1", "2", "3")
+			must(t, db.Exec("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NEW; EXCEPTION WHEN query_canceled THEN RETURN NEW; END'").Error)
+			must(t, db.Exec("CREATE TRIGGER slow BEFORE UPDATE ON mails FOR EACH ROW WHEN (NEW.state = 'running') EXECUTE FUNCTION slow()").Error)
+			if answer == "is lost" {
+				must(t, db.Callback().Row().After("gorm:row").Register("lose", func(tx *gorm.DB) {
+					if strings.Contains(tx.Statement.SQL.String(), "SKIP LOCKED") {
+						_ = tx.AddError(io.ErrUnexpectedEOF)
+					}
+				}))
+			}
+			w := worker(t, db, func(context.Context, *Mail) error { return errors.New("begun after the end") })
+			end := start(t, w)
+			claiming := func() bool {
+				var n int64
+				must(t, db.Raw("SELECT count(*) FROM pg_locks WHERE relation = 'mails'::regclass AND mode = 'RowExclusiveLock'").Scan(&n).Error)
+				return n > 0
+			}
+			eventually(t, "the claim is on its way", claiming)
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+			eventually(t, "the claim is over", func() bool { return !claiming() })
+			if s := states(t, db); s["ready"] != 3 {
+				t.Errorf("states %v", s)
+			}
+			var mails []Mail
+			must(t, db.Raw("SELECT * FROM mails").Scan(&mails).Error)
+			for _, m := range mails {
+				if m.Attempts != 0 || m.ClaimedBy != "" || m.ClaimedUntil != nil {
+					t.Errorf("given back as %+v", m)
+				}
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/pgarray"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -83,11 +84,10 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 	looking.Go(func() { e.renew(running) })
 	finishing.Go(func() { e.finish(background) })
 	e.start()
-	_ = e.fetch(ctx, false)
-	err := e.wind(stop)
+	_, err := e.fetchAndWind(ctx, false, stop)
 	looking.Wait()
 	listening.Wait()
-	err = errors.Join(err, e.flush())
+	err = errors.Join(err, e.flush(), e.giveBackUnheard())
 	end()
 	finishing.Wait()
 	return err
@@ -114,7 +114,7 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 		err = late
 	}
 	keeping.Wait()
-	err = errors.Join(err, e.flush())
+	err = errors.Join(err, e.flush(), e.giveBackUnheard())
 	end()
 	finishing.Wait()
 	e.mu.Lock()
@@ -184,6 +184,19 @@ func (e *engine) listen(ctx context.Context) {
 	}
 }
 
+// fetchAndWind fetches and then winds down, which does not wait for a claim that is still on its way when ctx ends.
+func (e *engine) fetchAndWind(ctx context.Context, draining bool, stopRenewing func()) (fetched, late error) {
+	over := make(chan error, 1)
+	go func() { over <- e.fetch(ctx, draining) }()
+	select {
+	case <-ctx.Done():
+		late = e.wind(stopRenewing)
+		return <-over, late
+	case fetched = <-over:
+		return fetched, e.wind(stopRenewing)
+	}
+}
+
 // wind ends the workers: what has not begun is given back, the rest has its Grace.
 func (e *engine) wind(stopRenewing func()) error {
 	e.mu.Lock()
@@ -239,5 +252,32 @@ func (e *engine) flush() error {
 		case <-e.signal:
 		}
 	}
+	return nil
+}
+
+// giveBackUnheard has those jobs free that a claim has taken whose answer never came.
+func (e *engine) giveBackUnheard() error {
+	if !e.unsure {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
+	defer stop()
+	var held pgarray.Array
+	e.mu.Lock()
+	for id := range e.held {
+		held.Int(id)
+	}
+	e.mu.Unlock()
+	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
+		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`),
+		e.owner, held.String())
+	heard := hints{}
+	if err == nil {
+		_, err = hear(rows, heard)
+	}
+	if err != nil {
+		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be given back, they are free when their leases end: %w", e.t.name, err)
+	}
+	announce(e.db.DB, e.t.quoted, heard)
 	return nil
 }
