@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/work"
 )
 
@@ -99,23 +100,57 @@ func TestEnqueue_isPartOfTheTransaction(t *testing.T) {
 
 func TestComplete_isPartOfTheEffect(t *testing.T) {
 	t.Parallel()
-	db := open(t)
+	for name, plugin := range map[string]*gormlock.Plugin{"": gormlock.New(), "plain transactions": gormlock.New(gormlock.PlainTransactions())} {
+		transactions := map[string]func(*gorm.DB, func(*gorm.DB) error) error{
+			"gormlock's": func(db *gorm.DB, fn func(*gorm.DB) error) error { return gormlock.Transaction(db, fn) },
+			"GORM's":     func(db *gorm.DB, fn func(*gorm.DB) error) error { return db.Transaction(fn) },
+			"a savepoint": func(db *gorm.DB, fn func(*gorm.DB) error) error {
+				return db.Transaction(func(tx *gorm.DB) error { return tx.Transaction(fn) })
+			},
+			"a savepoint that is given up": func(db *gorm.DB, fn func(*gorm.DB) error) error {
+				return db.Transaction(func(tx *gorm.DB) error {
+					var failed error
+					err := tx.Transaction(func(tx *gorm.DB) error {
+						failed = fn(tx)
+						return failed
+					})
+					if failed == nil {
+						return err
+					}
+					return nil // the transaction is committed without it
+				})
+			},
+		}
+		for of, transaction := range transactions {
+			t.Run(name+" "+of, func(t *testing.T) {
+				t.Parallel()
+				completes(t, plugin, transaction)
+			})
+		}
+	}
+}
+
+func completes(t *testing.T, plugin *gormlock.Plugin, transaction func(*gorm.DB, func(*gorm.DB) error) error) {
+	t.Helper()
+	db := openWith(t, pgtest.Plugin(plugin))
 	mails := enqueue(t, db, "good", "rolled back", "hidden")
 	boom := errors.New("boom")
 	w := worker(t, db, func(ctx context.Context, m *Mail) error {
-		err := gormlock.Transaction(db.WithContext(ctx), func(tx *gorm.DB) error {
-			if err := work.Complete(tx, m); err != nil {
-				return err
+		var failed error
+		err := transaction(db.WithContext(ctx), func(tx *gorm.DB) error {
+			failed = work.Complete(tx, m)
+			if failed == nil {
+				failed = tx.Create(&Effect{JobID: m.ID}).Error
 			}
-			if err := tx.Create(&Effect{JobID: m.ID}).Error; err != nil || m.Text == "good" {
-				return err
+			if failed == nil && m.Text != "good" {
+				failed = boom
 			}
-			return boom
+			return failed
 		})
 		if m.Text == "hidden" {
 			return nil // the error is swallowed
 		}
-		return err
+		return errors.Join(err, failed)
 	}, work.Backoff(func(int) time.Duration { return time.Hour }))
 	if n := drain(t, w); n != 3 {
 		t.Errorf("%d attempts", n)

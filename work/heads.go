@@ -202,15 +202,17 @@ func (s *heads) one(queues string) string {
 		first + " AND " + c + " > v.value" + order + ") AS n) SELECT id FROM (" + free + ") AS free ORDER BY " + by + " LIMIT " + strconv.Itoa(headsMost)
 }
 
-// fair finds the first jobs of each value, as many of each that they fill a list.
+// fair finds the first jobs of each value, as many of each that they fill a list. Of the two limits the one that is a number
+// is for the planner: it would expect a tenth of all jobs from the other, of each value, and compile the statement for them.
 func (s *heads) fair(queues string) string {
 	c := s.e.t.fair
-	const most = 1000
+	const most = "1000"
 	ready := " FROM {table} WHERE {State} = 'ready'{live}"
-	due := " AND {RunAt} <= now()" + queues + " ORDER BY {Priority} DESC, ({ID} + 0) LIMIT (SELECT " + strconv.Itoa(most) + " / greatest(count(*), 1) + 1 FROM v)"
-	ranked := "SELECT {ID} AS id, {Priority} AS priority, row_number() OVER (ORDER BY {Priority} DESC, ({ID} + 0)) AS rank"
+	first := func(of string) string {
+		return "SELECT * FROM (SELECT {ID} AS id, {Priority} AS priority, row_number() OVER (ORDER BY {Priority} DESC, ({ID} + 0)) AS rank" + ready + " AND " + c + of +
+			" AND {RunAt} <= now()" + queues + " ORDER BY {Priority} DESC, ({ID} + 0) LIMIT " + most + ") AS j LIMIT (SELECT " + most + " / greatest(count(*), 1) + 1 FROM v)"
+	}
 	return "WITH RECURSIVE v AS ((SELECT " + c + " AS value" + ready + " AND " + c + " IS NOT NULL ORDER BY " + c + " LIMIT 1) UNION ALL SELECT n.* FROM v, LATERAL (SELECT " +
 		c + ready + " AND " + c + " > v.value ORDER BY " + c + " LIMIT 1) AS n) SELECT id FROM (" +
-		"SELECT j.* FROM v, LATERAL (" + ranked + ready + " AND " + c + " = v.value" + due + ") AS j UNION ALL (" + ranked + ready + " AND " + c + " IS NULL" + due +
-		")) AS free ORDER BY rank, priority DESC, id LIMIT " + strconv.Itoa(headsMost)
+		"SELECT j.* FROM v, LATERAL (" + first(" = v.value") + ") AS j UNION ALL (" + first(" IS NULL") + ")) AS free ORDER BY rank, priority DESC, id LIMIT " + strconv.Itoa(headsMost)
 }

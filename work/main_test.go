@@ -47,8 +47,17 @@ type Effect struct {
 // open returns a schema of the test's own with the tables.
 func open(t testing.TB, opts ...work.Option) *gorm.DB {
 	t.Helper()
-	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
-	must(t, work.Migrate(db, &Mail{}, opts...))
+	db := openWith(t, pgtest.Plugin(gormlock.New()))
+	if len(opts) > 0 {
+		must(t, work.Migrate(db, &Mail{}, opts...))
+	}
+	return db
+}
+
+func openWith(t testing.TB, with ...pgtest.Option) *gorm.DB {
+	t.Helper()
+	db := pgtest.Open(t, append(with, pgtest.Schema())...)
+	must(t, work.Migrate(db, &Mail{}))
 	must(t, db.AutoMigrate(&Effect{}))
 	return db
 }

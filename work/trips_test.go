@@ -1,0 +1,89 @@
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/observe"
+	"github.com/gormlock/gormlock/work"
+)
+
+// Claims come for all free workers at once, the ends of one moment travel together, and one statement renews all leases.
+func TestDrain_needsHalfARoundTripAJob(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, through := pgtest.Tap(t, pgtest.SchemaDSN(t))
+			db := pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New()))
+			must(t, work.Migrate(db, &Mail{}, opts...))
+			const n = 4000
+			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (account_id, text) SELECT g %% 1000, 'x' FROM generate_series(1, %d) g", n)).Error)
+			w := worker(t, db, func(context.Context, *Mail) error { return nil }, append(opts, work.Workers(16))...)
+			proxy.Reset()
+			if got := drain(t, w); got != n {
+				t.Errorf("%d attempts", got)
+			}
+			if trips := proxy.RoundTrips(); trips > n/2 {
+				t.Errorf("%d round trips for %d jobs", trips, n)
+			} else {
+				t.Logf("%.3f round trips a job", float64(trips)/n)
+			}
+		})
+	}
+}
+
+// claims counts the claims that found jobs.
+type claims struct{ atomic.Int32 }
+
+func (c *claims) Observe(_ context.Context, e observe.Event) {
+	if e.Kind == observe.Claimed {
+		c.Add(1)
+	}
+}
+
+// Whoever has one job beside another's backlog has it begun within two claims after his commit is heard of.
+func TestFairBy_aNewcomerIsInTheSecondClaim(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.FairBy("account_id"))
+	must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT 1, 'a' FROM generate_series(1, 100000)").Error)
+	must(t, db.Exec("ANALYZE mails").Error) // as the server does within a minute
+	var made claims
+	begun := make(chan int32, 100)
+	w := worker(t, db, func(_ context.Context, m *Mail) error {
+		if m.Text == "b" {
+			begun <- made.Load()
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the work
+		return nil
+	}, work.FairBy("account_id"), work.Workers(4), work.Observer(&made))
+	start(t, w)
+	eventually(t, "the backlog is worked on", func() bool { return made.Load() > 2 })
+	const newcomers = 11
+	within := 0
+	var took []int32
+	for range newcomers {
+		must(t, db.Transaction(func(tx *gorm.DB) error { return work.Enqueue(tx, of(2, "b")) }))
+		before := made.Load()
+		select {
+		case after := <-begun:
+			took = append(took, after-before)
+		case <-time.After(bound):
+			t.Fatal("the newcomer's job has not begun")
+		}
+		if took[len(took)-1] <= 2 {
+			within++
+		}
+	}
+	t.Log("claims until the newcomer's job began:", took)
+	if within*2 < newcomers {
+		t.Errorf("claims until the newcomer's job began: %v, want 2 for most", took)
+	}
+}
