@@ -26,7 +26,7 @@ var storeys = [][]string{
 	{"internal/journal"},
 	{"internal/mark", "internal/install"},
 	{"internal/fault", "internal/statement"},
-	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal"},
+	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat"},
 	{"internal/pretend"},
 	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause"},
 }
@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	"observe":             {},
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
 	"advisory":            {"lockkey", "internal/lockrequest"},
+	"pgxlock":             {"advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
 	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/holder", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
 		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
@@ -65,8 +66,9 @@ var mayImport = map[string][]string{
 	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/tables": {"internal/keynames", "fence"},
 	"internal/attempt": {
-		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/statement", "internal/xact", "observe", gormModule,
+		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/repeat", "internal/statement", "internal/xact", "observe", gormModule,
 	},
+	"internal/repeat": {"internal/cause"},
 	"internal/claim": {
 		"internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/statement", "internal/xact",
 		"observe", gormModule,
@@ -161,6 +163,7 @@ var neverReaches = map[string][]string{
 	"lease":       {gormModule, pgxModule},
 	"inspect":     {gormModule, pgxModule},
 	"sessionlock": {gormModule},
+	"pgxlock":     {gormModule},
 }
 
 // programs are the directories of what is run and imported by nobody, with what that may import of internal besides its own.

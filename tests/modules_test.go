@@ -25,7 +25,7 @@ func TestModules_fewComeToAUser(t *testing.T) {
 	t.Parallel()
 	without, _ := graphOf(t, `_ "gorm.io/driver/postgres"`)
 	all := `_ "gorm.io/driver/postgres"; _ "` + ours + `"`
-	for _, p := range []string{"advisory", "fence", "hooks", "inspect", "lease", "lockkey", "lockkey/compat", "observe", "sessionlock"} {
+	for _, p := range []string{"advisory", "fence", "hooks", "inspect", "lease", "lockkey", "lockkey/compat", "observe", "pgxlock", "sessionlock"} {
 		all += `; _ "` + ours + "/" + p + `"`
 	}
 	with, sum := graphOf(t, all)

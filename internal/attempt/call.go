@@ -3,9 +3,7 @@ package attempt
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"gorm.io/gorm"
@@ -14,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/repeat"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
 	"github.com/gormlock/gormlock/observe"
@@ -68,54 +67,13 @@ func (c *Call) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 // repeat runs fn until it succeeds, no other run can cure its error, or attempts or time are used up.
 func (c *Call) repeat(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	ctx := db.Statement.Context
-	for attempt := 1; ; attempt++ {
-		began := time.Now()
-		err := c.once(db, fn)
-		switch {
-		case err == nil:
-			return nil
-		case c.Within > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return c.outOfTime(attempt, ctx.Err(), err)
-		case c.Attempts <= 1 || !c.RetryIf(err):
-			return err
-		case attempt == c.Attempts:
-			return fmt.Errorf("gormlock: gave up after %d attempts: %w", attempt, fault.Because(err))
-		}
-		if ended := pause(ctx, attempt, time.Since(began)); ended != nil {
-			return c.outOfTime(attempt, ended, err)
-		}
+	budget := repeat.Budget{Attempts: c.Attempts, Within: c.Within, RetryIf: c.RetryIf, Again: func(attempt int, err error) {
 		install.Of(db).Tell(ctx, observe.Event{Kind: observe.Retried, Err: err})
 		if c.OnRetry != nil {
 			c.OnRetry(attempt, err)
 		}
-	}
-}
-
-// outOfTime is the error of a call whose context has ended, with that of its last run.
-func (c *Call) outOfTime(attempts int, ended, last error) error {
-	within := ""
-	if c.Within > 0 && errors.Is(ended, context.DeadlineExceeded) {
-		within = fmt.Sprintf(" within %s,", c.Within)
-	}
-	if errors.Is(last, ended) {
-		return fmt.Errorf("gormlock: not done%s after %d attempts: %w", within, attempts, fault.Because(last))
-	}
-	return fmt.Errorf("gormlock: %w%s after %d attempts: %w", ended, within, attempts, fault.Because(last))
-}
-
-// pause waits a random time, on average longer with every attempt and in proportion to what a run takes: rivals meet
-// again as often as their runs fill the time over which they are spread.
-func pause(ctx context.Context, attempt int, took time.Duration) error {
-	const longest = 2 * time.Second
-	bound := min(max(took, time.Millisecond)<<min(attempt, 7), longest)
-	timer := time.NewTimer(rand.N(bound))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	}}
+	return budget.Run(ctx, func() error { return c.once(db, fn) })
 }
 
 // once begins, runs fn and ends the transaction, whatever fn does.

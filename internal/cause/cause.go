@@ -27,3 +27,12 @@ func (e *ended) Error() string {
 }
 
 func (e *ended) Unwrap() []error { return []error{e.err, e.cause} }
+
+// Because returns err as the end of a longer text of ours, which has said already who speaks.
+func Because(err error) error { return reason{err} }
+
+type reason struct{ error }
+
+func (r reason) Error() string { return strings.TrimPrefix(r.error.Error(), "gormlock: ") }
+
+func (r reason) Unwrap() error { return r.error }

@@ -2,9 +2,9 @@ package fault
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/cause"
 )
 
 // The sentinels. The root package declares each again, and says there what it means to a caller.
@@ -25,10 +25,4 @@ var (
 )
 
 // Because returns err as the end of a longer text of ours, which has said already who speaks.
-func Because(err error) error { return reason{err} }
-
-type reason struct{ error }
-
-func (r reason) Error() string { return strings.TrimPrefix(r.error.Error(), "gormlock: ") }
-
-func (r reason) Unwrap() error { return r.error }
+func Because(err error) error { return cause.Because(err) }

@@ -51,22 +51,25 @@ func (r *Request) withoutSnapshotCheck() *Request {
 
 // unlockSQL gives the session locks up and answers whether all were held.
 func (r *Request) unlockSQL() string {
+	return fmt.Sprintf("SELECT FROM generate_series(1, (SELECT bool_and(%s)::int%s))", r.unlockCall(), r.from())
+}
+
+// unlockCall is the call that gives up the session lock of one key, or of the row u of from.
+func (r *Request) unlockCall() string {
 	unlock := func(shared bool) string {
 		if shared {
 			return "pg_advisory_unlock_shared"
 		}
 		return "pg_advisory_unlock"
 	}
-	var call string
 	switch {
 	case len(r.locks) == 1:
-		call = unlock(r.locks[0].shared) + "(" + literal(r.locks[0]) + ")"
+		return unlock(r.locks[0].shared) + "(" + literal(r.locks[0]) + ")"
 	case r.mixed():
-		call = fmt.Sprintf("CASE WHEN u.shared THEN %s ELSE %s END", r.callSpace(unlock(true)), r.callSpace(unlock(false)))
+		return fmt.Sprintf("CASE WHEN u.shared THEN %s ELSE %s END", r.callSpace(unlock(true)), r.callSpace(unlock(false)))
 	default:
-		call = r.callSpace(unlock(r.locks[0].shared))
+		return r.callSpace(unlock(r.locks[0].shared))
 	}
-	return fmt.Sprintf("SELECT FROM generate_series(1, (SELECT bool_and(%s)::int%s))", call, r.from())
 }
 
 // Opened is what the answer to the message means: nil when the transaction is open and holds the locks.

@@ -2,6 +2,7 @@ package lockrequest
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,10 +32,13 @@ var (
 	lockArray  = regexp.MustCompile(`'\{([^}']*)(\}'::(int8|int4|bool))?`)
 )
 
-// Read says what a statement of [Request.Acquire] or [Request.Opening] asks for. A server cuts long statements in what
+// begins are the beginnings of texts with which a transaction begins.
+var begins = []string{"BEGIN", "SET TRANSACTION ISOLATION LEVEL ", "SELECT CASE WHEN pg_is_in_recovery() ", "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') "}
+
+// Read says what a statement of [Request.Acquire], [Request.Opening] or [Request.Leading] asks for. A server cuts long statements in what
 // it shows of them: a part from the beginning will do. It reports false for every other text.
 func Read(text string) (Asked, bool) {
-	a := Asked{Begins: strings.HasPrefix(text, "BEGIN")}
+	a := Asked{Begins: slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(text, begin) })}
 	if !a.Begins && !strings.HasPrefix(text, "SAVEPOINT gormlock; ") || !isOurs(text) {
 		return Asked{}, false
 	}

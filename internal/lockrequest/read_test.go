@@ -95,6 +95,7 @@ func TestRead(t *testing.T) {
 		now, later := r.Opening(false), r.Opening(true)
 		for begins, text := range map[string]string{
 			"": h.text, "travels": now.Before + "BEGIN; " + now.After, "is handed over": later.Before + "BEGIN ISOLATION LEVEL SERIALIZABLE; " + later.After,
+			"leads": r.Leading("", false), "leads at a level": r.Leading("read committed", false), "leads and is handed over": r.Leading("serializable", true),
 		} {
 			asked, ok := lockrequest.Read(text)
 			if !ok || asked.More || asked.Begins != (begins != "") || asked.Try != terms.Try || asked.Timeout != terms.Timeout || !slices.Equal(asked.Locks, locks) {
@@ -127,7 +128,7 @@ func TestRead_leavesWhatOthersWrite(t *testing.T) {
 	for _, text := range []string{
 		"", "BEGIN", "SAVEPOINT gormlock", "SELECT pg_advisory_xact_lock(42)", "BEGIN; SELECT pg_advisory_xact_lock(42)",
 		"SAVEPOINT gormlock; UPDATE accounts SET balance = 1", "SELECT '" + strings.ReplaceAll(h.text, "'", "''") + "'",
-		"EXPLAIN " + h.text,
+		"EXPLAIN " + h.text, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT 1", "SELECT CASE WHEN pg_is_in_recovery() THEN 1 ELSE pg_advisory_xact_lock(42) END",
 	} {
 		if asked, ok := lockrequest.Read(text); ok {
 			t.Errorf("%s is read as %+v", text, asked)

@@ -24,7 +24,7 @@ func Open(t testing.TB, opts ...Option) *gorm.DB {
 	for _, change := range o.configs {
 		change(config)
 	}
-	dialector := postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple, OptionOpenDB: []stdlib.OptionOpenDB{neverPing}}
+	dialector := postgres.Config{DSN: o.dsn, PreferSimpleProtocol: o.simple, OptionOpenDB: []stdlib.OptionOpenDB{neverPing, keepConns}}
 	db, err := gorm.Open(postgres.New(dialector), config)
 	if err != nil {
 		t.Fatal(err)

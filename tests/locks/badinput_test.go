@@ -247,7 +247,7 @@ func TestClosedPool(t *testing.T) {
 func TestAbortedTransaction(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t, pgtest.MaxConns(1))
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		if !d.inside {
 			continue
 		}
@@ -281,7 +281,7 @@ func TestAbortedTransaction(t *testing.T) {
 func TestReadOnlyTransaction(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		if !d.inside || d.name == "Clauses" { // that one is an update
 			continue
 		}

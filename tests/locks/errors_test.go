@@ -49,7 +49,7 @@ func TestG23_ErrorsStayInTheChain(t *testing.T) {
 				if f.key != nil {
 					key = f.key(taken)
 				}
-				for _, d := range doors {
+				for _, d := range everyDoor {
 					t.Run(fmt.Sprint(f.want, "/", d.name), func(t *testing.T) {
 						if !d.inside {
 							if f.want == gormlock.ErrSnapshotTaken { //nolint:errorlint // it is the one of the table
@@ -139,7 +139,7 @@ func TestErrorCarriesTheServers(t *testing.T) {
 	s := newLookout(t)
 	taken := pgtest.Key(t)
 	rivalHolds(t, exclusively, taken)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		err := s.db.Transaction(func(tx *gorm.DB) error {
 			if !d.inside {
 				return d.acquire(s.db, taken, gormlock.Timeout(time.Millisecond))

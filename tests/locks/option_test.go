@@ -116,7 +116,7 @@ func (d door) leavesUsable(t *testing.T, s *lookout, ask func(db *gorm.DB)) {
 func TestTry(t *testing.T) {
 	t.Parallel()
 	eachMode(t, func(t *testing.T, s *lookout) {
-		for _, d := range doors {
+		for _, d := range everyDoor {
 			t.Run(d.name, func(t *testing.T) {
 				try := func(db *gorm.DB) {
 					held, free := pgtest.Key(t), pgtest.Key(t)
@@ -144,7 +144,7 @@ func TestTry(t *testing.T) {
 func TestTimeout_P20(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t, pgtest.MaxConns(1))
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
 			wait := func(db *gorm.DB) {
 				held := pgtest.Key(t)
@@ -294,7 +294,7 @@ func TestP3_LockTimeoutIsTheCallersAgain(t *testing.T) {
 func TestSessionLockTimeout(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t, pgtest.Param("lock_timeout", "30ms"))
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			key := pgtest.Key(t)
@@ -351,7 +351,7 @@ func TestDefaultTimeout(t *testing.T) {
 func TestShared(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			shared, taken := pgtest.Key(t), pgtest.Key(t)
@@ -392,7 +392,7 @@ func TestShared(t *testing.T) {
 func TestP8_TheSameTransactionGetsItsLockAgain(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		if !d.inside {
 			continue
 		}
@@ -420,7 +420,7 @@ func TestP23_KeySpaces(t *testing.T) {
 	hi, lo, _ := pair.Pair()
 	bigint := lockkey.Int64(int64(hi)<<32 | int64(uint32(lo)))
 	rivalHolds(t, exclusively, bigint)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
 			ask := func(db *gorm.DB) {
 				if err := d.acquire(db, pair, gormlock.Try()); err != nil {
@@ -683,7 +683,7 @@ func TestTotalOrder(t *testing.T) {
 func TestContextEndsDuringTheWait(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			key := pgtest.Key(t)

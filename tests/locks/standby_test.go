@@ -23,7 +23,7 @@ func TestP14_Standby(t *testing.T) {
 	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.MaxConns(1))
 	observer := pgtest.Observe(t, dsn)
 	key := gormlock.Key(t.Name())
-	for _, d := range doors {
+	for _, d := range everyDoor {
 		for _, opts := range [][]gormlock.LockOption{nil, {gormlock.Try()}, {gormlock.Timeout(time.Minute)}, {gormlock.Shared()}, {gormlock.AllowSnapshot()}} {
 			ask := func(db *gorm.DB) {
 				if err := d.acquire(db, key, opts...); !errors.Is(err, gormlock.ErrStandby) || gormlock.IsRetryable(err) {

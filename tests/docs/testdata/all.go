@@ -35,6 +35,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey/compat"
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/observe/otelobserve"
+	"github.com/gormlock/gormlock/pgxlock"
 	"github.com/gormlock/gormlock/sessionlock"
 	"github.com/gormlock/gormlock/tests/docs/runner"
 	"github.com/gormlock/gormlock/work"

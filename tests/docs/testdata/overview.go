@@ -3,6 +3,7 @@ package overview
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
@@ -45,6 +46,7 @@ var (
 	m        *sessionlock.Manager
 	lock     func(*gorm.DB) *gorm.DB
 	t        *testing.T
+	pgxPool  *pgxpool.Pool
 )
 
 func setup(world *runner.World) {
@@ -54,4 +56,7 @@ func setup(world *runner.World) {
 	world.Rows(&account, &pair, &document, &[]Job{{State: "ready"}, {State: "ready"}})
 	runner.Check(db.Clauses(gormlock.IgnoreFence()).Create(&Report{ID: 42}))
 	lock, t = gormlock.WithXactLock(key), world.T
+	pgxPool, err = pgxpool.New(ctx, dsn)
+	runner.Check(err)
+	world.Defer(func() error { pgxPool.Close(); return nil })
 }
