@@ -39,7 +39,7 @@ func TestDocs_examples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := exampleModule(t)
+	programs := sources{}
 	seen := map[string]bool{}
 	for _, found := range example.FindAllStringSubmatch(string(text), -1) {
 		name := found[1]
@@ -49,11 +49,11 @@ func TestDocs_examples(t *testing.T) {
 			t.Errorf("the example of %s has no frame", name)
 			continue
 		}
-		writeFile(t, filepath.Join(dir, name, "wrong", "main.go"), program(f, side(found[2], '-')))
-		writeFile(t, filepath.Join(dir, name, "right", "main.go"), program(f, side(found[2], '+')))
+		programs[name+"/wrong/main.go"] = program(f, side(found[2], '-'))
+		programs[name+"/right/main.go"] = program(f, side(found[2], '+'))
 	}
 	found := map[string][]string{}
-	_, all := look(t, dir, "./...")
+	_, all := look(t, scratchModule(t, programs), "./...")
 	for _, f := range sorted(all) {
 		found[filepath.Dir(f.file)] = append(found[filepath.Dir(f.file)], f.name)
 	}
@@ -115,16 +115,6 @@ func program(f frame, code string) string {
 		account + main + f.before + code + f.after + "\n"
 }
 
-// exampleModule makes a module that has what testdata has.
-func exampleModule(t *testing.T) string {
-	t.Helper()
-	dir, here := t.TempDir(), testdata(t)
-	module := strings.ReplaceAll(readFile(t, filepath.Join(here, "go.mod")), "=> ../..", "=> "+filepath.Join(here, "../.."))
-	writeFile(t, filepath.Join(dir, "go.mod"), strings.ReplaceAll(module, "=> ./", "=> "+here+"/"))
-	writeFile(t, filepath.Join(dir, "go.sum"), readFile(t, filepath.Join(here, "go.sum")))
-	return dir
-}
-
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -132,14 +122,4 @@ func readFile(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

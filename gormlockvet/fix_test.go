@@ -1,48 +1,146 @@
 package gormlockvet_test
 
 import (
-	"go/format"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/checker"
-	"golang.org/x/tools/go/packages"
-
-	"github.com/gormlock/gormlock/gormlockvet"
 )
 
-// The programs still compile when all suggested changes are made and, as -fix does then, formatted.
-func TestFixesCompile(t *testing.T) {
+// Run by hand, and by go vet, -fix leaves a program that compiles and in which nothing is found.
+func TestFix_program(t *testing.T) {
 	t.Parallel()
-	dir := exampleModule(t)
-	for _, programs := range []string{"planted", "dropped", "outer"} {
-		if err := os.CopyFS(filepath.Join(dir, programs), os.DirFS(filepath.Join(testdata(t), programs))); err != nil {
+	tool := vettool(t)
+	for name, command := range map[string][]string{
+		"alone":  {tool},
+		"go vet": {"go", "vet", "-vettool=" + tool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := scratchModule(t, sources{"store.go": fixed})
+			run := func(args ...string) (string, error) {
+				cmd := exec.CommandContext(t.Context(), command[0], slices.Concat(command[1:], args, []string{"./..."})...)
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			found, err := run()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) {
+				t.Fatalf("%v: %s", err, found)
+			}
+			for _, finding := range []string{"dropped", "outer", "silenced", "tags"} {
+				if !strings.Contains(found, ": "+finding+": ") {
+					t.Errorf("%s is not found: %s", finding, found)
+				}
+			}
+			if out, err := run("-fix"); err != nil {
+				t.Fatalf("-fix: %v: %s", err, out)
+			}
+			if out, err := run(); err != nil || out != "" { // which fails where something does not compile
+				t.Errorf("after -fix: %v: %s\n%s", err, out, readFile(t, filepath.Join(dir, "store.go")))
+			}
+		})
+	}
+}
+
+// fixed has one of each finding that -fix cures.
+const fixed = `package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/lease"
+	"gorm.io/gorm"
+)
+
+type Account struct {
+	ID      int64
+	Balance int64
+	Version int64 ` + "`" + `json:"version" gormLock:"version"` + "`" + `
+}
+
+type Store struct {
+	db     *gorm.DB
+	leases *lease.Manager
+}
+
+func (s *Store) Pay(ctx context.Context, id int64) error {
+	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		account, err := gorm.G[Account](tx.Scopes(gormlock.WithXactLock(gormlock.Key("account", id)))).Where("id = ?", id).First(ctx)
+		if err != nil {
+			return err
+		}
+		return s.db.Model(&account).Update("balance", account.Balance-10).Error
+	})
+}
+
+func (s *Store) PayAll(ctx context.Context, ids []int64) error {
+	return s.leases.Do(ctx, gormlock.Key("pay"), time.Minute, func(held context.Context) error {
+		for _, id := range ids {
+			if err := s.Pay(ctx, id); err != nil { //gormlockvet:ignore held nobody waits for it
+				return err
+			}
+		}
+		return nil
+	})
+}
+`
+
+// sources are files by their paths.
+type sources map[string]string
+
+// scratchModule makes a module that requires what testdata does.
+func scratchModule(t *testing.T, files sources) string {
+	t.Helper()
+	dir, here := t.TempDir(), testdata(t)
+	write := func(path, text string) {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o700), os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fixes := fixesOf(t, dir)
+	module := strings.ReplaceAll(readFile(t, filepath.Join(here, "go.mod")), "=> ../..", "=> "+filepath.Join(here, "../.."))
+	write("go.mod", strings.ReplaceAll(module, "=> ./", "=> "+here+"/"))
+	write("go.sum", readFile(t, filepath.Join(here, "go.sum")))
+	for path, text := range files {
+		write(path, text)
+	}
+	return dir
+}
+
+// The programs still compile when all suggested changes are made, and nothing is left to change.
+func TestFixesCompile(t *testing.T) {
+	t.Parallel()
+	programs := []string{"./planted/...", "./dropped/...", "./outer/..."}
+	fixes := fixesOf(t, testdata(t), programs...)
+	dir := scratchModule(t, nil)
+	for _, program := range programs {
+		program = strings.TrimSuffix(program, "/...")
+		if err := os.CopyFS(filepath.Join(dir, program), os.DirFS(filepath.Join(testdata(t), program))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for path, edits := range fixes {
-		text := []byte(readFile(t, path))
+		text := []byte(readFile(t, filepath.Join(dir, path)))
 		slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from })
 		for i, e := range edits {
 			if i == 0 || e.to <= edits[i-1].from { // else it is the same change once more
 				text = slices.Concat(text[:e.from], e.text, text[e.to:])
 			}
 		}
-		formatted, err := format.Source(text)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
+		if err := os.WriteFile(filepath.Join(dir, path), text, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		writeFile(t, path, string(formatted))
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "./...")
-	build.Dir = dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("what the changes make does not compile: %v: %s", err, out)
+	for path := range fixesOf(t, dir, "./...") { // which fails where something does not compile
+		t.Errorf("%s is to be changed once more:\n%s", path, readFile(t, filepath.Join(dir, path)))
 	}
 	const atLeast = 8
 	if len(fixes) < atLeast {
@@ -56,24 +154,17 @@ type edit struct {
 }
 
 // fixesOf returns the changes that all findings suggest, by files.
-func fixesOf(t *testing.T, dir string) map[string][]edit {
+func fixesOf(t *testing.T, dir string, patterns ...string) map[string][]edit {
 	t.Helper()
-	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedModule, Dir: dir, Context: t.Context()}, "./...")
-	if err != nil || packages.PrintErrors(loaded) > 0 {
-		t.Fatalf("cannot load: %v", err)
-	}
-	graph, err := checker.Analyze(gormlockvet.Analyzers(), loaded, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	fixes := map[string][]edit{}
-	for _, root := range graph.Roots {
-		if root.Err != nil {
-			t.Fatal(root.Err)
-		}
+	for _, root := range analyze(t, dir, patterns...).Roots {
 		for _, e := range editsOf(root.Diagnostics) {
 			file := root.Package.Fset.File(e.Pos)
-			fixes[file.Name()] = append(fixes[file.Name()], edit{file.Offset(e.Pos), file.Offset(e.End), e.NewText})
+			path, err := filepath.Rel(dir, file.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fixes[path] = append(fixes[path], edit{file.Offset(e.Pos), file.Offset(e.End), e.NewText})
 		}
 	}
 	return fixes

@@ -2,6 +2,7 @@ package gormlockvet_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -14,7 +15,7 @@ import (
 func finding(t *testing.T, name string) *analysis.Analyzer {
 	t.Helper()
 	for _, a := range gormlockvet.Analyzers() {
-		if a.Name == "gormlock"+name {
+		if nameOf(a) == name {
 			return a
 		}
 	}
@@ -31,35 +32,63 @@ func testdata(t *testing.T) string {
 	return dir
 }
 
-// Each finding is told of where a comment wants it, and nowhere else.
+// Each finding is told of where a comment in its directory wants it, and nowhere else. The changes that findings suggest
+// make of the programs below fixes what the golden files beside them hold.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"around", "dropped", "held", "ignored", "old", "outer", "retried", "silenced", "tags", "uninstalled"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			analysistest.Run(t, testdata(t), finding(t, name), "./"+name+"/...")
-		})
+	patterns := []string{"./fixes/..."}
+	for _, a := range gormlockvet.Analyzers() {
+		patterns = append(patterns, "./"+nameOf(a)+"/...")
 	}
-}
-
-// So are those of handlers of package work.
-func TestFindings_work(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"ignored", "outer"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			analysistest.Run(t, filepath.Join(testdata(t), "work"), finding(t, name), "./"+name)
-		})
+	looked := map[string]bool{}
+	for _, result := range analysistest.RunWithSuggestedFixes(t, testdata(t), ofDirectory(t), patterns...) {
+		if result.Err != nil {
+			t.Error(result.Err)
+		}
+		looked[directory(result.Pass.Pkg.Path())] = true
 	}
-}
-
-// The changes that findings suggest make of a program what the golden file beside it holds.
-func TestFixes(t *testing.T) {
-	t.Parallel()
+	for _, a := range gormlockvet.Analyzers() {
+		if !looked[nameOf(a)] {
+			t.Errorf("no program was looked at for %s", nameOf(a))
+		}
+	}
 	for _, name := range []string{"dropped", "outer", "silenced", "tags"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			analysistest.RunWithSuggestedFixes(t, testdata(t), finding(t, name), "./fixes/"+name)
-		})
+		if !looked["fixes/"+name] {
+			t.Errorf("no program was looked at for the changes of %s", name)
+		}
 	}
 }
+
+// ofDirectory runs in each package the finding that its directory is named for: all programs are loaded once, with what
+// they import, which takes far longer than to look at them. The changes are those of the programs below fixes.
+func ofDirectory(t *testing.T) *analysis.Analyzer {
+	t.Helper()
+	return &analysis.Analyzer{
+		Name:     "directory",
+		Doc:      "run the finding that the directory is named for",
+		Requires: finding(t, "silenced").Requires, // all others: they say which comments they needed
+		Run: func(pass *analysis.Pass) (any, error) {
+			name, fixes := strings.CutPrefix(directory(pass.Pkg.Path()), "fixes/")
+			own := *pass
+			own.Analyzer = finding(t, name)
+			own.Report = func(d analysis.Diagnostic) {
+				if !fixes {
+					d.SuggestedFixes = nil
+				}
+				pass.Report(d)
+			}
+			return own.Analyzer.Run(&own)
+		},
+	}
+}
+
+// directory returns the directory of testdata that a package is in, and the next one below fixes.
+func directory(pkg string) string {
+	parts := strings.Split(strings.TrimPrefix(pkg, "example.com/shop/"), "/")
+	if parts[0] == "fixes" {
+		return "fixes/" + parts[1]
+	}
+	return parts[0]
+}
+
+func nameOf(a *analysis.Analyzer) string { return strings.TrimPrefix(a.Name, "gormlock") }

@@ -2,7 +2,9 @@ package gormlockvet_test
 
 import (
 	"fmt"
+	"go/ast"
 	"go/token"
+	"iter"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -31,33 +33,12 @@ func sorted(m map[finds]string) []finds {
 
 var misuse = regexp.MustCompile(`// misuse: ([a-z ]+)`)
 
-// look runs all findings over programs. It returns the misuses that comments say are there, and what was found.
-func look(t *testing.T, dir string, patterns ...string) (planted, found map[finds]string) {
+// analyze runs all findings over programs.
+func analyze(t *testing.T, dir string, patterns ...string) *checker.Graph {
 	t.Helper()
-	planted, found = map[finds]string{}, map[finds]string{}
 	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax | packages.NeedModule, Dir: dir, Context: t.Context()}, patterns...)
 	if err != nil || packages.PrintErrors(loaded) > 0 || len(loaded) == 0 {
 		t.Fatalf("cannot load %s: %v", patterns, err)
-	}
-	at := func(pos token.Position, name string) finds {
-		path, err := filepath.Rel(dir, pos.Filename)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return finds{filepath.ToSlash(path), pos.Line, name}
-	}
-	for _, pkg := range loaded {
-		for _, file := range pkg.Syntax {
-			for _, group := range file.Comments {
-				for _, comment := range group.List {
-					if names := misuse.FindStringSubmatch(comment.Text); names != nil {
-						for _, name := range strings.Fields(names[1]) {
-							planted[at(pkg.Fset.Position(comment.Pos()), name)] = comment.Text
-						}
-					}
-				}
-			}
-		}
 	}
 	graph, err := checker.Analyze(gormlockvet.Analyzers(), loaded, nil)
 	if err != nil {
@@ -66,6 +47,30 @@ func look(t *testing.T, dir string, patterns ...string) (planted, found map[find
 	for _, root := range graph.Roots {
 		if root.Err != nil {
 			t.Fatal(root.Err)
+		}
+	}
+	return graph
+}
+
+// look returns the misuses that comments say are in programs, and what was found there.
+func look(t *testing.T, dir string, patterns ...string) (planted, found map[finds]string) {
+	t.Helper()
+	planted, found = map[finds]string{}, map[finds]string{}
+	graph := analyze(t, dir, patterns...)
+	at := func(pos token.Position, name string) finds {
+		path, err := filepath.Rel(dir, pos.Filename)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return finds{filepath.ToSlash(path), pos.Line, name}
+	}
+	for _, root := range graph.Roots {
+		for comment := range comments(root.Package.Syntax) {
+			if names := misuse.FindStringSubmatch(comment.Text); names != nil {
+				for _, name := range strings.Fields(names[1]) {
+					planted[at(root.Package.Fset.Position(comment.Pos()), name)] = comment.Text
+				}
+			}
 		}
 		for _, d := range root.Diagnostics {
 			name, text, _ := strings.Cut(d.Message, ": ")
@@ -76,4 +81,18 @@ func look(t *testing.T, dir string, patterns ...string) (planted, found map[find
 		}
 	}
 	return planted, found
+}
+
+func comments(files []*ast.File) iter.Seq[*ast.Comment] {
+	return func(yield func(*ast.Comment) bool) {
+		for _, file := range files {
+			for _, group := range file.Comments {
+				for _, comment := range group.List {
+					if !yield(comment) {
+						return
+					}
+				}
+			}
+		}
+	}
 }

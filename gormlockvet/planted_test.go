@@ -1,25 +1,11 @@
 package gormlockvet_test
 
-import (
-	"maps"
-	"path/filepath"
-	"testing"
-)
-
-// lookAll is look over the programs of both modules in testdata: that of package work has its own.
-func lookAll(t *testing.T, programs string) (planted, found map[finds]string) {
-	t.Helper()
-	planted, found = look(t, testdata(t), "./"+programs+"/...")
-	morePlanted, moreFound := look(t, filepath.Join(testdata(t), "work"), "./"+programs+"/...")
-	maps.Copy(planted, morePlanted)
-	maps.Copy(found, moreFound)
-	return planted, found
-}
+import "testing"
 
 // Programs as people write them, with a comment at each misuse: nearly all are found, and nothing else is.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
-	planted, found := lookAll(t, "planted")
+	planted, found := look(t, testdata(t), "./planted/...")
 	var missed int
 	for _, f := range sorted(planted) {
 		if _, ok := found[f]; !ok {
@@ -42,7 +28,7 @@ func TestPlanted(t *testing.T) {
 // Programs that do nothing wrong, though they come near it.
 func TestInnocent(t *testing.T) {
 	t.Parallel()
-	_, found := lookAll(t, "innocent")
+	_, found := look(t, testdata(t), "./innocent/...")
 	for _, f := range sorted(found) {
 		t.Errorf("found in an innocent program: %s: %s", f, found[f])
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,16 +14,17 @@ import (
 // The finding says of each model what gormlock says when it meets the model, in the same words: the two cannot drift apart.
 func TestTags_asTheRuntime(t *testing.T) {
 	t.Parallel()
-	dir := testdata(t)
-	compareTags(t, runtimeSays(t, dir, "./tags/runtime"), findingSays(t, dir, "./tags/cases"))
+	compareTags(t, runtimeSays(t, testdata(t)), findingSays(t, testdata(t)))
 }
 
 // So it does of every combination of a Go type, a tag of GORM's and one of gormlock's.
 func TestTags_allCombinations(t *testing.T) {
 	t.Parallel()
-	dir := combinations(t)
-	said := runtimeSays(t, dir, ".")
-	compareTags(t, said, findingSays(t, dir, "./tags/cases"))
+	models := combinations()
+	models["tags/runtime/main.go"] = readFile(t, "testdata/tags/runtime/main.go")
+	dir := scratchModule(t, models)
+	said := runtimeSays(t, dir)
+	compareTags(t, said, findingSays(t, dir))
 	wrong := 0
 	for _, text := range said {
 		if text != "" {
@@ -58,13 +58,13 @@ func compareTags(t *testing.T, runtime map[string]string, finding map[string]str
 }
 
 // runtimeSays runs the program that prints what gormlock says of each model, by name.
-func runtimeSays(t *testing.T, dir, program string) map[string]string {
+func runtimeSays(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "go", "run", program)
+	run := exec.CommandContext(t.Context(), "go", "run", "./tags/runtime")
 	run.Dir = dir
 	out, err := run.Output()
 	if err != nil {
-		t.Fatalf("go run %s: %v", program, err)
+		t.Fatalf("go run: %v", err)
 	}
 	said := map[string]string{}
 	if err := json.Unmarshal(out, &said); err != nil {
@@ -74,10 +74,10 @@ func runtimeSays(t *testing.T, dir, program string) map[string]string {
 }
 
 // findingSays returns the first that the finding says of each model, by name.
-func findingSays(t *testing.T, dir, pattern string) map[string]string {
+func findingSays(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	said := map[string]string{}
-	_, found := look(t, dir, pattern)
+	_, found := look(t, dir, "./tags/cases")
 	for _, f := range slices.SortedFunc(maps.Keys(found), func(a, b finds) int { return cmp.Or(strings.Compare(a.file, b.file), a.line-b.line) }) {
 		model, _, _ := strings.Cut(found[f], " ")
 		model, _, _ = strings.Cut(model, ".")
@@ -88,11 +88,8 @@ func findingSays(t *testing.T, dir, pattern string) map[string]string {
 	return said
 }
 
-// combinations writes a module with a model for each combination, and the program of tags/runtime over them.
-func combinations(t *testing.T) string {
-	t.Helper()
-	dir := exampleModule(t)
-	writeFile(t, filepath.Join(dir, "main.go"), readFile(t, filepath.Join(testdata(t), "tags/runtime/main.go")))
+// combinations is a package with a model for each combination.
+func combinations() sources {
 	var source, all, tables strings.Builder
 	n := 0
 	for _, kind := range []string{
@@ -115,8 +112,7 @@ func combinations(t *testing.T) string {
 			}
 		}
 	}
-	writeFile(t, filepath.Join(dir, "tags/cases/cases.go"), "package cases\n\nimport (\n\t\"database/sql\"\n\t\"time\"\n)\n\ntype number int64\n\n"+
-		"type Other struct {\n\tID int64\n}\n\n"+source.String()+"\nfunc init() { All = []any{\n"+all.String()+"} }\n\nvar All []any\n\n"+
-		tables.String())
-	return dir
+	return sources{"tags/cases/cases.go": "package cases\n\nimport (\n\t\"database/sql\"\n\t\"time\"\n)\n\ntype number int64\n\n" +
+		"type Other struct {\n\tID int64\n}\n\n" + source.String() + "\nfunc init() { All = []any{\n" + all.String() + "} }\n\nvar All []any\n\n" +
+		tables.String()}
 }

@@ -2,21 +2,47 @@ package gormlockvet_test
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
+var built struct {
+	sync.Once
+	dir string
+	out []byte
+	err error
+}
+
+func TestMain(m *testing.M) {
+	// What is compiled in a directory for a test alone is cached: without -trimpath that would be for this directory only.
+	if err := os.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" -trimpath"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(built.dir); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// vettool returns the program, which is built once.
 func vettool(t *testing.T) string {
 	t.Helper()
-	tool := filepath.Join(t.TempDir(), "gormlockvet")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "./cmd/gormlockvet").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "gormlockvet"); built.err == nil {
+			built.out, built.err = exec.Command("go", "build", "-o", built.dir, "./cmd/gormlockvet").CombinedOutput()
+		}
+	})
+	if built.err != nil {
+		t.Fatalf("%v: %s", built.err, built.out)
 	}
-	return tool
+	return filepath.Join(built.dir, "gormlockvet")
 }
 
 var told = regexp.MustCompile(`(?m)^(?:\./|vet: )?(\S+\.go):(\d+):\d+: (\w+): `)
