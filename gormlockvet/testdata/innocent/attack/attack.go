@@ -38,7 +38,7 @@ type Office struct {
 	db      *gorm.DB
 	readDB  *gorm.DB
 	tenants map[string]*gorm.DB
-	mu      sync.Mutex
+	mu      *sync.Mutex
 	known   map[uint]Seat
 }
 

@@ -34,8 +34,8 @@ type Task struct {
 
 type Event struct {
 	gorm.Model
-	Kind string `gormlock: "unversioned"` // misuse: tags
-	Seq  int64  `gormlock:"fence,report"` // misuse: tags
+	Kind string
+	Seq  int64 `gormlock:"fence,report"` // misuse: tags
 }
 
 type App struct {

@@ -16,14 +16,6 @@ type Spelled struct {
 	I  int64 `gorm:"default:1;gormlock:version,rails"` // want `write gormlock:"version,rails" beside it`
 }
 
-//nolint:govet // tags that cannot be read
-type Malformed struct {
-	ID int64
-	A  int64 `gormlock: "version"`         // want `this tag cannot be read, so nobody sees it`
-	B  int64 `gormlock:version`            // want `this tag cannot be read`
-	C  int64 `json:"c" gormlock='version'` // want `this tag cannot be read`
-}
-
 type Base struct {
 	ID int64
 }
