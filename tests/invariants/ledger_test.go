@@ -165,7 +165,8 @@ func (l *ledger) add(name string, s *shape, ptr any, read int64) *held {
 func (l *ledger) of(c *change) []*held {
 	var found []*held
 	for _, h := range l.all {
-		if h.shape.table == c.Tab && h.shape.auditKey(h.ptr) == c.Key {
+		// A statement may have changed the key, of the row and of its struct.
+		if h.shape.table == c.Tab && (h.shape.auditKey(h.ptr) == c.Key || h.before != nil && h.shape.auditKey(h.before) == c.Key) {
 			found = append(found, h)
 		}
 	}

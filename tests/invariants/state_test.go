@@ -57,6 +57,6 @@ func rivalRecreates(t testing.TB, c *cell) {
 func forget(_ testing.TB, c *cell) {
 	row := reflect.New(c.shape.model)
 	c.shape.key(row.Elem(), c.n, c.foreign)
-	row.Elem().FieldByName("U").SetString(c.u())
 	c.h.ptr, c.h.read = row.Interface(), 0
+	c.h.assign("U", c.u())
 }

@@ -38,11 +38,13 @@ type walker struct {
 	t     testing.TB
 	w     *world
 	steps []string
+	// again are rows that were deleted and came back: their versions begin anew, and who read them before is ahead of them.
+	again map[string]bool
 }
 
 func walk(r *rapid.T, t testing.TB, w *world) {
 	t.Helper()
-	k := &walker{r: r, t: t, w: w}
+	k := &walker{r: r, t: t, w: w, again: map[string]bool{}}
 	configs := []string{"default", "PrepareStmt", "SkipDefaultTransaction", "simple protocol"}
 	n := w.storeHousehold(t)
 	actors := []*actor{{name: "P"}, {name: "Q"}}
@@ -73,6 +75,8 @@ func (a *actor) reads(t testing.TB, w *world, n int64) {
 var walkScopes = []string{"implicit", "Transaction", "Transaction, error", "Begin and Rollback", "Commit fails", "savepoint", "savepoint, error",
 	"SavePoint", "raw savepoint", "gormlock.Transaction", "gormlock.Transaction, error dropped", "gormlock.Transaction, error", "gormlock.Transaction, second attempt"}
 
+var anyState, recreated = state{name: "any", read: true}, state{name: "recreated", read: true}
+
 // turn lets an actor make one call or two in one transaction, and judges what came of it. It reports whether all was well.
 func (k *walker) turn(a *actor) bool {
 	t, w := k.t, k.w
@@ -89,7 +93,7 @@ func (k *walker) turn(a *actor) bool {
 		names[i] = call.name
 	}
 	from := w.now(t)
-	c := &cell{w: w, form: &anyRow, shape: orders, state: &state{name: "any", read: true}, scope: around, ctx: context.Background(), ledger: a.ledger}
+	c := &cell{w: w, form: &anyRow, shape: orders, state: &anyState, scope: around, ctx: context.Background(), ledger: a.ledger}
 	for _, h := range a.ledger.all {
 		h.keep()
 	}
@@ -117,9 +121,16 @@ func (k *walker) turn(a *actor) bool {
 	}
 	for i := range c.changes {
 		k.judgeChange(c, calls, &c.changes[i])
+		if one := &c.changes[i]; one.Op == "DELETE" {
+			k.again[one.Tab+" "+one.Key] = true
+		}
 	}
 	for _, h := range a.ledger.all {
+		if k.again[h.shape.table+" "+h.shape.auditKey(h.ptr)] {
+			c.state = &recreated
+		}
 		c.judgeMemory(t, h)
+		c.state = &anyState
 	}
 	for _, v := range c.found {
 		if !k.isKnown(c, calls, v.rule) {
