@@ -25,7 +25,8 @@
 //
 // A version column (the tag `gormlock:"version"`) refuses a write that was decided on an older reading of its row:
 // [ErrStale], [StaleError]. Every statement that GORM builds for the model compares and moves it. [ExpectVersion],
-// [IgnoreVersion] and [IfUnchanged] change that for one statement, [Touch] and [VerifyVersion] speak of one row.
+// [IgnoreVersion] and [IfUnchanged] change that for one statement, [Touch] and [VerifyVersion] speak of one row. [SaveMerged]
+// merges a struct with what others made of its row meanwhile.
 //
 // A fence (the tag `gormlock:"fence,key=report"`) lets the latest holder of a lock alone write a model: a holder that was
 // superseded, and may not know it, is refused by the database ([ErrFenced]). Its token comes with the context of a session

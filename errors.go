@@ -33,8 +33,12 @@ var (
 
 // IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a
 // deadlock (40P01), a stale version. A lock that was not granted in time is not among them: who bounds a wait wants its
-// answer. Nor is a version that the transaction itself has made stale: see [StaleError].
+// answer. Nor is a version that the transaction itself has made stale: see [StaleError]; nor a [ConflictError], which somebody
+// has to decide.
 func IsRetryable(err error) bool {
+	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
+		return false
+	}
 	if stale := (*StaleError)(nil); errors.As(err, &stale) {
 		return !stale.own
 	}

@@ -1,15 +1,11 @@
 package gormlock
 
 import (
-	"fmt"
-	"strings"
-
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -75,32 +71,7 @@ func IgnoreFence() FenceClause {
 // REPEATABLE READ and above a token that was issued since the snapshot is an error that [IsRetryable] knows.
 //
 // It does not carry the token: writes to models with a fence look for it in their context, or in [Fence].
-func FenceTx(tx *gorm.DB, token fence.Token) error {
-	if err := install.Usable(tx); err != nil {
-		return err
-	}
-	switch {
-	case token.IsZero():
-		return fmt.Errorf("%w: FenceTx of a token that was never issued", fault.ErrFenceMissing)
-	case !statement.IsPostgres(tx):
-		return fmt.Errorf("%w, not %s: FenceTx of %s", fault.ErrNotPostgres, tx.Name(), token)
-	case statement.Transaction(tx.Statement) == nil:
-		return fmt.Errorf("%w: FenceTx of %s", fault.ErrNoTransaction, token)
-	case tx.DryRun:
-		return nil
-	}
-	latest, err := fence.Latest(tx.Statement.Context, statement.Unprepared(tx.Statement.ConnPool), token)
-	if err != nil {
-		return fault.Caused(tx, err)
-	}
-	if latest != 0 && latest <= token.Number {
-		return nil
-	}
-	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: guard.Issued(token, latest)}).Err()
-	guard.Doom(tx, refused)
-	install.Of(tx).TellRefused(tx.Statement.Context, refused)
-	return refused
-}
+func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token) }
 
 // FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the next token of it
 // inside the transaction tx. Its writes carry it in their context:
@@ -147,23 +118,7 @@ func newFencedError(f fault.Fenced) error {
 
 // Error names the row, the token of the write, and the one that refused it.
 func (e *FencedError) Error() string {
-	var b strings.Builder
-	b.WriteString("gormlock: ")
-	if e.Table != "" {
-		b.WriteString(fault.Row(e.Table, e.keys, e.PrimaryKey))
-		b.WriteString(": ")
-	}
-	switch {
-	case e.passed:
-		fmt.Fprintf(&b, "token %s is superseded, the row was written with a later one", e.Token)
-	case e.Latest.IsZero():
-		fmt.Fprintf(&b, "token %s was never issued in the table %s that the search_path finds", e.Token, fence.Table)
-	case e.Latest.Name == "":
-		fmt.Fprintf(&b, "token %s is superseded, the row was written with %d", e.Token, e.Latest.Number)
-	default:
-		fmt.Fprintf(&b, "token %s is superseded, %s has been issued", e.Token, e.Latest)
-	}
-	return b.String()
+	return (&fault.Fenced{Table: e.Table, PrimaryKey: e.PrimaryKey, Keys: e.keys, Token: e.Token, Latest: e.Latest, Passed: e.passed}).Text()
 }
 
 // Is makes a FencedError ErrFenced.

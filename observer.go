@@ -40,6 +40,9 @@ func tellRefused(ctx context.Context, p *install.Settings, err error) {
 	if stale := (*StaleError)(nil); errors.As(err, &stale) {
 		p.Tell(ctx, observe.Event{Kind: observe.Stale, Table: stale.Table, Key: stale.row(), Mode: stale.Op, Err: err})
 	}
+	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
+		p.Tell(ctx, observe.Event{Kind: observe.Stale, Table: conflict.table, Key: conflict.row, Mode: "save", Err: err})
+	}
 }
 
 // WithKeyNames keeps the names of advisory locks in the table gormlock_key_name, which inspect.Migrate creates, so that

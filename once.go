@@ -1,7 +1,6 @@
 package gormlock
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -88,18 +87,7 @@ func (o onceOption) apply(to *once.Call) error { return o(to) }
 // the same key and another request is [ErrOtherRequest], as is one whose key was stored without a request. Kept is a
 // SHA-256 of the bytes, or of the JSON of any other value. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
-	return onceOption(func(o *once.Call) error {
-		text, raw := request.([]byte)
-		if !raw {
-			var err error
-			if text, err = json.Marshal(request); err != nil {
-				return fmt.Errorf("gormlock: once %q: the request cannot be compared: %w", o.Key, err)
-			}
-		}
-		sum := sha256.Sum256(text)
-		o.Request = sum[:]
-		return nil
-	})
+	return onceOption(func(o *once.Call) error { return o.MadeFor(request) })
 }
 
 // Expires lets [SweepOnce] remove the key once it is this old, whatever the age it is told. Until it is removed it

@@ -1,9 +1,6 @@
 package gormlock
 
 import (
-	"fmt"
-	"strings"
-
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/fault"
@@ -107,43 +104,10 @@ func newStaleError(s fault.Stale) error {
 
 // Error names the row, the version that was expected and the one the row has.
 func (e *StaleError) Error() string {
-	var b strings.Builder
-	b.WriteString("gormlock: ")
-	b.WriteString(e.row())
-	b.WriteString(": ")
-	switch {
-	case len(e.columns) > 0 && !e.Deleted:
-		if len(e.columns) > 1 {
-			b.WriteString("one of ")
-		}
-		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(e.columns, ", "))
-	case e.soft:
-		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", fault.Version(e.Expected))
-	case e.Deleted:
-		fmt.Fprintf(&b, "version %s is stale, the row is gone", fault.Version(e.Expected))
-	case e.Actual == nil:
-		fmt.Fprintf(&b, "version %s is stale", fault.Version(e.Expected))
-	default:
-		fmt.Fprintf(&b, "version %s is stale, the row is at %s", fault.Version(e.Expected), fault.Version(e.Actual))
-	}
-	switch {
-	case e.own:
-		b.WriteString(": this transaction itself has changed it, by another struct")
-	case isAhead(e.Expected, e.Actual):
-		b.WriteString(": the struct is ahead of its row, was its version incremented by hand?")
-	}
-	if e.cause != nil {
-		b.WriteString(": ")
-		b.WriteString(e.cause.Error())
-	}
-	return b.String()
-}
-
-// isAhead reports whether a version is one that the row has not had yet.
-func isAhead(expected, actual any) bool {
-	e, isNumber := expected.(int64)
-	a, areBoth := actual.(int64)
-	return isNumber && areBoth && e > a
+	return (&fault.Stale{
+		Table: e.Table, PrimaryKey: e.PrimaryKey, Keys: e.keys, Expected: e.Expected, Actual: e.Actual,
+		Deleted: e.Deleted, Columns: e.columns, Own: e.own, Soft: e.soft, Cause: e.cause,
+	}).Text()
 }
 
 func (e *StaleError) row() string { return fault.Row(e.Table, e.keys, e.PrimaryKey) }

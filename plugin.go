@@ -23,7 +23,7 @@ import (
 )
 
 func init() {
-	fault.Types.Stale, fault.Types.Fenced = newStaleError, newFencedError
+	fault.Types.Stale, fault.Types.Fenced, fault.Types.Conflict = newStaleError, newFencedError, newConflictError
 	mark.Register(xact.Mark, rowlock.Mark, guard.Mark)
 }
 

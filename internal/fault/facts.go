@@ -32,11 +32,25 @@ type Fenced struct {
 	Cause         error // what the server said
 }
 
+// Conflict is what is known of a struct that cannot be merged with its row: see ConflictError of the root package.
+type Conflict struct {
+	Table   string
+	Row     string // for people
+	Columns []ConflictColumn
+}
+
+// ConflictColumn is a column that was changed here and, otherwise, in the row.
+type ConflictColumn struct {
+	Column             string
+	Base, Mine, Theirs any
+}
+
 // Types makes the errors that callers get. Their types are declared where users read about them, in the root package,
 // which imports this one and so puts its constructors in here.
 var Types struct {
-	Stale  func(Stale) error
-	Fenced func(Fenced) error
+	Stale    func(Stale) error
+	Fenced   func(Fenced) error
+	Conflict func(Conflict) error
 }
 
 // Err returns the error that callers get.
@@ -44,6 +58,9 @@ func (s *Stale) Err() error { return Types.Stale(*s) }
 
 // Err returns the error that callers get.
 func (f *Fenced) Err() error { return Types.Fenced(*f) }
+
+// Err returns the error that callers get.
+func (c Conflict) Err() error { return Types.Conflict(c) }
 
 // Row names a row for people: `accounts id=7`.
 func Row(table string, columns []string, key map[string]any) string {

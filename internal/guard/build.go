@@ -100,10 +100,11 @@ func (b builder) buildSet(c clause.Clause) bool {
 		return false
 	}
 	w := b.w
+	set = w.onlyMerged(set)
 	w.wantUnheld(b.Statement, set)
 	w.wantLinks(b.Statement, set)
 	guards := w.guards()
-	if guards[0] == nil && guards[1] == nil {
+	if guards[0] == nil && guards[1] == nil && !w.intent.merges() {
 		return false
 	}
 	w.built.any, w.built.set = true, true

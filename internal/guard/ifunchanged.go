@@ -9,9 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
-	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // unchangedColumns is what IfUnchanged compares.
@@ -87,25 +85,12 @@ func (*unchangedColumns) insert(builder, *clause.Values) {}
 
 func (*unchangedColumns) conflict(builder, *clause.OnConflict) {}
 
-// hold writes that the columns are what they were: NULL equals NULL, json is compared by its meaning, text by its bytes,
-// whatever the column's collation calls equal.
+// hold writes that the columns are what they were.
 func (u *unchangedColumns) hold(b builder) {
-	same, postgres := " IS ", statement.IsPostgres(b.DB)
-	if postgres {
-		same = " IS NOT DISTINCT FROM "
-	}
 	for _, field := range u.columns {
-		value, _ := field.ValueOf(b.Context, u.before)
-		cast, collate := "", ""
-		if postgres {
-			value = column.InTick(value, column.TickOf(field))
-			cast, collate = comparedAs(field, b.DataTypeOf(field))
-		}
+		c := newComparison(b.SQL, field)
 		b.Text(" AND ")
-		b.Column(b.Table, field.DBName)
-		b.Text(cast, collate, same)
-		b.Expression(value)
-		b.Text(cast)
+		c.compare(func() { b.Column(b.Table, field.DBName) }, c.valueIn(u.before), false)
 	}
 }
 

@@ -21,6 +21,7 @@ type Intent struct {
 	touch     bool
 	preserve  bool
 	Unchanged *unchangedColumns
+	merged    *mergedRow // nil: all columns are written
 
 	tokens      []fence.Token
 	ignoreFence bool
@@ -50,6 +51,8 @@ func (i *Intent) ignores() bool { return i != nil && i.Ignore }
 func (i *Intent) touches() bool { return i != nil && i.touch }
 
 func (i *Intent) preserves() bool { return i != nil && i.preserve }
+
+func (i *Intent) merges() bool { return i != nil && i.merged != nil }
 
 func (i *Intent) columns() *unchangedColumns {
 	if i == nil {

@@ -179,9 +179,14 @@ func (w *Write) why(db *gorm.DB, row *Row, now seen) error {
 		return e.Err()
 	}
 	if w.where.mustWrite && statement.InSave() {
-		return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", w.rowName(stmt, row.Key), gorm.ErrRecordNotFound)
+		return w.conditionsOf(stmt, row.Key)
 	}
 	return nil
+}
+
+// conditionsOf is the error of a save whose row is there, and that the caller's own conditions leave out.
+func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
+	return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
 }
 
 // whyNoRows says why a statement without a key, which named its version itself, wrote nothing.

@@ -160,7 +160,7 @@ func (w *Write) hasKey(row reflect.Value) bool {
 	case zero == len(w.model.Schema.PrimaryFields):
 		return false
 	}
-	w.where.partialKey = w.version.is() || w.fence != nil && w.fence.Read(row).N != 0
+	w.where.partialKey = w.version.is() || w.intent.merges() || w.fence != nil && w.fence.Read(row).N != 0
 	return w.where.partialKey
 }
 

@@ -18,7 +18,7 @@ func BeforeUpdate(db *gorm.DB) {
 		return
 	}
 	save := mayBeSave(db.Statement) && !w.batch
-	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil)
+	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil || w.intent.merges())
 	w.where.filtered = isFiltered(db.Statement) && !w.intent.touches()
 	switch {
 	case w.intent.touches():

@@ -33,6 +33,9 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
 		w.wantWhole()
 	}
+	if w.intent.merges() {
+		w.wantWhole()
+	}
 	if w.op != OpDelete && v.is() && v.checked && slices.ContainsFunc(w.rows, func(r Row) bool { return !r.mirrors(v, true) }) {
 		w.wantWhole()
 	}

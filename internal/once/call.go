@@ -1,6 +1,8 @@
 package once
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -45,5 +47,19 @@ func (o *Call) Enter(tx *gorm.DB) error {
 		return fmt.Errorf("%w: once %q", fault.ErrNoTransaction, o.Key)
 	}
 	o.tx = open
+	return nil
+}
+
+// MadeFor keeps what the key was made for, to compare: a SHA-256 of bytes, or of the JSON of any other value.
+func (o *Call) MadeFor(request any) error {
+	text, raw := request.([]byte)
+	if !raw {
+		var err error
+		if text, err = json.Marshal(request); err != nil {
+			return fmt.Errorf("gormlock: once %q: the request cannot be compared: %w", o.Key, err)
+		}
+	}
+	sum := sha256.Sum256(text)
+	o.Request = sum[:]
 	return nil
 }

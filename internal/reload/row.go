@@ -30,21 +30,39 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 	if err := mustLock("LockRow", lock); err != nil {
 		return err
 	}
-	query, s, err := queryOfRows("LockRow", tx, row)
+	query, r, err := rowOf("LockRow", tx, value)
 	if err != nil {
 		return err
 	}
-	key, _ := statement.KeyOf(query.Statement, s, value.Elem())
-	if key == nil {
-		return fmt.Errorf("gormlock: LockRow: %s without a primary key: %w", s.Name, gorm.ErrPrimaryKeyRequired)
-	}
-	r := rowToLock{schema: s, key: key}
-	given := holdRow(s, value.Elem())
+	given := holdRow(r.schema, value.Elem())
 	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
 		given.putBack()
 	}
 	return err
+}
+
+// Into reads the row of the key that a struct holds into it, for the call of this name, and locks it unless lock is the zero
+// Lock. The struct holds nothing else.
+func Into(call string, tx *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
+	query, r, err := rowOf(call, tx, row)
+	if err != nil {
+		return nil, err
+	}
+	return r.read(query, row, lock)
+}
+
+// rowOf is the row that a struct holds the key of, and a query of its model.
+func rowOf(call string, tx *gorm.DB, row reflect.Value) (*gorm.DB, rowToLock, error) {
+	query, s, err := queryOfRows(call, tx, row.Interface())
+	if err != nil {
+		return nil, rowToLock{}, err
+	}
+	key, _ := statement.KeyOf(query.Statement, s, row.Elem())
+	if key == nil {
+		return nil, rowToLock{}, fmt.Errorf("gormlock: %s: %s without a primary key: %w", call, s.Name, gorm.ErrPrimaryKeyRequired)
+	}
+	return query, rowToLock{call: call, schema: s, key: key}, nil
 }
 
 // mustLock refuses a lock that would skip a row.
@@ -160,6 +178,7 @@ func (h *heldRow) putBack() {
 
 // rowToLock is a row by its primary key.
 type rowToLock struct {
+	call   string // who asks
 	schema *schema.Schema
 	table  string // as the query calls it
 	key    []any
@@ -172,7 +191,10 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
 	}
 	forgetJoined := statement.LastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, row.Elem()) })
-	read := query.Clauses(lock).Scopes(wholeRows("LockRow", r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
+	if lock.Strength != 0 {
+		query = query.Clauses(lock)
+	}
+	read := query.Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
 	r.table = statement.TableName(read.Statement)
 	switch err := read.Error; {
 	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):
@@ -244,7 +266,7 @@ func (r rowToLock) mustBe(read *gorm.DB, row reflect.Value) error {
 	}
 	stored, err := statement.Stored(read, r.schema, [][]any{r.key})
 	if err == nil && (stored[0] == nil || spelling(got) != spelling(stored[0])) {
-		err = fmt.Errorf("gormlock: lock %s: the query found %s", r, rowToLock{r.schema, r.table, got})
+		err = fmt.Errorf("gormlock: lock %s: the query found %s", r, rowToLock{schema: r.schema, table: r.table, key: got})
 	}
 	return err
 }

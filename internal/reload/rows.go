@@ -114,7 +114,7 @@ func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]ref
 	for i, key := range different {
 		row, ok := stored[names[i]]
 		if !ok {
-			missing = append(missing, rowToLock{s, table, key}.String())
+			missing = append(missing, rowToLock{schema: s, table: table, key: key}.String())
 		}
 		given[spelling(key)], asked[names[i]] = row, true
 	}
@@ -124,7 +124,7 @@ func rowsByKey(read *gorm.DB, keys [][]any, found reflect.Value) (map[string]ref
 	for name, row := range stored {
 		if !asked[name] { // what another plugin did to the conditions has let it through
 			key, _ := statement.KeyOf(read.Statement, s, row)
-			return nil, fmt.Errorf("gormlock: LockRows: the query found %s, which was not asked for", rowToLock{s, table, key})
+			return nil, fmt.Errorf("gormlock: LockRows: the query found %s, which was not asked for", rowToLock{schema: s, table: table, key: key})
 		}
 	}
 	return given, nil

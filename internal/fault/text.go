@@ -1,0 +1,79 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gormlock/gormlock/fence"
+)
+
+// Text names the row, the version that was expected and the one the row has.
+func (s *Stale) Text() string {
+	var b strings.Builder
+	b.WriteString("gormlock: ")
+	b.WriteString(Row(s.Table, s.Keys, s.PrimaryKey))
+	b.WriteString(": ")
+	switch {
+	case len(s.Columns) > 0 && !s.Deleted:
+		if len(s.Columns) > 1 {
+			b.WriteString("one of ")
+		}
+		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(s.Columns, ", "))
+	case s.Soft:
+		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
+	case s.Deleted:
+		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
+	case s.Actual == nil:
+		fmt.Fprintf(&b, "version %s is stale", Version(s.Expected))
+	default:
+		fmt.Fprintf(&b, "version %s is stale, the row is at %s", Version(s.Expected), Version(s.Actual))
+	}
+	switch {
+	case s.Own:
+		b.WriteString(": this transaction itself has changed it, by another struct")
+	case isAhead(s.Expected, s.Actual):
+		b.WriteString(": the struct is ahead of its row, was its version incremented by hand?")
+	}
+	if s.Cause != nil {
+		b.WriteString(": ")
+		b.WriteString(s.Cause.Error())
+	}
+	return b.String()
+}
+
+// isAhead reports whether a version is one that the row has not had yet.
+func isAhead(expected, actual any) bool {
+	e, isNumber := expected.(int64)
+	a, areBoth := actual.(int64)
+	return isNumber && areBoth && e > a
+}
+
+// Text names the row, the token of the write, and the one that refused it.
+func (f *Fenced) Text() string {
+	var b strings.Builder
+	b.WriteString("gormlock: ")
+	if f.Table != "" {
+		b.WriteString(Row(f.Table, f.Keys, f.PrimaryKey))
+		b.WriteString(": ")
+	}
+	switch {
+	case f.Passed:
+		fmt.Fprintf(&b, "token %s is superseded, the row was written with a later one", f.Token)
+	case f.Latest.IsZero():
+		fmt.Fprintf(&b, "token %s was never issued in the table %s that the search_path finds", f.Token, fence.Table)
+	case f.Latest.Name == "":
+		fmt.Fprintf(&b, "token %s is superseded, the row was written with %d", f.Token, f.Latest.Number)
+	default:
+		fmt.Fprintf(&b, "token %s is superseded, %s has been issued", f.Token, f.Latest)
+	}
+	return b.String()
+}
+
+// Text names the row and the columns, and no values: those are for whom the row is for.
+func (c *Conflict) Text() string {
+	names := make([]string, len(c.Columns))
+	for i, column := range c.Columns {
+		names[i] = column.Column
+	}
+	return fmt.Sprintf("gormlock: %s: %s changed here and, otherwise, in the row since it was read", c.Row, strings.Join(names, ", "))
+}

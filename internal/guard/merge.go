@@ -1,0 +1,179 @@
+package guard
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// mergedRow is the row with which a struct was merged, and the columns that are to be written of the struct.
+type mergedRow struct {
+	row  reflect.Value
+	mine map[string]bool
+}
+
+// Merged lets an update of a struct that was made of its row and of these columns write no others, but for times of the update
+// and what a hook changes on the way: the rest of the row is there already, perhaps in a form that the struct cannot hold.
+func Merged(row reflect.Value, mine map[string]bool) Clause {
+	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine} }}
+}
+
+// onlyMerged leaves out of a SET what the row has already.
+func (w *Write) onlyMerged(set clause.Set) clause.Set {
+	if !w.intent.merges() {
+		return set
+	}
+	merged := w.intent.merged
+	kept := make(clause.Set, 0, len(set))
+	for _, assignment := range set {
+		field := w.model.Schema.FieldsByDBName[assignment.Column.Name]
+		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, w.rows[0].Struct) {
+			kept = append(kept, assignment)
+		}
+	}
+	return kept
+}
+
+// holds reports whether both structs hold the same in a field.
+func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
+	a, b := statement.Place(field, row), statement.Place(field, other)
+	if !a.IsValid() || !b.IsValid() {
+		return a.IsValid() == b.IsValid()
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// Compared says of one column which of its three values are the same to the server: what base holds, what mine holds, and
+// what the row holds.
+type Compared struct{ RowIsBase, RowIsMine, BaseIsMine bool }
+
+// Compare asks the server, of the row with this key, what IfUnchanged would make of these columns.
+func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, base, mine reflect.Value) ([]Compared, error) {
+	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
+	statement.SameTable(stmt, db.Statement)
+	sql := statement.SQL{Statement: stmt}
+	for i, field := range columns {
+		sql.Text([]string{"SELECT ", ","}[min(i, 1)])
+		c := newComparison(sql, field)
+		held, changed := c.valueIn(base), c.valueIn(mine)
+		c.compare(c.column, held, false)
+		sql.Text(",")
+		c.compare(c.column, changed, false)
+		sql.Text(",")
+		c.compare(held, changed, true)
+	}
+	sql.Text(" FROM ")
+	sql.QuoteTo(stmt, statement.OwnTable)
+	for i, field := range s.PrimaryFields {
+		sql.Text([]string{" WHERE ", " AND "}[min(i, 1)])
+		sql.Column("", field.DBName)
+		sql.Text("=")
+		sql.Expression(key[i])
+	}
+	answers := make([]Compared, len(columns))
+	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, stmt.SQL.String(), stmt.Vars...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	into := make([]any, 0, 3*len(columns))
+	for i := range answers {
+		into = append(into, &answers[i].RowIsBase, &answers[i].RowIsMine, &answers[i].BaseIsMine)
+	}
+	if rows.Next() {
+		err = rows.Scan(into...)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return answers, err
+}
+
+// comparison writes when two values of a column are the same: NULL is NULL, json is compared by its meaning, a text by its
+// bytes whatever the column's collation calls equal, a time at the precision of its column.
+type comparison struct {
+	statement.SQL
+	field               *schema.Field
+	same, cast, collate string
+	postgres            bool
+}
+
+func newComparison(sql statement.SQL, field *schema.Field) comparison {
+	c := comparison{SQL: sql, field: field, same: " IS ", postgres: statement.IsPostgres(sql.DB)}
+	if c.postgres {
+		c.same = " IS NOT DISTINCT FROM "
+		c.cast, c.collate = comparedAs(field, sql.DataTypeOf(field))
+	}
+	return c
+}
+
+// valueIn writes what a struct holds.
+func (c comparison) valueIn(row reflect.Value) func() {
+	value, _ := c.field.ValueOf(c.Context, row)
+	if c.postgres {
+		value = column.InTick(value, column.TickOf(c.field))
+	}
+	return func() { c.Expression(value) }
+}
+
+// column writes the column.
+func (c comparison) column() { c.Column("", c.field.DBName) }
+
+// compare writes that a is b. Two values that come from structs have no type of their own: they get that of the column.
+func (c comparison) compare(a, b func(), typed bool) {
+	for i, side := range []func(){a, b} {
+		if typed {
+			c.Text("(CASE WHEN 1=0 THEN ")
+			c.column()
+			c.Text(" ELSE ")
+		}
+		side()
+		if typed {
+			c.Text(" END)")
+		}
+		c.Text(c.cast)
+		if i == 0 {
+			c.Text(c.collate, c.same)
+		}
+	}
+}
+
+// Absent is the error of a save whose row was not found: that it is gone, or that the conditions of the call leave it out.
+func Absent(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
+	w := savedRow(m, row, key)
+	now, err := w.look(db, [][]any{key})
+	if err != nil {
+		return w.unlooked(db.Statement, &w.rows[0], err)
+	}
+	if now[0].isLive() {
+		return w.conditionsOf(db.Statement, key)
+	}
+	e := w.stale(db.Statement, &w.rows[0], nil, true)
+	e.Soft = now[0].deleted
+	return e.Err()
+}
+
+// Changed is the error of a save whose row the server says was changed since the snapshot.
+func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause error) error {
+	w := savedRow(m, row, key)
+	e := w.staleError(db.Statement, &w.rows[0])
+	e.Cause = cause
+	return e.Err()
+}
+
+// savedRow is the save of one row that is not written.
+func savedRow(m *model.Model, row reflect.Value, key []any) *Write {
+	w := &Write{plan: plan{model: m, op: OpSave, version: versionGuard{Version: m.Column, checked: m.Column != nil}}}
+	w.rows = w.single[:]
+	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key)}
+	if m.Column != nil {
+		w.rows[0].Expected = m.Column.Read(row)
+	}
+	return w
+}

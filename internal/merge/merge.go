@@ -1,0 +1,257 @@
+package merge
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/attempt"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/reload"
+	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+const call = "SaveMerged"
+
+// save is one call of SaveMerged.
+type save struct {
+	model      *model.Model
+	mine, base reflect.Value // structs of the model
+	key        []any         // of their row
+	columns    []*schema.Field
+}
+
+// Save writes what mine changed of base on the row as it is now.
+func Save(tx *gorm.DB, mine, base any) error {
+	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	s, err := newSave(tx, mine, base)
+	switch {
+	case err != nil:
+		return err
+	case statement.Transaction(tx.Statement) == nil && !tx.DryRun:
+		return (&attempt.Call{}).Run(tx, s.run)
+	}
+	return s.run(tx)
+}
+
+// newSave refuses what cannot be merged, before anything is executed.
+func newSave(tx *gorm.DB, mine, base any) (*save, error) {
+	s := &save{mine: reflect.ValueOf(mine), base: reflect.ValueOf(base)}
+	for _, given := range []reflect.Value{s.mine, s.base} {
+		if given.Kind() != reflect.Pointer || given.IsNil() || given.Elem().Kind() != reflect.Struct {
+			return nil, fmt.Errorf("gormlock: %s takes two pointers to structs, these are %T and %T", call, mine, base)
+		}
+	}
+	switch {
+	case s.mine.Type() != s.base.Type():
+		return nil, fmt.Errorf("gormlock: %s: mine and base are of one type, these are %T and %T", call, mine, base)
+	case s.mine.Pointer() == s.base.Pointer():
+		return nil, fmt.Errorf("gormlock: %s: mine and base are one struct, so nothing says what is mine: keep a copy of what was read", call)
+	}
+	s.mine, s.base = s.mine.Elem(), s.base.Elem()
+	stmt := &gorm.Statement{DB: tx, Context: tx.Statement.Context}
+	if err := stmt.Parse(mine); err != nil {
+		return nil, err
+	}
+	s.model = model.OfSchema(tx, stmt.Schema)
+	if s.model.Err != nil {
+		return nil, s.model.Err
+	}
+	if err := s.findRow(stmt); err != nil {
+		return nil, err
+	}
+	if err := s.fits(tx.Statement); err != nil {
+		return nil, err
+	}
+	s.findColumns()
+	return s, s.refuseUnwritable(stmt)
+}
+
+// findRow finds the row that both structs are of.
+func (s *save) findRow(stmt *gorm.Statement) error {
+	name := s.model.Schema.Name
+	key, _ := statement.KeyOf(stmt, s.model.Schema, s.mine)
+	was, _ := statement.KeyOf(stmt, s.model.Schema, s.base)
+	switch {
+	case key == nil || was == nil:
+		return fmt.Errorf("gormlock: %s: %s without a primary key: %w", call, name, gorm.ErrPrimaryKeyRequired)
+	case statement.KeyName(key) != statement.KeyName(was):
+		return fmt.Errorf("gormlock: %s: %s: mine has the key %v and base %v: they are not of one row", call, name, key, was)
+	}
+	if v := s.model.Column; v != nil && !v.Loaded(v.Read(s.base)) {
+		return fmt.Errorf("%w: %s: %s: base was not read from its row: its %s is unset", fault.ErrVersionMissing, call, name, v.Field.Name)
+	}
+	s.key = was
+	return nil
+}
+
+// fits refuses what has no place on the statement, and associations that would not be saved.
+func (s *save) fits(stmt *gorm.Statement) error {
+	intent := guard.IntentOf(stmt)
+	switch {
+	case intent != nil && (intent.Ignore || intent.Expects || intent.Unchanged != nil):
+		return fmt.Errorf("gormlock: %s: %s: %s has no place in it, what is expected of the row is base", call, s.model.Schema.Name, intent)
+	case intent != nil && intent.AsksVersion() && install.Of(stmt.DB).WithoutVersions:
+		return fmt.Errorf("%w: the plugin was made WithoutVersions: %s", fault.ErrOption, intent)
+	case len(stmt.Selects) > 0:
+		return fmt.Errorf("gormlock: %s: %s: Select has no place in it, which writes what differs from base", call, s.model.Schema.Name)
+	}
+	for _, name := range stmt.Omits {
+		if !statement.NamesAssociation(s.model.Schema, name) {
+			return fmt.Errorf("gormlock: %s: %s: Omit of columns has no place in it, which writes what differs from base", call, s.model.Schema.Name)
+		}
+	}
+	for _, relation := range statement.OwnRelations(s.model.Schema) {
+		if slices.Contains(stmt.Omits, relation.Name) || slices.Contains(stmt.Omits, clause.Associations) {
+			continue
+		}
+		mine, base := statement.Place(relation.Field, s.mine), statement.Place(relation.Field, s.base)
+		if mine.IsValid() && base.IsValid() && !reflect.DeepEqual(mine.Interface(), base.Interface()) {
+			return fmt.Errorf("gormlock: %s: %s.%s differs from base, and associations are not merged: save it by itself, and say Omit(%q) here",
+				call, s.model.Schema.Name, relation.Name, relation.Name)
+		}
+	}
+	return nil
+}
+
+// findColumns finds what is merged: not the key, nor what a write sets by itself.
+func (s *save) findColumns() {
+	for _, name := range s.model.Schema.DBNames {
+		field := s.model.Schema.FieldsByDBName[name]
+		ours := s.model.Column != nil && s.model.Column.Field == field || s.model.Fence != nil && s.model.Fence.Field == field
+		if !field.PrimaryKey && !ours && field.AutoUpdateTime == 0 {
+			s.columns = append(s.columns, field)
+		}
+	}
+}
+
+// run locks the row, reads it, and writes what is mine.
+func (s *save) run(tx *gorm.DB) error {
+	given := reflect.New(s.mine.Type()).Elem()
+	given.Set(s.mine)
+	done := false
+	defer func() {
+		if !done {
+			s.mine.Set(given)
+		}
+	}()
+	theirs, read, err := s.lockRow(tx)
+	if err != nil || read.DryRun {
+		return err
+	}
+	mine, err := s.decide(read, theirs)
+	if err != nil {
+		return s.refuse(tx, err)
+	}
+	before := s.remember(tx)
+	s.adopt(read.Statement, theirs, mine)
+	before.memory.Leave()
+	if len(mine) > 0 {
+		err = s.write(tx, theirs, mine)
+	}
+	before.dropped = err != nil
+	done = err == nil
+	return err
+}
+
+// lockRow locks the row, and reads it into a struct of its own.
+func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
+	theirs := reflect.New(s.mine.Type())
+	for _, field := range s.model.Schema.PrimaryFields {
+		if place := statement.Place(field, s.base); place.IsValid() {
+			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(place)
+		}
+	}
+	var lock rowlock.Lock // where there are no row locks the transaction keeps writers out
+	if statement.IsPostgres(tx) {
+		lock = rowlock.Lock{Strength: rowlock.ForNoKeyUpdate}
+	}
+	read, err := reload.Into(call, tx, theirs, lock)
+	look := s.tableOf(tx)
+	switch {
+	case err == nil:
+		return theirs.Elem(), read, nil
+	case errors.Is(err, gorm.ErrRecordNotFound):
+		err = s.refuse(tx, guard.Absent(look, s.model, s.base, s.key))
+	case sqlstate.Of(err) == sqlstate.SerializationFailure:
+		err = s.refuse(tx, guard.Changed(look, s.model, s.base, s.key, err))
+	}
+	return theirs.Elem(), nil, err
+}
+
+// tableOf is a db on the table that tx names.
+func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
+	look := tx.Session(&gorm.Session{NewDB: true}).Model(s.base.Addr().Interface())
+	_ = look.Statement.Parse(s.base.Addr().Interface()) // it was parsed before
+	if tx.Statement.Table != "" {
+		statement.SameTable(look.Statement, tx.Statement)
+	}
+	look.Statement.Unscoped = tx.Statement.Unscoped
+	return look
+}
+
+// adopt makes mine the row, but for the columns that are to be written.
+func (s *save) adopt(stmt *gorm.Statement, theirs reflect.Value, mine map[string]bool) {
+	s.ownEmbedded()
+	for name, field := range s.model.Schema.FieldsByDBName {
+		if !field.Readable || mine[name] {
+			continue
+		}
+		from, to := statement.Place(field, theirs), statement.Place(field, s.mine)
+		switch {
+		case from.IsValid():
+			field.ReflectValueOf(stmt.Context, s.mine).Set(from)
+		case to.IsValid():
+			to.SetZero()
+		}
+	}
+}
+
+// ownEmbedded gives mine embedded structs of its own where it has pointers to them: base may have the same.
+func (s *save) ownEmbedded() {
+	owned := map[string]bool{}
+	for _, field := range s.model.Schema.FieldsByDBName {
+		for n, i := range field.StructField.Index[:len(field.StructField.Index)-1] {
+			way := fmt.Sprint(field.StructField.Index[:n+1])
+			if i >= 0 || owned[way] {
+				continue
+			}
+			owned[way] = true
+			embedded := *field
+			embedded.StructField.Index = field.StructField.Index[:n+1]
+			if place := statement.Place(&embedded, s.mine); place.IsValid() && !place.IsNil() {
+				own := reflect.New(place.Type().Elem())
+				own.Elem().Set(place.Elem())
+				place.Set(own)
+			}
+		}
+	}
+}
+
+// write saves mine, whose columns are those of the row but for some.
+func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
+	had := writtenIn(tx)
+	saved := statement.Beside(tx).Model(s.mine.Addr().Interface()).Clauses(guard.Merged(theirs, mine)).
+		Omit(clause.Associations).Select("*").Updates(s.mine.Addr().Interface())
+	err := saved.Error
+	if err == nil && saved.RowsAffected == 0 {
+		err = fmt.Errorf("gormlock: %s: the row was locked, and not written: a trigger or a policy keeps it", s.name(saved.Statement))
+	}
+	own := min(saved.Statement.SQL.Len(), 1)
+	if err != nil && (saved.RowsAffected > 0 || writtenIn(tx)-had > own) {
+		guard.Doom(tx, err) // nothing of it is to be stored
+	}
+	return err
+}

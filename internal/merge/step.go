@@ -1,0 +1,76 @@
+package merge
+
+import (
+	"errors"
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// step is what the merge did to a struct, without the write itself: a rollback takes it back.
+type step struct {
+	memory  memory.Structs
+	version *column.Version // nil: the model has none
+	row     reflect.Value
+	dropped bool // the call has failed, and put the struct back itself
+}
+
+// Undo implements journal.Step, as does Lose.
+func (b *step) Undo() {
+	if !b.dropped {
+		b.memory.Undo()
+	}
+}
+
+func (b *step) Lose() {
+	if !b.dropped && b.version != nil {
+		b.version.Write(b.row, b.version.Unread())
+	}
+}
+
+// remember keeps mine as it is for the case that the transaction is rolled back.
+func (s *save) remember(tx *gorm.DB) *step {
+	b := &step{version: s.model.Column, row: s.mine}
+	b.memory.Find(s.model, s.mine.Addr().Interface())
+	b.memory.Keep()
+	if j := journal.Of(tx.Statement); j != nil {
+		j.Keep(b)
+	}
+	return b
+}
+
+// writtenIn is how many statements may have written something in the transaction.
+func writtenIn(tx *gorm.DB) int {
+	if j := journal.Of(tx.Statement); j != nil {
+		return j.Written()
+	}
+	return 0
+}
+
+// refuse tells the observer of a conflict, and keeps a transaction from being committed in which each one counts.
+func (s *save) refuse(tx *gorm.DB, err error) error {
+	if !errors.Is(err, fault.ErrStale) {
+		return err
+	}
+	if j := journal.Of(tx.Statement); j != nil && j.IsStrict() {
+		j.Doom(err)
+	}
+	install.Of(tx).TellRefused(tx.Statement.Context, err)
+	return err
+}
+
+// name is the row for people.
+func (s *save) name(stmt *gorm.Statement) string {
+	key := map[string]any{}
+	for i, field := range s.model.Schema.PrimaryFields {
+		key[field.DBName] = s.key[i]
+	}
+	return fault.Row(statement.TableName(stmt), s.model.Schema.PrimaryFieldDBNames, key)
+}
