@@ -191,10 +191,11 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
 	}
 	forgetJoined := statement.LastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, row.Elem()) })
+	locking := query
 	if lock.Strength != 0 {
-		query = query.Clauses(lock)
+		locking = query.Clauses(lock)
 	}
-	read := query.Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
+	read := locking.Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
 	r.table = statement.TableName(read.Statement)
 	switch err := read.Error; {
 	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):
