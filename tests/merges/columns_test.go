@@ -124,9 +124,8 @@ func TestSaveMerged_eachColumn(t *testing.T) {
 			mustBe("theirs alone", mine)
 
 			base, mine, theirs = open()
-			before := mine
 			c.mine(&mine)
-			before = mine
+			before := mine
 			theirs(c.theirs)
 			if conflicts := mustConflict(t, gormlock.SaveMerged(db, &mine, &base)); len(conflicts) != 1 || conflicts[name].Column != name || !reflect.DeepEqual(mine, before) {
 				t.Errorf("%s: %+v", name, conflicts)
