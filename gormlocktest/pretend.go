@@ -36,6 +36,8 @@ var ErrNotATest = errors.New("gormlocktest: locks are pretended in tests only")
 //     advisory are not pretended. They are ErrNotPostgres still, or fail in SQLite. [Hold], [Held] and the like need a server.
 //   - A transaction of db.Begin or db.Transaction under PlainTransactions, or on db.Connection, is ErrNotPostgres: its end is
 //     not seen. [gormlock.Transaction] works there.
+//   - A statement whose own context ends leaves its transaction open, as SQLite does; on PostgreSQL the transaction is lost with
+//     its connection.
 //   - Isolation levels are not looked at: ErrSnapshotTaken does not occur. What a transaction read before it had the lock may
 //     be older than the lock; SQLite refuses to write then.
 //   - Locks are taken after the BEGIN, so a transaction that is to find the lock held needs a connection of its own. With
