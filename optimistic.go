@@ -87,7 +87,7 @@ type StaleError struct {
 	Table      string
 	Op         string         // update, save, delete, upsert, touch or verify
 	PrimaryKey map[string]any // by column; empty where the statement named no row
-	Expected   any            // the version the write held: int64, uint32 (xmin) or time.Time; nil where it was NULL or columns were compared
+	Expected   any            // the version the write held: int64, uint32 (xmin) or time.Time, or the tags of If-Match as a string; nil where it was NULL or columns were compared
 	Actual     any            // the version of the row; nil where it is unknown, NULL, or the row is gone
 	Deleted    bool           // the row is gone, or soft-deleted
 

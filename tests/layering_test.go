@@ -59,6 +59,10 @@ var mayImport = map[string][]string{
 		gormModule, pgxModule,
 	},
 
+	"etag": {
+		".", "internal/column", "internal/fault", "internal/guard", "internal/holder", "internal/model", "internal/statement", gormModule,
+	},
+
 	"internal/migrate": {
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
@@ -166,6 +170,7 @@ var neverReaches = map[string][]string{
 	"advisory":    {gormModule, pgxModule},
 	"lease":       {gormModule, pgxModule},
 	"inspect":     {gormModule, pgxModule},
+	"etag":        {pgxModule},
 	"sessionlock": {gormModule},
 	"pgxlock":     {gormModule},
 }

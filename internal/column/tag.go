@@ -14,8 +14,21 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// ParseVersion reads the words behind `version` in the tag of a field.
+// ParseVersion reads the words behind `version` in the tag of a field, and what its column holds in this database.
 func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, error) {
+	c, err := ReadVersion(field, words)
+	if err != nil || !c.IsInteger() {
+		return c, err
+	}
+	c.Largest = largestIn(db, field, c.Largest)
+	if value, ok := field.DefaultValueInterface.(int64); ok && value != c.Initial {
+		return nil, fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", value, c.Initial, c.Initial)
+	}
+	return c, nil
+}
+
+// ReadVersion does so where no database is known: Largest is what the type of the field holds.
+func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 	c := &Version{Field: field, Initial: 1, Tick: time.Microsecond}
 	if field.DBName == "" {
 		return nil, fmt.Errorf("a version field must be a column")
@@ -66,10 +79,7 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 		c.Tick = TickOf(field)
 		return c, nil
 	}
-	c.Largest = largestIn(db, field, c.mode)
-	if value, ok := field.DefaultValueInterface.(int64); ok && value != c.Initial {
-		return nil, fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", value, c.Initial, c.Initial)
-	}
+	c.Largest = largestOf(field, c.mode)
 	return c, nil
 }
 
@@ -100,9 +110,8 @@ func TickOf(field *schema.Field) time.Duration {
 	return time.Second / time.Duration(math.Pow10(max(0, min(6, precision))))
 }
 
-// largestIn is the largest version the column holds: the field's type, or what the column is said to be, decides. A
-// Rails lock column is an int4 unless its tag says otherwise.
-func largestIn(db *gorm.DB, field *schema.Field, mode string) int64 {
+// largestOf is the largest version that the field's type holds. A Rails lock column is an int4 unless its tag says otherwise.
+func largestOf(field *schema.Field, mode string) int64 {
 	largest := int64(math.MaxInt64)
 	kind := field.IndirectFieldType
 	if kind.Kind() == reflect.Struct {
@@ -114,13 +123,29 @@ func largestIn(db *gorm.DB, field *schema.Field, mode string) int64 {
 	case kind.Kind() >= reflect.Int && kind.Kind() <= reflect.Int64:
 		largest = 1<<(bits-1) - 1
 	}
-	column := strings.ToLower(db.DataTypeOf(field))
-	_, declared := field.TagSettings["TYPE"]
-	switch four := column == "integer" || column == "int" || column == "int4"; {
-	case strings.HasPrefix(column, "smallint"), column == "int2":
-		largest = min(largest, math.MaxInt16)
-	case four && (statement.IsPostgres(db) || mode == railsMode), mode == railsMode && !declared:
+	if _, declared := field.TagSettings["TYPE"]; mode == railsMode && (!declared || isInt4(field.TagSettings["TYPE"])) {
 		largest = min(largest, math.MaxInt32)
 	}
 	return largest
+}
+
+// largestIn is what the column holds, which may be less than the field's type does.
+func largestIn(db *gorm.DB, field *schema.Field, largest int64) int64 {
+	column := strings.ToLower(db.DataTypeOf(field))
+	switch {
+	case strings.HasPrefix(column, "smallint"), column == "int2":
+		largest = min(largest, math.MaxInt16)
+	case isInt4(column) && statement.IsPostgres(db):
+		largest = min(largest, math.MaxInt32)
+	}
+	return largest
+}
+
+// isInt4 reports whether a column's type is PostgreSQL's integer.
+func isInt4(column string) bool {
+	switch strings.ToLower(column) {
+	case "integer", "int", "int4":
+		return true
+	}
+	return false
 }

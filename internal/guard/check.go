@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -15,20 +14,27 @@ import (
 // Check compares the version of a row that is not written: VerifyVersion.
 type Check struct{ w *Write }
 
-// NewCheck compares the row of this key with the version expected.
-func NewCheck(m *model.Model, row reflect.Value, key []any, expected column.Value) Check {
+// NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
+func NewCheck(m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
 	w := &Write{plan: plan{model: m, op: OpVerify, version: versionGuard{Version: m.Column, checked: true}}}
 	w.where.filtered = true
+	expected := w.version.Read(row)
+	if intent != nil {
+		var err error
+		if expected, err = w.version.expect(intent); err != nil {
+			return Check{}, err
+		}
+	}
 	w.rows = w.single[:]
 	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key), held: expected, Expected: expected}
-	return Check{w}
+	return Check{w}, nil
 }
 
 func (c Check) row() *Row { return &c.w.rows[0] }
 
 // Missing is the error of a struct that was not read from its row; nil where it was.
 func (c Check) Missing(stmt *gorm.Statement) error {
-	if c.w.version.Loaded(c.row().Expected) {
+	if c.w.version.choice != nil || c.w.version.Loaded(c.row().Expected) {
 		return nil
 	}
 	return c.w.missing(stmt, c.row().Key, nil)
@@ -56,7 +62,7 @@ func (c Check) Why(db *gorm.DB, found reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	if now[0].isLive() && c.w.version.Read(now[0].Value).Equal(c.row().Expected) {
+	if now[0].isLive() && c.w.version.accepts(c.row(), c.w.version.Read(now[0].Value)) {
 		return fmt.Errorf("gormlock: VerifyVersion: %s is at its version and was not locked, for the conditions of the call leave it out: %w",
 			c.w.rowName(db.Statement, c.row().Key), gorm.ErrRecordNotFound)
 	}

@@ -21,8 +21,18 @@ func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 	if p.intent == nil || !p.intent.Expects {
 		return inDest, nil
 	}
-	v, err := p.version.Of(p.intent.Expected)
+	v, err := p.version.expect(p.intent)
 	return &v, err
+}
+
+// expect is the version that a clause names.
+func (v *versionGuard) expect(i *Intent) (column.Value, error) {
+	if named, are := i.Expected.(*tags); are {
+		one, choice := named.of(v.Version)
+		v.choice = choice
+		return one, nil
+	}
+	return v.Of(i.Expected)
 }
 
 func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {

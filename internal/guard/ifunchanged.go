@@ -109,10 +109,10 @@ func comparedAs(field *schema.Field, column string) (cast, collate string) {
 }
 
 // why says that one of the columns was changed: the row is there, at the right version.
-func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, _ reflect.Value) error {
+func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	e := w.stale(stmt, row, nil, false)
 	if w.version.is() && w.version.checked {
-		e.Actual = e.Expected
+		e.Actual = w.version.Any(w.version.Read(current))
 	}
 	e.Columns = u.names
 	return e.Err()

@@ -75,8 +75,9 @@ func sameVersion(a, b any) bool {
 // String names the clauses.
 func (i *Intent) String() string {
 	var names []string
+	_, tagged := i.Expected.(*tags)
 	for name, asked := range map[string]bool{
-		"IgnoreVersion": i.Ignore, "ExpectVersion": i.Expects, "Touch": i.touch, "PreserveVersion": i.preserve,
+		"IgnoreVersion": i.Ignore, "ExpectVersion": i.Expects && !tagged, "IfMatch": tagged, "Touch": i.touch, "PreserveVersion": i.preserve,
 		"IfUnchanged": i.Unchanged != nil, "Fence": len(i.tokens) > 0, "IgnoreFence": i.ignoreFence,
 	} {
 		if asked {
@@ -92,7 +93,7 @@ func RefuseInRead(db *gorm.DB) {
 	if !IntentOf(db.Statement).compares() || db.Error != nil {
 		return
 	}
-	err := fmt.Errorf("gormlock: %s: ExpectVersion and IfUnchanged compare nothing in a read: put them on the write, or call VerifyVersion", statement.TableName(db.Statement))
+	err := fmt.Errorf("gormlock: %s: ExpectVersion, IfUnchanged and IfMatch compare nothing in a read: put them on the write, or call VerifyVersion", statement.TableName(db.Statement))
 	if db.DryRun && statement.InSubQuery() {
 		statement.FailSubQuery(db.Statement, err)
 		return

@@ -43,6 +43,9 @@ func (w *Write) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
 	}
 	if w.version.is() && w.version.checked && (row != nil || !w.batch) {
 		e.Expected = w.version.Any(expected)
+		if w.version.choice != nil {
+			e.Expected = w.version.choice.String()
+		}
 	}
 	return e
 }
@@ -175,7 +178,7 @@ func (w *Write) why(db *gorm.DB, row *Row, now seen) error {
 	}
 	if w.version.checked && !w.where.filtered {
 		e := w.stale(stmt, row, nil, false)
-		e.Actual, e.Cause = e.Expected, errNotWritten
+		e.Actual, e.Cause = w.version.Any(w.version.Read(current)), errNotWritten
 		return e.Err()
 	}
 	if w.where.mustWrite && statement.InSave() {

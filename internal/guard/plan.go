@@ -92,16 +92,9 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		}
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
-		if v.IsTemporal() && row.next.Time().After(v.later.Time()) {
-			v.later = row.next
-		}
+		v.outrun(row.next)
 		if !w.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
 			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, w.named(stmt, row).Key), row.Expected.N)
-		}
-	}
-	if v.IsTemporal() {
-		for i := range w.rows {
-			w.rows[i].next = v.later
 		}
 	}
 	if len(w.rows) == 0 {
@@ -109,6 +102,15 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		if v.given {
 			w.single[0].Expected, w.single[0].next = *given, v.Next(*given, now)
 			v.exact = v.Plainly(*given)
+			v.outrun(w.single[0].next)
+		}
+	}
+	if v.IsTemporal() {
+		for _, version := range v.choice.all() {
+			v.outrun(v.Next(version, now))
+		}
+		for i := range w.rows {
+			w.rows[i].next = v.later
 		}
 	}
 	v.exact = v.exact && v.checked
@@ -116,6 +118,13 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		return w.pairTwins(stmt)
 	}
 	return nil
+}
+
+// outrun lets the time that a temporal version becomes be no earlier than the one after a version that its row may have.
+func (v *versionGuard) outrun(next column.Value) {
+	if v.IsTemporal() && next.Time().After(v.later.Time()) {
+		v.later = next
+	}
 }
 
 // readKeys reads the primary keys. A bulk statement has none: its rows are forgotten.

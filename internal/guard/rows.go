@@ -21,7 +21,7 @@ type Row struct {
 // afterwards too. The zero of a column whose first version is 0 tells only where it was compared.
 func (r *Row) mirrors(v *versionGuard, compared bool) bool {
 	if compared {
-		return r.held.Equal(r.Expected)
+		return v.choice == nil && r.held.Equal(r.Expected)
 	}
 	return v.Loaded(r.held) && (r.held.N != 0 || !v.ZeroIsLoaded())
 }

@@ -52,7 +52,7 @@ func AfterUpdate(db *gorm.DB) {
 // be looked at.
 func refuseNothing(db *gorm.DB) {
 	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
-		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion and IfUnchanged compare nothing: Touch or VerifyVersion does", statement.TableName(db.Statement)))
+		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: Touch or VerifyVersion does", statement.TableName(db.Statement)))
 	}
 }
 

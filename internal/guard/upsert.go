@@ -40,7 +40,7 @@ func upsertOf(stmt *gorm.Statement) *upsert {
 // prepareCreate settles what a create does to rows that are there already.
 func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	if w.intent.compares() {
-		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion and IfUnchanged are for updates and deletes", w.model.Schema.Name)
+		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", w.model.Schema.Name)
 	}
 	u := w.upsert
 	u.updates = statement.HasUpsert(stmt)

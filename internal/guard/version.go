@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ type versionGuard struct {
 
 	checked bool         // a row is written only at the version expected
 	given   bool         // the caller named that version
+	choice  *choice      // the caller named others than one; nil: each row must be at the version expected of it
 	forced  bool         // the version moves also where nothing else is SET
 	exact   bool         // no expected version is 0 or NULL
 	later   column.Value // what a temporal version becomes
@@ -70,13 +72,16 @@ func (v *versionGuard) tick() string {
 }
 
 func (v *versionGuard) hold(b builder) {
-	if !v.checked || b.w.built.unchecked {
+	if !v.checked || b.w.built.unchecked || v.choice != nil && v.choice.any {
 		return
 	}
 	b.Text(" AND ")
-	if b.w.batch {
+	switch {
+	case v.choice != nil:
+		v.holdChoice(b)
+	case b.w.batch:
 		v.holdAll(b)
-	} else {
+	default:
 		v.holdOne(b, b.w.single[0].Expected)
 	}
 }
@@ -88,17 +93,27 @@ func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	switch {
 	case v.IsSystem() && expected.N == 0:
 		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
-	case v.IsSystem():
-		b.Text(name, "=")
-		b.Value(strconv.FormatInt(expected.N, 10))
-		b.Text("::xid")
 	case v.IsTemporal() && (expected.Null || expected.Time().IsZero()), expected.Null && v.ZeroIsLoaded():
 		b.Text(name, " IS NULL")
 	case v.IsInteger() && expected.N == 0 && (v.IsBare() || !v.ZeroIsLoaded()):
 		b.Text("COALESCE(", name, ",0)=0")
 	default:
 		b.Text(name, "=")
-		b.Value(v.Any(expected))
+		v.writeValue(b, expected)
+	}
+}
+
+// writeValue writes a version that a row can have as it is.
+func (v *versionGuard) writeValue(b builder, version column.Value) {
+	switch {
+	case v.IsSystem():
+		b.Value(strconv.FormatInt(version.N, 10))
+		b.Text("::xid")
+	case v.given && v.IsInteger() && version.N > math.MaxInt16 && statement.IsPostgres(b.DB):
+		b.Value(version.N)
+		b.Text("::bigint") // whatever the caller named: the column may be narrower than its field
+	default:
+		b.Value(v.Any(version))
 	}
 }
 
@@ -194,8 +209,10 @@ func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current ref
 	}
 	actual := v.Read(current)
 	switch {
-	case row.Expected.Equal(actual):
+	case v.accepts(row, actual):
 		return nil
+	case v.choice != nil:
+		return w.stale(stmt, row, v.Any(actual), false).Err()
 	case !v.Loaded(row.Expected):
 		if !actual.Null && (!v.IsInteger() || actual.N != 0) || v.IsUnread(row.Expected) {
 			return w.missing(stmt, row.Key, v.Any(actual))
@@ -203,6 +220,14 @@ func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current ref
 		return nil
 	}
 	return w.stale(stmt, row, v.Any(actual), false).Err()
+}
+
+// accepts reports whether the row may be written at this version.
+func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
+	if v.choice != nil {
+		return v.choice.has(actual)
+	}
+	return row.Expected.Equal(actual)
 }
 
 // errNotWritten is why a row at the right version was not written though nobody asked for more.

@@ -99,7 +99,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 		return m
 	}
 	if m.Column != nil && len(s.PrimaryFields) == 0 {
-		m.Err = fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, m.Column.Field.Name)
+		m.Err = withoutKey(s, m.Column)
 		return m
 	}
 	m.Weighs = len(m.Unversioned) > 0
@@ -118,6 +118,40 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 		m.text = newVersionSQL(db, m, m.Table)
 	}
 	return m
+}
+
+// VersionOf is the version of a model that belongs to no database here, and nil where it has none.
+func VersionOf(s *schema.Schema) (*column.Version, error) {
+	if err := checkPlaces(s.ModelType); err != nil {
+		return nil, fmt.Errorf("gormlock: %s.%w", s.Name, err)
+	}
+	var found *column.Version
+	for _, field := range s.Fields {
+		words := strings.Split(field.Tag.Get("gormlock"), ",")
+		if strings.TrimSpace(words[0]) != "version" {
+			continue
+		}
+		version, err := column.ReadVersion(field, words[1:])
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
+		case found != nil:
+			return nil, fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, secondVersion(found))
+		}
+		found = version
+	}
+	if found != nil && len(s.PrimaryFields) == 0 {
+		return nil, withoutKey(s, found)
+	}
+	return found, nil
+}
+
+func secondVersion(first *column.Version) error {
+	return fmt.Errorf("a second version field beside %s: keep one", first.Field.Name)
+}
+
+func withoutKey(s *schema.Schema, version *column.Version) error {
+	return fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, version.Field.Name)
 }
 
 // IsVersioned reports whether a field of the model has the tag of a version.
@@ -140,7 +174,7 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 	switch word {
 	case "version":
 		if m.Column != nil {
-			return fmt.Errorf("a second version field beside %s: keep one", m.Column.Field.Name)
+			return secondVersion(m.Column)
 		}
 		column, err := column.ParseVersion(db, field, words[1:])
 		m.Column = column

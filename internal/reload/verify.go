@@ -35,15 +35,9 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	if statement.Transaction(db.Statement) == nil {
 		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.Schema.Table, fault.Because(fault.ErrNoTransaction))
 	}
-	expected := m.Column.Read(row)
-	if intent := guard.IntentOf(db.Statement); intent != nil {
-		if !intent.Expects || intent.Ignore || intent.Unchanged != nil {
-			return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion goes with it", m.Schema.Name)
-		}
-		var err error
-		if expected, err = m.Column.Of(intent.Expected); err != nil {
-			return err
-		}
+	intent := guard.IntentOf(db.Statement)
+	if intent != nil && (!intent.Expects || intent.Ignore || intent.Unchanged != nil) {
+		return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion and IfMatch go with it", m.Schema.Name)
 	}
 	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
 	stmt := tx.Statement
@@ -58,7 +52,10 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	if key == nil {
 		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
-	check := guard.NewCheck(m, row, key, expected)
+	check, err := guard.NewCheck(m, row, key, intent)
+	if err != nil {
+		return err
+	}
 	if err := check.Missing(stmt); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestStability_isSaid(t *testing.T) {
 	const stays, moves = "stay as they are for v1", "may still change before v1"
 	for dir, want := range map[string]string{
 		".": stays, "advisory": stays, "fence": stays, "lease": stays, "lockkey": stays, "pgxlock": stays, "sessionlock": stays,
-		"inspect": moves, "observe": moves, "observe/otelobserve": moves, "lockkey/compat": moves, "gormlocktest": moves, "hooks": moves, "work": moves,
+		"inspect": moves, "observe": moves, "observe/otelobserve": moves, "lockkey/compat": moves, "gormlocktest": moves, "hooks": moves, "work": moves, "etag": moves,
 	} {
 		if about := packageComment(t, filepath.Join("..", "..", dir)); !strings.Contains(about, "# Stability\n") || !strings.Contains(about, want) {
 			t.Errorf("the documentation of %s has no section Stability that says %q", dir, want)
@@ -31,7 +31,7 @@ func TestStability_isOnOnePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"advisory", "fence", "gormlocktest", "hooks", "inspect", "lease", "lockkey", "lockkey/compat", "observe", "observe/otelobserve", "pgxlock", "sessionlock", "work"} {
+	for _, dir := range []string{"advisory", "etag", "fence", "gormlocktest", "hooks", "inspect", "lease", "lockkey", "lockkey/compat", "observe", "observe/otelobserve", "pgxlock", "sessionlock", "work"} {
 		want := "stable"
 		if strings.Contains(packageComment(t, filepath.Join("..", "..", dir)), "may still change before v1") {
 			want = "may still change"

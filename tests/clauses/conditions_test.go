@@ -68,7 +68,7 @@ func TestMarks_leaveConditionsAsTheyAre(t *testing.T) {
 		}
 		want, wantErr := rowsAfter(db.Session(&gorm.Session{}))
 		for clauseName, c := range map[string]clause.Expression{
-			"ExpectVersion": gormlock.ExpectVersion(1), "XactLock": gormlock.XactLock(gormlock.Key("marks")), "IgnoreVersion": gormlock.IgnoreVersion(),
+			"ExpectVersion": gormlock.ExpectVersion(1), "IfMatch": stand.IfMatch(`"1"`, `"98"`), "XactLock": gormlock.XactLock(gormlock.Key("marks")), "IgnoreVersion": gormlock.IgnoreVersion(),
 		} {
 			found, err := rowsAfter(db.Clauses(c).Session(&gorm.Session{}))
 			stand.Equal(t, name+", "+clauseName, fmt.Sprint(found), fmt.Sprint(want))
@@ -222,7 +222,7 @@ func TestMarks_ofHooks(t *testing.T) {
 	}
 	for name, write := range writes {
 		for clauseName, c := range map[string]clause.Interface{
-			"ExpectVersion": gormlock.ExpectVersion(99), "IfUnchanged": gormlock.IfUnchanged(&hooked{}, "balance"), "PreserveVersion": gormlock.PreserveVersion(),
+			"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch("*"), "IfUnchanged": gormlock.IfUnchanged(&hooked{}, "balance"), "PreserveVersion": gormlock.PreserveVersion(),
 		} {
 			err := write(db.Set("asks", c)).Error
 			if err == nil || !strings.Contains(err.Error(), "in a hook") {
@@ -311,7 +311,7 @@ func TestMarks_ofAfterHooks(t *testing.T) {
 	db := stand.Versioned(t, []any{&late{}})
 	stand.MustDo(t, db.Create(&late{ID: 1}))
 	for clauseName, c := range map[string]clause.Interface{
-		"XactLock": gormlock.XactLock(gormlock.Key("late")), "ExpectVersion": gormlock.ExpectVersion(99), "IgnoreVersion": gormlock.IgnoreVersion(),
+		"XactLock": gormlock.XactLock(gormlock.Key("late")), "ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch("*"), "IgnoreVersion": gormlock.IgnoreVersion(),
 	} {
 		for name, run := range map[string]func(tx *gorm.DB) *gorm.DB{
 			"create": func(tx *gorm.DB) *gorm.DB { return tx.Create(&late{ID: 2}) },

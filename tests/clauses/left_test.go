@@ -34,7 +34,7 @@ func TestMarks_whereNoConditionIsBuilt(t *testing.T) {
 		"Having in a delete": func(tx, g *gorm.DB) error { return tx.Having(g).Where("id = 1").Delete(&stand.Job{}).Error },
 	} {
 		for clauseName, c := range map[string]clause.Expression{
-			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
 			"IgnoreVersion": gormlock.IgnoreVersion(), "IgnoreFence": gormlock.IgnoreFence(),
 		} {
 			if strings.HasPrefix(name, "Raw") && strings.HasPrefix(clauseName, "Ignore") {
@@ -91,7 +91,7 @@ func TestMarks_whereNoSubQueryIsBuilt(t *testing.T) {
 		},
 	} {
 		for clauseName, c := range map[string]clause.Expression{
-			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+			"XactLock": gormlock.XactLock(gormlock.Key("left out")), "ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
 		} {
 			stand.InTx(t, db, func(tx *gorm.DB) {
 				stand.MustDo(t, tx.SavePoint("before"))

@@ -38,7 +38,7 @@ func TestMarks_afterTheStatement(t *testing.T) {
 	} {
 		for clauseName, c := range map[string]clause.Expression{
 			"XactLock": gormlock.XactLock(gormlock.Key("again")), "IgnoreVersion": gormlock.IgnoreVersion(),
-			"ExpectVersion": gormlock.ExpectVersion(99), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+			"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch("*"), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
 		} {
 			stand.InTx(t, db, func(tx *gorm.DB) {
 				stand.MustDo(t, tx.SavePoint("before"))
@@ -160,7 +160,7 @@ func TestMarks_whileTheStatementRuns(t *testing.T) {
 	}
 	for name, c := range map[string]clause.Expression{
 		"nothing": clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}, "IgnoreVersion": gormlock.IgnoreVersion(),
-		"PreserveVersion": gormlock.PreserveVersion(), "ExpectVersion": gormlock.ExpectVersion(1), "XactLock": gormlock.XactLock(gormlock.Key("running")),
+		"PreserveVersion": gormlock.PreserveVersion(), "ExpectVersion": gormlock.ExpectVersion(1), "IfMatch": stand.IfMatch("*"), "XactLock": gormlock.XactLock(gormlock.Key("running")),
 	} {
 		stand.InTx(t, db, func(tx *gorm.DB) {
 			stand.MustDo(t, tx.Exec("truncate auditeds"))

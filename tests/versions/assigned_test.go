@@ -92,7 +92,7 @@ func TestNothingIsComparedInRawSQL(t *testing.T) {
 		a := stand.Account{Balance: 1}
 		stand.Must(t, db.Create(&a).Error)
 		for name, c := range map[string]clause.Expression{
-			"ExpectVersion": gormlock.ExpectVersion(99), "IfUnchanged": gormlock.IfUnchanged(&stand.Account{}, "balance"),
+			"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "IfMatch, any": stand.IfMatch("*"), "IfUnchanged": gormlock.IfUnchanged(&stand.Account{}, "balance"),
 		} {
 			tx := db.Clauses(c)
 			for way, err := range map[string]error{

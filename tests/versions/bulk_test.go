@@ -28,7 +28,6 @@ func TestExpectVersion_ofManyRows(t *testing.T) {
 }
 
 func expectManyRows(t *testing.T, db *gorm.DB) {
-	ctx := context.Background()
 	rows := []stand.Account{{Balance: 1}, {Balance: 2}, {Balance: 3}}
 	stand.Must(t, db.Create(&rows).Error)
 	stand.Must(t, db.Create(&[]shelvedPage{{Text: "a"}, {Text: "b"}}).Error)
@@ -41,7 +40,21 @@ func expectManyRows(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "of three rows", some.RowsAffected, 2)
 	stand.Equal(t, "the row at another version", stand.Row[stand.Account](t, db, rows[2].ID), rows[2])
 
-	expect := func(session *gorm.DB) *gorm.DB { return session.Clauses(gormlock.ExpectVersion(99)) }
+	for kind, expected := range map[string]asking{"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "IfMatch, weak": stand.IfMatch(`W/"1"`)} {
+		t.Run(kind, func(t *testing.T) { expectOfManyRows(t, db, rows, expected) })
+	}
+	stand.Equal(t, "after all of them", stand.Row[stand.Account](t, db, rows[2].ID), rows[2])
+	for _, expected := range []asking{gormlock.ExpectVersion(99), stand.IfMatch("*"), stand.IfMatch(`"98"`, `"99"`)} {
+		if err := db.Clauses(expected).Model(&stand.Account{}).Update("balance", 9).Error; !errors.Is(err, gorm.ErrMissingWhereClause) {
+			t.Error(err)
+		}
+	}
+	stand.MustStale(t, db.Clauses(stand.IfMatch("*")).Model(&stand.Account{}).Where("id < 0").Update("balance", 9).Error)
+}
+
+func expectOfManyRows(t *testing.T, db *gorm.DB, rows []stand.Account, expected asking) {
+	ctx := context.Background()
+	expect := func(session *gorm.DB) *gorm.DB { return session.Clauses(expected) }
 	returning := clause.Returning{}
 	for name, write := range map[string]func(where ...any) error{
 		"Update": func(w ...any) error {
@@ -84,16 +97,16 @@ func expectManyRows(t *testing.T, db *gorm.DB) {
 			return expect(db).Delete(&stand.Account{}, []int64{rows[0].ID, rows[1].ID}).Error
 		},
 		"G.Update": func(w ...any) error {
-			return stand.ErrorOf(gorm.G[stand.Account](db, gormlock.ExpectVersion(99)).Where(w[0], w[1:]...).Update(ctx, "balance", 9))
+			return stand.ErrorOf(gorm.G[stand.Account](db, expected).Where(w[0], w[1:]...).Update(ctx, "balance", 9))
 		},
 		"G.Updates": func(w ...any) error {
-			return stand.ErrorOf(gorm.G[stand.Account](db, gormlock.ExpectVersion(99)).Where(w[0], w[1:]...).Updates(ctx, stand.Account{Balance: 9}))
+			return stand.ErrorOf(gorm.G[stand.Account](db, expected).Where(w[0], w[1:]...).Updates(ctx, stand.Account{Balance: 9}))
 		},
 		"G.Set": func(w ...any) error {
-			return stand.ErrorOf(gorm.G[stand.Account](db, gormlock.ExpectVersion(99)).Where(w[0], w[1:]...).Set(clause.Assignment{Column: clause.Column{Name: "balance"}, Value: 9}).Update(ctx))
+			return stand.ErrorOf(gorm.G[stand.Account](db, expected).Where(w[0], w[1:]...).Set(clause.Assignment{Column: clause.Column{Name: "balance"}, Value: 9}).Update(ctx))
 		},
 		"G.Delete": func(w ...any) error {
-			return stand.ErrorOf(gorm.G[stand.Account](db, gormlock.ExpectVersion(99)).Where(w[0], w[1:]...).Delete(ctx))
+			return stand.ErrorOf(gorm.G[stand.Account](db, expected).Where(w[0], w[1:]...).Delete(ctx))
 		},
 		"every row": func(...any) error {
 			return expect(db.Session(&gorm.Session{AllowGlobalUpdate: true})).Model(&stand.Account{}).Update("balance", 9).Error
@@ -120,8 +133,31 @@ func expectManyRows(t *testing.T, db *gorm.DB) {
 			})
 		}
 	}
-	stand.Equal(t, "after all of them", stand.Row[stand.Account](t, db, rows[2].ID), rows[2])
-	if err := expect(db).Model(&stand.Account{}).Update("balance", 9).Error; !errors.Is(err, gorm.ErrMissingWhereClause) {
-		t.Error(err)
+}
+
+type secondTask struct {
+	ID      int64
+	State   string
+	Version time.Time `gorm:"type:timestamp(0)" gormlock:"version"`
+}
+
+// P34: a bulk statement that names the time it expects moves it, also within one tick of its column: a second one that
+// expects the same is stale.
+func TestP34_ExpectVersionOfManyRowsMovesTime(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&secondTask{}})
+	a := secondTask{State: "a"}
+	stand.Must(t, db.Create(&a).Error)
+	for name, ahead := range map[string]time.Duration{"the same second": 0, "a writer whose clock is ahead": time.Hour} {
+		stand.Must(t, db.Exec("UPDATE second_tasks SET version = ?", time.Now().Add(ahead).UTC()).Error)
+		read := stand.Row[secondTask](t, db, a.ID)
+		write := func(state string) error {
+			return db.Model(&secondTask{}).Where("id = ?", a.ID).Clauses(gormlock.ExpectVersion(read.Version)).Update("state", state).Error
+		}
+		stand.Must(t, write("b"))
+		stand.MustStale(t, write("lost"))
+		if now := stand.Row[secondTask](t, db, a.ID); !now.Version.After(read.Version) {
+			t.Errorf("%s: the version went from %s to %s", name, read.Version, now.Version)
+		}
 	}
 }

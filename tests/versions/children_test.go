@@ -212,7 +212,7 @@ func TestG29_AssociationsThatAreSet(t *testing.T) {
 
 	key := lockkey.Of("set", b.ID)
 	for _, kind := range []clause.AssociationOpType{clause.OpCreate, clause.OpUpdate, clause.OpUnlink, clause.OpDelete} {
-		for name, c := range map[string]clause.Expression{"expect": gormlock.ExpectVersion(77), "row lock": gormlock.RowLock(gormlock.ForUpdate)} {
+		for name, c := range map[string]clause.Expression{"expect": gormlock.ExpectVersion(77), "match": stand.IfMatch("*"), "row lock": gormlock.RowLock(gormlock.ForUpdate)} {
 			before := *read(t, db, b.ID)
 			if err := update(db, kind, c); err == nil {
 				t.Errorf("%v, %s: no error", kind, name)

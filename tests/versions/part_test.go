@@ -12,12 +12,19 @@ import (
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
+// asking is a clause that asks something of a row.
+type asking interface {
+	clause.Interface
+	ModifyStatement(*gorm.Statement)
+}
+
 // expectations are what a statement can ask of a row, here wrongly.
-func expectations(a stand.Account) map[string]gormlock.VersionClause {
+func expectations(a stand.Account) map[string]asking {
 	other := a
 	other.Balance = 77
-	return map[string]gormlock.VersionClause{
+	return map[string]asking{
 		"ExpectVersion": gormlock.ExpectVersion(99), "IfUnchanged": gormlock.IfUnchanged(&other, "balance"),
+		"IfMatch": stand.IfMatch(`"98"`, `"99"`), "IfMatch, any": stand.IfMatch("*"),
 	}
 }
 
@@ -25,71 +32,71 @@ func expectations(a stand.Account) map[string]gormlock.VersionClause {
 func TestExpectations_whereNothingIsCompared(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	type ask = func(db *gorm.DB, c gormlock.VersionClause) error
+	type ask = func(db *gorm.DB, c asking) error
 	of := func(tx *gorm.DB) error { return tx.Error }
 	asks := map[string]ask{
-		"group, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"group, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Where(db.Clauses(c).Where("id > 0").Where("id < 9")).Update("balance", 5))
 		},
-		"group of one, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"group of one, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Where("id > 0").Where(db.Clauses(c).Where("id < 9")).Update("balance", 5))
 		},
-		"empty group, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"empty group, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Where("id > 0").Where(db.Clauses(c)).Update("balance", 5))
 		},
-		"scope of a group, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"scope of a group, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Where("id > 0").Where(db.Where("id < 9").Scopes(func(q *gorm.DB) *gorm.DB { return q.Clauses(c) })).Update("balance", 5))
 		},
-		"Or, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Or, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Where("id = 0").Or(db.Clauses(c).Where("id < 9")).Update("balance", 5))
 		},
-		"Not, update": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Not, update": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Not(db.Clauses(c).Where("id = 0")).Update("balance", 5))
 		},
-		"group, struct": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"group, struct": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{ID: 1, Version: 1}).Where(db.Clauses(c).Where("id > 0")).Update("balance", 5))
 		},
-		"another expectation in a group": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"another expectation in a group": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{ID: 1, Version: 1}).Clauses(gormlock.ExpectVersion(1)).Where(db.Clauses(c).Where("id > 0")).Update("balance", 5))
 		},
-		"group, delete": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"group, delete": func(db *gorm.DB, c asking) error {
 			return of(db.Where(db.Clauses(c).Where("id > 0")).Delete(&stand.Account{}))
 		},
-		"group, find": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"group, find": func(db *gorm.DB, c asking) error {
 			return of(db.Where(db.Clauses(c).Where("id > 0")).Find(&[]stand.Account{}))
 		},
-		"sub-query, delete": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"sub-query, delete": func(db *gorm.DB, c asking) error {
 			return of(db.Where("id IN (?)", db.Clauses(c).Model(&stand.Account{}).Select("id")).Delete(&stand.Account{}))
 		},
-		"sub-query, find": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"sub-query, find": func(db *gorm.DB, c asking) error {
 			return of(db.Where("id IN (?)", db.Clauses(c).Model(&stand.Account{}).Select("id")).Find(&[]stand.Account{}))
 		},
-		"sub-query as table": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"sub-query as table": func(db *gorm.DB, c asking) error {
 			return of(db.Table("(?) AS a", db.Clauses(c).Model(&stand.Account{})).Find(&[]stand.Account{}))
 		},
-		"Find":  func(db *gorm.DB, c gormlock.VersionClause) error { return of(db.Clauses(c).Find(&[]stand.Account{})) },
-		"First": func(db *gorm.DB, c gormlock.VersionClause) error { return of(db.Clauses(c).First(&stand.Account{})) },
-		"Take": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Find":  func(db *gorm.DB, c asking) error { return of(db.Clauses(c).Find(&[]stand.Account{})) },
+		"First": func(db *gorm.DB, c asking) error { return of(db.Clauses(c).First(&stand.Account{})) },
+		"Take": func(db *gorm.DB, c asking) error {
 			return of(db.Clauses(c).Take(&stand.Account{ID: 1}))
 		},
-		"scope, Find": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"scope, Find": func(db *gorm.DB, c asking) error {
 			return of(db.Scopes(func(q *gorm.DB) *gorm.DB { return q.Clauses(c) }).Find(&[]stand.Account{}))
 		},
-		"Count": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Count": func(db *gorm.DB, c asking) error {
 			var n int64
 			return of(db.Model(&stand.Account{}).Clauses(c).Count(&n))
 		},
-		"Pluck": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Pluck": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Clauses(c).Pluck("id", &[]int64{}))
 		},
-		"Scan": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Scan": func(db *gorm.DB, c asking) error {
 			return of(db.Model(&stand.Account{}).Clauses(c).Scan(&[]stand.Account{}))
 		},
-		"Row": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Row": func(db *gorm.DB, c asking) error {
 			var id int64
 			return db.Model(&stand.Account{}).Clauses(c).Select("id").Row().Scan(&id)
 		},
-		"Rows": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"Rows": func(db *gorm.DB, c asking) error {
 			rows, err := db.Model(&stand.Account{}).Clauses(c).Rows()
 			if err != nil {
 				return err
@@ -97,24 +104,24 @@ func TestExpectations_whereNothingIsCompared(t *testing.T) {
 			defer func() { _ = rows.Close() }()
 			return rows.Err()
 		},
-		"FindInBatches": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"FindInBatches": func(db *gorm.DB, c asking) error {
 			return of(db.Clauses(c).FindInBatches(&[]stand.Account{}, 1, func(*gorm.DB, int) error { return nil }))
 		},
-		"FirstOrCreate": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"FirstOrCreate": func(db *gorm.DB, c asking) error {
 			return of(db.Clauses(c).FirstOrCreate(&stand.Account{}, "id = 1"))
 		},
-		"FirstOrInit": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"FirstOrInit": func(db *gorm.DB, c asking) error {
 			return of(db.Clauses(c).FirstOrInit(&stand.Account{}, "id = 1"))
 		},
-		"generics, Find": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"generics, Find": func(db *gorm.DB, c asking) error {
 			_, err := gorm.G[stand.Account](db, c).Find(ctx)
 			return err
 		},
-		"generics, First": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"generics, First": func(db *gorm.DB, c asking) error {
 			_, err := gorm.G[stand.Account](db, c).Where("id = 1").First(ctx)
 			return err
 		},
-		"generics, Count": func(db *gorm.DB, c gormlock.VersionClause) error {
+		"generics, Count": func(db *gorm.DB, c asking) error {
 			_, err := gorm.G[stand.Account](db, c).Count(ctx, "*")
 			return err
 		},
@@ -157,7 +164,7 @@ func TestExpectations_inPartsOfSubQueries(t *testing.T) {
 	stand.Must(t, db.Create(&stand.Account{ID: 1, Balance: 1}).Error)
 	before := stand.Row[stand.Account](t, db, 1)
 	for name, c := range map[string]clause.Expression{
-		"ExpectVersion": gormlock.ExpectVersion(99), "XactLock": gormlock.XactLock(gormlock.Key("part")), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
+		"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "XactLock": gormlock.XactLock(gormlock.Key("part")), "RowLock": gormlock.RowLock(gormlock.ForUpdate),
 	} {
 		group := db.Clauses(c).Where("id = 1").Where("1 = 1")
 		for where, tx := range map[string]*gorm.DB{

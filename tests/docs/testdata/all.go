@@ -27,6 +27,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/etag"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/gormlocktest"
 	"github.com/gormlock/gormlock/inspect"

@@ -1,0 +1,61 @@
+// Package etag carries the version of a row through HTTP: out as an ETag, and back in If-Match, so that a client that
+// decided on an old page cannot overwrite what somebody else has stored since.
+//
+//	func show(w http.ResponseWriter, r *http.Request) {
+//		…
+//		tag, err := etag.Of(&doc)
+//		…
+//		if etag.NotModified(w, r, tag) { // sets ETag, answers If-None-Match
+//			return
+//		}
+//		…
+//	}
+//
+//	func update(w http.ResponseWriter, r *http.Request) error {
+//		expect, err := etag.IfMatch(r)
+//		if err != nil {
+//			return err // 428 or 400
+//		}
+//		return db.Clauses(expect).Model(&Document{ID: id}).Updates(form).Error // 412 where the row has another tag
+//	}
+//
+//	if err := update(w, r); err != nil && !etag.WriteError(w, err) {
+//		… // an error of yours
+//	}
+//
+// # Tags
+//
+// The tag of a row is its version: "7", "2026-11-23T06:20:49.123456Z" for a time, "null" where Rails left NULL. The tag of
+// a slice is a hash over the keys and versions of its rows in their order; it is for If-None-Match, and no row has it.
+// All tags are strong, and they are compared by their octets, as RFC 9110 says: "07" is not "7".
+//
+// # What WriteError answers
+//
+//	error                                     HTTP                        gRPC
+//	gormlock.ErrStale                         412 Precondition Failed     ABORTED
+//	StaleError with Deleted                   404 Not Found               NOT_FOUND
+//	gorm.ErrRecordNotFound                    404 Not Found               NOT_FOUND
+//	ErrRequired, gormlock.ErrVersionMissing   428 Precondition Required   FAILED_PRECONDITION
+//	ErrMalformed                              400 Bad Request             INVALID_ARGUMENT
+//	gormlock.ErrNotAcquired                   409 Conflict                ABORTED
+//	gormlock.ErrFenced                        409 Conflict                ABORTED
+//	gormlock.ErrOtherRequest                  422 Unprocessable Entity    INVALID_ARGUMENT
+//	gormlock.ErrLockTimeout                   503, with Retry-After       UNAVAILABLE
+//	ErrLost of sessionlock and lease          503, with Retry-After       UNAVAILABLE
+//	any other                                 nothing is written          UNKNOWN
+//
+// The codes of gRPC are there for those who answer by it; this package has no part in that.
+//
+// # What is not guaranteed
+//
+//   - A tag says which version a row is at, not how it is shown. Two representations of a row under one URL, such as JSON
+//     and HTML, have one tag: give them URLs of their own.
+//   - Middleware that compresses often makes a tag weak, W/"7". A weak tag never matches in If-Match: every write is 412
+//     then. Let it leave ETag alone, or carry the version in the form.
+//   - The tag of a row does not change with its children. Bump the row when they change: [gormlock.Touch].
+//   - If-Unmodified-Since is not looked at.
+//
+// # Stability
+//
+// This package may still change before v1: names may move or go.
+package etag
