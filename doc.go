@@ -1,4 +1,4 @@
-// Package gormlock keeps concurrent writers of GORM applications on PostgreSQL from hurting each other, inside the
+// Package gormlock keeps concurrent writers of GORM applications on PostgreSQL from overwriting each other, inside the
 // transactions they already have.
 //
 //	db.Use(gormlock.New())
@@ -16,48 +16,48 @@
 //
 // # Which tool
 //
-// A transaction-level advisory lock ([WithXactLock], [XactLock], [AcquireXactLock], [Locking]) names anything, also what
-// is no row yet, and is held until its transaction ends. It excludes only those who take it too.
+// A transaction-level advisory lock ([WithXactLock], [XactLock], [AcquireXactLock], [Locking]) is a lock on a name, held
+// until its transaction ends. It excludes only those who take it too. The name need not be a row.
 //
-// A row lock ([WithRowLock], [LockRow], [LockRows]) holds rows that are there, against every writer, gormlock's or not,
-// until the transaction ends. [WithSkipLocked] leaves out what others hold. [Claim] hands out rows of a table of work to
-// many workers, each to one.
+// A row lock ([WithRowLock], [LockRow], [LockRows]) blocks every other writer of existing rows, including those that do
+// not use gormlock, until the transaction ends. [WithSkipLocked] skips rows that others have locked. [Claim] hands out rows
+// of a table of work to many workers, each row to one.
 //
-// A version column (the tag `gormlock:"version"`) refuses a write that was decided on an older reading of its row:
-// [ErrStale], [StaleError]. Every statement that GORM builds for the model compares and moves it. [ExpectVersion],
-// [IgnoreVersion] and [IfUnchanged] change that for one statement, [Touch] and [VerifyVersion] speak of one row. [SaveMerged]
-// merges a struct with what others made of its row meanwhile.
+// A version column (the tag `gormlock:"version"`) refuses a write if somebody else wrote the row after it was read:
+// [ErrStale], [StaleError]. Every statement that GORM builds for the model compares the version and moves it.
+// [ExpectVersion], [IgnoreVersion] and [IfUnchanged] change that for one statement. [Touch] and [VerifyVersion] are about one
+// row. [SaveMerged] merges a struct with what others wrote to its row.
 //
-// A fence (the tag `gormlock:"fence,key=report"`) lets the latest holder of a lock alone write a model: a holder that was
-// superseded, and may not know it, is refused by the database ([ErrFenced]). Its token comes with the context of a session
-// lock (package sessionlock) or a lease (package lease), from [FenceFor], or by [Fence].
+// A fence (the tag `gormlock:"fence,key=report"`) lets only the latest holder of a lock write a model. The database refuses
+// a holder that was superseded, even if that holder does not know it ([ErrFenced]). The token comes with the context of a
+// session lock (package sessionlock) or a lease (package lease), from [FenceFor], or by [Fence].
 //
-// [Once] gives a request that arrives twice one effect, and the stored result the second time.
+// [Once] gives a request that arrives twice one effect. The second call returns the stored result.
 //
-// [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of what a retry
-// can cure ([IsRetryable]).
+// [Transaction] is db.Transaction with locks that cost no round trip, an isolation level, and retries of the errors that a
+// retry can cure ([IsRetryable]).
 //
 // # What is guaranteed
 //
-// A lock is taken inside the transaction that runs the statement, in a statement of its own before it, or nothing is
-// executed and the error says why. After an error the transaction is as usable as it was and holds none of the locks
-// that were asked for, unless the connection is gone.
+// A lock is taken inside the transaction that runs the statement, before the statement. If it cannot be taken, nothing is
+// executed and the error says why. After an error the transaction is as usable as before and holds none of the locks that
+// were asked for, unless the connection is gone.
 //
 // # What is not
 //
-// A fence does not guard what raw SQL writes: put the token's Guard into it, or call [FenceTx] first.
+// A fence does not guard what raw SQL writes: put the token's Guard into the text, or call [FenceTx] first.
 //
-// A version is neither compared nor moved by raw SQL, by db.Exec, and by db.Table("…") without a model, and not compared
-// by statements that name no struct, such as Model(&T{}).Where(…): see [VersionTrigger] and [ExpectVersion].
+// Raw SQL, db.Exec, and db.Table("…") without a model neither compare nor move a version: see [VersionTrigger]. Statements
+// without a struct, such as Model(&T{}).Where(…), move it and do not compare it: see [ExpectVersion].
 //
-// An advisory lock does not stop a writer that does not ask for it. Locks on a db that is handed to db.Transaction are
-// taken by the statements in it, not before. Where the application brings a *sql.Tx or a single connection of its own
-// (db.Connection), gormlock does not see that transaction's end unless it runs in [Transaction]: what is written in it
-// counts as not read afterwards.
+// An advisory lock does not stop a writer that does not ask for it. A lock on a db whose Transaction method is called is
+// taken by the statements in the transaction, not before. If the application begins a transaction on a *sql.Tx or a single
+// connection of its own (db.Connection), gormlock does not see its end, unless it runs in [Transaction]. Structs written in
+// it count as not read afterwards.
 //
-// Inside a transaction tx.DB() is not the *sql.DB the application opened but one that lends its connections; and
-// statements that were prepared by a tool outside of GORM on the *sql.DB do not run in it. [PlainTransactions] gives
-// both back and costs a round trip for each lock on a statement's own transaction.
+// Inside a transaction tx.DB() is not the *sql.DB that the application opened, but one that lends its connections.
+// Statements that a tool outside of GORM prepared on the *sql.DB do not run in it. [PlainTransactions] changes both back,
+// and costs a round trip for each lock on a statement's own transaction.
 //
 // # Stability
 //

@@ -1,14 +1,13 @@
-// Package advisory takes PostgreSQL's transaction-level advisory locks on any *sql.Tx: for code that holds a
-// transaction without GORM, and as the one implementation under gormlock's GORM doors.
+// Package advisory takes PostgreSQL's transaction-level advisory locks on a *sql.Tx, for code without GORM. The locks of
+// package gormlock are taken by the same code.
 //
 //	err := advisory.Acquire(ctx, tx, []lockkey.Key{lockkey.Of("invoice", 42)}, advisory.Timeout(time.Second))
 //
 // # What holds
 //
-// Any number of keys is one call and one round trip. The keys are taken in one total order whatever order they are
-// given in, so that two calls of this package never deadlock with each other; a key given twice is taken once, and a
-// key asked for both shared and exclusive is taken exclusive. Either all are held when the call returns nil, or none
-// of them is held more than before and the error says why.
+// One call takes any number of keys in one round trip. It takes them in one fixed order, whatever order they are given in,
+// so two calls never deadlock with each other. A key given twice is taken once, and a key asked for both shared and
+// exclusive is taken exclusive. The call takes all keys, or none, and then the error says why.
 //
 // A lock ends with the transaction, or with the savepoint it was first taken under. There is no release.
 //
@@ -17,11 +16,11 @@
 //
 // # What does not hold
 //
-// A lock protects what is read after it. At REPEATABLE READ and SERIALIZABLE the snapshot is taken by the lock's own
-// statement at the latest, before the lock is held: that is [ErrSnapshotTaken], unless [AllowSnapshot] says that only
-// the exclusion matters. gormlock.Transaction begins the transaction with its lock.
+// A lock protects what is read after it. At REPEATABLE READ and SERIALIZABLE the statement that takes the lock takes the
+// snapshot too, before the lock is held. That is [ErrSnapshotTaken]. With [AllowSnapshot] you say that only the exclusion
+// matters. gormlock.Transaction takes its locks before the snapshot.
 //
-// Advisory locks live in one database of one server. A standby would grant what its primary holds: that is
+// Advisory locks belong to one database of one server. A standby would grant what its primary holds, so there it is
 // [ErrStandby].
 //
 // When ctx ends during a wait the driver closes the connection, and the transaction with it.

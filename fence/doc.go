@@ -3,26 +3,26 @@
 //
 // # Why
 //
-// No lock service can stop a process that is paused: it wakes up, believes it
+// No lock service can stop a process that was paused: it wakes up, believes it
 // still holds the lock, and writes. A fencing token can. Every acquisition gets a
-// [Token], each later one of a key a greater number, and the database, which
-// knows the latest number issued, refuses a write that carries a smaller one.
+// [Token] with a number greater than all before it. The database knows the latest
+// number issued for the key, and refuses a write with a smaller one.
 //
 // # The table
 //
-// A token is one row per key in the table gormlock_fence ([Schema]), incremented
-// after the lock is held and committed before the holder sees it. It is not a
-// sequence, which can hand out one value twice after a crash, and not a
-// transaction id, which is assigned before the lock is held. The number carries
-// the server's timeline in its upper bits, so that a standby promoted without the
-// last commits of its primary repeats none of its numbers. Tokens of different
-// keys do not compare.
+// The latest token of each key is a row in the table gormlock_fence ([Schema]). It
+// is incremented after the lock is held, and committed before the holder sees it.
+// A sequence would not do: it can hand out one value twice after a crash. Nor
+// would a transaction id, which is assigned before the lock is held. The upper bits
+// of a number are the server's timeline, so a standby promoted without the last
+// commits of its primary repeats no number. Tokens of different keys cannot be
+// compared.
 //
-// A row is never deleted, for a number issued again would let an old holder in:
-// the table grows to one row of about 80 bytes for every key that was ever fenced.
+// Never delete a row: a number that is issued again would let an old holder in. The
+// table grows to one row of about 80 bytes for every key that was ever fenced.
 //
-// The table is found by the search_path. Whoever issues tokens and whoever writes
-// with them must find the same one.
+// The table is found by the search_path. The program that issues tokens and the one
+// that writes with them must find the same table.
 //
 // # Guarding a write
 //

@@ -30,7 +30,7 @@ type java struct {
 	host string
 }
 
-// run tells whether a statement changed the row.
+// run reports whether a statement changed the row.
 func (j java) run(statement, name string, d time.Duration) bool {
 	j.t.Helper()
 	result, err := j.db.ExecContext(j.t.Context(), statement, name, d.Seconds(), j.host)

@@ -1,5 +1,5 @@
-// Package sessionlock holds PostgreSQL's session-level advisory locks: for work that outlasts a transaction, singletons,
-// leaders and migrations.
+// Package sessionlock holds PostgreSQL's session-level advisory locks, for work that takes longer than a transaction:
+// singletons, leaders, migrations.
 //
 //	m, err := sessionlock.Open(ctx, dsn, sessionlock.Owner("billing-7"))
 //	defer m.Close(context.WithoutCancel(ctx))
@@ -7,41 +7,41 @@
 //		// ctx ends with the cause ErrLost when the lock is lost
 //	})
 //
-// A session lock belongs to a server session and ends with it. A [Manager] has connections of its own: one for any
-// number of locks, at most [MaxWaiters] more on which contended keys wait, and one for the tokens of [Fenced]. Two
-// goroutines never share an exclusive lock. The same key again under the context of its holder is [ErrReentrant].
+// A session lock belongs to a server session and ends with it. A [Manager] has connections of its own: one holds any
+// number of locks, at most [MaxWaiters] more wait for contended keys, and one issues the tokens of [Fenced]. Two
+// goroutines never share an exclusive lock. To ask for a key again under the context of its holder is [ErrReentrant].
 //
 // # Errors
 //
-// After an error of Acquire the caller does not hold the lock, whatever the error. The context of a caller never reaches
-// a connection: whoever gives up leaves, and a lock that is granted too late goes back.
+// After an error of Acquire the caller does not hold the lock, whatever the error. The end of a caller's context does not
+// close a connection: the caller leaves, and a lock that is granted too late is given back.
 //
 // # Waiting
 //
 // Waiters of one process are served in the order they came. A key passes from holder to holder inside the process at
-// most 16 times before other processes get a turn; [Fair] offers it to them every time. A wait on the server is cut into
-// slices of at most 800 ms, so that it holds back neither vacuum nor CREATE INDEX CONCURRENTLY. Between processes the
-// order is first come, first served within a slice and chance beyond. Where more keys are contended than [MaxWaiters],
-// the others are asked for every 50 ms, which gets them nothing while any process waits on the same key: raise it then.
+// most 16 times, then other processes get a turn; with [Fair] they get it every time. A wait on the server is cut into
+// slices of at most 800 ms, so that it delays neither vacuum nor CREATE INDEX CONCURRENTLY. Between processes the order is
+// first come, first served within a slice, and chance beyond. If more than [MaxWaiters] keys are contended, the others are
+// tried every 50 ms, and get nothing while another process waits for the same key: raise MaxWaiters then.
 // Nobody detects a deadlock between holders: take several keys with [Manager.AcquireAll], in one order, or with [Timeout].
 //
 // # Loss
 //
 // A lock is lost when its session ends. Then [Lock.Lost] is closed, contexts of [Manager.Do] and [Lock.Bind] end with the
 // cause [ErrLost], and [Lock.Err] and [Lock.Release] return it, before anybody in this process can be granted the key.
-// The manager connects again, and those who wait go on waiting. Who knows of the loss first, this holder or the next one?
+// The manager connects again, and waiters go on waiting. Who learns of the loss first, this holder or the next one?
 //
 //   - The server, a proxy or a reset ended the session: the holder knows within milliseconds. Either can be first.
 //   - The network went silent: the holder knows after three times [Heartbeat], at least two heartbeats before the server
 //     frees the lock. This holds for a direct TCP connection.
-//   - The process was paused: it cannot know. Err compares the clocks itself when it is asked, but a statement that
-//     follows can be too late all the same. [Fenced] is for that: each acquisition has a token greater than all before
-//     it, and the database refuses a guarded write once a later token was issued. See package fence.
+//   - The process was paused: it cannot know. Err compares clocks when it is called, but the statement after it can still
+//     be too late. Use [Fenced]: each acquisition has a token greater than all before it, and the database refuses a
+//     guarded write once a later token was issued. See package fence.
 //
 // # What is refused
 //
-// [Open] refuses where a session lock would exclude nobody: behind a pooler in transaction mode ([ErrPooler]), on a
-// standby ([ErrStandby]), and on an engine that grants one lock to two sessions ([ErrNoExclusion]).
+// [Open] refuses to work where a session lock would exclude nobody: behind a pooler in transaction mode ([ErrPooler]), on
+// a standby ([ErrStandby]), and on an engine that grants one lock to two sessions ([ErrNoExclusion]).
 //
 // # What is not guaranteed
 //
@@ -51,7 +51,7 @@
 //     for a moment, until the server looks at its connection: at the end of the slice, or after one heartbeat.
 //   - A Manager that is not closed keeps its connections and goroutines.
 //
-// The package is meant to stay as it is for v1. docs/internals/sessionlock.md says how it works, with the states of a key.
+// docs/internals/sessionlock.md says how it works, with the states of a key.
 //
 // # Stability
 //

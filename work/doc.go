@@ -28,28 +28,29 @@
 //
 // # What holds
 //
-//   - Jobs are handed out by priority, the higher first, then by ID; [OnePer] and [FairBy] change that.
-//   - An attempt is counted when it begins. A job whose worker dies is free when its lease ends, and a worker that lives
-//     finds it within five seconds of that; if the attempt was its last, the job is dead.
-//   - A job that was taken over can be completed only by its new worker: [Complete] is [gormlock.ErrStale] for the old one,
-//     and a return of its handler counts for nothing. An effect in the transaction of Complete is therefore stored once.
-//   - What has been done outside of that transaction may be done again by the next attempt.
-//   - No job that is ready waits longer than five seconds while a worker has nothing to do, whatever was lost: a
-//     notification, a process, a connection. Mostly it waits for about a millisecond.
-//   - Claims seek past what was claimed before. Every five seconds, and when it hears of one, a worker looks behind itself
-//     for older jobs: those given back, tried again or committed late. So a claim costs the same while a long transaction
-//     keeps vacuum from cleaning the table.
+//   - Jobs are handed out by priority, higher ones first, then by ID. [OnePer] and [FairBy] change that.
+//   - An attempt is counted when it begins. If a worker dies, its jobs are free when their leases end, and another worker
+//     finds them within five seconds. If the attempt was the last, the job is dead.
+//   - Only its new worker can complete a job that was taken over. For the old one [Complete] is [gormlock.ErrStale], and the
+//     return of its handler does not count. So an effect in the transaction of Complete is stored once.
+//   - What a handler does outside of that transaction may be done again by the next attempt.
+//   - No ready job waits longer than five seconds while a worker has nothing to do, even if a notification, a process or a
+//     connection is lost. Usually it waits for about a millisecond.
+//   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs: those
+//     given back, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum from
+//     cleaning the table.
+//   - When the context of [Worker.Run] ends, jobs that have not begun are given back at once.
 //
 // # What is not guaranteed
 //
-//   - A handler whose job was taken over is told by its context, but a process that was stopped cannot be told in time.
-//   - Workers take their statements from the pool of db. A pool whose connections all stay busy in handlers for longer
-//     than a lease keeps renewals from being sent: leave one free.
-//   - Priorities are levels. Claims cost by the number of levels and queues in use, so use few.
-//   - What is done stays in the table, out of the way of claims. Delete it when nobody wants to look at it:
+//   - When a job is taken over, the context of its handler ends. A stopped process cannot notice that in time.
+//   - Workers use the pool of db. If handlers keep all of its connections busy for longer than a lease, renewals cannot be
+//     sent: leave one free.
+//   - The cost of a claim grows with the number of priorities and queues in use, so use few.
+//   - Done jobs stay in the table, where they do not slow claims down. Delete them when nobody needs them:
 //     DELETE FROM mails WHERE state = 'done' AND updated_at < now() - interval '7 days'.
-//   - Where gormlock does not see the end of the enqueuing transaction ([gormlock.PlainTransactions], or a *sql.Tx of your
-//     own) nobody is woken, and the job is found by polling.
+//   - If gormlock does not see the end of the enqueuing transaction ([gormlock.PlainTransactions], or a *sql.Tx of your own),
+//     no worker is woken, and the job is found by polling.
 //
 // # Stability
 //

@@ -36,7 +36,7 @@ type process struct {
 	sent    []string // the statements that ActiveRecord sent
 }
 
-// hasRails tells whether there is a Ruby with ActiveRecord here.
+// hasRails reports whether there is a Ruby with ActiveRecord here.
 func hasRails(ctx context.Context) bool {
 	return exec.CommandContext(ctx, "ruby", "-W0", "-e", `require "active_record"; require "pg"`).Run() == nil
 }

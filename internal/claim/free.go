@@ -187,7 +187,7 @@ func fitsJoins(stmt *gorm.Statement) error {
 	return nil
 }
 
-// hasKey tells whether a value given to Model, or one of its elements, is a struct of the statement's model with a key.
+// hasKey reports whether a value given to Model, or one of its elements, is a struct of the statement's model with a key.
 func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
 	for model.Kind() == reflect.Pointer || model.Kind() == reflect.Interface {
 		model = model.Elem()
@@ -209,7 +209,7 @@ func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
 	return false
 }
 
-// fitsClaim tells whether a claim knows what to do with a clause.
+// fitsClaim reports whether a claim knows what to do with a clause.
 func fitsClaim(name string) bool {
 	switch name {
 	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, xact.ClauseName, mark.Running, "soft_delete_enabled", "gorm:db_resolver:using":

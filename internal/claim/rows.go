@@ -116,7 +116,7 @@ func (r *claimedRows) next() reflect.Value {
 	return row.Elem()
 }
 
-// ascend tells whether the rows stand in their order, each at a place of its own.
+// ascend reports whether the rows stand in their order, each at a place of its own.
 func (r *claimedRows) ascend() bool {
 	for i := 1; i < len(r.places); i++ {
 		if r.places[i] <= r.places[i-1] && r.places[i] != unknownPlace {

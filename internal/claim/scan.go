@@ -140,7 +140,7 @@ func readOwn(dest, value any) error {
 	return own.Interface().(sql.Scanner).Scan(value) //nolint:forcetypeassert // it is one
 }
 
-// isPlain tells whether the field holds a number, a string, a bool or a time and does not read itself.
+// isPlain reports whether the field holds a number, a string, a bool or a time and does not read itself.
 func isPlain(field *schema.Field) bool {
 	t := field.FieldType
 	if field.Serializer != nil {

@@ -100,7 +100,7 @@ func (c *claim) textIn(stmt *gorm.Statement) *claimSQL {
 	return text
 }
 
-// isArray tells whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
+// isArray reports whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
 func isArray(field *schema.Field) bool {
 	t := field.IndirectFieldType
 	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8

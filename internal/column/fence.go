@@ -63,7 +63,7 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 	return c, nil
 }
 
-// holdsTokens tells whether the type is a signed integer of 64 bits, as shapedAs has found it.
+// holdsTokens reports whether the type is a signed integer of 64 bits, as shapedAs has found it.
 func holdsTokens(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -115,7 +115,7 @@ func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token,
 		fault.ErrFenceMissing, stmt.Table, from, wanted)
 }
 
-// fits tells whether the column is written by the token.
+// fits reports whether the column is written by the token.
 func (c *Fence) fits(token fence.Token) bool {
 	return !token.IsZero() && (c.Topic == "" || token.Topic == c.Topic)
 }

@@ -104,10 +104,10 @@ func (c *Version) Any(v Value) any {
 	return v.N
 }
 
-// ZeroIsLoaded tells whether 0 is a version a row can have: then a zero struct counts as one that was read.
+// ZeroIsLoaded reports whether 0 is a version a row can have: then a zero struct counts as one that was read.
 func (c *Version) ZeroIsLoaded() bool { return c.IsInteger() && c.Initial == 0 }
 
-// Loaded tells whether v can have been read from a row.
+// Loaded reports whether v can have been read from a row.
 func (c *Version) Loaded(v Value) bool {
 	if c.ZeroIsLoaded() {
 		return !c.IsUnread(v)
@@ -118,7 +118,7 @@ func (c *Version) Loaded(v Value) bool {
 	return !v.Null && v.N != 0
 }
 
-// Unset tells whether a struct that is created with v gets the first version.
+// Unset reports whether a struct that is created with v gets the first version.
 func (c *Version) Unset(v Value) bool {
 	switch {
 	case v.Null, c.IsUnread(v):
@@ -152,7 +152,7 @@ func (c *Version) Next(v Value, now time.Time) Value {
 	return At(later)
 }
 
-// shapedAs settles kind and shape by the field's type, and tells whether it can be a version.
+// shapedAs settles kind and shape by the field's type, and reports whether it can be a version.
 func (c *Version) shapedAs(t reflect.Type) bool {
 	switch {
 	case t.Kind() == reflect.Pointer:

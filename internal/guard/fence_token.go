@@ -28,10 +28,10 @@ func (i *Intent) namedTokens() []fence.Token {
 	return named
 }
 
-// asksFence tells whether clauses say something about a fence.
+// asksFence reports whether clauses say something about a fence.
 func (i *Intent) asksFence() bool { return i != nil && (i.ignoreFence || len(i.tokens) > 0) }
 
-// AsksVersion tells whether clauses say something about versions, or columns to compare.
+// AsksVersion reports whether clauses say something about versions, or columns to compare.
 func (i *Intent) AsksVersion() bool {
 	return i != nil && (i.Ignore || i.Expects || i.touch || i.preserve || i.Unchanged != nil)
 }

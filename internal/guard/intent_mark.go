@@ -44,7 +44,7 @@ func (h askedHere) Matters(write bool) bool { return write || h.intent.compares(
 
 func (h askedHere) Late() error { return h.Refusal() }
 
-// compares tells whether clauses say what a row must be like.
+// compares reports whether clauses say what a row must be like.
 func (i *Intent) compares() bool { return i != nil && (i.Expects || i.Unchanged != nil) }
 
 // covers reports whether a statement with i does all that the part asks.

@@ -145,7 +145,7 @@ func (r *Request) call(function string) string {
 	return fmt.Sprintf("CASE WHEN u.shared THEN %s ELSE %s END", r.callSpace(callMode(function, true)), r.callSpace(function))
 }
 
-// callSpace picks the key space. Bigints come before pairs in the order, so the last lock tells whether there are pairs.
+// callSpace picks the key space. Bigints come before pairs in the order, so the last lock reports whether there are pairs.
 func (r *Request) callSpace(function string) string {
 	_, _, pairs := r.locks[len(r.locks)-1].key.Pair()
 	_, bigints := r.locks[0].key.Int64()

@@ -19,7 +19,7 @@ func (running) Build(clause.Builder) {}
 // Forget says that the statement has ended.
 func Forget(db *gorm.DB) { delete(db.Statement.Clauses, Running) }
 
-// usedMeanwhile tells whether a hook, or a plugin, asks something with the conditions of the statement that runs.
+// usedMeanwhile reports whether a hook, or a plugin, asks something with the conditions of the statement that runs.
 func usedMeanwhile(stmt *gorm.Statement) bool {
 	if stmt.Clauses[Running].Expression != clause.Expression(running{stmt}) {
 		return false

@@ -271,7 +271,7 @@ func put(field *schema.Field, row reflect.Value, old pointee) {
 	}
 }
 
-// standsFor tells whether row has the key that the statement left in the struct with this number.
+// standsFor reports whether row has the key that the statement left in the struct with this number.
 func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	if !row.IsValid() {
 		return false

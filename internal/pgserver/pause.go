@@ -37,7 +37,7 @@ func (s *Server) Pause() error {
 	return nil
 }
 
-// stopAll asks everything that runs to stop and tells whether nothing did.
+// stopAll asks everything that runs to stop and reports whether nothing did.
 func stopAll(pid int) (still bool, err error) {
 	family, err := familyOf(pid)
 	if err != nil {

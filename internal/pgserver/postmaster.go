@@ -40,7 +40,7 @@ func (s *Server) spawn() (*postmaster, error) {
 	return p, cmd.Process.Release()
 }
 
-// alive tells whether the process still runs; once it says no the pid is not ours
+// alive reports whether the process still runs; once it says no the pid is not ours
 // any more.
 func (p *postmaster) alive() bool {
 	if p.exited {
@@ -63,7 +63,7 @@ func (p *postmaster) signal(sig syscall.Signal) error {
 	return syscall.Kill(p.pid, sig)
 }
 
-// gone waits for the end of the process and tells whether it came.
+// gone waits for the end of the process and reports whether it came.
 func (p *postmaster) gone() bool {
 	return poll(context.Background(), endWithin, func() bool { return !p.alive() }) == nil
 }

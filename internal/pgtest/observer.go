@@ -61,7 +61,7 @@ func Locks(t testing.TB, key lockkey.Key) []Lock {
 	return observer(t).Locks(t, key)
 }
 
-// Held tells whether anybody holds key.
+// Held reports whether anybody holds key.
 func Held(t testing.TB, key lockkey.Key) bool {
 	t.Helper()
 	return observer(t).Held(t, key)
@@ -103,7 +103,7 @@ func (o *Observer) Locks(t testing.TB, key lockkey.Key) []Lock {
 	return locks
 }
 
-// Held tells whether anybody holds key.
+// Held reports whether anybody holds key.
 func (o *Observer) Held(t testing.TB, key lockkey.Key) bool {
 	t.Helper()
 	return len(granted(o.Locks(t, key))) > 0

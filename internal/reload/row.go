@@ -101,7 +101,7 @@ func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
 	})
 }
 
-// selectsAll tells whether the query selects all columns, as it does where GORM has put them down in an earlier run.
+// selectsAll reports whether the query selects all columns, as it does where GORM has put them down in an earlier run.
 func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
 	selected, given := stmt.Clauses["SELECT"]
 	columns, plain := selected.Expression.(clause.Select)
@@ -150,7 +150,7 @@ func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 	return h
 }
 
-// isComputed tells whether a field takes what another query works out: it is read, never written, and in no migration.
+// isComputed reports whether a field takes what another query works out: it is read, never written, and in no migration.
 func isComputed(field *schema.Field) bool {
 	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }

@@ -54,7 +54,7 @@ func differentKeys(keys [][]any) [][]any {
 	return different
 }
 
-// oneToOne tells whether the names of the keys given are those of the keys found, and all different.
+// oneToOne reports whether the names of the keys given are those of the keys found, and all different.
 func oneToOne(given, found [][]any, name func([]any) string) bool {
 	left := make(map[string]bool, len(found))
 	for _, key := range found {

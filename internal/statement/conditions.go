@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// IsAssociation tells whether GORM makes the statement to save an association.
+// IsAssociation reports whether GORM makes the statement to save an association.
 func IsAssociation(stmt *gorm.Statement) bool {
 	_, child := stmt.Settings.Load("gorm:saved_association_map")
 	return child
@@ -93,7 +93,7 @@ func DoesNothing(stmt *gorm.Statement) bool {
 	return ok && conflict.DoNothing
 }
 
-// AsksForRows tells whether the caller does.
+// AsksForRows reports whether the caller does.
 func AsksForRows(stmt *gorm.Statement) bool {
 	_, ok := stmt.Clauses["RETURNING"]
 	return ok
@@ -108,7 +108,7 @@ func FromMap(dest any) bool {
 	return false
 }
 
-// Computed tells whether the server works a value out.
+// Computed reports whether the server works a value out.
 func Computed(value any) bool {
 	switch v := value.(type) {
 	case clause.Expression, clause.Column, *gorm.DB, gorm.Valuer:
@@ -130,7 +130,7 @@ func AssignedTo(stmt *gorm.Statement, column string) (value any, assigned bool) 
 	return value, assigned
 }
 
-// ComputesColumn tells whether an upsert assigns to the column something else than the value of the row proposed.
+// ComputesColumn reports whether an upsert assigns to the column something else than the value of the row proposed.
 func ComputesColumn(set clause.Set, column string) bool {
 	for i := range set {
 		from, proposed := set[i].Value.(clause.Column)

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// IsSliceOfStructs tells whether rows of a model can be read into values of a type: into structs or pointers to them.
+// IsSliceOfStructs reports whether rows of a model can be read into values of a type: into structs or pointers to them.
 func IsSliceOfStructs(t reflect.Type) bool {
 	if t.Kind() != reflect.Slice {
 		return false
@@ -32,7 +32,7 @@ func ModelOf(rows any) reflect.Type {
 	return element
 }
 
-// NamesAssociation tells whether a name in Omit is of associations, which are no columns.
+// NamesAssociation reports whether a name in Omit is of associations, which are no columns.
 func NamesAssociation(s *schema.Schema, name string) bool {
 	name, _, _ = strings.Cut(name, ".")
 	return name == clause.Associations || s.Relationships.Relations[name] != nil

@@ -6,7 +6,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// HasScopes tells whether GORM will run scopes before the statement.
+// HasScopes reports whether GORM will run scopes before the statement.
 func HasScopes(stmt *gorm.Statement) bool {
 	return scopesOfStatement == nil || reflect.ValueOf(stmt).Elem().FieldByIndex(scopesOfStatement).Len() > 0
 }

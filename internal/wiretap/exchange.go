@@ -44,7 +44,7 @@ type exchange struct {
 }
 
 // sent takes a message of the client that starts at offset in what it sent, and
-// tells whether a round trip begins with it.
+// reports whether a round trip begins with it.
 func (x *exchange) sent(kind byte, offset int64) (begins bool) {
 	switch kind {
 	case msgTerminate, msgCopyData:
@@ -71,7 +71,7 @@ func (x *exchange) sent(kind byte, offset int64) (begins bool) {
 	return begins
 }
 
-// answered takes a message of the server and tells whether the round trip ends with it.
+// answered takes a message of the server and reports whether the round trip ends with it.
 func (x *exchange) answered(kind byte) (ends bool) {
 	switch kind {
 	case ansParseComplete:
@@ -103,7 +103,7 @@ func (x *exchange) answered(kind byte) (ends bool) {
 	return true
 }
 
-// asks tells whether the server must answer after a message of this type. Behind
+// asks reports whether the server must answer after a message of this type. Behind
 // others it may answer, but the client that waits for it would wait in vain.
 func asks(kind byte) bool {
 	switch kind {

@@ -224,7 +224,7 @@ func (r *rails) raises(t *testing.T, code, class string) *railsError {
 	return a.Error
 }
 
-// atLeast tells whether ActiveRecord is of this version or a newer one.
+// atLeast reports whether ActiveRecord is of this version or a newer one.
 func (r *rails) atLeast(t *testing.T, version string) bool {
 	t.Helper()
 	return value[bool](t, r, fmt.Sprintf(`ActiveRecord.version >= Gem::Version.new(%q)`, strings.TrimSpace(version)))

@@ -81,7 +81,7 @@ func (p *program) distinct() []*writer {
 	return picked
 }
 
-// fresh tells whether a write of the struct must succeed, and what error it must give if not.
+// fresh reports whether a write of the struct must succeed, and what error it must give if not.
 func (p *program) fresh(w *writer, err error) bool {
 	p.Helper()
 	at, ok := p.rows[w.want.id]

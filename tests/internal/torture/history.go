@@ -148,13 +148,13 @@ func answeredAfter(events []Event, register int, audited map[string]int, at int)
 	return first
 }
 
-// Mutex tells whether at most one worker held the register at a time.
+// Mutex reports whether at most one worker held the register at a time.
 func (h History) Mutex(t testing.TB) porcupine.CheckResult {
 	t.Helper()
 	return check(t, "mutex", mutexModel, h.mutex)
 }
 
-// Fence tells whether tokens grew, and no write was accepted from a worker that was superseded.
+// Fence reports whether tokens grew, and no write was accepted from a worker that was superseded.
 func (h History) Fence(t testing.TB) porcupine.CheckResult {
 	t.Helper()
 	return check(t, "fence", fenceModel, h.fence)
