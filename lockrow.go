@@ -7,41 +7,40 @@ import (
 	"github.com/gormlock/gormlock/internal/reload"
 )
 
-// LockRow locks the row of a loaded struct and reads it again, so that the struct is what the row is now and stays so
-// until the transaction ends.
+// LockRow locks the row of a loaded struct and reads it again. Until the transaction ends nobody else changes the row.
 //
 //	err := gormlock.LockRow(tx, &acct)
 //
-// Columns are overwritten, changes not yet saved too; associations that tx does not load and fields that are no columns
-// are left as they are, but for what AfterFind does to them. The strength is [ForUpdate] unless a [Strength] is given; for a
-// row that is to be updated [ForNoKeyUpdate] is enough, and lets rows that refer to it be inserted meanwhile.
-// [Try] is one round trip for a row that is free. A row that is gone, or deleted softly, or that conditions on tx leave
-// out, is gorm.ErrRecordNotFound. On any error columns and associations are as they were. What has no place on tx is an
-// error: Select and Omit of columns, the Model of another type.
+// It overwrites all columns in the struct, including changes that you have not saved. Associations that tx does not load,
+// and fields that are no columns, stay as they are, unless AfterFind changes them. The strength is [ForUpdate] unless a
+// [Strength] is given. [ForNoKeyUpdate] is enough for an update, and lets others insert rows that refer to the row. [Try] is
+// one round trip for a row that is free. If the row is gone, soft-deleted, or left out by conditions on tx, the error is
+// gorm.ErrRecordNotFound. On any error columns and associations are as before. Select or Omit of columns and the Model of
+// another type on tx are an error.
 //
-// All that [WithRowLock] says holds here too, except that nothing can be skipped.
+// The rest is as in [WithRowLock], except that nothing can be skipped.
 func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {
 	return fault.Caused(tx, reload.Row(tx, row, newRowLock(opts)))
 }
 
-// LockRows locks the rows of a slice of loaded structs, by the order of their primary keys whatever their order in the
-// slice, and reads them again. Transactions that lock what they need in one call of LockRows never deadlock over it.
+// LockRows locks the rows of a slice of loaded structs and reads them again. It locks in the order of their primary keys,
+// so transactions that lock all their rows in one call of LockRows never deadlock over them.
 //
 //	pair := []Account{{ID: from}, {ID: to}}
 //	if err := gormlock.LockRows(tx, &pair); err != nil { … }
 //	// pair[0] is from, pair[1] is to, and nobody else changes them
 //
-// It is one statement. The elements keep their places and become what a Find gives; an element twice is locked once. A
-// row that is gone, or deleted softly, or that conditions on tx leave out, is gorm.ErrRecordNotFound, with its key. On any
-// error the slice is as it was, and the rows that were found stay locked; after [ErrNotAcquired] and [ErrLockTimeout] none
-// of them does. What has no place on tx is an error: Select, Omit, the Model of another type.
+// It is one statement. The elements keep their places and are read as by a Find; an element twice is locked once. If a row
+// is gone, soft-deleted, or left out by conditions on tx, the error is gorm.ErrRecordNotFound with its key. On any error
+// the slice is as before. The rows that were found stay locked then, except after [ErrNotAcquired] and [ErrLockTimeout].
+// Select, Omit and the Model of another type on tx are an error.
 //
-// Each key that the caller writes in another way than the server, as a uuid in capitals, costs one statement more, and so
-// does each row that is not found where others are. Times in another zone cost none if all rows are found, a key has one
-// time, and one row is not named by two zones.
+// A key that is spelled differently from the server's spelling, such as a uuid in capitals, costs one more statement, and
+// so does a missing row beside others that exist. Times in another zone cost none if all rows are found, each key has one
+// time, and no row is named in two zones.
 //
-// The strength is [ForUpdate] unless a [Strength] is given. All that [WithRowLock] says holds here too, except that
-// nothing can be skipped.
+// The strength is [ForUpdate] unless a [Strength] is given. The rest is as in [WithRowLock], except that nothing can be
+// skipped.
 func LockRows(tx *gorm.DB, rows any, opts ...RowLockOption) error {
 	return fault.Caused(tx, reload.Rows(tx, rows, newRowLock(opts)))
 }

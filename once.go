@@ -15,36 +15,35 @@ import (
 // executed.
 var ErrOtherRequest = fault.ErrOtherRequest
 
-// Once runs fn at most once for a key, in the transaction tx, and returns what it returned to every later call with
-// that key: the idempotency keys of payment services.
+// Once runs fn at most once for a key, in the transaction tx. Every later call with that key returns the result of the
+// first. This is what payment services call an idempotency key.
 //
 //	err := db.Transaction(func(tx *gorm.DB) error {
 //		receipt, err := gormlock.Once(tx, "charge/"+idempotencyKey, func(tx *gorm.DB) (Receipt, error) { … })
 //		…
 //	})
 //
-// The key, the effect of fn and its result are rows of one transaction: they are stored together or not at all. A call
-// that finds the key in an open transaction waits for its end; then it gets the result, or runs fn if there is none. That
-// wait is the one of any INSERT, bounded by ctx and lock_timeout; who would rather refuse a request whose twin is
-// running takes a lock first:
+// The key, the effect of fn and its result are stored in one transaction, together or not at all. If the key is in an open
+// transaction, a call waits for its end. Then it returns the result, or runs fn if there is none. The wait is that of any
+// INSERT, bounded by ctx and lock_timeout. To refuse a request while its twin is running, take a lock first:
 //
 //	gormlock.Transaction(db, fn, gormlock.Locking(gormlock.Key("charge", idempotencyKey), gormlock.Try()))
 //
-// If fn fails or panics, what it did and the key are rolled back to a savepoint, and the next call runs fn again, also if
-// the transaction goes on and is committed. A stale write in fn fails it even if fn drops the error.
+// If fn fails or panics, its effect and the key are rolled back to a savepoint, and the next call runs fn again, even if
+// the transaction goes on and is committed. A stale write in fn fails it, even if fn drops the error.
 //
-// The result is kept as JSON, and what Once returns has been through JSON the first time too, so that the first caller
-// does not see more than the others. A result that JSON cannot hold, of which it would keep nothing (all fields are
-// unexported), that does not come back or that is longer than 1 MiB is an error, and the effect is rolled back. A T that has changed since is filled as json.Unmarshal does;
-// where that fails, the error says so and fn is not run.
+// The result is stored as JSON. The first call returns it as read from that JSON too, so it sees no more than the others.
+// It is an error, and the effect is rolled back, if JSON cannot hold the result, would keep nothing of it (all fields are
+// unexported), does not read it back, or needs more than 1 MiB. If T has changed since, the result is read as
+// json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
-// What fn does outside of the database is done again when the commit fails: hand the key on to services that know
-// idempotency keys themselves. fn must not commit or roll back tx.
+// What fn does outside of the database happens again if the commit fails: send the key along to services that accept one.
+// fn must not commit or roll back tx.
 //
-// A key is text of 1 to 1024 bytes, shared by all callers of the database: begin it with what it is for, and whose it
-// is. The table is that of [MigrateOnce]; keys stay until [SweepOnce] removes them. At REPEATABLE READ and above a key
-// that was stored after the snapshot is an error that [IsRetryable] knows. Outside of a transaction Once is
-// [ErrNoTransaction]. On any error the transaction is as usable as it was, unless ctx has ended or the connection is gone.
+// A key is text of 1 to 1024 bytes, shared by all callers of the database: begin it with its purpose and its owner.
+// [MigrateOnce] creates the table; keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was
+// stored after the snapshot is an error that [IsRetryable] knows. Outside of a transaction the error is [ErrNoTransaction].
+// On any error the transaction is as usable as before, unless ctx has ended or the connection is gone.
 func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts ...OnceOption) (T, error) {
 	var result, none T
 	if fn == nil {

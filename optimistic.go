@@ -17,69 +17,68 @@ type VersionClause struct{ versionClauses }
 // versionClauses hides how the clause gets into a statement.
 type versionClauses = guard.Clause
 
-// IgnoreVersion lets one statement write without a check. The version still moves, so that other holders of the row see
-// that it changed; a loaded struct counts its own version on, and is stale afterwards if others wrote in between.
+// IgnoreVersion lets one statement write without a check. The version still moves, so that others who have read the row
+// notice the change. A loaded struct adds one to its own version, and is stale afterwards if others wrote in between.
 func IgnoreVersion() VersionClause {
 	return VersionClause{guard.IgnoreVersion()}
 }
 
-// ExpectVersion lets one statement write only rows at this version, whatever the struct holds: a statement that writes no row
-// fails with [ErrStale], and a bulk statement leaves rows at other versions as they are, which only RowsAffected shows.
+// ExpectVersion lets one statement write only rows at this version, whatever the struct holds. If it writes no row the error
+// is [ErrStale]. A bulk statement leaves rows at other versions as they are, which only RowsAffected shows.
 //
-// It is for a version that came in a form, and for the generics API, whose updates know no struct. The version is an integer,
-// or a time.Time for a temporal version column.
+// Use it for a version that came in a form, and with gorm.G, whose updates know no struct. The version is an integer, or a
+// time.Time for a temporal version column.
 //
-// It belongs on the write: a read, that of FirstOrCreate too, and a sub-query compare nothing, and fail with it.
+// Put it on the write. On a read, which FirstOrCreate begins with, and in a sub-query it is an error.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{guard.ExpectVersion(version)}
 }
 
-// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is, for what other holders of the
-// row need not know of: the time of a visit, or an upsert that is to do exactly what Rails does. The version is checked as
-// ever. Holders of the row overwrite such a change unseen if they write all columns.
+// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is. Use it for changes that others
+// need not notice, such as the time of a visit, and for upserts like those of Rails. The version is still compared. Others
+// who have read the row and write all columns overwrite such a change without an error.
 //
-// An upsert of structs that were read from their rows cannot tell an update from an insert then, and is refused. The
-// structs of any other have no version afterwards, unless all columns were updated: read them again.
+// An upsert with it refuses structs that were read from their rows, because it could not tell an update from an insert. The
+// structs of other upserts have no version afterwards, unless all columns were updated: read them again.
 func PreserveVersion() VersionClause {
 	return VersionClause{guard.PreserveVersion()}
 }
 
-// IfUnchanged lets an update or delete write its row only while the named columns have the values they have in before,
-// a pointer to the struct as it was read: for tables without a version. Names are of fields or columns; none means all
-// columns. NULL equals NULL, json is compared as jsonb, times at the precision of their column. Where a column changed
-// the statement fails with [ErrStale]. It belongs on the write itself, as [ExpectVersion] does.
+// IfUnchanged lets an update or delete write its row only if the named columns still have the values of before, a pointer
+// to the struct as it was read. It is for tables without a version. Name fields or columns; no name means all columns.
+// NULL equals NULL, json is compared as jsonb, times at the precision of their column. If a column has changed the error is
+// [ErrStale]. Put it on the write itself, as [ExpectVersion].
 func IfUnchanged(before any, names ...string) VersionClause {
 	return VersionClause{guard.IfUnchanged(before, names)}
 }
 
-// Touch moves the version of a row forward, and its update time where the model has one, as a change of the row would:
-// the owner of a changed collection, the parent of a changed child. The row must be at the version that value, a
-// pointer to the loaded struct, holds: else the error is [ErrStale] and nothing happened. With IgnoreVersion in
-// db.Clauses it moves unchecked, as a counter does, and value needs no more than its key: a row that is not there is
-// gorm.ErrRecordNotFound then.
+// Touch moves the version of a row, and its update time if the model has one, though no column changes. Use it for the
+// owner of a changed collection, or the parent of a changed child. value is a pointer to the loaded struct. If the row is
+// at another version the error is [ErrStale], and nothing happened. With IgnoreVersion in db.Clauses nothing is compared and
+// value needs only its key; a missing row is gorm.ErrRecordNotFound then.
 func Touch(db *gorm.DB, value any) error { return fault.Caused(db, reload.Touch(db, value)) }
 
-// VerifyVersion checks that the row of value, a pointer to a loaded struct, still is at its version, and locks it, so that
-// it stays there until the transaction of db ends: what was decided by reading it then holds. Else the error is [ErrStale].
-// The lock is FOR SHARE, or the row lock on db, which may [Try] or have a [Timeout]. Without a transaction there is nothing
-// to hold it: [ErrNoTransaction]. Where the dialect has no row locks, as SQLite, the transaction itself is what keeps
-// writers out. Scopes, locks and [ExpectVersion] on db hold for it; conditions that leave the row out are an error.
+// VerifyVersion checks that a row is still at the version of value, a pointer to the loaded struct, and locks the row until
+// the transaction of db ends. So what you decided by reading it stays true until then. At another version the error is
+// [ErrStale]. The lock is FOR SHARE, or the row lock on db, which may [Try] or have a [Timeout]. Outside of a transaction it
+// is [ErrNoTransaction]. On a database without row locks, such as SQLite, the transaction itself excludes writers. Scopes,
+// locks and [ExpectVersion] on db are heeded; conditions that leave the row out are an error.
 func VerifyVersion(db *gorm.DB, value any) error { return fault.Caused(db, reload.Verify(db, value)) }
 
-// VersionTrigger returns the DDL of a trigger that moves the integer version column of a table in every update that
-// does not do so itself: for writers that know nothing of versions, such as psql, scripts and bulk statements of other
-// programs. Writers that move the version, as gormlock, Rails and Hibernate do, are left alone; not so their updates that
-// leave it alone on purpose, of unversioned columns or with [PreserveVersion]: those move it too, and the writer's struct is
-// stale then. A version never goes back, nor to NULL: an update that would take it there moves it forward. Run it again
-// and it is replaced. The table may be written with its schema.
+// VersionTrigger returns the DDL of a trigger that moves the integer version column of a table in every update that does
+// not do so itself. It is for writers that do not know of versions: psql, scripts, bulk statements of other programs. It
+// changes nothing for writers that move the version, such as gormlock, Rails and Hibernate. But it also moves the version
+// in updates that keep it on purpose ([PreserveVersion], unversioned columns), and the struct of such a writer is stale
+// afterwards. With the trigger a version never goes back, and never becomes NULL. The DDL can be run again. The table may
+// be written with its schema.
 func VersionTrigger(table, column string) string { return migrate.VersionTrigger(table, column) }
 
-// ErrStale is the error of a write that came too late: the row was changed, or removed, since its struct was read.
-// Nothing of the statement is stored. The error itself is a [*StaleError], or several joined ones for a batch.
+// ErrStale says that the row of a write was changed or removed after its struct was read. Nothing of the statement is
+// stored. The error itself is a [*StaleError]; for a batch it is several, joined.
 var ErrStale = fault.ErrStale
 
-// ErrVersionMissing is the error of a write that needs a version and has none: the struct was not read from its row.
-// Read it first, name the version with [ExpectVersion], or say [IgnoreVersion].
+// ErrVersionMissing says that a write needs a version and its struct has none, because it was not read from its row. Read
+// it first, name the version with [ExpectVersion], or use [IgnoreVersion].
 var ErrVersionMissing = fault.ErrVersionMissing
 
 // StaleError says which row a write found changed or gone. It is [ErrStale].

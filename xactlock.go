@@ -29,35 +29,35 @@ func Try() WaitOption {
 	return WaitOption{Option: advisory.Try(), try: true}
 }
 
-// Timeout is the budget of the whole call: past it the call answers [ErrLockTimeout], and the transaction is as usable
-// as it was. Zero and negative are an error. Default: [DefaultTimeout], else the session's lock_timeout.
+// Timeout bounds the wait of the whole call. After it the error is [ErrLockTimeout], and the transaction is as usable as
+// before. Zero and negative are an error. Default: [DefaultTimeout], else the session's lock_timeout.
 func Timeout(d time.Duration) WaitOption {
 	return WaitOption{Option: advisory.Timeout(d), timeout: d}
 }
 
-// Shared takes an advisory lock that any number of transactions can hold together, and none exclusively meanwhile.
+// Shared takes an advisory lock that many transactions can hold at the same time, while none holds it exclusively.
 // Default: exclusive.
 func Shared() LockOption { return advisory.Shared() }
 
-// AllowSnapshot takes an advisory lock at REPEATABLE READ and SERIALIZABLE although what the transaction reads may be
-// older than the lock. Default: [ErrSnapshotTaken].
+// AllowSnapshot takes an advisory lock at REPEATABLE READ and SERIALIZABLE, although the transaction may read rows as they
+// were before the lock. Default: [ErrSnapshotTaken].
 func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
 
-// WithXactLock is a scope: the statement it is put on first takes the advisory lock, in the transaction that runs it.
-// The lock is held until that transaction ends, or is rolled back to a savepoint set before.
+// WithXactLock is a scope. Its statement first takes the advisory lock, in the transaction that runs the statement. The
+// lock is held until that transaction ends, or is rolled back to an earlier savepoint.
 //
 //	tx.Scopes(gormlock.WithXactLock(key)).First(&invoice, 42)
 //	db.Scopes(gormlock.WithXactLock(key)).Create(&invoice) // GORM's own transaction is enough
 //
-// A statement that runs in no transaction (a query outside of one, SkipDefaultTransaction) is [ErrNoTransaction] and
-// executes nothing. Several locks on one statement are taken together, under the strictest of their waiting rules.
-// Associations saved with the statement take no second lock. On a db that a transaction is then begun from, the lock
-// belongs to the statements of the transaction, and nothing is held before the first of them; a savepoint takes none.
+// Without a transaction (a query outside of one, SkipDefaultTransaction) the error is [ErrNoTransaction], and nothing is
+// executed. Several locks on one statement are taken together, with the strictest of their waiting rules. Associations
+// saved with the statement take no second lock. In db.Scopes(lock).Transaction(…) the statements of the transaction take
+// the lock: nothing is held before the first of them.
 //
-// gorm.G drops the scopes and clauses of the db it is given, before any plugin sees them, so gorm.G[T](tx.Scopes(lock))
-// takes no lock: give it the clause, [XactLock]. A lock on a sub-query, on a group of conditions or on the conditions of
-// a joined association is [ErrSubQuery], and nothing is executed; only on a raw sub-query, whose text GORM copies without
-// asking any plugin, no lock is taken. Put it on the statement around them.
+// gorm.G drops the scopes and clauses of the db it is given before any plugin sees them, so gorm.G[T](tx.Scopes(lock))
+// takes no lock: give it the clause, [XactLock]. On a sub-query, a group of conditions or the conditions of a joined
+// association a lock is [ErrSubQuery], and nothing is executed. On a raw sub-query no lock is taken, because GORM copies
+// its text without asking a plugin. Put the lock on the outer statement.
 func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
 	lock := XactLock(key, opts...)
 	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
@@ -86,7 +86,7 @@ type XactLockClause struct{ xactLock }
 
 type xactLock = xact.Lock
 
-// AcquireXactLock takes the locks now, in the transaction tx: all or none, in one round trip. See [advisory.Acquire].
+// AcquireXactLock takes all of the locks now, or none, in the transaction tx and one round trip. See [advisory.Acquire].
 func AcquireXactLock(tx *gorm.DB, keys []lockkey.Key, opts ...LockOption) error {
 	if err := install.Usable(tx); err != nil {
 		return err
