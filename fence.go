@@ -10,23 +10,22 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// ErrFenced is the error of a write by a holder that was superseded: a later token of its key has been issued, or the row
-// was written with a later one. Nothing of the statement is stored. The error itself is a [*FencedError]. Running it
-// again cures nothing: who gets it no longer holds the lock.
+// ErrFenced says that the writer was superseded: a later token of its key was issued, or the row was written with a later
+// one. Nothing of the statement is stored. The error itself is a [*FencedError]. Do not run it again: the writer no longer
+// holds the lock.
 var ErrFenced = fault.ErrFenced
 
-// ErrFenceMissing is the error of a write to a model with a fence by which no token is carried, or none that fits.
-// Nothing was executed. The token comes in the statement's context, from the lock that was acquired with one, or by
-// [Fence]; [IgnoreFence] says that none is meant.
+// ErrFenceMissing says that a write to a model with a fence has no token, or none that fits. Nothing was executed. Use the
+// context of the lock (db.WithContext), or name the token with [Fence], or say [IgnoreFence].
 var ErrFenceMissing = fault.ErrFenceMissing
 
 // FenceClause says by which token one statement writes a model with a fence: see [Fence] and [IgnoreFence]. It goes into
 // db.Clauses and gorm.G, and its method ModifyStatement into the Scopes of the generics API.
 type FenceClause struct{ versionClauses }
 
-// Fence guards one statement by token, before any token that its context carries. What the statement saves with it,
-// associations and what hooks write, finds the token in its context. A read does nothing with it; raw SQL, and a
-// table without its model, are an error, for they would be written unguarded.
+// Fence guards one statement by token, in place of any token that its context carries. Associations saved with the
+// statement, and writes of its hooks, find the token in their context. It does nothing on a read. On raw SQL, and on a
+// table without its model, it is an error, because they would be written unguarded.
 //
 // A model's fence is a column of 64 bits that holds the token of the last writer:
 //
@@ -36,21 +35,21 @@ type FenceClause struct{ versionClauses }
 //		Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 //	}
 //
-// It is written by tokens of keys whose name begins with "report"; a bare `fence` takes any token, and needs exactly one.
-// Every create, update and delete of the model is guarded, in its own statement:
+// This model takes tokens of keys whose first part is "report". A bare `fence` takes any token, and needs exactly one. Every
+// create, update and delete of the model is guarded, in its own statement:
 //
-//   - A row that was written with a later token is not changed, nor is any row once a later token of the same key has
-//     been issued: the error is [ErrFenced], and nothing is stored.
-//   - A row that is created or changed holds the token afterwards, and so does the struct; after a refusal and after any
-//     rollback the struct is as it was. What a struct holds in the field is never written: assigning the column by name is
-//     an error.
+//   - Once a later token of the key was issued, no row is changed. A row that was written with a later token is not changed
+//     either. The error is [ErrFenced], and nothing is stored.
+//   - A row that is created or changed has the token afterwards, and so does the struct. After a refusal and after any
+//     rollback the struct is as before. The value in the struct's field is never written, and to assign the column by name
+//     is an error.
 //   - A statement about many rows writes all of them or none.
-//   - A create locks the row of the token, so that a later token waits for its transaction; [FenceTx] does that for a
-//     whole transaction. Any other statement that runs while a later token is being issued may count as the earlier one.
+//   - A create locks the row of the token, so that a later token waits for its transaction. [FenceTx] does that for a whole
+//     transaction. Another statement that runs while a later token is issued may still succeed.
 //
-// Without a fitting token the error is [ErrFenceMissing], also in a dry run. On a database other than PostgreSQL there is no
-// table of tokens: only the numbers in the rows are compared, which a holder passes that was superseded by one who has
-// not written yet, and so does every create.
+// Without a fitting token the error is [ErrFenceMissing], also in a dry run. Other databases than PostgreSQL have no table of
+// tokens: only the numbers in the rows are compared. A superseded holder then passes until the later one has written, and a
+// create always passes.
 func Fence(token fence.Token) FenceClause {
 	return FenceClause{guard.Fence(token)}
 }
@@ -61,29 +60,28 @@ func IgnoreFence() FenceClause {
 	return FenceClause{guard.IgnoreFence()}
 }
 
-// FenceTx guards the rest of the transaction tx by token: it locks the row of the token FOR SHARE, so that a later token of
-// its key is issued when tx has ended and not before, and whatever tx writes, to models without a fence too, is written
-// by the latest holder. Where a later token has been issued, or this one never was, the error is [ErrFenced], and tx can
-// only be rolled back: its commit fails, with the same error where gormlock saw it begin. Without a
-// transaction it is [ErrNoTransaction].
+// FenceTx guards all that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the
+// row of the token FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was
+// issued, or this one never was, the error is [ErrFenced], and tx can only be rolled back: its commit fails, with the same
+// error if gormlock saw it begin. Outside of a transaction it is [ErrNoTransaction].
 //
-// Call it first: a transaction that has changed rows already may be waited for by the one that it waits for here. At
-// REPEATABLE READ and above a token that was issued since the snapshot is an error that [IsRetryable] knows.
+// Call it first: after tx has changed rows it can deadlock with the transaction that it waits for here. At REPEATABLE READ
+// and above, a token that was issued since the snapshot is an error that [IsRetryable] knows.
 //
-// It does not carry the token: writes to models with a fence look for it in their context, or in [Fence].
+// Writes to models with a fence still need the token, in their context or by [Fence].
 func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token) }
 
-// FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the next token of it
-// inside the transaction tx. Its writes carry it in their context:
+// FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the key's next token in
+// the transaction tx. Give the token to the writes of tx in their context:
 //
 //	token, err := gormlock.FenceFor(tx, gormlock.Key("report", 42))
 //	...
 //	tx = tx.WithContext(fence.NewContext(tx.Statement.Context, token))
 //	err = tx.Save(&report).Error
 //
-// The token is issued when tx commits, and the holders before it are refused from then on. Until then whoever wants a token
-// of the key waits, and so does a create that was fenced by an earlier one. After a rollback, or one to a savepoint
-// set before, it was never issued: do not use it again. Its options are [Try] and [Timeout].
+// The token is issued when tx commits. From then on earlier holders are refused. Until then, others who want a token of the
+// key wait, and so do creates with an earlier token. After a rollback (also one to an earlier savepoint) it was never
+// issued: do not use it again. Its options are [Try] and [Timeout].
 func FenceFor(tx *gorm.DB, key lockkey.Key, opts ...WaitOption) (fence.Token, error) {
 	waits := make([]LockOption, len(opts))
 	for i, o := range opts {

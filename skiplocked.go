@@ -49,16 +49,16 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 // executed. So are queries refused that PostgreSQL could not lock the rows of (Count, DISTINCT, GROUP BY, aggregates,
 // the outer side of a join), and statements that take no row lock: update, delete, raw SQL.
 //
-// At READ COMMITTED a query that waited sees the rows as they are after the wait, and leaves out those that no longer
-// match, so that it may return fewer than its LIMIT; their order is that of before the wait. At REPEATABLE READ a row
-// that was changed meanwhile is an error that [IsRetryable] knows.
+// At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those that no longer match,
+// so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was
+// changed meanwhile is an error that [IsRetryable] knows.
 //
-// What Preload reads is not locked, see [Preloaded]. In a sub-query the rows are locked by the statement around it, for
-// the transaction that it runs in; Try and Timeout are an error there, and [DefaultTimeout] does not reach it. On a
-// group of conditions, or the conditions of a joined association, a row lock is [ErrSubQuery]. A raw sub-query, whose text
-// GORM copies without asking anybody, drops it silently: write FOR UPDATE into the text.
+// Rows that Preload reads are not locked, see [Preloaded]. On a sub-query, the outer statement locks the rows, in its own
+// transaction; Try and Timeout are an error there, and [DefaultTimeout] does not apply. On a group of conditions, or the
+// conditions of a joined association, a row lock is [ErrSubQuery]. A raw sub-query drops it silently, because GORM copies
+// its text without asking a plugin: write FOR UPDATE into the text.
 //
-// gorm.G drops the scopes of the db it is given, before any plugin sees them: give it the clause, [RowLock].
+// gorm.G drops the scopes of the db it is given before any plugin sees them: give it the clause, [RowLock].
 func WithRowLock(strength Strength, opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
 	return newRowLock(append([]RowLockOption{strength}, opts...)).AddTo
 }
@@ -99,10 +99,10 @@ func newRowLock(opts []RowLockOption) rowlock.Lock {
 //		… // the jobs are ours until the transaction ends
 //	})
 //
-// A locked row looks as if it were not there: First answers gorm.ErrRecordNotFound, and a sum over the rest is no sum
-// of the table. For work to be handed out that is what is wanted, for anything else use [WithRowLock].
+// A locked row looks as if it did not exist: First returns gorm.ErrRecordNotFound, and a sum leaves the row out. That is
+// right for handing out jobs. For anything else use [WithRowLock].
 //
-// All that [WithRowLock] says holds here too. To lock other than FOR UPDATE give the strength as an option.
+// The rest is as in [WithRowLock]. For another strength than FOR UPDATE give it as an option.
 func WithSkipLocked(opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
 	return newRowLock(append([]RowLockOption{Skip()}, opts...)).AddTo
 }
@@ -142,9 +142,9 @@ func Of(tables ...string) RowLockOption {
 	})
 }
 
-// Preloaded locks the rows that Preload loads too, as strongly. They are never left out, for a child left out looks
-// like a child deleted: where the query skips locked rows, Preload waits. The rows of a many-to-many join table are
-// read without a lock. Default: Preload reads without locks.
+// Preloaded also locks the rows that Preload loads, with the same strength. It never skips them, because a skipped child
+// looks like a deleted one: if the query skips locked rows, Preload waits. The rows of a many-to-many join table are read
+// without a lock. Default: Preload reads without locks.
 func Preloaded() RowLockOption {
 	return rowLockOption(func(l *rowlock.Lock) error {
 		l.Preloaded = true

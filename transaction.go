@@ -22,9 +22,9 @@ type txOption func(*attempt.Call) error
 
 func (o txOption) apply(t *attempt.Call) error { return o(t) }
 
-// Locking begins the transaction with the advisory lock held. Any number of them, and the BEGIN, are one round trip. At
-// REPEATABLE READ and above the lock is held before the snapshot is taken; where gormlock cannot do that, because db runs
-// on one connection (db.Connection) or with [PlainTransactions], it is [ErrSnapshotTaken]. Default: no lock.
+// Locking begins the transaction with the advisory lock held. BEGIN and any number of locks are one round trip. At
+// REPEATABLE READ and above the lock is held before the snapshot is taken. On one connection (db.Connection) and with
+// [PlainTransactions] gormlock cannot do that, and the error is [ErrSnapshotTaken]. Default: no lock.
 func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		request, err := newRequest([]lockkey.Key{key}, opts)
@@ -36,10 +36,10 @@ func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 	})
 }
 
-// Attempts runs the whole transaction up to n times while [IsRetryable] says that another run can cure its error: a
-// conflict. A lock that was not granted in time, or that [Try] found taken, is the answer, and not repeated. The
-// pauses between runs are random and grow, to a hundred times what a run takes or two seconds, so that many writers of
-// one row spread out instead of meeting again. Default: once.
+// Attempts runs the whole transaction up to n times, as long as its error is a conflict that another run can cure
+// ([IsRetryable]). It does not repeat a lock that was not granted in time, or that [Try] found taken. The pauses between
+// runs are random and grow, up to two seconds or a hundred times the length of a run, so that many writers of one row
+// spread out. Default: once.
 func Attempts(n int) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if n < 1 {
@@ -50,7 +50,7 @@ func Attempts(n int) TxOption {
 	})
 }
 
-// RetryIf decides in the place of [IsRetryable] which errors [Attempts] repeats: for example also a lock that timed out.
+// RetryIf decides, in place of [IsRetryable], which errors [Attempts] repeats. For example, to repeat timeouts of locks too:
 //
 //	gormlock.RetryIf(func(err error) bool { return gormlock.IsRetryable(err) || errors.Is(err, gormlock.ErrLockTimeout) })
 //
@@ -65,9 +65,9 @@ func RetryIf(curable func(error) bool) TxOption {
 	})
 }
 
-// Within bounds the whole call: all attempts, the pauses between them, waits for locks and running statements. Past it
-// the error is context.DeadlineExceeded, with the error of the last attempt. A statement that is cut off takes its
-// connection with it, so inside of another transaction that one is lost too. Default: no bound but that of the context.
+// Within bounds the whole call: all attempts, the pauses between them, waits for locks, and running statements. After it
+// the error is context.DeadlineExceeded with the error of the last attempt. Cutting off a statement closes its connection,
+// so inside another transaction that one is lost too. Default: no bound but that of the context.
 func Within(d time.Duration) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if d <= 0 {
