@@ -9,78 +9,107 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
-	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// A holder that was superseded wakes up and finishes its write. The tokens are issued by hand here; otherwise they come with
-// the lock, in its context: sessionlock and lease put them there.
+// reportToken issues the next token of the report, as sessionlock and lease do for each holder.
+func reportToken(db *gorm.DB) fence.Token {
+	pool, err := db.DB()
+	if err != nil {
+		panic(err)
+	}
+	token, err := fence.Issue(context.Background(), pool, gormlock.Key("report", 1))
+	if err != nil {
+		panic(err)
+	}
+	return token
+}
+
+// A holder that was superseded wakes up and finishes its write: the database refuses it. The context of a lock carries its
+// token, and Fence is for where there is no such context.
 func ExampleFence() {
 	type Report struct {
 		ID    int64
 		Body  string
 		Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 	}
-	t := pgtest.NewExample() // a PostgreSQL, and an empty schema in it
-	defer t.End()
-	db, pool := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New())), pgtest.SQLDB(t, pgtest.Schema())
-	ctx, key := context.Background(), gormlock.Key("report", 1)
-	if err := errors.Join(db.AutoMigrate(&Report{}), fence.Migrate(ctx, pool)); err != nil {
+	db, end := database(&Report{})
+	defer end()
+	first := reportToken(db) // of a process that is stopped soon
+	report := Report{ID: 1}
+	if err := db.Clauses(gormlock.Fence(first)).Create(&report).Error; err != nil {
 		fmt.Println(err)
 		return
 	}
-	first, err := fence.Issue(ctx, pool, key)
-	fmt.Println(err)
 
-	report := Report{Body: "draft"}
-	fmt.Println(db.Create(&report).Error)
-
-	held := db.WithContext(fence.NewContext(ctx, first)) // what Do and Bind of a lock do
-	fmt.Println(held.Create(&report).Error, report.Fence == first.Number)
-
-	second, err := fence.Issue(ctx, pool, key)
-	fmt.Println(err)
-	err = db.Clauses(gormlock.Fence(second)).Model(&report).Update("body", "the second's").Error
-	fmt.Println(err, report.Fence == second.Number)
-
-	err = held.Model(&report).Update("body", "the first's").Error
-	fmt.Println(errors.Is(err, gormlock.ErrFenced), report.Body)
+	second := reportToken(db) // of the one that takes over
+	for _, holder := range []fence.Token{second, first} {
+		err := db.Clauses(gormlock.Fence(holder)).Model(&report).Update("body", "done").Error
+		fmt.Println("refused:", errors.Is(err, gormlock.ErrFenced))
+	}
 	// Output:
-	// <nil>
-	// gormlock: fencing token missing: reports: the context carries no token of a key whose name begins with "report": use the context of a lock that was acquired with one, Fence, or IgnoreFence
-	// <nil> true
-	// <nil>
-	// <nil> true
-	// true the second's
+	// refused: false
+	// refused: true
 }
 
-// A transaction-level lock whose holder may outlive it in other systems: what it hands out carries a token.
+// A transaction-level lock whose work goes on elsewhere: what is written later, after the commit, carries its token.
 func ExampleFenceFor() {
+	type Report struct {
+		ID    int64
+		Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
+	}
+	db, end := database(&Report{})
+	defer end()
+
+	err := db.Transaction(func(tx *gorm.DB) error {
+		token, err := gormlock.FenceFor(tx, gormlock.Key("report", 1))
+		if err != nil {
+			return err
+		}
+		return tx.Clauses(gormlock.Fence(token)).Create(&Report{ID: 1}).Error
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("written by the latest holder")
+	// Output: written by the latest holder
+}
+
+// All that the transaction writes, to models without a fence too, is written by the latest holder.
+func ExampleFenceTx() {
+	type Entry struct{ ID, Amount int64 }
+	db, end := database(&Entry{})
+	defer end()
+	first, second := reportToken(db), reportToken(db)
+
+	for _, token := range []fence.Token{first, second} {
+		err := db.Transaction(func(tx *gorm.DB) error {
+			if err := gormlock.FenceTx(tx, token); err != nil {
+				return err
+			}
+			return tx.Create(&Entry{Amount: 30}).Error
+		})
+		fmt.Println("refused:", errors.Is(err, gormlock.ErrFenced))
+	}
+	// Output:
+	// refused: true
+	// refused: false
+}
+
+// A repair by hand, whatever the tokens are.
+func ExampleIgnoreFence() {
 	type Report struct {
 		ID    int64
 		Body  string
 		Fence int64 `gorm:"not null;default:0" gormlock:"fence,key=report"`
 	}
-	publish := func(db *gorm.DB, report *Report) error {
-		return gormlock.Transaction(db, func(tx *gorm.DB) error {
-			token, err := gormlock.FenceFor(tx, gormlock.Key("report", report.ID))
-			if err != nil {
-				return err
-			}
-			return tx.Clauses(gormlock.Fence(token)).Model(report).Update("body", "published").Error
-		})
-	}
-	_ = publish
-}
+	db, end := database(&Report{})
+	defer end()
 
-// Everything that a transaction writes, to models without a fence too, is the latest holder's.
-func ExampleFenceTx() {
-	closeLedger := func(db *gorm.DB, token fence.Token) error {
-		return gormlock.Transaction(db, func(tx *gorm.DB) error {
-			if err := gormlock.FenceTx(tx, token); err != nil {
-				return err
-			}
-			return tx.Exec("UPDATE ledger SET closed = true").Error
-		})
+	err := db.Create(&Report{ID: 1}).Error
+	fmt.Println("no token:", errors.Is(err, gormlock.ErrFenceMissing))
+	if err := db.Clauses(gormlock.IgnoreFence()).Create(&Report{ID: 1}).Error; err != nil {
+		fmt.Println(err)
 	}
-	_ = closeLedger
+	// Output: no token: true
 }

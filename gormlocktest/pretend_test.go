@@ -20,33 +20,54 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
+// onSQLite is a database of SQLite, as a test has it.
+func onSQLite() (db *gorm.DB, end func()) {
+	dir, err := os.MkdirTemp("", "gormlock")
+	if err != nil {
+		panic(err)
+	}
+	db, err = gorm.Open(sqlite.Open("file:"+dir+"/test.db"), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		panic(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		panic(err)
+	}
+	return db, func() {
+		if err := errors.Join(pool.Close(), os.RemoveAll(dir)); err != nil {
+			fmt.Println(err)
+		}
+	}
+}
+
 // Withdrawals under a lock, tested on SQLite.
 func ExamplePretendLocks() {
-	dir, _ := os.MkdirTemp("", "gormlock")
-	defer func() { _ = os.RemoveAll(dir) }()
-	db, err := gorm.Open(sqlite.Open("file:"+dir+"/test.db"), &gorm.Config{Logger: logger.Discard})
-	if err == nil {
-		err = errors.Join(db.Use(gormlock.New()), gormlocktest.PretendLocks(db))
-	}
+	db, end := onSQLite()
+	defer end()
+	err := errors.Join(db.Use(gormlock.New()), gormlocktest.PretendLocks(db))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pool, _ := db.DB()
-	defer func() { _ = pool.Close() }()
-	_ = db.Exec("CREATE TABLE accounts (id INTEGER, balance INTEGER)")
+	if err := db.Exec("CREATE TABLE accounts (id INTEGER, balance INTEGER)").Error; err != nil {
+		fmt.Println(err)
+		return
+	}
 
-	fmt.Println(withdraw(db, 7, 10))
-	_ = db.Transaction(func(tx *gorm.DB) error { // a rival
-		_ = gormlock.AcquireXactLock(tx, []lockkey.Key{gormlock.Key("account", 7)})
-		fmt.Println(withdraw(db, 7, 10))
+	err = gormlock.Transaction(db, func(*gorm.DB) error { // a rival
+		err := withdraw(db, 7, 10)
+		fmt.Println("refused:", errors.Is(err, gormlock.ErrNotAcquired))
 		return nil
-	})
-	fmt.Println(withdraw(db, 7, 10))
+	}, gormlock.Locking(gormlock.Key("account", 7)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("refused:", errors.Is(withdraw(db, 7, 10), gormlock.ErrNotAcquired))
 	// Output:
-	// <nil>
-	// gormlock: lock account/7: held by another session
-	// <nil>
+	// refused: true
+	// refused: false
 }
 
 // TestPretendLocks_isForTests: a program that is no test gets an error.

@@ -5,10 +5,20 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
+
+// example is a PostgreSQL. Programs have a *sql.DB of their own: that of a GORM database is db.DB().
+func example() (ctx context.Context, db *sql.DB, end func()) {
+	t := pgtest.NewExample()
+	db = pgtest.SQLDB(t, pgtest.Through(pgtest.Database(t)))
+	return context.Background(), db, t.End
+}
 
 // Who is in the way of others, and of how many.
 func ExampleTree() {
@@ -31,28 +41,46 @@ func ExampleTree() {
 	//   12 waits for it
 }
 
+// Who holds which lock, and who waits for it.
 func ExampleSnapshot() {
-	var db *sql.DB // of a GORM database: db.DB()
-	look := func(ctx context.Context) error {
-		view, err := inspect.Snapshot(ctx, db, inspect.Known(lockkey.Of("invoice", 42)))
-		if err != nil {
-			return err
-		}
-		for _, l := range view.Locks {
-			fmt.Println(l.Key, l.Mode, l.Granted, l.PID, l.Application)
-		}
-		for _, missing := range view.Unseen {
-			fmt.Println("not visible:", missing)
-		}
-		return nil
+	ctx, db, end := example()
+	defer end()
+	key := lockkey.Of("invoice", 42)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	_ = look
+	defer func() { _ = tx.Rollback() }()
+	if err := advisory.Acquire(ctx, tx, []lockkey.Key{key}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	view, err := inspect.Snapshot(ctx, db, inspect.Known(key))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, l := range view.Locks {
+		fmt.Println(l.Key, l.Mode, "granted:", l.Granted)
+	}
+	// Output: invoice/42 exclusive granted: true
 }
 
+// The page is an http.Handler: let your own middleware say who may see it, and AllowCancel who may end a session.
 func ExampleHandler() {
-	var db *sql.DB
-	onlyAdmins := func(next http.Handler) http.Handler { return next }
-	page := inspect.Handler(db, inspect.AllowCancel(func(r *http.Request) bool { return r.Header.Get("X-Role") == "dba" }))
+	_, db, end := example()
+	defer end()
+	isDBA := func(r *http.Request) bool { return r.Header.Get("X-Role") == "dba" }
+
+	page := inspect.Handler(db, inspect.AllowCancel(isDBA))
 	defer page.Close()
-	http.Handle("/locks", onlyAdmins(page))
+	mux := http.NewServeMux()
+	mux.Handle("/locks/", http.StripPrefix("/locks", page))
+
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/locks/", http.NoBody))
+	fmt.Println(answer.Code, answer.Header().Get("Content-Type"))
+	// Output: 200 text/html; charset=utf-8
 }

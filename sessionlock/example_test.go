@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
@@ -34,10 +35,10 @@ func ExampleManager_Do() {
 		fmt.Println("working")
 		return ctx.Err() // ctx ends when the lock is lost
 	})
-	fmt.Println(err)
-	// Output:
-	// working
-	// <nil>
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: working
 }
 
 // If another process is at it, that is enough.
@@ -45,18 +46,62 @@ func ExampleTry() {
 	ctx, locks, end := example()
 	defer end()
 	cache := lockkey.Of("example", "cache")
-	other, err := locks.Acquire(ctx, cache)
-	fmt.Println(err)
-	err = locks.Do(ctx, cache, func(context.Context) error {
+	if _, err := locks.Acquire(ctx, cache); err != nil { // as another process
+		fmt.Println(err)
+		return
+	}
+
+	err := locks.Do(ctx, cache, func(context.Context) error {
 		fmt.Println("working")
 		return nil
 	}, sessionlock.Try())
-	fmt.Println(errors.Is(err, sessionlock.ErrNotAcquired))
-	fmt.Println(other.Release(ctx))
+	if errors.Is(err, sessionlock.ErrNotAcquired) {
+		fmt.Println("another process is working")
+	}
+	// Output: another process is working
+}
+
+// Taken by hand, a lock is released by hand. When its connection breaks it is lost, and Lost is closed.
+func ExampleManager_Acquire() {
+	ctx, locks, end := example()
+	defer end()
+	lock, err := locks.Acquire(ctx, lockkey.Of("example", "import"), sessionlock.Timeout(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	select {
+	case <-lock.Lost():
+		fmt.Println("lost:", lock.Err())
+	default:
+		fmt.Println("working under", lock.Key())
+	}
+	if err := lock.Release(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output: working under example/import
+}
+
+// Readers share a lock, and a writer waits for all of them.
+func ExampleShared() {
+	ctx, locks, end := example()
+	defer end()
+	cache := lockkey.Of("example", "shared")
+	for range 2 {
+		if _, err := locks.Acquire(ctx, cache, sessionlock.Shared()); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("reading")
+	}
+
+	_, err := locks.TryAcquire(ctx, cache)
+	fmt.Println("the writer waits:", errors.Is(err, sessionlock.ErrNotAcquired))
 	// Output:
-	// <nil>
-	// true
-	// <nil>
+	// reading
+	// reading
+	// the writer waits: true
 }
 
 // All of them or none, in an order that everybody keeps.
@@ -64,11 +109,15 @@ func ExampleManager_AcquireAll() {
 	ctx, locks, end := example()
 	defer end()
 	both, err := locks.AcquireAll(ctx, lockkey.Of("example", "warehouse"), lockkey.Of("example", "till"))
-	fmt.Println(len(both), err)
-	fmt.Println(both.Release(ctx))
-	// Output:
-	// 2 <nil>
-	// <nil>
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("locks:", len(both))
+	if err := both.Release(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output: locks: 2
 }
 
 // While a fleet changes the name of a lock, each process takes both.
@@ -80,8 +129,8 @@ func ExampleManager_Do_renamed() {
 		fmt.Println("working under", key)
 		return nil
 	})
-	fmt.Println(err)
-	// Output:
-	// working under example/report, formerly int64(-771)
-	// <nil>
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: working under example/report, formerly int64(-771)
 }
