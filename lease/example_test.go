@@ -218,7 +218,7 @@ func ExampleElector() {
 	defer end()
 	elector := lease.Elector(leases, lockkey.Of("scheduler"), 15*time.Second)
 	if err := elector.IsLeader(ctx); err != nil {
-		fmt.Println("not leading:", err)
+		fmt.Println(err) // another process leads
 		return
 	}
 	fmt.Println("leading")
