@@ -55,7 +55,7 @@ demo: go ## see the three main things on a throw-away server; ALL=1: all feature
 	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
 .PHONY: test
-test: go cc rails pgbouncer ## run all tests with the race detector
+test: go cc rails pgbouncer pgpool pglite ## run all tests with the race detector
 	$(call go_test,-race -timeout 10m)
 	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 10m $(TESTFLAGS) ./tests/invariants)
 
@@ -87,7 +87,7 @@ bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.
 	@$(with_postgres) go -C bench run ./report $(BENCHFLAGS)
 
 .PHONY: cover
-cover: go rails pgbouncer ## run all tests and show what they leave out
+cover: go rails pgbouncer pgpool pglite ## run all tests and show what they leave out
 	@mkdir -p .bin
 	@$(workspace) $(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(together)
 	@go tool cover -html=.bin/cover.out -o .bin/cover.html
@@ -153,6 +153,14 @@ cc: go
 .PHONY: pgbouncer
 pgbouncer: ## find or install PgBouncer, for sessionlock and lease
 	@scripts/require-pgbouncer
+
+.PHONY: pgpool
+pgpool: ## find or install Pgpool-II
+	@scripts/require-pgpool
+
+.PHONY: pglite
+pglite: ## find or install PGlite, a look-alike of PostgreSQL
+	@[ -n "$${GORMLOCK_WITHOUT_PGLITE-}" ] || scripts/npm-pglite >/dev/null
 
 .PHONY: chromium
 chromium: ## find or install Chromium, for the page of inspect

@@ -29,6 +29,8 @@ var (
 	ErrLockTimeout = advisory.ErrLockTimeout
 	// ErrStandby says that a lock was asked for on a standby server, where it would exclude nobody.
 	ErrStandby = advisory.ErrStandby
+	// ErrServer says that the server only looks like PostgreSQL. See [advisory.ErrServer] and [AllowServer].
+	ErrServer = advisory.ErrServer
 )
 
 // IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a

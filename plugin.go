@@ -1,25 +1,23 @@
 package gormlock
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/internal/claim"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
-	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
-	"github.com/gormlock/gormlock/lockkey"
 )
 
 func init() {
@@ -43,12 +41,7 @@ func (o pluginOption) apply(p *Plugin) { o(p) }
 // DefaultTimeout bounds the wait for every lock that names no [Timeout] of its own and is no [Try]. Default: the
 // session's lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
-	return pluginOption(func(p *Plugin) {
-		if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
-			p.err = fmt.Errorf("DefaultTimeout: %w", err)
-		}
-		p.settings.DefaultTimeout = d
-	})
+	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Bound(d)) })
 }
 
 // PlainTransactions leaves GORM's connection pool as it is. A lock on a statement's own transaction then costs a round
@@ -65,6 +58,11 @@ func PlainTransactions() Option {
 // checked.
 func WithoutVersions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.WithoutVersions = true })
+}
+
+// AllowServer is [advisory.AllowServer] for all locks of the plugin. Default: [ErrServer].
+func AllowServer(name string) Option {
+	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Allow(name)) })
 }
 
 // New is a plugin to install with db.Use. Without options everything works; what an option changes stands in its doc.

@@ -14,6 +14,9 @@ var (
 	ErrSnapshotTaken = lockrequest.ErrSnapshotTaken
 	// ErrStandby says that the server is a standby, which would grant locks that its primary holds. No lock was taken.
 	ErrStandby = lockrequest.ErrStandby
+	// ErrServer says that the server only looks like PostgreSQL, so that its locks may exclude nobody. Its text names
+	// the server. PostgreSQL and what is PostgreSQL inside is not among them. No lock was taken. See [AllowServer].
+	ErrServer = lockrequest.ErrServer
 	// ErrOption says that an option's value, or a combination of options, means nothing.
 	ErrOption = lockrequest.ErrOption
 )

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/lookalike"
 )
 
 // Option changes how locks are taken. The set is closed; an option holds no state, so one value can serve many calls.
@@ -50,6 +51,19 @@ func Shared() Option {
 func AllowSnapshot() Option {
 	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
 		t.AllowSnapshot = true
+		return nil
+	})
+}
+
+// AllowServer takes the locks on a server that only looks like PostgreSQL too, by the name that [ErrServer] gives it, such
+// as "YugabyteDB": whether its locks exclude is then for the caller to know. Can be given for several. Default:
+// [ErrServer].
+func AllowServer(name string) Option {
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
+		if err := lookalike.Check(name); err != nil {
+			return fmt.Errorf("%w: AllowServer: %w", ErrOption, err)
+		}
+		t.Servers = append(t.Servers, name)
 		return nil
 	})
 }

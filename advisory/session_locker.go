@@ -31,7 +31,8 @@ const (
 // waits in no queue: a blocking wait would hold a snapshot, for which a CREATE INDEX CONCURRENTLY of the holder waits,
 // and the server ends one of them as a deadlock.
 //
-// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby.
+// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby. [ErrServer]:
+// it is no PostgreSQL.
 // [ErrHeld]: this session has the lock already. After any other error conn is closed, for it is not known what
 // it holds. Behind a pooler in transaction mode no session lock can be held: connect past it.
 func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -75,7 +76,7 @@ func (l *KeyLocker) do(ctx context.Context, conn *sql.Conn, ask func(context.Con
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionWithin)
 	defer cancel()
 	err := ask(ctx, conn)
-	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) {
+	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) {
 		return err
 	}
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it

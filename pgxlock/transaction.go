@@ -2,11 +2,13 @@ package pgxlock
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/cause"
@@ -141,7 +143,20 @@ func (c *call) beginLocked(ctx context.Context, db txBeginner, snapshot bool) (p
 		// A pool closes it itself. It is inside of a transaction, and may hold the lock.
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}
-	return nil, c.request.Verdict(ctx, err)
+	return nil, c.request.Named(ctx, asker{db}, c.request.Verdict(ctx, err))
+}
+
+// asker asks a server outside of any transaction, where the beginner can.
+type asker struct{ db txBeginner }
+
+func (a asker) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
+	if db, ok := a.db.(interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	}); ok {
+		_, err := db.Exec(ctx, query)
+		return nil, err
+	}
+	return nil, nil
 }
 
 // connOf is the connection that the caller goes on using, nil where a pool picks one for each transaction.

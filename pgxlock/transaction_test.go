@@ -330,9 +330,10 @@ func TestTransaction_contextEndsDuringTheWait(t *testing.T) {
 	for level := range levels {
 		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
-			key, conn := pgtest.Key(t), pgtest.Conn(t)
-			free := rivalHolds(t, key)
+			conn := pgtest.Conn(t)
 			for _, db := range []pgxlock.Beginner{newPool(t, pgtest.DSN(t), 1), conn} {
+				key := pgtest.Key(t)
+				free := rivalHolds(t, key)
 				ctx, cancel := context.WithCancelCause(context.Background())
 				done := make(chan error)
 				go func() { done <- pgxlock.Transaction(ctx, db, nothing, append(at(level), pgxlock.Locking(key))...) }()
@@ -341,13 +342,13 @@ func TestTransaction_contextEndsDuringTheWait(t *testing.T) {
 				if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, errOwn) {
 					t.Error(err)
 				}
+				free()
+				if err := pgxlock.Transaction(context.Background(), newPool(t, pgtest.DSN(t), 1), nothing, pgxlock.Locking(key, advisory.Timeout(time.Minute))); err != nil {
+					t.Error(err)
+				}
 			}
 			if !conn.IsClosed() {
 				t.Error("the connection is open, and nobody knows what it holds")
-			}
-			free()
-			if err := pgxlock.Transaction(context.Background(), newPool(t, pgtest.DSN(t), 1), nothing, pgxlock.Locking(key, advisory.Timeout(time.Minute))); err != nil {
-				t.Error(err)
 			}
 		})
 	}

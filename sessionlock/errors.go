@@ -33,6 +33,9 @@ var (
 	// ErrStandby says that the server is a standby, which would grant what its primary
 	// holds.
 	ErrStandby = advisory.ErrStandby
+	// ErrServer says that the server only looks like PostgreSQL. Its text names the server. See
+	// [AllowServer].
+	ErrServer = advisory.ErrServer
 	// ErrNoExclusion says that two sessions of the server were granted one lock: an
 	// engine whose session locks are there by name only.
 	ErrNoExclusion = errors.New("gormlock: the server's advisory locks exclude nobody")

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/sessionlock/internal/dial"
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
@@ -28,6 +29,7 @@ type config struct {
 	maxLocks      int // 0: from the server's lock table
 	maxWaiters    int
 	allowPooler   bool
+	servers       []string
 	observer      observe.Observer
 	beforeConnect func(context.Context, *pgx.ConnConfig) error
 }
@@ -51,7 +53,7 @@ func newConfig(opts []Option) (*config, error) {
 // dialer makes connections as c says, for what pgx has parsed.
 func (c *config) dialer(parsed *pgx.ConnConfig) *dial.Dialer {
 	return &dial.Dialer{
-		Config: parsed.Copy(), Owner: c.owner, Heartbeat: c.heartbeat, AllowPooler: c.allowPooler, BeforeConnect: c.beforeConnect,
+		Config: parsed.Copy(), Owner: c.owner, Heartbeat: c.heartbeat, AllowPooler: c.allowPooler, Servers: c.servers, BeforeConnect: c.beforeConnect,
 		Refusals: dial.Refusals{Pooler: ErrPooler, Standby: ErrStandby, NoExclusion: ErrNoExclusion},
 	}
 }
@@ -111,6 +113,19 @@ func MaxWaiters(n int) Option {
 func AllowPooler() Option {
 	return option(func(c *config) error {
 		c.allowPooler = true
+		return nil
+	})
+}
+
+// AllowServer works on a server that only looks like PostgreSQL, by the name that [ErrServer] gives it, such as
+// "YugabyteDB". Open still refuses one on which two sessions are granted one lock. Can be given for several. Default:
+// [ErrServer].
+func AllowServer(name string) Option {
+	return option(func(c *config) error {
+		if err := lookalike.Check(name); err != nil {
+			return fmt.Errorf("%w: AllowServer: %w", ErrOption, err)
+		}
+		c.servers = append(c.servers, name)
 		return nil
 	})
 }

@@ -110,6 +110,7 @@ func sayYes(c net.Conn, pid uint32) {
 			return
 		}
 		if strings.Contains(query.String, "pg_is_in_recovery") {
+			result(b, "PostgreSQL 17.0 on x86_64-pc-linux-gnu, compiled by gcc 12.2.0, 64-bit")
 			result(b, strconv.Itoa(int(pid)), "f", "today", "5")
 			result(b)
 			continue

@@ -28,7 +28,7 @@ var storeys = [][]string{
 	{"internal/fault", "internal/statement"},
 	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat"},
 	{"internal/pretend"},
-	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause"},
+	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike"},
 }
 
 // mayImport holds what each package may import besides the standard library: ours by the path from
@@ -45,13 +45,13 @@ var mayImport = map[string][]string{
 	"fence":               {"internal/tokens"},
 	"observe":             {},
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
-	"advisory":            {"lockkey", "internal/lockrequest"},
+	"advisory":            {"lockkey", "internal/lockrequest", "internal/lookalike"},
 	"pgxlock":             {"advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
 	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/holder", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
-		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
+		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
-	"sessionlock/internal/dial": {"sessionlock/internal/wire", pgxModule},
+	"sessionlock/internal/dial": {"internal/lookalike", "sessionlock/internal/wire", pgxModule},
 	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", pgxModule},
 
 	"work": {
@@ -99,11 +99,12 @@ var mayImport = map[string][]string{
 	"internal/rowlock":     {"internal/fault", "internal/install", "internal/mark", "internal/sqlstate", "internal/statement", "observe", gormModule},
 	"internal/journal":     {"internal/cause", "internal/install", "internal/lockrequest", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", "observe", gormModule},
 	"internal/mark":        {"internal/fault", "internal/sqltx", "internal/statement", gormModule},
-	"internal/install":     {"internal/fault", "internal/keynames", "internal/literal", "internal/lockid", "internal/pretend", "lockkey", "observe", gormModule},
+	"internal/install":     {"advisory", "internal/fault", "internal/keynames", "internal/literal", "internal/lockid", "internal/lockrequest", "internal/lookalike", "internal/pretend", "lockkey", "observe", gormModule},
 	"internal/literal":     {"internal/sqltext", gormModule},
 	"internal/fault":       {"internal/cause", "advisory", "fence", gormModule},
 	"internal/statement":   {"internal/sqltext", "internal/sqltx", "advisory", gormModule},
-	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/pretend", "internal/sqlstate", "lockkey"},
+	"internal/lookalike":   {},
+	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/pretend", "internal/sqlstate", "lockkey"},
 	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
 	"internal/keynames":    {"internal/lockid", "internal/sqlstate"},
 	"internal/sqltx":       {"internal/sqlstate", "internal/sqltext"},
@@ -138,7 +139,7 @@ var mayImport = map[string][]string{
 		"inspect", "internal/lockid", "lockkey", "lockkey/compat",
 	},
 	"cmd/gormlock/internal/doctor": {
-		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", ".", "fence", "inspect", "internal/sqlstate", "sessionlock", pgxModule,
+		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", ".", "fence", "inspect", "internal/lookalike", "internal/sqlstate", "sessionlock", pgxModule,
 	},
 
 	"internal/pgserver": {pgxModule},

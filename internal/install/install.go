@@ -10,8 +10,12 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/literal"
+	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/lookalike"
+	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -20,6 +24,7 @@ type Settings struct {
 	DefaultTimeout    time.Duration
 	PlainTransactions bool
 	WithoutVersions   bool
+	Servers           []string  // look-alikes of PostgreSQL on which locks are taken
 	KeyNames          *KeyNames // nil: not kept
 	Observer          observe.Observer
 
@@ -34,6 +39,24 @@ type Settings struct {
 	Tables    sync.Map // string → whether its rows have an xmin
 	Lockable  sync.Map // a relation of a database → nothing: its rows can be locked
 	Journaled sync.Map // *schema.Schema → whether a write of it can change memory that a rollback must put right
+}
+
+// Bound bounds the wait for every lock that names no bound of its own.
+func (s *Settings) Bound(d time.Duration) error {
+	if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
+		return fmt.Errorf("DefaultTimeout: %w", err)
+	}
+	s.DefaultTimeout = d
+	return nil
+}
+
+// Allow lets locks be taken on a look-alike of PostgreSQL.
+func (s *Settings) Allow(name string) error {
+	if err := lookalike.Check(name); err != nil {
+		return fmt.Errorf("AllowServer: %w: %w", fault.ErrOption, err)
+	}
+	s.Servers = append(s.Servers, name)
+	return nil
 }
 
 // entry is the name among db.Plugins under which Settings are found: the plugin's own type is the root package's.

@@ -75,6 +75,9 @@ func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 		// The default of this database is an isolation level that keeps one snapshot.
 		tx, err = p.begin(ctx, options, j, true)
 	}
+	if request != nil && errors.Is(err, advisory.ErrServer) {
+		err = request.Named(ctx, p.DB, err)
+	}
 	TellLocks(ctx, p.plugin, request, began, j, err)
 	return tx, cause.Add(ctx, err)
 }

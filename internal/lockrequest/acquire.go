@@ -41,10 +41,23 @@ func (r *Request) undo(ctx context.Context, tx Tx, failed error) error {
 	if ctx.Err() != nil || errors.Is(failed, sql.ErrTxDone) || sqlstate.Of(failed) == "" || noSavepoint(failed) {
 		return verdict
 	}
-	if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"); err != nil {
+	if err := rollBack(ctx, tx); err != nil {
 		return fmt.Errorf("%w (the transaction is lost: %w)", verdict, err)
 	}
-	return verdict
+	return r.Named(ctx, saved{tx}, verdict)
+}
+
+func rollBack(ctx context.Context, tx Tx) error {
+	_, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock")
+	return err
+}
+
+// saved executes under a savepoint what is to fail.
+type saved struct{ tx Tx }
+
+func (s saved) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
+	result, err := s.tx.ExecContext(ctx, "SAVEPOINT gormlock; "+query)
+	return result, errors.Join(err, rollBack(ctx, s.tx))
 }
 
 // noSavepoint reports that the savepoint itself was refused: the transaction was aborted before the call, or there is

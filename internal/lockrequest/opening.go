@@ -34,7 +34,7 @@ func (r *Request) Opening(snapshot bool) Opening {
 	}
 	held := *r
 	held.allowSnapshot, held.timeout = true, 0
-	locks := (&Request{locks: r.locks, try: r.try, timeout: r.timeout}).withoutSnapshotCheck()
+	locks := (&Request{locks: r.locks, try: r.try, timeout: r.timeout, servers: r.servers}).withoutSnapshotCheck()
 	return Opening{
 		// The wait is for a transaction lock, which no failure leaves behind; the session lock that follows is on a
 		// key already held, and waits for nobody.

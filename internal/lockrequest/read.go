@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -33,7 +34,7 @@ var (
 )
 
 // begins are the beginnings of texts with which a transaction begins.
-var begins = []string{"BEGIN", "SET TRANSACTION ISOLATION LEVEL ", "SELECT CASE WHEN pg_is_in_recovery() ", "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') "}
+var begins = []string{"BEGIN", "SET TRANSACTION ISOLATION LEVEL ", "SELECT CASE WHEN version() ", "SELECT CASE WHEN (version() ", "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') "}
 
 // Read says what a statement of [Request.Acquire], [Request.Opening] or [Request.Leading] asks for. A server cuts long statements in what
 // it shows of them: a part from the beginning will do. It reports false for every other text.
@@ -67,7 +68,8 @@ func Read(text string) (Asked, bool) {
 
 // isOurs reports whether the text has one of the checks that stand before each lock.
 func isOurs(text string) bool {
-	return strings.Contains(text, "('"+refusedIsolation+"' || ") ||
+	return strings.Contains(text, " THEN "+lookalike.Raise) ||
+		strings.Contains(text, "('"+refusedIsolation+"' || ") || // of gormlock 0.2 and older, as what follows
 		strings.Contains(text, "(1, CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby)) ||
 		strings.Contains(text, "('gormlock.answer', (CASE WHEN pg_is_in_recovery() THEN "+strconv.Itoa(answerStandby))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -15,6 +16,7 @@ type Request struct {
 	try           bool
 	timeout       time.Duration // 0: as the session waits
 	allowSnapshot bool
+	servers       []string // look-alikes of PostgreSQL that are allowed, by name
 }
 
 // Terms is how the locks of one call are taken. The zero value takes them exclusively, and waits as the session waits.
@@ -23,6 +25,7 @@ type Terms struct {
 	Try           bool
 	Timeout       time.Duration // 0: as the session waits
 	AllowSnapshot bool
+	Servers       []string // look-alikes of PostgreSQL that are allowed, by name
 }
 
 // Option changes the terms, or says why it cannot. The set is closed: [OptionFunc] makes one.
@@ -62,7 +65,7 @@ func New(keys []lockkey.Key, opts ...Option) (*Request, error) {
 	if terms.Try && terms.Timeout > 0 {
 		return nil, fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", ErrOption, terms.Timeout)
 	}
-	r := &Request{locks: make([]lock, 0, len(keys)), try: terms.Try, timeout: terms.Timeout, allowSnapshot: terms.AllowSnapshot}
+	r := &Request{locks: make([]lock, 0, len(keys)), try: terms.Try, timeout: terms.Timeout, allowSnapshot: terms.AllowSnapshot, servers: terms.Servers}
 	for _, key := range keys {
 		r.add(key, terms.Shared)
 	}
@@ -82,7 +85,7 @@ func (r *Request) add(key lockkey.Key, shared bool) {
 }
 
 // And is one request for the locks of all. It is as strict as the strictest of them: it does not wait if one does not,
-// waits no longer than the shortest timeout, and allows an older snapshot only if all do.
+// waits no longer than the shortest timeout, and allows an older snapshot or a server only if all do.
 func (r *Request) And(others ...*Request) *Request {
 	all := *r
 	all.locks = slices.Clone(r.locks)
@@ -90,6 +93,7 @@ func (r *Request) And(others ...*Request) *Request {
 		all.locks = append(all.locks, other.locks...)
 		all.try = all.try || other.try
 		all.allowSnapshot = all.allowSnapshot && other.allowSnapshot
+		all.servers = slices.DeleteFunc(slices.Clone(all.servers), func(name string) bool { return !lookalike.Allows(other.servers, name) })
 		if all.timeout == 0 || other.timeout > 0 && other.timeout < all.timeout {
 			all.timeout = other.timeout
 		}
@@ -109,6 +113,16 @@ func (r *Request) Within(d time.Duration) *Request {
 	bounded := *r
 	bounded.timeout = d
 	return &bounded
+}
+
+// Allowing is the request with more servers allowed, whose names are checked.
+func (r *Request) Allowing(servers []string) *Request {
+	if len(servers) == 0 {
+		return r
+	}
+	allowing := *r
+	allowing.servers = slices.Concat(r.servers, servers)
+	return &allowing
 }
 
 // Keys are the keys in the order in which they are taken.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/lockid"
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -39,13 +40,20 @@ type Queryer interface {
 func (s *Session) Try(ctx context.Context, q Queryer) error {
 	for i, l := range s.request.locks {
 		// The parts of CASE are evaluated in order, and no further than needed.
-		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
+		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN "+lookalike.Condition(nil)+" THEN '"+lookalike.Says+"' || version() WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
 			") THEN 'held' WHEN pg_try_advisory_lock("+literal(l)+") THEN 'granted' ELSE 'refused' END")
+		if foreign(err) {
+			version, _ := one(ctx, q, "SELECT version()")
+			return &lockError{state: ErrServer, cause: err, what: l.key.String(), detail: lookalike.Itself(version)}
+		}
 		if err != nil {
 			return fmt.Errorf("gormlock: lock %s: %w", l.key, err)
 		}
 		if answer == "granted" {
 			continue
+		}
+		if version := lookalike.Read(answer); version != "" {
+			return &lockError{state: ErrServer, what: l.key.String(), detail: lookalike.Itself(version)}
 		}
 		state := map[string]error{"standby": ErrStandby, "held": ErrHeld, "refused": ErrNotAcquired}[answer]
 		err = &lockError{state: state, what: l.key.String()}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/lookalike"
 )
 
 // All statements are text without arguments, keys and durations written out as numbers: a driver sends such a text as
@@ -33,7 +35,7 @@ func (r *Request) savedAnswerSQL() string {
 
 func (r *Request) answer() string {
 	var b strings.Builder
-	b.WriteString("CASE WHEN pg_is_in_recovery() THEN ")
+	b.WriteString("CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + " WHEN pg_is_in_recovery() THEN ")
 	b.WriteString(strconv.Itoa(answerStandby))
 	if !r.allowSnapshot {
 		b.WriteString(" WHEN current_setting('transaction_isolation') NOT LIKE 'read %' THEN ")
@@ -73,7 +75,8 @@ func (r *Request) guarded(expression string) string {
 	if !r.allowSnapshot {
 		refused += " OR current_setting('transaction_isolation') NOT LIKE 'read %'"
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN ('%s' || current_setting('transaction_isolation'))::int::text ELSE %s END", refused, refusedIsolation, expression)
+	return fmt.Sprintf("CASE WHEN %s THEN %s::text WHEN %s THEN ('%s' || current_setting('transaction_isolation'))::int::text ELSE %s END",
+		lookalike.Condition(r.servers), lookalike.Raise, refused, refusedIsolation, expression)
 }
 
 // statement evaluates the expression for each lock in order, within the timeout if there is one.

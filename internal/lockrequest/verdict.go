@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gormlock/gormlock/internal/cause"
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -17,12 +18,14 @@ var (
 	ErrSnapshotTaken = errors.New("gormlock: the snapshot is older than the lock")
 	ErrStandby       = errors.New("gormlock: the server is a standby, its locks exclude nobody on the primary")
 	ErrOption        = errors.New("gormlock: invalid lock option")
+	ErrServer        = lookalike.ErrServer
 )
 
 // lockError is a failed call: errors.Is finds the state, errors.As the driver's error.
 type lockError struct {
 	state, cause error
 	what, detail string
+	nameless     bool // of ErrServer: the server has not said which it is
 }
 
 func (e *lockError) Error() string {
@@ -52,6 +55,9 @@ func (r *Request) verdict(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return cause.Add(ctx, &lockError{state: ended, cause: err, what: r.String(), detail: "the transaction is lost"})
 	}
+	if version := lookalike.Read(err.Error()); version != "" {
+		return r.server(version, err)
+	}
 	switch sqlstate.Of(err) {
 	case sqlstate.LockNotAvailable:
 		detail := "after the session's lock_timeout"
@@ -68,7 +74,35 @@ func (r *Request) verdict(ctx context.Context, err error) error {
 	case sqlstate.OutOfMemory:
 		return &lockError{state: err, what: r.String(), detail: fmt.Sprintf("the lock table is full: take fewer than %d locks at once or raise max_locks_per_transaction", len(r.locks))}
 	}
+	if foreign(err) {
+		return r.server("", err)
+	}
 	return &lockError{state: err, what: r.String()}
+}
+
+// foreign reports whether err is of a server that does not know what the statement names. PostgreSQL knows it all.
+func foreign(err error) bool {
+	return sqlstate.Is(err, sqlstate.FeatureNotSupported) ||
+		sqlstate.InClass(err, sqlstate.ClassAccessOrName) && !sqlstate.Is(err, sqlstate.InsufficientPrivilege)
+}
+
+// server is the error of a server that is no PostgreSQL.
+func (r *Request) server(version string, err error) error {
+	return &lockError{state: ErrServer, cause: err, what: r.String(), detail: lookalike.Refusal(version), nameless: version == ""}
+}
+
+// Named is err with the name of the server that it is about, where that has not said it: it is asked once more, outside
+// of the transaction.
+func (r *Request) Named(ctx context.Context, on Tx, err error) error {
+	if refused := (*lockError)(nil); !errors.As(err, &refused) || !refused.nameless {
+		return err
+	}
+	if _, raised := on.ExecContext(ctx, "SELECT "+lookalike.Raise); raised != nil {
+		if version := lookalike.Read(raised.Error()); version != "" {
+			return r.server(version, err)
+		}
+	}
+	return err
 }
 
 var errNoTransaction = errors.New("gormlock: not in a transaction")

@@ -24,7 +24,7 @@ func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 		return fmt.Errorf("%w: lock %s", fault.ErrNoTransaction, request)
 	}
 	plugin := install.Of(db)
-	request = request.Within(plugin.DefaultTimeout)
+	request = request.Within(plugin.DefaultTimeout).Allowing(plugin.Servers)
 	began := plugin.Began()
 	var err error
 	if locks != nil {

@@ -17,7 +17,7 @@ func AtBegin(db *gorm.DB) bool {
 		return false
 	}
 	if db.Error == nil && !db.DryRun && !db.SkipDefaultTransaction && statement.IsPostgres(db) && statement.Transaction(stmt) == nil {
-		stmt.Context = journal.Carry(stmt.Context, request.Within(install.Of(db).DefaultTimeout))
+		stmt.Context = journal.Carry(stmt.Context, request.Within(install.Of(db).DefaultTimeout).Allowing(install.Of(db).Servers))
 	}
 	return true
 }

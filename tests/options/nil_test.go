@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
@@ -30,6 +31,7 @@ import (
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe/otelobserve"
+	"github.com/gormlock/gormlock/pgxlock"
 	"github.com/gormlock/gormlock/sessionlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 	"github.com/gormlock/gormlock/work"
@@ -101,6 +103,17 @@ func TestNilOption(t *testing.T) {
 			return stand.ErrorOf(gormlock.Claim[stand.Account](db, 1, map[string]any{"balance": 9}, nil))
 		},
 		"advisory.Acquire": in(func(tx *gorm.DB) error { return advisory.Acquire(ctx, tx.Statement.ConnPool.(*sql.Tx), keys, nil) }),
+		"pgxlock.Acquire": in(func(tx *gorm.DB) error {
+			inner, err := pgtest.PgxTx(tx)
+			stand.Must(t, err)
+			return pgxlock.Acquire(ctx, inner, keys, nil)
+		}),
+		"pgxlock.Transaction": func() error {
+			return pgxlock.Transaction(ctx, pgtest.Conn(t), func(pgx.Tx) error { t.Error("it ran"); return nil }, nil)
+		},
+		"pgxlock.Locking": func() error {
+			return pgxlock.Transaction(ctx, pgtest.Conn(t), func(pgx.Tx) error { t.Error("it ran"); return nil }, pgxlock.Locking(key, nil))
+		},
 
 		"sessionlock.Open":               func() error { return stand.ErrorOf(sessionlock.Open(ctx, pgtest.DSN(t), nil)) },
 		"sessionlock.OpenConfig":         func() error { return stand.ErrorOf(sessionlock.OpenConfig(ctx, nil, nil)) },

@@ -31,7 +31,7 @@ var statements = []statement{
 	{begins: sessionKeys + "NOT pg_catalog.pg_try_advisory_lock", does: "tries session locks", did: "tried session locks"},
 	{begins: sessionKeys + "NOT pg_catalog.pg_advisory_unlock", does: "releases session locks", did: "released session locks"},
 	{begins: sessionKeys + "k IN (", does: "looks who waits for its session locks", did: "looked who waits for its session locks"},
-	{begins: "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE", does: "tries a session lock", did: "tried a session lock"},
+	{begins: "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN ", does: "tries a session lock", did: "tried a session lock"},
 	{begins: "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM pg_locks WHERE", holds: "THEN 'not held'", does: "releases a session lock", did: "released a session lock"},
 	{begins: "SELECT pg_catalog.pg_advisory_unlock_all()", does: "releases all session locks", did: "released all session locks"},
 

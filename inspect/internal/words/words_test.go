@@ -128,7 +128,7 @@ func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 	noteNames(t, through, pool)
 
 	// What managers ask when they open, what they listen to, and what names of keys are looked up by.
-	others := []string{"LISTEN ", "UNLISTEN ", "SELECT pg_backend_pid()", "SELECT pg_catalog.set_config($1, $2, false)",
+	others := []string{"LISTEN ", "UNLISTEN ", "SELECT pg_backend_pid()", "SELECT version();\nSELECT pg_backend_pid()", "SELECT pg_catalog.set_config($1, $2, false)",
 		"SELECT pg_catalog.pg_try_advisory_", "SELECT pg_catalog.pg_advisory_unlock(", "SELECT c.relpersistence", "EXPLAIN WITH ", "SELECT objsubid"}
 	known := map[string]bool{}
 	for _, text := range r.sorted() {

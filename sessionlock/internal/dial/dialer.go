@@ -20,6 +20,7 @@ type Dialer struct {
 	Owner         string        // for application_name
 	Heartbeat     time.Duration // how often an idle session proves that it lives
 	AllowPooler   bool
+	Servers       []string                                     // look-alikes of PostgreSQL that are allowed
 	BeforeConnect func(context.Context, *pgx.ConnConfig) error // nil for none
 	Refusals      Refusals
 }
@@ -93,7 +94,7 @@ func (d *Dialer) connect(ctx context.Context, notified pgconn.NotificationHandle
 	}
 	server, err := look(ctx, conn)
 	if err == nil {
-		err = d.Refusals.admit(ctx, conn, server, d.AllowPooler)
+		err = d.Refusals.admit(ctx, conn, server, d.AllowPooler, d.Servers)
 	}
 	if err != nil {
 		drop(conn)

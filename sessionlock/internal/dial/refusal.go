@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gormlock/gormlock/internal/lookalike"
 )
 
 // Refusals are the errors for servers on which a session lock would lie.
@@ -18,8 +20,11 @@ type Refusals struct {
 }
 
 // admit refuses a server at first sight.
-func (r *Refusals) admit(ctx context.Context, conn *pgconn.PgConn, s *Server, allowPooler bool) error {
+func (r *Refusals) admit(ctx context.Context, conn *pgconn.PgConn, s *Server, allowPooler bool, servers []string) error {
+	name := lookalike.NameOf(s.version)
 	switch {
+	case name != "" && !lookalike.Allows(servers, name):
+		return fmt.Errorf("%w: %s", lookalike.ErrServer, lookalike.Refusal(s.version))
 	case s.standby:
 		return fmt.Errorf("%w: connect to the primary, with target_session_attrs=read-write where the address names several servers", r.Standby)
 	case allowPooler:

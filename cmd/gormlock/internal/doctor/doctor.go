@@ -51,6 +51,7 @@ Checks, as the role and through the address that the program itself would use:
 
   pooler      whether a connection keeps its server session, or a pooler hands it on
   prepared    behind such a pooler: whether statements that pgx prepares survive it
+  server      whether it is PostgreSQL, or only looks like it
   standby     whether the server is one, and so grants what its primary holds
   exclusion   on two connections, whether advisory locks exclude (one random key, given back)
   version     whether PostgreSQL is 14 to 18
@@ -189,7 +190,12 @@ func (x *examination) allChecks(ctx context.Context) error {
 	for _, check := range []func(context.Context) error{
 		x.readServer, x.checkEngine, x.checkPrepared, x.checkVersion, x.checkRoom, x.checkTimeouts, x.checkNetwork, x.checkColumns, x.checkTables,
 	} {
-		if err := bounded(check); err != nil {
+		err := bounded(check)
+		if err != nil && x.server.Is != "" && ctx.Err() == nil && !x.conn.IsClosed() {
+			x.add(finding{Check: "server", Status: note, Says: "it does not answer as PostgreSQL does: " + server.Problem(err)})
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func (x *examination) print(p *cli.Program) error {
 func (x *examination) printText(p *cli.Program, found int) {
 	s := x.server
 	if !x.quiet {
-		p.Printf("PostgreSQL %s, database %s, role %s, %s\n\n", terminal.OneLine(s.Version), terminal.OneLine(s.Database), terminal.OneLine(s.Role), server.Address(&x.config.Config))
+		p.Printf("%s, database %s, role %s, %s\n\n", terminal.OneLine(s.name()), terminal.OneLine(s.Database), terminal.OneLine(s.Role), server.Address(&x.config.Config))
 	}
 	paint := map[status]func(string) string{ok: p.Style.Green, note: p.Style.Dim, ignored: p.Style.Dim, warning: p.Style.Yellow, wrong: p.Style.Red}
 	for _, f := range x.findings {

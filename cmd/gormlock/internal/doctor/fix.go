@@ -16,7 +16,7 @@ import (
 // printFix prints the findings as a script of SQL: what --apply runs, and as comments what is for a person to decide.
 func (x *examination) printFix(p *cli.Program) {
 	s := x.server
-	p.Printf("-- gormlock doctor: PostgreSQL %s, database %s, role %s\n", terminal.OneLine(s.Version), terminal.OneLine(s.Database), terminal.OneLine(s.Role))
+	p.Printf("-- gormlock doctor: %s, database %s, role %s\n", terminal.OneLine(s.name()), terminal.OneLine(s.Database), terminal.OneLine(s.Role))
 	found := 0
 	for _, f := range x.findings {
 		if !f.counts() {

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
 // serverFacts is where the examination took place.
 type serverFacts struct {
+	Is       string `json:"is,omitempty"` // what only looks like PostgreSQL, by name
 	Version  string `json:"version"`
 	Number   int    `json:"version_num"`
 	Database string `json:"database"`
@@ -22,9 +26,29 @@ type serverFacts struct {
 	PID      int    `json:"backend_pid"` // what the server says
 }
 
+// name is the server with its version, for people.
+func (s serverFacts) name() string {
+	if s.Is != "" {
+		return s.Is
+	}
+	return "PostgreSQL " + s.Version
+}
+
 func (x *examination) readServer(ctx context.Context) error {
 	s := &x.server
 	s.WirePID = int(x.conn.PgConn().PID())
+	var version string
+	if err := x.conn.QueryRow(ctx, "SELECT version()", pgx.QueryExecModeSimpleProtocol).Scan(&version); err != nil {
+		return err
+	}
+	if s.Is = lookalike.NameOf(version); s.Is != "" {
+		s.Version = version
+		x.add(finding{
+			Check: "server", Status: warning, Says: fmt.Sprintf("this is %s, which only looks like PostgreSQL: %s", s.Is, version),
+			Cure: "use rows instead of advisory locks: versions, row locks, package lease\n" +
+				fmt.Sprintf("or, where exclusion below is well and its makers promise it for every failure, AllowServer(%q)", s.Is),
+		})
+	}
 	return x.conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
 		current_database(), current_user::text, pg_is_in_recovery(), pg_backend_pid()`).
 		Scan(&s.Version, &s.Number, &s.Database, &s.Role, &s.Standby, &s.PID)
@@ -33,10 +57,14 @@ func (x *examination) readServer(ctx context.Context) error {
 // checkEngine lets package sessionlock try: what it refuses is what makes session locks
 // lie, and what it accepts it has probed on two connections.
 func (x *examination) checkEngine(ctx context.Context) error {
-	err := x.try(ctx)
+	var opts []sessionlock.Option
+	if x.server.Is != "" {
+		opts = append(opts, sessionlock.AllowServer(x.server.Is)) // to see what it does
+	}
+	err := x.try(ctx, opts...)
 	pooled := errors.Is(err, sessionlock.ErrPooler)
 	if pooled {
-		err = x.try(ctx, sessionlock.AllowPooler())
+		err = x.try(ctx, append(opts, sessionlock.AllowPooler())...)
 	}
 	x.handedOn = pooled && errors.Is(err, sessionlock.ErrPooler)
 	x.reportPooler(pooled, x.handedOn)
