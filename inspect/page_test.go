@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/chromium"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -83,68 +84,68 @@ func newChain(t *testing.T, dsn string) *chain {
 
 func TestPage_inChromium(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t)
+	b := chromium.New(t)
 	dsn := pgtest.Database(t)
 	c := newChain(t, dsn)
 	_, address := serve(t, dsn, inspect.Known(c.a, c.b), inspect.Refresh(200*time.Millisecond))
-	b.screen(1280, 900, "light", false)
-	b.open(address)
+	b.Screen(1280, 900, "light", false)
+	b.Open(address)
 
 	// The chain is drawn: each stands to the right of whom it waits for.
-	b.wait("document.querySelectorAll('#graph .card').length === 3")
+	b.Wait("document.querySelectorAll('#graph .card').length === 3")
 	place := func(name string) float64 {
-		x, _ := b.eval(fmt.Sprintf("[...document.querySelectorAll('#graph .card')].filter(c => c.querySelector('.name').textContent === %q)[0]?.getBoundingClientRect().x", name)).(float64)
+		x, _ := b.Eval(fmt.Sprintf("[...document.querySelectorAll('#graph .card')].filter(c => c.querySelector('.name').textContent === %q)[0]?.getBoundingClientRect().x", name)).(float64)
 		return x
 	}
 	if one, two, three := place("billing-7"), place("api-2"), place("web-<b>1</b>"); !(one > 0 && one < two && two < three) {
 		t.Errorf("the chain is drawn at %v, %v, %v", one, two, three)
 	}
-	if n := b.eval("document.querySelectorAll('#graph .edge').length"); n != 2.0 {
+	if n := b.Eval("document.querySelectorAll('#graph .edge').length"); n != 2.0 {
 		t.Errorf("%v edges", n)
 	}
 	// What is text stays text.
-	if title := b.eval("document.title").(string); strings.Contains(title, "taken over") || !strings.HasPrefix(title, "(2)") {
+	if title := b.Eval("document.title").(string); strings.Contains(title, "taken over") || !strings.HasPrefix(title, "(2)") {
 		t.Errorf("the title is %q", title)
 	}
-	if text := b.eval("document.body.innerText").(string); !strings.Contains(text, script) {
+	if text := b.Eval("document.body.innerText").(string); !strings.Contains(text, script) {
 		t.Errorf("the name is not shown as it is: %s", text)
 	}
-	if n := b.eval("document.querySelectorAll('main script, main b b').length"); n != 0.0 {
+	if n := b.Eval("document.querySelectorAll('main script, main b b').length"); n != 0.0 {
 		t.Errorf("%v elements come from names", n)
 	}
 	// The style and the script pass the page's own policy.
-	if color := b.eval("getComputedStyle(document.body).backgroundColor"); color != "rgb(244, 245, 248)" {
+	if color := b.Eval("getComputedStyle(document.body).backgroundColor"); color != "rgb(244, 245, 248)" {
 		t.Errorf("the style does not apply: the page is %v", color)
 	}
 
 	// It refreshes by itself, keeps what is open, and sees the end.
-	b.eval("document.querySelector('tbody details').open = true; document.documentElement.dataset.refreshed = 0")
-	b.wait("Number(document.documentElement.dataset.refreshed) >= 2")
-	if open := b.eval("!!document.querySelector('tbody details[open]')"); open != true {
+	b.Eval("document.querySelector('tbody details').open = true; document.documentElement.dataset.refreshed = 0")
+	b.Wait("Number(document.documentElement.dataset.refreshed) >= 2")
+	if open := b.Eval("!!document.querySelector('tbody details[open]')"); open != true {
 		t.Error("a refresh closes what was opened")
 	}
-	b.eval("document.getElementById('filter').value = 'invoice'; document.getElementById('filter').dispatchEvent(new Event('input'))")
-	if n := b.eval("[...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length"); n != 2.0 {
+	b.Eval("document.getElementById('filter').value = 'invoice'; document.getElementById('filter').dispatchEvent(new Event('input'))")
+	if n := b.Eval("[...document.querySelectorAll('tbody tr')].filter(r => !r.hidden).length"); n != 2.0 {
 		t.Errorf("the filter leaves %v rows, want who holds invoice/42 and who waits for it", n)
 	}
 	c.finish()
-	b.wait("document.body.innerText.includes('Nobody waits') && document.title.startsWith('Locks')")
+	b.Wait("document.body.innerText.includes('Nobody waits') && document.title.startsWith('Locks')")
 }
 
 // A server that goes away and comes back, while somebody watches.
 func TestPage_inChromiumSurvivesTheServer(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t)
+	b := chromium.New(t)
 	server := pgtest.Fresh(t)
 	_, address := serve(t, server.DSN("postgres"), inspect.Refresh(200*time.Millisecond))
-	b.open(address)
-	b.wait("document.body.innerText.includes('Nobody waits')")
+	b.Open(address)
+	b.Wait("document.body.innerText.includes('Nobody waits')")
 	if err := server.Crash(); err != nil {
 		t.Fatal(err)
 	}
-	b.wait("document.body.innerText.includes('The database does not answer') && !!document.querySelector('.view.stale')")
+	b.Wait("document.body.innerText.includes('The database does not answer') && !!document.querySelector('.view.stale')")
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.wait("!document.body.innerText.includes('The database does not answer') && !document.querySelector('.view.stale')")
+	b.Wait("!document.body.innerText.includes('The database does not answer') && !document.querySelector('.view.stale')")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/chromium"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
@@ -233,7 +234,7 @@ func TestSnapshot_ofSchedulesThatMayNotBeRead(t *testing.T) {
 // What the page shows of leaders, slots and schedules.
 func TestPage_inChromiumShowsSchedules(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t)
+	b := chromium.New(t)
 	dsn := pgtest.Database(t)
 	p := newProgram(t, pgtest.SQLDB(t, pgtest.Through(dsn)))
 	p.lead(lockkey.Of("importer"))
@@ -243,8 +244,8 @@ func TestPage_inChromiumShowsSchedules(t *testing.T) {
 	p.schedules()
 	p.failed(lockkey.Of("mail", "weekly"))
 	_, address := serve(t, dsn, inspect.Refresh(200*time.Millisecond))
-	b.screen(1280, 900, "light", false)
-	b.open(address)
+	b.Screen(1280, 900, "light", false)
+	b.Open(address)
 	row := func(panel, key string) string {
 		return fmt.Sprintf("[...document.querySelectorAll('.panel.%s tbody tr')].filter(r => r.querySelector('.key').textContent === %q)[0]", panel, key)
 	}
@@ -255,21 +256,21 @@ func TestPage_inChromiumShowsSchedules(t *testing.T) {
 		{"schedules", "backup/gone", "orphaned"}, {"schedules", "backup/gone", "try 2"}, {"schedules", "backup/gone", "2 days ago"},
 		{"schedules", "cleanup/forgotten", "overdue"},
 	} {
-		b.wait(fmt.Sprintf("!!%s && %[1]s.textContent.includes(%q)", row(c.panel, c.key), c.text))
+		b.Wait(fmt.Sprintf("!!%s && %[1]s.textContent.includes(%q)", row(c.panel, c.key), c.text))
 	}
 	for key, color := range map[string]bool{"cleanup/forgotten": true, "mail/weekly": true, "import/daily": false} {
-		if late := b.eval(row("schedules", key) + ".classList.contains('late')"); late != color {
+		if late := b.Eval(row("schedules", key) + ".classList.contains('late')"); late != color {
 			t.Errorf("%s is marked as one to look at: %v", key, late)
 		}
 	}
-	if bold := b.eval("document.querySelectorAll('.hint b').length"); bold != 0.0 {
+	if bold := b.Eval("document.querySelectorAll('.hint b').length"); bold != 0.0 {
 		t.Errorf("%v elements come from the text of an error", bold)
 	}
 	// What ends is gone at the next look.
 	p.exec("DELETE FROM gormlock_schedule WHERE name = 'cleanup/forgotten'")
-	b.wait("!" + row("schedules", "cleanup/forgotten"))
-	b.screen(390, 800, "dark", true)
-	if width := b.eval("document.documentElement.scrollWidth <= window.innerWidth"); width != true {
+	b.Wait("!" + row("schedules", "cleanup/forgotten"))
+	b.Screen(390, 800, "dark", true)
+	if width := b.Eval("document.documentElement.scrollWidth <= window.innerWidth"); width != true {
 		t.Error("on a telephone the page is wider than the screen")
 	}
 }

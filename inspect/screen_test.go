@@ -15,6 +15,7 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/chromium"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lease"
@@ -26,7 +27,7 @@ import (
 // With GORMLOCK_SCREENSHOTS they are written there, after a while of short waits.
 func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	t.Parallel()
-	b := newBrowser(t)
+	b := chromium.New(t)
 	address := busy(t)
 	for deadline := time.Now().Add(100 * time.Second); os.Getenv("GORMLOCK_SCREENSHOTS") != "" && time.Now().Before(deadline); <-time.After(300 * time.Millisecond) {
 		get(t, address)
@@ -39,20 +40,20 @@ func TestPage_inChromiumOnEveryScreen(t *testing.T) {
 	}{
 		{"light", "light", 1240, 980, false}, {"dark", "dark", 1240, 980, false}, {"phone", "light", 390, 844, true},
 	} {
-		b.screen(s.width, s.height, s.scheme, s.mobile)
-		b.open(address)
-		b.wait("document.querySelectorAll('#graph .card').length === 10")
-		if wide := b.eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
+		b.Screen(s.width, s.height, s.scheme, s.mobile)
+		b.Open(address)
+		b.Wait("document.querySelectorAll('#graph .card').length === 10")
+		if wide := b.Eval("document.documentElement.scrollWidth"); wide != float64(s.width) {
 			t.Errorf("%s: the page is %v wide, the screen %d", s.name, wide, s.width)
 		}
-		text := fmt.Sprint(b.eval("document.body.innerText"))
+		text := fmt.Sprint(b.Eval("document.body.innerText"))
 		for _, want := range []string{"takes invoice/42, timeout 1h", "probably db used in place of tx"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is not on the page: %s", s.name, want, text)
 			}
 		}
-		seen[fmt.Sprint(b.eval("getComputedStyle(document.body).backgroundColor"))] = true
-		picture, err := png.Decode(bytes.NewReader(b.shoot("inspect-" + s.name)))
+		seen[fmt.Sprint(b.Eval("getComputedStyle(document.body).backgroundColor"))] = true
+		picture, err := png.Decode(bytes.NewReader(b.Shoot("inspect-" + s.name)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,5 +199,5 @@ func programOf(importPath string) (dir string, internals []string) {
 
 // forTestsOnly holds for what _test.go files alone import, with all that they need.
 func forTestsOnly(importPath string) bool {
-	return slices.Contains([]string{"internal/pgtest", "gormlocktest"}, short(importPath))
+	return slices.Contains([]string{"internal/pgtest", "internal/chromium", "gormlocktest"}, short(importPath))
 }

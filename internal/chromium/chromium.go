@@ -1,4 +1,5 @@
-package inspect_test
+// Package chromium lets tests look at pages in a real browser.
+package chromium
 
 import (
 	"bufio"
@@ -14,9 +15,9 @@ import (
 	"time"
 )
 
-// browser is a headless Chromium that is told what to do through a pipe, by its DevTools
+// Browser is a headless Chromium that is told what to do through a pipe, by its DevTools
 // protocol. Its methods end the test when something is wrong.
-type browser struct {
+type Browser struct {
 	t       *testing.T
 	in      io.Writer
 	answers *bufio.Reader
@@ -25,9 +26,9 @@ type browser struct {
 	session string
 }
 
-// newBrowser starts one. Without Chromium the test is skipped, unless GORMLOCK_CHROMIUM is
+// New starts one. Without Chromium the test is skipped, unless GORMLOCK_CHROMIUM is
 // "required", as it is in .ci/run.
-func newBrowser(t *testing.T) *browser {
+func New(t *testing.T) *Browser {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -69,7 +70,7 @@ func newBrowser(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	_, _ = readIn.Close(), writeOut.Close()
-	b := &browser{t: t, in: writeIn, answers: bufio.NewReaderSize(readOut, 1<<20)}
+	b := &Browser{t: t, in: writeIn, answers: bufio.NewReaderSize(readOut, 1<<20)}
 	t.Cleanup(func() {
 		_, _ = io.WriteString(writeIn, `{"id":1000000,"method":"Browser.close"}`+"\x00")
 		ended := time.AfterFunc(10*time.Second, func() { _ = command.Process.Kill() })
@@ -80,14 +81,14 @@ func newBrowser(t *testing.T) *browser {
 	})
 	ended := time.AfterFunc(2*time.Minute, func() { _ = command.Process.Kill() })
 	t.Cleanup(func() { ended.Stop() })
-	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})["targetId"]
-	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
-	b.call("Page.enable", nil)
+	target := b.Call("Target.createTarget", map[string]any{"url": "about:blank"})["targetId"]
+	b.session = b.Call("Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+	b.Call("Page.enable", nil)
 	return b
 }
 
-// call sends a command and returns its result; what else the browser says is dropped.
-func (b *browser) call(method string, params map[string]any) map[string]any {
+// Call sends a command and returns its result; what else the browser says is dropped.
+func (b *Browser) Call(method string, params map[string]any) map[string]any {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,48 +130,49 @@ func (b *browser) call(method string, params map[string]any) map[string]any {
 	}
 }
 
-// eval is the value of a JavaScript expression.
-func (b *browser) eval(expression string) any {
+// Eval is the value of a JavaScript expression.
+func (b *Browser) Eval(expression string) any {
 	b.t.Helper()
-	answer := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
+	answer := b.Call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
 	if details, failed := answer["exceptionDetails"]; failed {
 		b.t.Fatalf("%s: %v", expression, details)
 	}
 	return answer["result"].(map[string]any)["value"]
 }
 
-// wait waits until a JavaScript expression is true.
-func (b *browser) wait(expression string) {
+// Wait waits until a JavaScript expression is true.
+func (b *Browser) Wait(expression string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); b.eval(expression) != true; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); b.Eval(expression) != true; <-time.After(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("never true: %s, in %v", expression, b.eval("document.documentElement.outerHTML"))
+			b.t.Fatalf("never true: %s, in %v", expression, b.Eval("document.documentElement.outerHTML"))
 		}
 	}
 }
 
-func (b *browser) open(address string) {
+// Open goes to a page that has a main element, and waits until it is there.
+func (b *Browser) Open(address string) {
 	b.t.Helper()
-	b.call("Page.navigate", map[string]any{"url": address})
-	b.wait("document.readyState === 'complete' && location.href !== 'about:blank' && !!document.querySelector('main')")
+	b.Call("Page.navigate", map[string]any{"url": address})
+	b.Wait("document.readyState === 'complete' && location.href !== 'about:blank' && !!document.querySelector('main')")
 }
 
-// screen sets the size and the colours.
-func (b *browser) screen(width, height int, scheme string, mobile bool) {
+// Screen sets the size and the colours.
+func (b *Browser) Screen(width, height int, scheme string, mobile bool) {
 	b.t.Helper()
 	scale := 1
 	if mobile {
 		scale = 2
 	}
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile})
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": mobile})
+	b.Call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
 }
 
-// shoot returns what is on the screen as a PNG, and keeps it in the directory that
+// Shoot returns what is on the screen as a PNG, and keeps it in the directory that
 // GORMLOCK_SCREENSHOTS names.
-func (b *browser) shoot(name string) []byte {
+func (b *Browser) Shoot(name string) []byte {
 	b.t.Helper()
-	data, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
+	data, err := base64.StdEncoding.DecodeString(fmt.Sprint(b.Call("Page.captureScreenshot", map[string]any{"format": "png"})["data"]))
 	if err != nil {
 		b.t.Fatal(err)
 	}
