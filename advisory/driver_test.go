@@ -94,6 +94,20 @@ func TestDriver(t *testing.T) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", "something else"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
 		}, []error{answer{"22P02", "something else"}}, ""},
+		"a server that does not know the functions is asked who it is": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"42883", "unknown function: pg_is_in_recovery()"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+			mock.ExpectExec("SAVEPOINT gormlock; SELECT CAST").WillReturnError(answer{"22P02", `no integer: "gormlock server: CrateDB 5.10.4 (built 4cdd5c5)"`})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{advisory.ErrServer, answer{"42883", "unknown function: pg_is_in_recovery()"}}, `it is CrateDB (CrateDB 5.10.4 (built 4cdd5c5)); see what gormlock doctor finds there, and say AllowServer("CrateDB")`},
+		"a server that does not say who it is": {two, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"0A000", "SAVEPOINT is not supported"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnError(errDriver)
+		}, []error{advisory.ErrServer, errDriver}, "it does not say its name"},
+		"a right that is missing is PostgreSQL's to say": {two, nil, func(mock sqlmock.Sqlmock) {
+			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"42501", "permission denied"})
+			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+		}, []error{answer{"42501", "permission denied"}}, "permission denied"},
 		"a full lock table": {two, nil, func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"53200", "out of shared memory"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))

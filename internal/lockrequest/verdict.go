@@ -83,7 +83,7 @@ func (r *Request) verdict(ctx context.Context, err error) error {
 // foreign reports whether err is of a server that does not know what the statement names. PostgreSQL knows it all.
 func foreign(err error) bool {
 	return sqlstate.Is(err, sqlstate.FeatureNotSupported) ||
-		sqlstate.InClass(err, sqlstate.ClassAccessOrName) && !sqlstate.Is(err, sqlstate.InsufficientPrivilege)
+		sqlstate.InClass(err, sqlstate.ClassAccessOrName) && !sqlstate.Is(err, sqlstate.InsufficientPrivilege, sqlstate.DuplicatePreparedStatement)
 }
 
 // server is the error of a server that is no PostgreSQL.
