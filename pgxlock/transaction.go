@@ -3,6 +3,7 @@ package pgxlock
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -153,10 +154,10 @@ func (a asker) ExecContext(ctx context.Context, query string, _ ...any) (sql.Res
 	if db, ok := a.db.(interface {
 		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	}); ok {
-		_, err := db.Exec(ctx, query)
-		return nil, err
+		tag, err := db.Exec(ctx, query)
+		return driver.RowsAffected(tag.RowsAffected()), err
 	}
-	return nil, nil
+	return driver.RowsAffected(0), nil
 }
 
 // connOf is the connection that the caller goes on using, nil where a pool picks one for each transaction.
