@@ -1,9 +1,12 @@
 package code
 
 import (
+	"go/token"
 	"slices"
 
 	"golang.org/x/tools/go/ssa"
+
+	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
 // Before reports whether a has surely run when b runs. Either may be in a function literal that runs at once: then it is
@@ -62,6 +65,37 @@ func (p *Package) siteOf(literal *ssa.Function) ssa.Instruction {
 		}
 	}
 	return p.sites[literal]
+}
+
+// withoutDB reports whether an instruction runs only when fn is given no db: if tx == nil { … }.
+func (p *Package) withoutDB(fn *ssa.Function, instr ssa.Instruction) bool {
+	around := p.around(instr)
+	at := around[len(around)-1].Block()
+	if at == nil || at.Parent() != fn {
+		return false
+	}
+	for _, block := range fn.Blocks {
+		branch, ok := block.Instrs[len(block.Instrs)-1].(*ssa.If)
+		if !ok {
+			continue
+		}
+		compared, ok := branch.Cond.(*ssa.BinOp)
+		if !ok || compared.Op != token.EQL && compared.Op != token.NEQ || !gormapi.IsDB(compared.X.Type()) {
+			continue
+		}
+		if null, isConst := compared.Y.(*ssa.Const); !isConst || !null.IsNil() {
+			continue
+		}
+		without := block.Succs[0]
+		if compared.Op == token.NEQ {
+			without = block.Succs[1]
+		}
+		o, ok := p.Origin(compared.X)
+		if ok && o.Kind == Param && o.Fn == fn && o.Path == "" && len(without.Preds) == 1 && without.Dominates(at) {
+			return true
+		}
+	}
+	return false
 }
 
 func dominates(a, b ssa.Instruction) bool {

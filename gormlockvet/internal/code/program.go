@@ -54,12 +54,14 @@ func programBelow(pass *analysis.Pass) *Program {
 	return program
 }
 
-// exportProgram adds what this package does.
+// exportProgram adds what this package does. The fact has what the packages below say too: go vet hands on only facts of
+// packages that the types of an importer lead to.
 func (p *Package) exportProgram() {
 	own := p.ownProgram()
 	p.Program.add(own)
-	if !own.empty() {
-		p.Pass.ExportPackageFact(own)
+	all := *p.Program
+	if all.Names = own.Names; !all.empty() {
+		p.Pass.ExportPackageFact(&all)
 	}
 }
 
@@ -73,11 +75,20 @@ func (p *Program) add(more *Program) {
 			p.Tables = append(p.Tables, t)
 		}
 	}
-	p.Triggers = append(p.Triggers, more.Triggers...)
-	p.Prefixes = append(p.Prefixes, more.Prefixes...)
+	p.Triggers = joined(p.Triggers, more.Triggers)
+	p.Prefixes = joined(p.Prefixes, more.Prefixes)
 	p.Singular = p.Singular || more.Singular
 	p.Installs = p.Installs || more.Installs
 	p.Writes = p.Writes || more.Writes
+}
+
+func joined(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (p *Package) ownProgram() *Program {

@@ -151,6 +151,9 @@ func (p *Package) summary(fn *ssa.Function) *Summary {
 	}
 	for _, part := range p.RunBy(fn) {
 		for call := range Calls(part) {
+			if p.withoutDB(fn, call) {
+				continue
+			}
 			p.addStatement(s, fn, call)
 			p.addCalled(s, fn, call)
 		}
