@@ -28,11 +28,17 @@ const (
 	Answer                        // a part of the answer to a request
 	File                          // a change of a file
 	Sleep
-	Wait // for a channel
+	Wait         // for a channel
+	OtherProgram // is run, and waited for
 )
 
 var effects = map[gormapi.Func]EffectKind{
 	{Pkg: "time", Name: "Sleep"}: Sleep,
+
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Run"}:            OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Output"}:         OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "CombinedOutput"}: OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Wait"}:           OtherProgram,
 
 	{Pkg: "net/smtp", Name: "SendMail"}:                        Network,
 	{Pkg: "net", Name: "Dial"}:                                 Network,

@@ -136,6 +136,7 @@ func (c *checker) ended(ends []ssa.Instruction, lock, instr ssa.Instruction) boo
 
 var words = map[code.EffectKind]string{
 	code.Network: "waits for an answer over the network", code.Sleep: "sleeps", code.Wait: "waits for a channel",
+	code.OtherProgram: "waits for another program",
 }
 
 func (c *checker) look(instr ssa.Instruction) {

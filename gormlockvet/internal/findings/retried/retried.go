@@ -67,7 +67,7 @@ func (c *checker) effects(instr ssa.Instruction) {
 		switch e.Kind {
 		case code.Network, code.Answer, code.File:
 			c.report(instr.Pos(), "%s is done again with each attempt, and a rollback does not take it back: do it after the transaction", e.What)
-		case code.Sleep, code.Wait:
+		case code.Sleep, code.Wait, code.OtherProgram:
 		}
 	}
 }
