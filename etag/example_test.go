@@ -96,30 +96,40 @@ func Example() {
 }
 
 func ExampleOf() {
-	fmt.Println(etag.Of(&Document{ID: 7, Version: 3}))
-	fmt.Println(etag.Of([]Document{{ID: 7, Version: 3}, {ID: 8, Version: 1}}))
-	_, err := etag.Of(&Document{ID: 7})
-	fmt.Println(err)
+	for _, value := range []any{
+		&Document{ID: 7, Version: 3},
+		[]Document{{ID: 7, Version: 3}, {ID: 8, Version: 1}},
+		&Document{ID: 7}, // was not read
+	} {
+		tag, err := etag.Of(value)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(tag)
+	}
 	// Output:
-	// "3" <nil>
-	// "rows-S8aEbAy-xy744mUKQcONWA" <nil>
+	// "3"
+	// "rows-S8aEbAy-xy744mUKQcONWA"
 	// gormlock: there is no version to make a tag of: the Document was not read from its row, its version is zero, or was taken back with a transaction: version missing
 }
 
 func ExampleIfMatch() {
 	r := httptest.NewRequest(http.MethodPut, "/documents/1", nil)
-	_, err := etag.IfMatch(r)
-	fmt.Println(err)
-	r.Header.Set("If-Match", "7")
-	_, err = etag.IfMatch(r)
-	fmt.Println(err)
-	r.Header.Set("If-Match", `"6", "7"`)
-	_, err = etag.IfMatch(r) // db.Clauses(expect).Model(&doc).Updates(form)
-	fmt.Println(err)
+	for _, line := range []string{"", "7", `"6", "7"`} {
+		if line != "" {
+			r.Header.Set("If-Match", line)
+		}
+		if _, err := etag.IfMatch(r); err != nil { // else db.Clauses(expect).Model(&doc).Updates(form)
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println("a clause for", line)
+	}
 	// Output:
 	// gormlock: If-Match is missing
 	// gormlock: malformed entity tags: If-Match has something else than "…" and W/"…" in its list
-	// <nil>
+	// a clause for "6", "7"
 }
 
 func ExampleNotModified() {
@@ -137,9 +147,13 @@ func ExampleNotModified() {
 func ExampleWriteError() {
 	w := httptest.NewRecorder()
 	err := fmt.Errorf("store the form: %w", &gormlock.StaleError{Table: "documents", Expected: int64(6), Actual: int64(7)})
-	fmt.Println(etag.WriteError(w, err), w.Code)
-	fmt.Println(etag.WriteError(httptest.NewRecorder(), errors.New("disk full")))
+	if etag.WriteError(w, err) {
+		fmt.Println("answered", w.Code)
+	}
+	if !etag.WriteError(httptest.NewRecorder(), errors.New("disk full")) {
+		fmt.Println("yours to answer")
+	}
 	// Output:
-	// true 412
-	// false
+	// answered 412
+	// yours to answer
 }

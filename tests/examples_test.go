@@ -21,6 +21,7 @@ var shown = map[string][]string{
 		"WithSkipLocked", "WithXactLock", "XactLock",
 	},
 	"advisory":            {"Acquire", "SessionLocker"},
+	"etag":                {"", "IfMatch", "NotModified", "Of", "WriteError"},
 	"fence":               {"Issue", "Latest", "NewContext", "Token_Guard"},
 	"gormlocktest":        {"", "AssertInstalled", "ExpectBegin", "Hold", "PretendLocks"},
 	"inspect":             {"Handler", "Snapshot", "Tree"},
