@@ -104,7 +104,7 @@ func newStaleError(s fault.Stale) error {
 // Error names the row, the version that was expected and the one the row has.
 func (e *StaleError) Error() string {
 	return (&fault.Stale{
-		Table: e.Table, PrimaryKey: e.PrimaryKey, Keys: e.keys, Expected: e.Expected, Actual: e.Actual,
+		Table: e.Table, Op: e.Op, PrimaryKey: e.PrimaryKey, Keys: e.keys, Expected: e.Expected, Actual: e.Actual,
 		Deleted: e.Deleted, Columns: e.columns, Own: e.own, Soft: e.soft, Cause: e.cause,
 	}).Text()
 }

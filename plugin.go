@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/hooks"
+	"github.com/gormlock/gormlock/internal/aggregate"
 	"github.com/gormlock/gormlock/internal/claim"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
@@ -110,15 +111,15 @@ func (p *Plugin) Close() error {
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeCreate), AfterWrite: afterCreate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterCreate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeUpdate), AfterWrite: afterUpdate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterUpdate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeDelete), AfterWrite: afterDelete, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterDelete, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks},
 	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow},
@@ -155,10 +156,11 @@ func beforeDelete(db *gorm.DB) {
 	beforeBegin(db)
 }
 
-func beforeWrite(check func(*gorm.DB)) func(*gorm.DB) {
+func beforeWrite(check, moveRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		heedLateMarks(db)
 		check(db)
+		moveRoots(db)
 	}
 }
 

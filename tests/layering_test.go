@@ -17,7 +17,7 @@ const (
 // storeys are the floors of the house, the root on top: what stands on one imports of the others only what stands below it.
 var storeys = [][]string{
 	{"."},
-	{"internal/migrate", "internal/merge"},
+	{"internal/migrate", "internal/merge", "internal/aggregate"},
 	{"internal/attempt", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
 	{"internal/memory"},
@@ -36,7 +36,7 @@ var storeys = [][]string{
 var mayImport = map[string][]string{
 	".": {
 		"advisory", "fence", "hooks", "lockkey", "observe", gormModule,
-		"internal/attempt", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
+		"internal/aggregate", "internal/attempt", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
 		"internal/model", "internal/once", "internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
 	},
 	"hooks":               {gormModule},
@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
+	"internal/aggregate": {"internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/attempt", "internal/column", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,

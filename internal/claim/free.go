@@ -91,6 +91,9 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	if c.model = model.Of(db); c.model.Err != nil {
 		return c.model.Err
 	}
+	if len(c.model.Roots) > 0 {
+		return fmt.Errorf("gormlock: claim: %s has a root, which a claim does not move: claim the roots, or lock the rows and update them", c.model.Schema.Name)
+	}
 	if c.set, err = c.assignments(db.Statement); err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ func (s *Stale) Text() string {
 		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(s.Columns, ", "))
 	case s.Soft:
 		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
+	case s.Deleted && s.Expected == nil && s.Op == "touch":
+		b.WriteString("the root of what is to be written is gone")
 	case s.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
 	case s.Actual == nil:

@@ -86,7 +86,7 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	}
 	for i := range w.rows {
 		row := &w.rows[i]
-		row.held = v.Read(row.Struct)
+		row.held = w.heldSinceTouched(stmt, row)
 		if row.Expected = row.held; v.given {
 			row.Expected = *given
 		}

@@ -41,6 +41,7 @@ func (w *Write) settleOne(db *gorm.DB) {
 	if len(w.rows) > 0 && db.RowsAffected > 0 {
 		w.follow(&w.rows[0], w.returning.first())
 	}
+	w.outcome.none = db.RowsAffected == 0
 	w.keepWritten(db.Statement)
 }
 

@@ -44,6 +44,9 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 		w.want(v.Field)
 	}
 	if w.intent.touches() {
+		if w.intent.ignores() {
+			w.want(v.Field)
+		}
 		for _, field := range stmt.Schema.Fields {
 			if field.AutoUpdateTime > 0 && field.DBName != "" {
 				w.want(field)

@@ -33,6 +33,7 @@ type outcome struct {
 	inserted bool // Save found no row and made one
 	done     bool // the rows were written as asked
 	undone   bool // and that was taken back, in memory too
+	none     bool // no row was written
 	lost     bool // of a claim: it may have written rows that did not come back
 	over     bool // the statement has ended
 }

@@ -29,11 +29,12 @@ func (m *Model) Readable() []*schema.Field {
 // Model is what the tags of a model say about its version: nothing in most models.
 type Model struct {
 	Schema      *schema.Schema
-	Column      *column.Version // nil: the model has none
-	Fence       *column.Fence   // nil: the model has none
-	Unversioned map[string]bool // columns that are checked and do not bump
-	Err         error           // the tags are wrong
-	Table       string          // what GORM calls the table inside a statement
+	Column      *column.Version        // nil: the model has none
+	Fence       *column.Fence          // nil: the model has none
+	Roots       []*schema.Relationship // what its rows are a part of
+	Unversioned map[string]bool        // columns that are checked and do not bump
+	Err         error                  // the tags are wrong
+	Table       string                 // what GORM calls the table inside a statement
 	text        *SQL
 	memo
 	Weighs   bool            // some columns do not bump, or are set with others
@@ -156,13 +157,7 @@ func withoutKey(s *schema.Schema, version *column.Version) error {
 
 // IsVersioned reports whether a field of the model has the tag of a version.
 func IsVersioned(s *schema.Schema) bool {
-	for _, field := range s.Fields {
-		word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
-		if strings.TrimSpace(word) == "version" {
-			return true
-		}
-	}
-	return false
+	return versionWords(s) != nil
 }
 
 func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) error {
@@ -197,9 +192,11 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 		column, err := column.ParseFence(db, field, words[1:])
 		m.Fence = column
 		return err
+	case "root":
+		return m.readRoot(db, field, words[1:])
 	case "":
 	default:
-		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned or fence", words[0])
+		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned, fence or root", words[0])
 	}
 	return nil
 }

@@ -155,9 +155,16 @@ func (r *reader) read(f *Field) {
 		}
 	case "fence":
 		r.readFence(f, words[1:])
-	case "", "root":
+	case "root":
+		switch {
+		case len(words) > 1:
+			r.problem(f, fmt.Errorf("the tag `root` takes nothing more, not %q", words[1]))
+		case f.Column != "":
+			r.problem(f, fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct"))
+		}
+	case "":
 	default:
-		r.problem(f, fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned or fence", words[0]))
+		r.problem(f, fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned, fence or root", words[0]))
 	}
 }
 

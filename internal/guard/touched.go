@@ -1,0 +1,117 @@
+package guard
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Moved reports whether the transaction of the statement has moved the version of the row with this key, or made the row.
+func Moved(stmt *gorm.Statement, m *model.Model, key []any) bool {
+	name := statement.KeyName(key)
+	return hasWrite(stmt, m, func(w *Write) bool {
+		switch {
+		case w.outcome.none:
+			return false
+		case w.op == OpCreate, w.built.bumps && !w.batch:
+			return w.wrote(stmt, name)
+		}
+		return w.left(stmt, name, func(was, after column.Value) bool { return !was.Equal(after) })
+	})
+}
+
+// left reports whether the statement had a struct of the row of this name whose version, before and after, is such.
+func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after column.Value) bool) bool {
+	for i := range w.memory.Count {
+		was, after := w.memory.Was(i), w.memory.Of(w.memory.After, i)
+		if !was.IsValid() || !after.IsValid() {
+			continue
+		}
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, after); key != nil && statement.KeyName(key) == name && is(w.version.Read(was), w.version.Read(after)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Adopt gives a struct the version that its row was moved to, until a rollback.
+func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Value) {
+	held := m.Column.Read(row)
+	m.Column.Write(row, to)
+	if j := journal.Of(stmt); j != nil {
+		j.Record(func() {
+			if m.Column.Read(row).Equal(to) {
+				m.Column.Write(row, held)
+			}
+		})
+	}
+}
+
+// MustBeAt is the error of a struct whose row the transaction has written by another one, and that is not at its version.
+func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
+	name, held := statement.KeyName(key), m.Column.Read(row)
+	if hasWrite(db.Statement, m, func(w *Write) bool {
+		return w.left(db.Statement, name, func(_, after column.Value) bool { return after.Equal(held) })
+	}) {
+		return nil
+	}
+	e := &fault.Stale{Table: m.Schema.Table, Op: OpTouch.String(), PrimaryKey: map[string]any{}, Expected: m.Column.Any(held), Own: true}
+	for i, field := range m.Schema.PrimaryFields {
+		e.PrimaryKey[field.DBName] = key[i]
+		e.Keys = append(e.Keys, field.DBName)
+	}
+	return e.Err()
+}
+
+// Touched reports whether the transaction has done no more to the row with this key than to move its version, as a root, from
+// the one given, and to which.
+func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value) (to column.Value, touched bool) {
+	name := statement.KeyName(key)
+	hasWrite(stmt, m, func(w *Write) bool {
+		if !w.intent.touches() || w.outcome.none || !w.wrote(stmt, name) {
+			return false
+		}
+		if was := w.memory.Was(0); was.IsValid() && w.version.Loaded(w.version.Read(was)) {
+			if after := w.memory.Of(w.memory.After, 0); after.IsValid() && w.version.Read(was).Equal(from) {
+				to, touched = w.version.Read(after), true
+			}
+			return touched
+		}
+		if returned := w.returning.first(); returned.IsValid() && w.version.IsInteger() {
+			after := w.version.Read(returned)
+			if w.version.BeforeBump(after).Equal(from) {
+				to, touched = after, true
+			}
+		}
+		return touched
+	})
+	return to, touched
+}
+
+// hasWrite reports whether the transaction has such a write of the model.
+func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
+	j := journal.Of(stmt)
+	return j != nil && j.Has(func(step journal.Step) bool {
+		w, ok := step.(*Write)
+		return ok && w.version.is() && w.model.Table == m.Table && is(w)
+	})
+}
+
+// heldSinceTouched is the version that the struct of a row holds. Where the transaction has moved that of the row since, for
+// a part of it was written, it is the one it was moved to: nothing else of the row has changed.
+func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
+	held := w.version.Read(row.Struct)
+	if w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
+		return held
+	}
+	if to, touched := Touched(stmt, w.model, w.named(stmt, row).Key, held); touched {
+		return to
+	}
+	return held
+}

@@ -1,0 +1,54 @@
+package model
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// readRoot reads the tag of a belongs-to whose row each row of the model is a part of.
+func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("the tag `root` takes nothing more, not %q", words[0])
+	}
+	if field.DBName != "" {
+		return fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
+	}
+	_ = (&gorm.Statement{DB: db}).Parse(reflect.New(m.Schema.ModelType).Interface()) // which waits for another goroutine that is at it
+	relation := m.Schema.Relationships.Relations[field.Name]
+	if relation == nil || relation.Type != schema.BelongsTo {
+		return fmt.Errorf("the tag `root` is for a belongs-to: the model has the foreign key")
+	}
+	root := relation.FieldSchema
+	switch version := versionWords(root); {
+	case version == nil:
+		return fmt.Errorf("the root %s has no version field to move: tag one `gormlock:\"version\"`", root.Name)
+	case slices.Contains(version, "xmin"):
+		return fmt.Errorf("the root %s has the version xmin, which cannot be moved alone: give it a version column", root.Name)
+	}
+	for _, ref := range relation.References {
+		if ref.PrimaryKey == nil || !ref.PrimaryKey.PrimaryKey || len(relation.References) != len(root.PrimaryFields) {
+			return fmt.Errorf("the root %s is not referred to by its primary key", root.Name)
+		}
+	}
+	m.Roots = append(m.Roots, relation)
+	return nil
+}
+
+// versionWords are the words of the tag of a model's version; nil where it has none.
+func versionWords(s *schema.Schema) []string {
+	for _, field := range s.Fields {
+		words := strings.Split(field.Tag.Get("gormlock"), ",")
+		for i := range words {
+			words[i] = strings.TrimSpace(words[i])
+		}
+		if words[0] == "version" {
+			return words
+		}
+	}
+	return nil
+}
