@@ -26,7 +26,8 @@
 // A version column (the tag `gormlock:"version"`) refuses a write if somebody else wrote the row after it was read:
 // [ErrStale], [StaleError]. Every statement that GORM builds for the model compares the version and moves it.
 // [ExpectVersion], [IgnoreVersion] and [IfUnchanged] change that for one statement. [Touch] and [VerifyVersion] are about one
-// row. [SaveMerged] merges a struct with what others wrote to its row.
+// row. [SaveMerged] merges a struct with what others wrote to its row. The tag `gormlock:"root"` on a belongs-to moves the
+// version of the row that another one is a part of.
 //
 // A fence (the tag `gormlock:"fence,key=report"`) lets only the latest holder of a lock write a model. The database refuses
 // a holder that was superseded, even if that holder does not know it ([ErrFenced]). The token comes with the context of a

@@ -50,3 +50,29 @@ func ExampleSaveMerged() {
 	// gormlock: pages id=1: title changed here and, otherwise, in the row since it was read true
 	// title was "Menu", is "Today" here and "Menu of the day" there
 }
+
+// An order and its lines have one version: whoever adds a line on an old reading of the order is refused.
+func Example_root() {
+	type Order struct {
+		ID      int64
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	type Line struct {
+		ID, Qty, OrderID int64
+		Order            *Order `gormlock:"root"`
+	}
+	t := pgtest.NewExample() // a PostgreSQL, and an empty schema in it
+	defer t.End()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+	order := Order{}
+	if err := errors.Join(db.AutoMigrate(&Order{}, &Line{}), db.Create(&order).Error); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ann, bob := order, order // both have read the order, and then its lines
+	fmt.Println(db.Create(&Line{Qty: 60, OrderID: ann.ID, Order: &ann}).Error, ann.Version)
+	fmt.Println(db.Create(&Line{Qty: 60, OrderID: bob.ID, Order: &bob}).Error)
+	// Output:
+	// <nil> 2
+	// gormlock: orders id=1: version 1 is stale, the row is at 2
+}

@@ -103,7 +103,7 @@ func combinations() sources {
 		} {
 			for _, ours := range []string{
 				"version", "version,rails", "version,hibernate", "version,xmin", "version,initial=0", "version,initial=3", "version,rails,initial=1",
-				"version,", "version,rails,xmin", "version,initial=x", "fence", "fence,key=a", "fence,key=", "unversioned", "versions",
+				"version,", "version,rails,xmin", "version,initial=x", "fence", "fence,key=a", "fence,key=", "unversioned", "versions", "root", "root,x",
 			} {
 				n++
 				fmt.Fprintf(&source, "type M%d struct {\n\tID int64\n\tV %s `gorm:%q gormlock:%q`\n}\n", n, kind, gorm, ours)

@@ -157,7 +157,13 @@ func withoutKey(s *schema.Schema, version *column.Version) error {
 
 // IsVersioned reports whether a field of the model has the tag of a version.
 func IsVersioned(s *schema.Schema) bool {
-	return versionWords(s) != nil
+	for _, field := range s.Fields {
+		word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
+		if strings.TrimSpace(word) == "version" {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) error {

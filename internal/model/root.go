@@ -18,8 +18,11 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 	if field.DBName != "" {
 		return fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
 	}
-	_ = (&gorm.Statement{DB: db}).Parse(reflect.New(m.Schema.ModelType).Interface()) // which waits for another goroutine that is at it
+	refused := (&gorm.Statement{DB: db}).Parse(reflect.New(m.Schema.ModelType).Interface()) // which waits for another goroutine that is at it
 	relation := m.Schema.Relationships.Relations[field.Name]
+	if relation == nil && refused != nil && (field.Creatable || field.Updatable || field.Readable) {
+		return nil // GORM refuses the model
+	}
 	if relation == nil || relation.Type != schema.BelongsTo {
 		return fmt.Errorf("the tag `root` is for a belongs-to: the model has the foreign key")
 	}
@@ -42,11 +45,7 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 // versionWords are the words of the tag of a model's version; nil where it has none.
 func versionWords(s *schema.Schema) []string {
 	for _, field := range s.Fields {
-		words := strings.Split(field.Tag.Get("gormlock"), ",")
-		for i := range words {
-			words[i] = strings.TrimSpace(words[i])
-		}
-		if words[0] == "version" {
+		if words := strings.Split(strings.ReplaceAll(field.Tag.Get("gormlock"), " ", ""), ","); words[0] == "version" {
 			return words
 		}
 	}

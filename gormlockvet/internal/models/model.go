@@ -45,7 +45,7 @@ func Of(name string, s *types.Struct, asModel bool) *Model {
 	fields := FieldsOf(s)
 	m := &Model{Name: name}
 	keys := primaryKeys(fields)
-	r := reader{model: m, asModel: asModel, keyed: len(keys) > 0}
+	r := reader{model: m, fields: fields, asModel: asModel, keyed: len(keys) > 0}
 	for _, f := range fields {
 		if f.Column != "" {
 			m.Columns = append(m.Columns, f.Column)
@@ -123,6 +123,7 @@ func mentionsAt(s *types.Struct, depth int) bool {
 // reader reads the tags of a model in the order of its fields.
 type reader struct {
 	model       *Model
+	fields      []*Field
 	asModel     bool
 	keyed       bool
 	version     *column
@@ -156,12 +157,7 @@ func (r *reader) read(f *Field) {
 	case "fence":
 		r.readFence(f, words[1:])
 	case "root":
-		switch {
-		case len(words) > 1:
-			r.problem(f, fmt.Errorf("the tag `root` takes nothing more, not %q", words[1]))
-		case f.Column != "":
-			r.problem(f, fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct"))
-		}
+		r.problem(f, r.rootOf(f, words[1:]))
 	case "":
 	default:
 		r.problem(f, fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned, fence or root", words[0]))

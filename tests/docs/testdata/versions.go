@@ -18,6 +18,16 @@ type Row struct {
 	State string
 }
 
+type Order struct {
+	ID      int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type Line struct {
+	ID, Qty, OrderID int64
+	Order            *Order `gormlock:"root"`
+}
+
 var (
 	account, order Account
 	row, before    Row
@@ -25,8 +35,8 @@ var (
 )
 
 func setup(world *runner.World) {
-	world.Tables(&Account{}, &Row{})
+	world.Tables(&Account{}, &Row{}, &Order{}, &Line{})
 	account, order, row = Account{ID: 2, Balance: 100, Version: 7}, Account{ID: 3, Balance: 1}, Row{State: "new"}
-	world.Rows(&Account{ID: 1, Version: 7}, &account, &order, &row)
+	world.Rows(&Account{ID: 1, Version: 7}, &account, &order, &row, &Order{ID: 3})
 	before = row
 }

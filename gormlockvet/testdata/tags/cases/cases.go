@@ -19,6 +19,7 @@ var All = []any{
 	&UnversionedLeft{}, &FenceText{}, &FenceSmall{}, &FenceUnsigned{}, &FenceTime{}, &FenceKeyless{}, &FenceKey{}, &FenceReadOnly{},
 	&FenceAuto{}, &FenceInteger{}, &FenceSize{}, &FenceSerial{}, &FenceWord{}, &FenceEmptyKey{}, &FenceTwoKeys{}, &FenceTwice{}, &FenceLeft{},
 	&EmbeddedWrong{}, &Uint{}, &Bytes{}, &NamedInt{}, &NamedTime{}, &NullString{}, &PointerPointer{},
+	&RootOnColumn{}, &RootMore{}, &RootOfPlain{}, &RootOfXmin{}, &RootChildren{}, &RootLeft{}, &RootNamed{},
 }
 
 type Plain struct {
@@ -286,4 +287,53 @@ type UnversionedLeft struct {
 	ID      int64
 	Note    string `gorm:"-" gormlock:"unversioned"` // want `an unversioned field must be a column`
 	Version int64  `gormlock:"version"`
+}
+
+type RootOnColumn struct {
+	ID      int64
+	PlainID int64 `gormlock:"root"` // want `not for a column`
+}
+
+type RootMore struct {
+	ID      int64
+	PlainID int64
+	Plain   *Plain `gormlock:"root,touch"` // want `takes nothing more, not "touch"`
+}
+
+type RootOfPlain struct {
+	ID        int64
+	KeyLessID int64
+	KeyLess   *Versionless `gorm:"foreignKey:KeyLessID" gormlock:"root"` // want `the root Versionless has no version field to move`
+}
+
+type Versionless struct {
+	ID int64
+}
+
+type RootOfXmin struct {
+	ID     int64
+	XminID int64
+	Xmin   Xmin `gormlock:"root"` // want `the root Xmin has the version xmin`
+}
+
+type RootChildren struct {
+	ID     int64
+	Plains []RootChild `gorm:"foreignKey:ParentID" gormlock:"root"` // want `is for a belongs-to`
+}
+
+type RootChild struct {
+	ID       int64
+	ParentID int64
+}
+
+type RootLeft struct {
+	ID      int64
+	PlainID int64
+	Plain   *Plain `gorm:"-" gormlock:"root"` // want `is for a belongs-to`
+}
+
+type RootNamed struct {
+	ID      int64
+	OwnerID int64
+	Owner   *Plain `gorm:"foreignKey:OwnerID" gormlock:"root"`
 }
