@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -64,9 +65,17 @@ func wasWrittenHere(stmt *gorm.Statement, m *model.Model, name string) bool {
 	j := journal.Of(stmt)
 	return j != nil && j.Has(func(step journal.Step) bool {
 		w, is := step.(*Write)
-		return is && w.version.is() && w.model.Table == m.Table && w.wrote(stmt, name)
+		if !is || !w.version.is() || w.model.Table != m.Table {
+			return false
+		}
+		if w.upsert != nil && w.upsert.skips { // of which the rows that were there are not written
+			return w.left(stmt, name, differ)
+		}
+		return w.wrote(stmt, name)
 	})
 }
+
+func differ(was, after column.Value) bool { return !was.Equal(after) }
 
 // wrote reports whether the statement left the row of this name in its structs, or returned it.
 func (w *Write) wrote(stmt *gorm.Statement, name string) bool {

@@ -19,10 +19,10 @@ func Moved(stmt *gorm.Statement, m *model.Model, key []any) bool {
 		switch {
 		case w.outcome.none:
 			return false
-		case w.op == OpCreate, w.built.bumps && !w.batch:
+		case w.op == OpCreate && !w.upsert.skips, w.built.bumps && !w.batch:
 			return w.wrote(stmt, name)
 		}
-		return w.left(stmt, name, func(was, after column.Value) bool { return !was.Equal(after) })
+		return w.left(stmt, name, differ)
 	})
 }
 

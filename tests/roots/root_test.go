@@ -175,6 +175,7 @@ func TestRoot_loaded(t *testing.T) {
 
 		e := stand.MustBeStale(t, db.Create(&line{OrderID: o.ID, Order: &stale}).Error)
 		stand.Equal(t, "table", e.Table, "orders")
+		stand.Equal(t, "another run may cure it", gormlock.IsRetryable(e), true)
 		stand.Equal(t, "stale", stale.Version, 1)
 		l.Order = &stale
 		stand.MustStale(t, db.Model(&l).Update("qty", 2).Error)

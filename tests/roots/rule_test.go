@@ -1,7 +1,6 @@
 package roots_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 
@@ -51,8 +50,8 @@ func TestRoot_keepsARuleAboutItsParts(t *testing.T) {
 								return nil
 							}
 							return add(tx, &mine)
-						}, gormlock.Attempts(3))
-						if err != nil && !errors.Is(err, gormlock.ErrStale) {
+						}, gormlock.Attempts(50))
+						if err != nil {
 							t.Error(err)
 						}
 					}
@@ -62,8 +61,8 @@ func TestRoot_keepsARuleAboutItsParts(t *testing.T) {
 			all.Wait()
 			var sum int64
 			stand.Must(t, db.Model(&line{}).Where("order_id = ?", o.ID).Select("coalesce(sum(qty), 0)").Scan(&sum).Error)
-			if sum == 0 {
-				t.Error("nobody wrote anything")
+			if sum < limit-2 {
+				t.Errorf("the sum is %d: writers who were refused did not try again", sum)
 			}
 			if sum > limit {
 				broken++
