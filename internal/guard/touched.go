@@ -7,6 +7,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -107,7 +108,7 @@ func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 // a part of it was written, it is the one it was moved to: nothing else of the row has changed.
 func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
 	held := w.version.Read(row.Struct)
-	if w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
+	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
 		return held
 	}
 	if to, touched := Touched(stmt, w.model, w.named(stmt, row).Key, held); touched {

@@ -24,8 +24,9 @@ type Order struct {
 }
 
 type Line struct {
-	ID, Qty, OrderID int64
-	Order            *Order `gormlock:"root"`
+	ID, Qty int64
+	OrderID *int64
+	Order   *Order `gormlock:"root"`
 }
 
 var (
