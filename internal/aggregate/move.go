@@ -100,7 +100,7 @@ func (r *root) move(db *gorm.DB) error {
 			continue
 		}
 		if err := reload.Touch(db, row.Addr().Interface()); err != nil {
-			return r.gone(db, m, err)
+			return r.gone(m, err)
 		}
 	}
 	if guard.Moved(db.Statement, m, r.key) {
@@ -112,11 +112,11 @@ func (r *root) move(db *gorm.DB) error {
 			return err
 		}
 	}
-	return r.gone(db, m, reload.Touch(db.Clauses(guard.IgnoreVersion()), row.Interface()))
+	return r.gone(m, reload.Touch(db.Clauses(guard.IgnoreVersion()), row.Interface()))
 }
 
 // gone makes of a root that is not there what it is: a stale one.
-func (r *root) gone(db *gorm.DB, m *model.Model, err error) error {
+func (r *root) gone(m *model.Model, err error) error {
 	if !errors.Is(err, gorm.ErrRecordNotFound) {
 		return err
 	}
