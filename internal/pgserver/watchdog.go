@@ -19,6 +19,8 @@ type watchdog struct {
 // watchdogScript takes the pid from postmaster.pid when the time has come, as the
 // server may have been restarted, and believes it only when that process was started
 // on this data directory, as the file may be older than the process of that number.
+// What was about to make the directory, such as initdb, may do so after it is removed:
+// it is removed again until no process names it.
 const watchdogScript = `
 trap '' HUP INT TERM
 dir=$1
@@ -27,14 +29,17 @@ ours() {
 	if [ -r /proc/self/cmdline ]; then tr '\0' ' ' <"/proc/$1/cmdline"; else ps -o args= -p "$1"; fi 2>/dev/null |
 	grep -qF -e "-D $dir/data"
 }
+named() {
+	if [ -r /proc/self/cmdline ]; then grep -aqs -e "$dir/dat[a]" /proc/[0-9]*/cmdline; else ps -axo args= | grep -q -e "$dir/dat[a]"; fi
+}
 i=0
-while [ -e "$dir" ] && [ $i -lt 150 ]; do
+while [ $i -lt 300 ] && { [ -e "$dir" ] || named; }; do
 	pid=$(head -n 1 "$dir/data/postmaster.pid" 2>/dev/null)
 	case $pid in ''|*[!0-9]*) pid=0 ;; esac
 	if [ "$pid" -gt 1 ] && ours "$pid"; then
 		if [ $i -lt 100 ]; then kill -QUIT "$pid"; kill -CONT "$pid"; else kill -KILL "$pid"; fi
 	else
-		rm -rf "$dir" && [ ! -e "$dir" ] && break
+		rm -rf "$dir" && [ ! -e "$dir" ] && ! named && break
 	fi
 	i=$((i+1))
 	sleep 0.1
