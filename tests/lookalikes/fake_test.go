@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/lookalike"
 )
 
-// engine is how a server answers that only looks like PostgreSQL. What it answers is taken from its makers'
-// documentation and source; none of them runs here.
+// engine is how a server answers that only looks like PostgreSQL, as far as we know: none of them runs here, and the
+// texts were not copied from one.
 type engine struct {
 	version    string
 	parameters map[string]string // of the session, as it reports them
@@ -167,7 +167,7 @@ func (f *fake) selects(backend *pgproto3.Backend, statement string) error {
 	return row("1")
 }
 
-// engines are servers that cannot be run here, as their makers describe them.
+// engines are servers that cannot be run here, as we believe them to be.
 var engines = map[string]engine{
 	"CockroachDB": {
 		version:    "CockroachDB CCL v25.2.0 (x86_64-pc-linux-gnu, built 2025/05/09 18:30:00, go1.23.7)",
