@@ -177,7 +177,7 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	}
 	w := b.w
 	w.built.any = true
-	w.built.unchecked = w.built.timesOnly && w.isLenient()
+	w.built.unchecked = w.built.timesOnly && !w.built.named && w.isLenient()
 	if !w.compares() && !w.built.nothing && !w.where.addKey && !w.fence.guards() {
 		return false
 	}
@@ -192,7 +192,7 @@ func (b builder) buildWhere(c clause.Clause) bool {
 }
 
 // isLenient reports that the struct was not read from its row, which is no reason to refuse a statement that sets only
-// the time of the update: association mode does that.
+// the time of the update: association mode does that, and names no version.
 func (w *Write) isLenient() bool {
 	return !w.batch && !w.where.mustWrite && !w.version.forced && !w.version.given && len(w.rows) == 1 && !w.version.Loaded(w.rows[0].Expected)
 }

@@ -159,6 +159,8 @@ var pinned = []pin{
 	{"Save of the other and this", "Plain", "unread", "Begin and Commit, error dropped", "default"},
 	{"Update of pointers", "Plain", "unread", "gormlock.Transaction, error dropped", "default"},
 	{"IgnoreVersion, Update of a slice", "Hooked", "soft-deleted", "implicit", "default"},
+	{"Select, version alone", "Hooked", "unread", "gormlock.Transaction, error dropped", "PrepareStmt"},
+	{"Select, version alone", "Hooked", "unread", "implicit", "default"},
 	{"Save of two", "RailsPair", "recreated", "implicit", "SkipDefaultTransaction"},
 	{"upsert in batches", "Text", "stale", "implicit", "SkipDefaultTransaction"},
 	{"upsert, DO NOTHING, and a new one", "Plain", "gone", "implicit", "default"},
