@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/types"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -55,7 +54,7 @@ func (r *reader) hasKeyOf(f *Field) bool {
 // versionWords are the words of the tag of a struct's version; nil where it has none.
 func versionWords(s *types.Struct) []string {
 	for _, f := range FieldsOf(s) {
-		words := strings.Split(reflect.StructTag(f.Tag).Get("gormlock"), ",")
+		words := strings.Split(f.Tag.Get("gormlock"), ",")
 		for i := range words {
 			words[i] = strings.TrimSpace(words[i])
 		}
