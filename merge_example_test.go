@@ -47,7 +47,7 @@ func ExampleSaveMerged() {
 	// <nil>
 	// <nil>
 	// Menu of the day / soup, fish 3
-	// gormlock: pages id=1: title changed here and, otherwise, in the row since it was read true
+	// gormlock: pages id=1: title was changed here, and to another value in the row true
 	// title was "Menu", is "Today" here and "Menu of the day" there
 }
 

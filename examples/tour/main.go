@@ -44,6 +44,7 @@ var chapters = []chapter{
 	{"What else a version can do", expectations},
 	{"Tables that are made, and models that are checked", tables},
 	{"Tables without a version, writers without one", unversionedTables},
+	{"Two people, one form", merging},
 	{"Sixteen writers, one row", hotRow},
 	{"A lock longer than a transaction", session},
 	{"Two locks longer than a transaction", several},

@@ -95,3 +95,29 @@ func hotRow(s *stage) error {
 	s.check(hot.N == writers*each, "the row counts %d, after %d transactions that ran again", hot.N, again.Load())
 	return nil
 }
+
+// Profile is a form of several fields.
+type Profile struct {
+	ID          int64
+	Name, Email string
+	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func merging(s *stage) error {
+	s.say("Two people edit one form, each another field. Nothing collides, so both changes are stored; base is the form as it was shown:")
+	s.code("err := gormlock.SaveMerged(db, &mine, &base)")
+	base := Profile{Name: "Ann", Email: "ann@example.com"}
+	if err := errors.Join(s.db.AutoMigrate(&base), s.db.Create(&base).Error); err != nil {
+		return err
+	}
+	hers, his := base, base
+	hers.Name, his.Email = "Anna", "anna@example.com"
+	err := errors.Join(gormlock.SaveMerged(s.db, &hers, &base), gormlock.SaveMerged(s.db, &his, &base))
+	s.check(err == nil && his.Name == "Anna" && his.Email == "anna@example.com", "the row has both changes: %s, %s", his.Name, his.Email)
+
+	his.Name = "Annie"
+	err = gormlock.SaveMerged(s.db, &his, &base)
+	var conflict *gormlock.ConflictError
+	s.check(errors.As(err, &conflict) && len(conflict.Columns) == 1, "where both changed one field, the second is told: %v", err)
+	return nil
+}

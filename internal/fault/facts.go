@@ -39,7 +39,7 @@ type Conflict struct {
 	Columns []ConflictColumn
 }
 
-// ConflictColumn is a column that was changed here and, otherwise, in the row.
+// ConflictColumn is a column that was changed here, and to another value in the row.
 type ConflictColumn struct {
 	Column             string
 	Base, Mine, Theirs any

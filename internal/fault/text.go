@@ -77,5 +77,5 @@ func (c *Conflict) Text() string {
 	for i, column := range c.Columns {
 		names[i] = column.Column
 	}
-	return fmt.Sprintf("gormlock: %s: %s changed here and, otherwise, in the row since it was read", c.Row, strings.Join(names, ", "))
+	return fmt.Sprintf("gormlock: %s: %s was changed here, and to another value in the row", c.Row, strings.Join(names, ", "))
 }

@@ -696,7 +696,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 						done <- d.acquire(s.db.WithContext(ctx), key, opts...)
 						return
 					}
-					done <- s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
+					done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
 				}()
 				pgtest.WaitBlocked(t, key, 1)
 				cancel(errInner)
@@ -710,7 +710,7 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 						done <- d.acquire(s.db.WithContext(ctx), key, opts...)
 						return
 					}
-					done <- s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
+					done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
 				}()
 				if err := <-done; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, gormlock.ErrLockTimeout) {
 					t.Errorf("err = %v", err)
@@ -718,4 +718,13 @@ func TestContextEndsDuringTheWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withinCtx runs fn in a transaction. A door of pgx uses its connection behind the back of database/sql, which would roll back a
+// transaction with a ctx on it at the same time: so its transaction has none.
+func withinCtx(ctx context.Context, db *gorm.DB, d door, fn func(tx *gorm.DB) error) error {
+	if !d.ofPgx() {
+		return db.WithContext(ctx).Transaction(fn)
+	}
+	return db.Transaction(func(tx *gorm.DB) error { return fn(tx.WithContext(ctx)) })
 }

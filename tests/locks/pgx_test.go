@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -44,5 +45,8 @@ var everyDoor = slices.Concat(doors, []door{
 		})
 	}},
 })
+
+// ofPgx reports whether the door is one of pgx.
+func (d door) ofPgx() bool { return strings.HasPrefix(d.name, "pgxlock") }
 
 func nothing(pgx.Tx) error { return nil }
