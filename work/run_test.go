@@ -233,12 +233,12 @@ func TestRun_wakesAtTheNextRunAt(t *testing.T) {
 			return errors.New("once")
 		}
 		return nil
-	}, work.Poll(time.Hour), work.Backoff(func(int) time.Duration { return 300 * time.Millisecond }))
+	}, work.Poll(time.Hour), work.Backoff(func(int) time.Duration { return 2500 * time.Millisecond }))
 	start(t, w)
 	began := time.Now()
-	must(t, work.Enqueue(db, &Mail{Text: "later", Job: work.Job{RunAt: time.Now().Add(200 * time.Millisecond)}}, &Mail{Text: "retried"}))
+	must(t, work.Enqueue(db, &Mail{Text: "later", Job: work.Job{RunAt: time.Now().Add(1500 * time.Millisecond)}}, &Mail{Text: "retried"}))
 	eventually(t, "both done", func() bool { return states(t, db)["done"] == 2 })
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 4500*time.Millisecond {
 		t.Errorf("it took %s", took)
 	}
 	seen.mustBe(t, "retried", "later", "retried")

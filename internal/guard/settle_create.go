@@ -82,10 +82,13 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		if !row.Struct.CanAddr() {
 			continue
 		}
-		if from[i].IsValid() {
+		switch was := w.memory.Was(i); {
+		case from[i].IsValid():
 			w.followUpsert(i, from[i])
-		} else if !w.upsert.child { // GORM has given it what new rows get
+		case !w.upsert.child: // GORM has given it what new rows get
 			w.memory.RestoreRow(i)
+		case w.version.is() && was.IsValid(): // and a child its first version: by its default
+			w.version.Write(row.Struct, w.version.Read(was))
 		}
 	}
 	w.keepWritten(db.Statement)
