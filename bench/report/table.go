@@ -34,6 +34,9 @@ var rows = []row{
 	{what: "the same, with a timeout", beside: "without the lock", benchmark: "RoundTrips", unit: "open-1-timeout", format: "%.0f round trips more", most: 1},
 	{what: "100 locks in an open transaction", beside: "without the locks", benchmark: "RoundTrips", unit: "open-100", format: "%.0f round trips more", most: 1},
 	{what: "the same, with a timeout", beside: "without the locks", benchmark: "RoundTrips", unit: "open-100-timeout", format: "%.0f round trips more", most: 1},
+	locked("Transaction", 1, ""), locked("Transaction", 8, ""), locked("Transaction", 1, "/network"), locked("Transaction", 8, "/network"),
+	locked("scope", 1, ""), locked("scope", 8, ""), locked("scope", 1, "/network"), locked("scope", 8, "/network"),
+	{what: "LockRow, a change and an update of one hot row, 8 goroutines", beside: "SELECT … FOR UPDATE and the update in GORM", benchmark: "HotRow", unit: "ratio", format: "%.2f × the rate", least: 1},
 	{what: "5,000 session locks held at once on a server with default settings", benchmark: "SessionHeld", unit: "connections", format: "%.0f connections", most: 2},
 	{what: "session lock and release, 1,000 goroutines, 1 connection", beside: goPglock, benchmark: "SessionLock/goroutines=1000", unit: "ratio", format: "%.1f × the rate", least: 10},
 	{what: "session lock and release, 64 goroutines", beside: goPglock, benchmark: "SessionLock/goroutines=64", unit: "ratio", format: "%.2f × the rate", none: true},
@@ -66,6 +69,23 @@ var rows = []row{
 }
 
 const goPglock = "pg_try_advisory_lock, pg_advisory_unlock on a pool of 90: what go-pglock v3.2.0 sends"
+
+// locked is the row of a transaction, or of a statement with a scope, that takes one lock and updates one row.
+func locked(way string, goroutines int, network string) row {
+	r := row{
+		what: "one lock and one update by " + map[string]string{"Transaction": "Transaction", "scope": "WithXactLock on the update"}[way], unit: "ratio", format: "%.2f × the rate", least: 1,
+		beside:    "a transaction, pg_advisory_xact_lock and the update in GORM",
+		benchmark: fmt.Sprintf("Locked/%s/goroutines=%d%s", way, goroutines, network),
+	}
+	r.what += fmt.Sprintf(", %d goroutines", goroutines)
+	if goroutines == 1 {
+		r.what = strings.TrimSuffix(r.what, "s")
+	}
+	if network != "" {
+		r.what, r.least = r.what+", 0.5 ms away", 1.25
+	}
+	return r
+}
 
 // lease is the row of leases that so many goroutines acquire and release.
 func lease(goroutines int, peer, durable string) row {
