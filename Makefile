@@ -55,7 +55,7 @@ demo: go ## see the three main things on a throw-away server; ALL=1: all feature
 	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
 .PHONY: test
-test: go cc rails pgbouncer pgpool pglite ## run all tests with the race detector
+test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests with the race detector
 	$(call go_test,-race -timeout 10m)
 	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 10m $(TESTFLAGS) ./tests/invariants)
 
@@ -87,7 +87,7 @@ bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.
 	@$(with_postgres) go -C bench run ./report $(BENCHFLAGS)
 
 .PHONY: cover
-cover: go rails pgbouncer pgpool pglite ## run all tests and show what they leave out
+cover: go rails pgbouncer pgpool pglite mariadb ## run all tests and show what they leave out
 	@mkdir -p .bin
 	@$(workspace) $(with_postgres) go test -timeout 10m -coverpkg=./... -coverprofile=.bin/cover.out $(TESTFLAGS) $(together)
 	@go tool cover -html=.bin/cover.out -o .bin/cover.html
@@ -157,6 +157,10 @@ pgbouncer: ## find or install PgBouncer, for sessionlock and lease
 .PHONY: pgpool
 pgpool: ## find or install Pgpool-II
 	@scripts/require-pgpool
+
+.PHONY: mariadb
+mariadb: ## find or install MariaDB
+	@scripts/require-mariadb
 
 .PHONY: pglite
 pglite: ## find or install PGlite, a look-alike of PostgreSQL

@@ -34,7 +34,7 @@ var (
 )
 
 // IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a
-// deadlock (40P01), a stale version. A lock that was not granted in time is not among them: who bounds a wait wants its
+// deadlock (40P01; 1213 of MariaDB), a wait of MariaDB that innodb_lock_wait_timeout ended, a stale version. A lock that was not granted in time is not among them: who bounds a wait wants its
 // answer. Nor is a version that the transaction itself has made stale: see [StaleError]; nor a [ConflictError], which somebody
 // has to decide.
 func IsRetryable(err error) bool {
@@ -48,5 +48,5 @@ func IsRetryable(err error) bool {
 	case sqlstate.SerializationFailure, sqlstate.DeadlockDetected:
 		return true
 	}
-	return errors.Is(err, ErrStale)
+	return errors.Is(err, ErrStale) || sqlstate.MayEndTransaction(err) && !errors.Is(err, ErrLockTimeout) && !errors.Is(err, ErrNotAcquired)
 }

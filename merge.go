@@ -23,14 +23,14 @@ import (
 // It waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone, or
 // deleted softly, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
 // moves, hooks run and fences hold as in Save, and hooks see mine merged; where I changed nothing, nothing is written, and no
-// hook runs. Models without a version can be merged too. Afterwards mine is the row. On any error, and after a rollback, nothing
-// is stored and mine is as it was; an error of a hook after the write lets a transaction only be rolled back.
+// hook runs. Models without a version can be merged too. Afterwards mine is the row, without associations of other keys than it
+// has. On any error or rollback nothing is stored and mine is as it was: after an error of a late hook a transaction cannot commit.
 //
-// In a transaction it is two round trips, one where I changed nothing, one more where a column looks changed on both sides.
-// Outside of one it begins its own. On databases other than PostgreSQL the transaction is what keeps writers out.
+// In a transaction it is two round trips, one where I changed nothing, one more where I changed what can be written in several
+// ways, such as json. Outside of one it begins its own. On databases other than PostgreSQL the transaction keeps writers out.
 //
 // base has to have been read, or it is [ErrVersionMissing], and must not share what stands behind pointers, slices and maps
-// with mine: a change there would be in both. What has no place in it is an error: Select, Omit of columns, [ExpectVersion],
+// with mine: a change there would be in both. It refuses with an error: Select, Omit of columns, [ExpectVersion],
 // [IgnoreVersion], IfUnchanged, a row lock on tx, a change of a column that the model may not read or write, and an
 // association that differs from base: associations are neither merged nor saved, Omit says that this is known.
 func SaveMerged(tx *gorm.DB, mine, base any) error {

@@ -50,5 +50,5 @@ func ExampleCheck() {
 	}
 	// Output:
 	// gormlock: 1 of 1 models cannot be used as they are:
-	// 	Account: Version: a version field is an integer, a pointer to one, a sql.Null integer or a time.Time, not string
+	// 	Account: Version: a version field must be an integer, a pointer to one, a sql.Null integer or a time.Time, not string
 }

@@ -94,7 +94,7 @@ func ForRequest(request any) OnceOption {
 func Expires(after time.Duration) OnceOption {
 	return onceOption(func(o *once.Call) error {
 		if after < time.Microsecond {
-			return fmt.Errorf("%w: Expires(%s), a key must be kept for some time", fault.ErrOption, after)
+			return fmt.Errorf("%w: Expires(%s): the time must be longer than 0", fault.ErrOption, after)
 		}
 		o.Expires = after
 		return nil
@@ -109,7 +109,7 @@ func newOnceCall(tx *gorm.DB, key string, opts []OnceOption) (*once.Call, error)
 	}
 	for _, option := range opts {
 		if option == nil {
-			return nil, fmt.Errorf("%w: nil", ErrOption)
+			return nil, fmt.Errorf("%w: a nil option", ErrOption)
 		}
 		if err := option.apply(o); err != nil {
 			return nil, err

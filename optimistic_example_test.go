@@ -209,7 +209,7 @@ func ExampleVerifyVersion() {
 	// Output: paid, within the limit
 }
 
-// psql and scripts know nothing of versions. With the trigger their writes move them too.
+// psql and scripts do not move versions. With the trigger their writes move them too.
 func ExampleVersionTrigger() {
 	type Account struct {
 		ID, Balance int64

@@ -110,16 +110,16 @@ func (p *Plugin) Close() error {
 // handlers is all that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
-		BeforeBegin: beforeCreate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterCreate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: aggregate.BeforeAssociations,
+		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
-		BeforeBegin: beforeUpdate, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterUpdate, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: aggregate.BeforeAssociations,
+		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterDelete, AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterWrite(guard.AfterDelete), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks},
 	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow},
@@ -174,21 +174,12 @@ func heedLateMarks(db *gorm.DB) {
 	}
 }
 
-func afterCreate(db *gorm.DB) {
-	journal.Hear(db)
-	guard.AfterCreate(db)
-	guard.NoticeMoved(db)
-}
-
-func afterUpdate(db *gorm.DB) {
-	journal.Hear(db)
-	guard.AfterUpdate(db)
-	guard.NoticeMoved(db)
-}
-
-func afterDelete(db *gorm.DB) {
-	journal.Hear(db)
-	guard.AfterDelete(db)
+func afterWrite(settle func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		journal.Hear(db)
+		settle(db)
+		aggregate.After(db)
+	}
 }
 
 func afterRow(db *gorm.DB) {

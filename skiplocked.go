@@ -79,7 +79,7 @@ func newRowLock(opts []RowLockOption) rowlock.Lock {
 	var l rowlock.Lock
 	for _, o := range opts {
 		if o == nil {
-			l.Err = fmt.Errorf("%w: nil", ErrOption)
+			l.Err = fmt.Errorf("%w: a nil option", ErrOption)
 		} else {
 			l.Err = o.applyRowLock(&l)
 		}

@@ -43,7 +43,7 @@ func Locking(key lockkey.Key, opts ...LockOption) TxOption {
 func Attempts(n int) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if n < 1 {
-			return fmt.Errorf("%w: Attempts(%d), one is the least", fault.ErrOption, n)
+			return fmt.Errorf("%w: Attempts(%d) must be at least 1", fault.ErrOption, n)
 		}
 		t.Attempts = n
 		return nil
@@ -71,7 +71,7 @@ func RetryIf(curable func(error) bool) TxOption {
 func Within(d time.Duration) TxOption {
 	return txOption(func(t *attempt.Call) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: Within(%s), which leaves no time", ErrOption, d)
+			return fmt.Errorf("%w: Within(%s) leaves no time", ErrOption, d)
 		}
 		t.Within = d
 		return nil
@@ -128,7 +128,7 @@ func Transaction(db *gorm.DB, fn func(tx *gorm.DB) error, opts ...TxOption) erro
 	t := &attempt.Call{RetryIf: IsRetryable}
 	for _, o := range opts {
 		if o == nil {
-			return fmt.Errorf("%w: nil", fault.ErrOption)
+			return fmt.Errorf("%w: a nil option", fault.ErrOption)
 		}
 		if err := o.apply(t); err != nil {
 			return err

@@ -74,7 +74,7 @@ func XactLock(key lockkey.Key, opts ...LockOption) XactLockClause {
 func newRequest(keys []lockkey.Key, opts []LockOption) (*lockrequest.Request, error) {
 	for _, o := range opts {
 		if wait, ok := o.(WaitOption); ok && wait.Option == nil {
-			return nil, fmt.Errorf("%w: a zero WaitOption, use Try or Timeout", fault.ErrOption)
+			return nil, fmt.Errorf("%w: a zero WaitOption: use Try or Timeout", fault.ErrOption)
 		}
 	}
 	return lockrequest.New(keys, opts...)

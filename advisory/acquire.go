@@ -8,8 +8,8 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Tx is an open transaction: a *sql.Tx, or what wraps one. It is asked only to execute; Commit and Rollback keep a
-// *sql.DB or *sql.Conn, where a lock would be gone at once, from compiling.
+// Tx is an open transaction: a *sql.Tx, or a wrapper of one. Only ExecContext is called. Because it has Commit and
+// Rollback, a *sql.DB or *sql.Conn, where a lock would end at once, does not compile.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	Commit() error
@@ -17,7 +17,7 @@ type Tx interface {
 }
 
 // Acquire takes the locks in the transaction tx, all or none, in one round trip. On an error the transaction is as
-// usable as it was, unless ctx has ended or the connection is gone.
+// usable as before, unless ctx has ended or the connection is gone.
 func Acquire(ctx context.Context, tx Tx, keys []lockkey.Key, opts ...Option) error {
 	request, err := lockrequest.New(keys, opts...)
 	if err != nil {

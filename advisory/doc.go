@@ -12,12 +12,12 @@
 // A lock ends with the transaction, or with the savepoint it was first taken under. There is no release.
 //
 // The locks are taken under a savepoint: after [ErrLockTimeout], [ErrNotAcquired] or any other error that leaves the
-// connection alive the transaction is as usable as it was, and its lock_timeout is what it was.
+// connection alive, the transaction is as usable as before, and has its old lock_timeout.
 //
 // # What does not hold
 //
-// A lock protects what is read after it. At REPEATABLE READ and SERIALIZABLE the statement that takes the lock takes the
-// snapshot too, before the lock is held. That is [ErrSnapshotTaken]. With [AllowSnapshot] you say that only the exclusion
+// A lock protects what is read after it. At REPEATABLE READ and SERIALIZABLE the statement that takes the lock takes
+// the snapshot too, before the lock is held. That is [ErrSnapshotTaken]. Use [AllowSnapshot] if only the exclusion
 // matters. gormlock.Transaction takes its locks before the snapshot.
 //
 // Advisory locks belong to one database of one server. A standby would grant what its primary holds, so there it is

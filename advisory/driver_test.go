@@ -65,7 +65,7 @@ func TestDriver(t *testing.T) {
 		}, []error{answer{"25P02", "aborted"}}, ""},
 		"no transaction": {two, nil, func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"25P01", "no block"})
-		}, []error{answer{"25P01", "no block"}}, "not in a transaction"},
+		}, []error{answer{"25P01", "no block"}}, "no transaction is open"},
 		"a timeout": {two, []advisory.Option{advisory.Timeout(time.Second)}, func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"55P03", "canceling"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
@@ -99,7 +99,7 @@ func TestDriver(t *testing.T) {
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
 			mock.ExpectExec("SAVEPOINT gormlock; SELECT CAST").WillReturnError(answer{"22P02", `no integer: "gormlock server: CrateDB 5.10.4 (built 4cdd5c5)"`})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{advisory.ErrServer, answer{"42883", "unknown function: pg_is_in_recovery()"}}, `it is CrateDB (CrateDB 5.10.4 (built 4cdd5c5)); see what gormlock doctor finds there, and say AllowServer("CrateDB")`},
+		}, []error{advisory.ErrServer, answer{"42883", "unknown function: pg_is_in_recovery()"}}, `it is CrateDB (CrateDB 5.10.4 (built 4cdd5c5)); see what gormlock doctor finds there, and use AllowServer("CrateDB")`},
 		"a server that does not say who it is": {two, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"0A000", "SAVEPOINT is not supported"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnError(errDriver)

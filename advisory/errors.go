@@ -9,22 +9,26 @@ var (
 	// None of the call's locks was kept.
 	ErrLockTimeout = lockrequest.ErrLockTimeout
 	// ErrSnapshotTaken says that the transaction's isolation level fixes what it reads before the lock is held, so the
-	// lock would not protect it. Begin the transaction with its lock (gormlock.Locking), use READ COMMITTED, or say
+	// lock would not protect it. Begin the transaction with its lock (gormlock.Locking), use READ COMMITTED, or use
 	// [AllowSnapshot]. No lock was taken.
 	ErrSnapshotTaken = lockrequest.ErrSnapshotTaken
 	// ErrStandby says that the server is a standby, which would grant locks that its primary holds. No lock was taken.
 	ErrStandby = lockrequest.ErrStandby
-	// ErrServer says that the server only looks like PostgreSQL, so that its locks may exclude nobody. Its text names
-	// the server. PostgreSQL and what is PostgreSQL inside is not among them. No lock was taken. See [AllowServer].
+	// ErrServer says that the server only looks like PostgreSQL, so its locks may exclude nobody. Its text names the
+	// server. No lock was taken. PostgreSQL, and servers that are PostgreSQL inside, never cause it. See
+	// [AllowServer].
 	ErrServer = lockrequest.ErrServer
 	// ErrOption says that an option's value, or a combination of options, means nothing.
 	ErrOption = lockrequest.ErrOption
 )
 
 var (
-	// ErrHeld says that a session has the lock already that it is asked to take. PostgreSQL would count it twice, and one
-	// unlock would leave it held.
+	// ErrPooler says that there is a pooler between the program and the server. The lock was not taken: it would stay
+	// with a server connection that others use. See [AllowPooler].
+	ErrPooler = lockrequest.ErrPooler
+	// ErrHeld says that the session already has the lock. PostgreSQL would count it twice, and one unlock would leave
+	// it held.
 	ErrHeld = lockrequest.ErrHeld
-	// ErrNotHeld says that a session does not have the lock that it is asked to give back.
+	// ErrNotHeld says that the session does not have the lock that it should release.
 	ErrNotHeld = lockrequest.ErrNotHeld
 )

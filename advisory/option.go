@@ -12,7 +12,7 @@ import (
 // Option changes how locks are taken. The set is closed; an option holds no state, so one value can serve many calls.
 type Option = lockrequest.Option
 
-// Try does not wait: if any of the locks is held by somebody else the call answers [ErrNotAcquired] at once and keeps
+// Try does not wait: if somebody else holds one of the locks, the call returns [ErrNotAcquired] at once and keeps
 // none. Default: wait.
 func Try() Option {
 	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
@@ -21,7 +21,7 @@ func Try() Option {
 	})
 }
 
-// Timeout is the budget of the whole call, whatever the number of keys: past it the call answers [ErrLockTimeout]. It
+// Timeout limits the whole call, whatever the number of keys. When it is over the call returns [ErrLockTimeout]. It
 // is rounded up to a millisecond, the server's unit; zero, negative and longer than the server can count (24 days) is
 // [ErrOption]. Default: the session's lock_timeout, which PostgreSQL counts for each lock.
 func Timeout(d time.Duration) Option {
@@ -46,8 +46,8 @@ func Shared() Option {
 	})
 }
 
-// AllowSnapshot takes the locks at REPEATABLE READ and SERIALIZABLE too, where what the transaction reads may be older
-// than the lock. Default: [ErrSnapshotTaken].
+// AllowSnapshot also takes the locks at REPEATABLE READ and SERIALIZABLE, where the transaction may read rows as they
+// were before the lock. Default: [ErrSnapshotTaken].
 func AllowSnapshot() Option {
 	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
 		t.AllowSnapshot = true
@@ -55,8 +55,8 @@ func AllowSnapshot() Option {
 	})
 }
 
-// AllowServer takes the locks on a server that only looks like PostgreSQL too, by the name that [ErrServer] gives it, such
-// as "YugabyteDB": whether its locks exclude is then for the caller to know. Can be given for several. Default:
+// AllowServer also takes the locks on a server that only looks like PostgreSQL. Give the name from the text of
+// [ErrServer], such as "YugabyteDB". You must know whether its locks exclude. It can be given several times. Default:
 // [ErrServer].
 func AllowServer(name string) Option {
 	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
@@ -64,6 +64,16 @@ func AllowServer(name string) Option {
 			return fmt.Errorf("%w: AllowServer: %w", ErrOption, err)
 		}
 		t.Servers = append(t.Servers, name)
+		return nil
+	})
+}
+
+// AllowPooler lets [SessionLocker] work behind a pooler in session mode, where a connection keeps its server connection
+// until it is closed. In any other mode the lock would stay with a server connection that others use, without an error.
+// Default: [ErrPooler].
+func AllowPooler() Option {
+	return lockrequest.OptionFunc(func(t *lockrequest.Terms) error {
+		t.AllowPooler = true
 		return nil
 	})
 }

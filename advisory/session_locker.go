@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/lockrequest"
@@ -14,11 +16,17 @@ import (
 
 // KeyLocker takes the session-level lock of a key on a connection that is given to it. It has the shape of the
 // SessionLocker of goose: goose.WithSessionLocker(advisory.SessionLocker(key)).
-type KeyLocker struct{ key lockkey.Key }
+type KeyLocker struct {
+	key  lockkey.Key
+	opts []Option
+}
 
-// SessionLocker returns what takes the session-level lock of key for migration tools, which bring a connection of their
-// own. Package sessionlock is for everything else. An invalid key is the error of [KeyLocker.SessionLock].
-func SessionLocker(key lockkey.Key) *KeyLocker { return &KeyLocker{key} }
+// SessionLocker returns a locker of key for migration tools, which pass a connection of their own. For everything else
+// use package sessionlock. It takes [AllowServer] and [AllowPooler]; any other option, and an invalid key, is the error
+// of [KeyLocker.SessionLock].
+func SessionLocker(key lockkey.Key, opts ...Option) *KeyLocker {
+	return &KeyLocker{key, slices.Clone(opts)}
+}
 
 const (
 	firstTry   = 10 * time.Millisecond
@@ -27,24 +35,27 @@ const (
 	sessionWithin = 5 * time.Second
 )
 
-// SessionLock takes the lock on the session of conn, waiting for it as long as ctx lets it. It asks again and again and
-// waits in no queue: a blocking wait would hold a snapshot, for which a CREATE INDEX CONCURRENTLY of the holder waits,
-// and the server ends one of them as a deadlock.
+// SessionLock takes the lock on the session of conn. It waits until ctx ends. It asks again and again and does not
+// queue: a blocking wait would hold a snapshot, a CREATE INDEX CONCURRENTLY of the holder would wait for that, and the
+// server would end one of them as a deadlock.
 //
-// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby. [ErrServer]:
-// it is no PostgreSQL.
-// [ErrHeld]: this session has the lock already. After any other error conn is closed, for it is not known what
-// it holds. Behind a pooler in transaction mode no session lock can be held: connect past it.
+// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby.
+// [ErrServer]: it is not PostgreSQL. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the
+// lock. After any other error conn is closed, because nobody knows what it holds.
+//
+// A pooler is noticed only with pgx, or with a wrapper of its connection that has a method Raw. With another driver connect past
+// a pooler in transaction mode: the lock would stay with a server connection that others use.
 func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	session, err := lockrequest.NewSession(l.key)
+	session, err := lockrequest.NewSession(l.key, l.opts...)
 	if err != nil {
 		return err
 	}
+	backend := backendOf(conn)
 	for wait := firstTry; ; wait = min(2*wait, longestTry) {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("gormlock: lock %s: %w: %w", l.key, ErrNotAcquired, err)
+			return fmt.Errorf("%w: lock %s: %w", ErrNotAcquired, l.key, err)
 		}
-		switch err := l.do(ctx, conn, session.Try); {
+		switch err := l.do(ctx, conn, func(ctx context.Context, q lockrequest.Queryer) error { return session.Try(ctx, q, backend) }); {
 		case err == nil:
 			return nil
 		case !errors.Is(err, ErrNotAcquired):
@@ -59,15 +70,47 @@ func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// SessionUnlock gives the lock back. It does so though ctx has ended. [ErrNotHeld]: the session of conn does not have
-// the lock, it was given back before, or conn is behind a pooler that has changed the session. After any other
-// error conn is closed, and the lock goes with it.
+// SessionUnlock releases the lock, even if ctx has ended. [ErrNotHeld]: the session of conn does not have the lock,
+// it was released before, or conn is behind a pooler that has changed the session. After any other error conn is
+// closed, and the lock goes with it.
 func (l *KeyLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	session, err := lockrequest.NewSession(l.key)
+	session, err := lockrequest.NewSession(l.key, l.opts...)
 	if err != nil {
 		return err
 	}
 	return l.do(ctx, conn, session.Unlock)
+}
+
+// backendOf is the server's process that pgx was told of when it connected, 0 if conn is not of pgx.
+func backendOf(conn *sql.Conn) (pid uint32) {
+	_ = conn.Raw(func(of any) error {
+		for {
+			wrapper, is := of.(interface{ Raw() driver.Conn }) // such as otelsql's
+			if !is {
+				pid = pidOf(of)
+				return nil
+			}
+			of = wrapper.Raw()
+		}
+	})
+	return pid
+}
+
+// pidOf is conn.Conn().PgConn().PID() of pgx, by reflection: this package imports no driver.
+func pidOf(conn any) uint32 {
+	at := reflect.ValueOf(conn)
+	for _, name := range []string{"Conn", "PgConn", "PID"} {
+		if !at.IsValid() || at.Kind() == reflect.Pointer && at.IsNil() {
+			return 0
+		}
+		method := at.MethodByName(name)
+		if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
+			return 0
+		}
+		at = method.Call(nil)[0]
+	}
+	pid, _ := at.Interface().(uint32)
+	return pid
 }
 
 // do asks once, apart from the time that ctx leaves: an answer that was not waited for leaves a session behind
@@ -76,7 +119,7 @@ func (l *KeyLocker) do(ctx context.Context, conn *sql.Conn, ask func(context.Con
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionWithin)
 	defer cancel()
 	err := ask(ctx, conn)
-	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) {
+	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrPooler) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) {
 		return err
 	}
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,5 +125,58 @@ func TestSessionLocker_closesTheConnectionInDoubt(t *testing.T) {
 	}
 	if err := l.SessionUnlock(ctx, next); err != nil {
 		t.Error(err)
+	}
+}
+
+// Behind a pooler the lock would stay with a server connection that others use: nothing is taken.
+func TestSessionLocker_behindAPooler(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"session", "transaction", "statement"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pooler := pgtest.StartPgBouncer(t, pgtest.DSN(t), "pool_mode = "+mode)
+			db := pgtest.SQLDB(t, pgtest.Through(pooler.DSN()), pgtest.SimpleProtocol())
+			key := pgtest.Key(t, "migrate")
+			err := advisory.SessionLocker(key).SessionLock(t.Context(), session(t, db))
+			if !errors.Is(err, advisory.ErrPooler) || !strings.Contains(err.Error(), "AllowPooler") {
+				t.Errorf("%v", err)
+			}
+			pgtest.AssertFree(t, key)
+			if mode != "session" {
+				return
+			}
+			l := advisory.SessionLocker(key, advisory.AllowPooler())
+			a, b := session(t, db), session(t, db)
+			if err := l.SessionLock(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := l.SessionLock(soon, b); !errors.Is(err, advisory.ErrNotAcquired) {
+				t.Errorf("the other: %v", err)
+			}
+			if err := l.SessionUnlock(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a session lock has no use for is an error, and so is what a lock of a transaction has no use for.
+func TestSessionLocker_options(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t)
+	for i, o := range []advisory.Option{advisory.Try(), advisory.Timeout(time.Second), advisory.Shared(), advisory.AllowSnapshot(), advisory.AllowServer(""), nil} {
+		if err := advisory.SessionLocker(pgtest.Key(t), o).SessionLock(t.Context(), session(t, db)); !errors.Is(err, advisory.ErrOption) {
+			t.Errorf("option %d: %v", i, err)
+		}
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := advisory.Acquire(t.Context(), tx, []lockkey.Key{pgtest.Key(t)}, advisory.AllowPooler()); !errors.Is(err, advisory.ErrOption) {
+		t.Errorf("AllowPooler of a transaction: %v", err)
 	}
 }

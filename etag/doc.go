@@ -1,5 +1,5 @@
-// Package etag carries the version of a row through HTTP: out as an ETag, and back in If-Match, so that a client that
-// decided on an old page cannot overwrite what somebody else has stored since.
+// Package etag sends the version of a row to HTTP clients as an ETag, and checks it when it comes back in If-Match.
+// So a client that decided on an old page cannot overwrite what somebody else has stored since.
 //
 //	func show(w http.ResponseWriter, r *http.Request) {
 //		…
@@ -44,16 +44,17 @@
 //	ErrLost of sessionlock and lease          503, with Retry-After       UNAVAILABLE
 //	any other                                 nothing is written          UNKNOWN
 //
-// The codes of gRPC are there for those who answer by it; this package has no part in that.
+// The codes of gRPC are a suggestion: this package does not answer by gRPC.
 //
 // # What is not guaranteed
 //
-//   - A tag says which version a row is at, not how it is shown. Two representations of a row under one URL, such as JSON
+//   - A tag says which version a row has, not how it is shown. Two representations of a row under one URL, such as JSON
 //     and HTML, have one tag: give them URLs of their own.
-//   - Middleware that compresses often makes a tag weak, W/"7". A weak tag never matches in If-Match: every write is 412
-//     then. Let it leave ETag alone, or carry the version in the form.
-//   - The tag of a row does not change with its children. Bump the row when they change: [gormlock.Touch].
-//   - If-Unmodified-Since is not looked at.
+//   - Middleware that compresses often makes a tag weak, W/"7". A weak tag never matches in If-Match, so every write is
+//     then 412. Configure it to leave ETag alone, or put the version into the form.
+//   - The tag of a row does not change with its children. When they change, move the version of the row:
+//     [gormlock.Touch].
+//   - If-Unmodified-Since is ignored.
 //
 // # Stability
 //

@@ -128,7 +128,7 @@ func ExampleIfMatch() {
 	}
 	// Output:
 	// gormlock: If-Match is missing
-	// gormlock: malformed entity tags: If-Match has something else than "…" and W/"…" in its list
+	// gormlock: malformed entity tags: If-Match may list nothing but "…" and W/"…"
 	// a clause for "6", "7"
 }
 

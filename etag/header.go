@@ -40,17 +40,17 @@ func parseTags(name string, lines []string) (wanted, error) {
 			n := tagLength(rest)
 			switch {
 			case n == 0:
-				return wanted{}, fmt.Errorf("%w: %s has something else than \"…\" and W/\"…\" in its list", ErrMalformed, name)
+				return wanted{}, fmt.Errorf("%w: %s may list nothing but \"…\" and W/\"…\"", ErrMalformed, name)
 			case !comma:
-				return wanted{}, fmt.Errorf("%w: %s lacks a comma between two", ErrMalformed, name)
+				return wanted{}, fmt.Errorf("%w: %s lacks a comma between two tags", ErrMalformed, name)
 			case len(tags) == mostTags:
-				return wanted{}, fmt.Errorf("%w: %s has more than %d", ErrMalformed, name, mostTags)
+				return wanted{}, fmt.Errorf("%w: %s has more than %d tags", ErrMalformed, name, mostTags)
 			}
 			tags, rest, comma = append(tags, rest[:n]), rest[n:], false
 		}
 	}
 	if len(tags) == 0 {
-		return wanted{}, fmt.Errorf("%w: %s names none", ErrMalformed, name)
+		return wanted{}, fmt.Errorf("%w: %s names no tag", ErrMalformed, name)
 	}
 	return wanted{tags: tags}, nil
 }

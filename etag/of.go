@@ -20,12 +20,12 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// ErrNoVersion is the error of [Of] for what has no version: a model without one, nil, or a struct that was not read from
-// its row. The last is gormlock.ErrVersionMissing, too.
+// ErrNoVersion is the error of [Of] for a value without a version: a model without one, nil, or a struct that was not
+// read from its row. The last is gormlock.ErrVersionMissing too.
 var ErrNoVersion = errors.New("gormlock: there is no version to make a tag of")
 
-// Of returns the strong entity tag of a row, a struct with a version column or a pointer to one, or of the rows of a slice
-// in their order. An empty slice has a tag as well. A struct that was not read from its row is [ErrNoVersion].
+// Of returns the strong entity tag of a row, a struct with a version column or a pointer to one, or of the rows of a
+// slice in their order. An empty slice has a tag too. A struct that was not read from its row is [ErrNoVersion].
 func Of(value any) (string, error) {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
@@ -64,11 +64,11 @@ func ofRows(rows reflect.Value) (string, error) {
 		}
 		tag, err := m.tag(row)
 		if err != nil {
-			return "", fmt.Errorf("element %d: %w", i, err)
+			return "", fmt.Errorf("%w: element %d", err, i)
 		}
 		key := m.key(row)
 		if key == nil {
-			return "", fmt.Errorf("element %d: %w", i, m.unread("its key is zero"))
+			return "", fmt.Errorf("%w: element %d", m.unread("its key is zero"), i)
 		}
 		for _, part := range []string{statement.KeyName(key), tag} {
 			fmt.Fprintf(&all, "%d:%s", len(part), part)
@@ -131,7 +131,7 @@ func modelOf(t reflect.Type) (*versioned, error) {
 // parse reads the tags of a model. Which names its columns have does not matter.
 func parse(t reflect.Type) (*versioned, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%w: %s is no struct", ErrNoVersion, t)
+		return nil, fmt.Errorf("%w: %s is not a struct", ErrNoVersion, t)
 	}
 	s, err := schema.Parse(reflect.New(t).Interface(), &schemas, schema.NamingStrategy{})
 	if err != nil {

@@ -48,8 +48,8 @@ var (
 // retryAfter is for how many seconds a client is to wait.
 const retryAfter = 1
 
-// WriteError answers with the status that an error of gormlock stands for, as the documentation of the package lists it,
-// and a problem of RFC 9457. It reports false where the error is none of gormlock's, or nil: then nothing was written.
+// WriteError answers with the status that an error of gormlock stands for, as the documentation of the package lists
+// it, and a problem of RFC 9457. It reports false if the error is nil or not from gormlock: then nothing was written.
 // The answer says what kind of conflict it was, in a word for programs as well ("reason"), and names the columns of a
 // [gormlock.ConflictError] ("columns"). It has no values, no names of tables, and no text of the error.
 func WriteError(w http.ResponseWriter, err error) bool {
@@ -117,6 +117,10 @@ func allGone(err error) bool {
 		case interface{ Unwrap() []error }:
 			for _, one := range wrapper.Unwrap() {
 				visit(one)
+			}
+		default: // of a row of which nobody says that it is gone
+			if errors.Is(err, gormlock.ErrStale) {
+				there++
 			}
 		}
 	}

@@ -36,6 +36,8 @@ func TestWriteError(t *testing.T) {
 		"gone, wrapped":          {fmt.Errorf("salaries: %w", errors.Join(secret, &gone)), 404, "gone"},
 		"all gone":               {errors.Join(&gone, &gone), 404, "gone"},
 		"one is gone":            {errors.Join(&gone, &row), 412, "stale"},
+		"another was changed":    {errors.Join(&gone, fmt.Errorf("x: %w", &gormlock.ConflictError{})), 412, "stale"},
+		"another is stale":       {errors.Join(&gone, gormlock.ErrStale), 412, "stale"},
 		"not found":              {fmt.Errorf("salaries: %w", gorm.ErrRecordNotFound), 404, "gone"},
 		"no If-Match":            {fmt.Errorf("salaries: %w", etag.ErrRequired), 428, "required"},
 		"both changed it":        {&gormlock.ConflictError{Columns: []gormlock.ColumnConflict{{Column: "title", Base: "hunter2", Mine: 41, Theirs: 4242}}}, 412, "stale"},

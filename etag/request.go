@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 )
 
-// ErrRequired is the error of a request that names no version, for it has no If-Match: 428 Precondition Required.
+// ErrRequired is the error of a request that names no version, because it has no If-Match: 428 Precondition Required.
 var ErrRequired = errors.New("gormlock: If-Match is missing")
 
 // Precondition is the clause that [IfMatch] makes of a request. It goes where [gormlock.ExpectVersion] does: into db.Clauses
@@ -22,9 +22,9 @@ type preconditions = guard.Clause
 //
 //	db.Clauses(expect).Model(&Document{ID: id}).Updates(form)
 //
-// A row that has another tag is gormlock.ErrStale, as is one that is gone, for `*` too: that asks for any version of a row
-// that is there. So is a tag that this row cannot have, and a weak one, W/"7", which never matches. Tags are compared in
-// the statement itself. It belongs on the write: reads and creates compare nothing, and fail with it.
+// A row that has another tag is gormlock.ErrStale. So is a row that is gone, even for `*`, which stands for any version
+// of an existing row. So is a tag that this row cannot have, and a weak one, W/"7", which never matches. The statement
+// itself compares the tags. Put the clause on the write: reads and creates compare nothing, and fail with it.
 //
 // A request without If-Match is [ErrRequired], one that is malformed [ErrMalformed]. The clause that comes with an error
 // fails every statement.
@@ -43,17 +43,17 @@ func IfMatch(r *http.Request) (Precondition, error) {
 	return Precondition{guard.ExpectTags(w.tags)}, nil
 }
 
-// NotModified sets ETag, and reports whether it has answered the request: then the handler is done. An empty tag stands for
-// what is not there, sets nothing and matches nothing. So it answers:
+// NotModified sets ETag, and reports whether it has answered the request. If it has, the handler is done. An empty tag
+// stands for a missing row: it sets nothing and matches nothing. The answers are:
 //
-//   - 304 Not Modified to GET and HEAD, where If-None-Match has the tag or is `*`; 412 Precondition Failed to other methods.
-//     Weak tags match here. A malformed If-None-Match is no condition of a GET or HEAD, and 400 for other methods.
-//   - 412 to GET and HEAD, where If-Match lacks the tag, and 400 where it is malformed. Of other methods [IfMatch] heeds it,
-//     in the write.
-//   - 500 where the tag is none, `7` without its quotes: the ETag would be ignored by everybody.
+//   - If If-None-Match has the tag or is `*`: 304 Not Modified to GET and HEAD, 412 Precondition Failed to other
+//     methods. Weak tags match here. A malformed If-None-Match is ignored for GET and HEAD, and 400 for other methods.
+//   - If If-Match lacks the tag: 412 to GET and HEAD, and 400 if it is malformed. For other methods [IfMatch] compares
+//     it in the write.
+//   - 500 if the tag is malformed, such as `7` without its quotes: every client would ignore the ETag.
 //
-// It looks before the write and holds nothing: a PUT with If-None-Match: * that is to create a row still needs the INSERT
-// to fail where there is one by then.
+// It looks before the write, and locks nothing. For a PUT with If-None-Match: * that creates a row, the INSERT itself
+// must fail if the row has come into being meanwhile.
 func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
 	if tag == "" {
 		return false

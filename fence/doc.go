@@ -21,8 +21,8 @@
 // Never delete a row: a number that is issued again would let an old holder in. The
 // table grows to one row of about 80 bytes for every key that was ever fenced.
 //
-// The table is found by the search_path. The program that issues tokens and the one
-// that writes with them must find the same table.
+// The search_path decides which table is used. The program that issues tokens and
+// the one that writes with them must find the same table.
 //
 // # Guarding a write
 //
@@ -44,12 +44,12 @@
 //   - A guarded statement that starts after a later token was issued changes
 //     nothing, at READ COMMITTED. At REPEATABLE READ and above the transaction
 //     must have started then: its snapshot answers for all of its statements.
-//   - A guarded statement that was already running when the later token was
-//     issued, or whose transaction commits afterwards, is not undone. Where that
-//     matters [Latest] comes first in the transaction: it locks the token's row, and
-//     a later token waits until the transaction has ended. [Token.Value] does the
-//     same for the inserts it is used in.
-//   - A write without a guard is not seen by anybody here.
+//   - A guarded statement that was already running when the later token was issued,
+//     or whose transaction commits afterwards, is not undone. If that matters, call
+//     [Latest] first in the transaction: it locks the token's row, and a later token
+//     waits until the transaction has ended. [Token.Value] does the same for the
+//     inserts it is used in.
+//   - A write without a guard is not checked.
 //
 // # Stability
 //

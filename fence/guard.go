@@ -4,16 +4,16 @@ import (
 	"fmt"
 )
 
-// Guard is a condition for the WHERE of an UPDATE or DELETE that holds as long as
-// no later token of the key has been issued. It uses the three parameters from
-// $first on, which are [Token.Args].
+// Guard is a condition for the WHERE of an UPDATE or DELETE. It is true until a
+// later token of the key is issued. It uses the three parameters from $first on,
+// which are [Token.Args].
 func (t Token) Guard(first int) string {
 	return fmt.Sprintf("NOT EXISTS (SELECT 1 FROM "+Table+
 		" WHERE space = $%d::smallint AND id = $%d::bigint AND token > $%d::bigint)", first, first+1, first+2)
 }
 
-// Value is an expression for the token column of an INSERT: the token, or NULL as
-// soon as a later one has been issued, which a NOT NULL column refuses. A later
+// Value is an expression for the token column of an INSERT. It is the token, or
+// NULL once a later one has been issued, which a NOT NULL column refuses. A later
 // token waits until the transaction has ended. It uses the three parameters from
 // $first on, which are [Token.Args].
 func (t Token) Value(first int) string {

@@ -14,13 +14,13 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Issue gives the next token of a key. The caller holds the lock on key already,
-// or the number says nothing about the order of holders.
+// Issue issues the next token of a key. The caller must already hold the lock on
+// key: otherwise the number says nothing about the order of holders.
 //
 // With a *sql.DB or *sql.Conn the token is committed when Issue returns. With a
-// *sql.Tx it is issued when the transaction commits, and until then everybody who
-// wants a token of the same key waits. After an error no token is to be used, but
-// the number may have been passed over.
+// *sql.Tx it is issued when the transaction commits, and until then everybody
+// else who wants a token of the same key waits. After an error do not use a
+// token; its number may be left out.
 func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
 	t, err := For(key, 0)
 	if err != nil {
@@ -38,8 +38,8 @@ const latest = `SELECT token FROM gormlock_fence WHERE space = $1::smallint AND 
 
 // Latest returns the number of the latest token issued for the key of t, 0 when
 // there is none. Its row stays share-locked until the transaction q ends, so a
-// later token is issued after that and not before. The holder of t is superseded
-// when the number is greater than its own.
+// later token is not issued before that. The holder of t is superseded when the
+// number is greater than its own.
 func Latest(ctx context.Context, q Queryer, t Token) (int64, error) {
 	number, err := queryNumber(ctx, q, latest, t.Space, t.ID)
 	if errors.Is(err, sql.ErrNoRows) {

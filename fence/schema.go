@@ -33,7 +33,7 @@ const migration = `DO $gormlock$ BEGIN
 	END IF;
 END $gormlock$`
 
-// Migrate creates the token table where the search_path finds none. Any number of
+// Migrate creates the token table if the search_path finds none. Any number of
 // programs may call it at once. On failure nothing was created.
 func Migrate(ctx context.Context, db Execer) error {
 	if _, err := db.ExecContext(ctx, migration); err != nil {

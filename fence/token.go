@@ -13,7 +13,7 @@ type Token struct {
 	Number int64
 }
 
-// Key is what this package wants to know of a key: what a lockkey.Key offers.
+// Key is what this package needs to know of a key. A lockkey.Key has it.
 type Key interface {
 	Int64() (id int64, ok bool)
 	Pair() (hi, lo int32, ok bool)
@@ -27,8 +27,8 @@ const (
 	spacePair  = 2
 )
 
-// For is the token of a key with the given number. An invalid key gives its error. One that was renamed is an error: the
-// holders of two keys have tokens that do not compare, so that none would guard against all of them.
+// For is the token of a key with the given number. An invalid key gives its error. A renamed key is an error: it stands
+// for two keys, whose tokens cannot be compared, so no token would guard against all holders.
 func For(k Key, number int64) (Token, error) {
 	t := Token{Topic: k.Topic(), Name: k.String(), Number: number}
 	if id, ok := k.Int64(); ok {
@@ -42,7 +42,7 @@ func For(k Key, number int64) (Token, error) {
 	if err := k.Err(); err != nil {
 		return Token{}, err
 	}
-	return Token{}, fmt.Errorf("gormlock: %s stands for two locks, and a token is of one: move its row to the new key, see lockkey.Renamed", k)
+	return Token{}, fmt.Errorf("gormlock: %s stands for two locks, and a token belongs to one: move its row to the new key, see lockkey.Renamed", k)
 }
 
 // IsZero reports whether t was never issued.

@@ -2,9 +2,9 @@
 //
 // # On a real server
 //
-// What a lock protects is seen when somebody else wants it. [Hold] is that somebody
-// else, [WaitBlocked] says when the code under test has got as far as waiting, so that
-// no test needs to sleep, and [AssertFree] that it left nothing behind:
+// A lock shows what it protects when somebody else wants it. [Hold] is that somebody
+// else. [WaitBlocked] returns when the code under test waits, so no test has to sleep.
+// [AssertFree] checks that it left no lock behind:
 //
 //	rival := gormlocktest.Hold(t, pool, key)
 //	done := make(chan error, 1)
@@ -14,18 +14,18 @@
 //	err := <-done // … and goes on when it is free
 //	gormlocktest.AssertFree(t, pool, key)
 //
-// The pool is any *sql.DB on the same database, such as that of db.DB(). It lends one
-// connection to each lock held and one to each look: where the code under test may use
-// up its pool, open another.
+// The pool is any *sql.DB on the same database, such as that of db.DB(). Each held
+// lock and each check takes one connection of it. If the code under test may use up
+// its pool, open another.
 //
 // These are advisory locks. A lease is a row of its table: lease.Manager.Holder says who
 // has it.
 //
 // # With go-sqlmock
 //
-// What uses nothing of gormlock looks as without it. The Expect functions know the texts
-// that gormlock adds and changes. They need sqlmock's default matcher, regular
-// expressions, and come in the order in which gormlock sends:
+// Statements without gormlock look as they always do. The Expect functions expect what
+// gormlock adds and changes. They need sqlmock's default matcher, regular expressions,
+// and must be called in the order in which gormlock sends:
 //
 //	pool, mock, err := sqlmock.New()
 //	gormlocktest.ExpectBegin(t, mock, []lockkey.Key{key})
@@ -84,13 +84,13 @@
 // MigrateOnce, SweepOnce and fence.Migrate are one mock.ExpectExec each.
 //
 // Packages sessionlock and lease cannot be tested this way: sessionlock has connections
-// of its own, and what lease sends depends on time and on who else calls. A server whose
-// default isolation level is REPEATABLE READ or above is not played either.
+// of its own, and what lease sends depends on time and on other callers. Nor can a
+// server whose default isolation level is REPEATABLE READ or above.
 //
 // # On SQLite
 //
-// [PretendLocks] keeps the advisory locks of transactions in the memory of the test, which
-// needs no server then. Its doc says what is pretended and what is not.
+// [PretendLocks] keeps the advisory locks of transactions in the memory of the test, so it
+// needs no server. Its documentation says what is pretended and what is not.
 //
 // # Stability
 //

@@ -15,8 +15,8 @@ import (
 const patience = 30 * time.Second
 
 // Held reports whether any session of the database holds the advisory lock, exclusive or shared: of a transaction, of
-// package sessionlock, or of another program. A lease is a row and no advisory lock; who holds one says Holder of its
-// manager.
+// package sessionlock, or of another program. A lease is a row and not an advisory lock: lease.Manager.Holder says
+// who holds one.
 func Held(t testing.TB, pool *sql.DB, key lockkey.Key) bool {
 	t.Helper()
 	holders, _ := look(t, pool, key)
@@ -31,8 +31,8 @@ func AssertHeld(t testing.TB, pool *sql.DB, key lockkey.Key) {
 	}
 }
 
-// AssertFree fails the test for each of the advisory locks that somebody holds, and says what the holder did last. It says
-// nothing about leases: it passes while one on the key is held.
+// AssertFree fails the test for each of the advisory locks that somebody holds, and says what the holder did last. It
+// does not look at leases: it passes while a lease on the key is held.
 func AssertFree(t testing.TB, pool *sql.DB, keys ...lockkey.Key) {
 	t.Helper()
 	for _, key := range keys {
@@ -43,8 +43,8 @@ func AssertFree(t testing.TB, pool *sql.DB, keys ...lockkey.Key) {
 }
 
 // WaitBlocked returns when n or more sessions wait for the advisory lock, and ends the test if that does not happen
-// within half a minute. Locks of package sessionlock are not seen reliably: they wait in slices, with pauses between them,
-// and all callers of one manager are one session. Who waits for a lease is not seen at all.
+// within half a minute. Locks of package sessionlock are not seen reliably: they wait in slices, with pauses between
+// them, and all callers of one manager are one session. It does not see who waits for a lease.
 func WaitBlocked(t testing.TB, pool *sql.DB, key lockkey.Key, n int) {
 	t.Helper()
 	wait(t, fmt.Sprintf("lock %s: %d sessions to wait for it", key, n), func() (bool, string) {

@@ -32,9 +32,9 @@ type serverError struct{ state, message string }
 func (e serverError) Error() string    { return "ERROR: " + e.message + " (SQLSTATE " + e.state + ")" }
 func (e serverError) SQLState() string { return e.state }
 
-// ExpectBegin expects the BEGIN of a transaction that starts with these locks: of [gormlock.Transaction] with Locking, or
-// of a statement with WithXactLock that is not in a transaction yet. Unless told otherwise it succeeds. The transaction
-// ends with [ExpectCommit] or [ExpectRollback], also when it was refused.
+// ExpectBegin expects the BEGIN of a transaction that starts with these locks: of [gormlock.Transaction] with Locking,
+// or of a statement with WithXactLock that is not in a transaction yet. Unless told otherwise it succeeds. The
+// transaction ends with [ExpectCommit] or [ExpectRollback], even if it was refused.
 //
 // A DefaultTimeout of the plugin is an option here: Timeout. Where Transaction has an isolation level, is read-only, or has
 // locks with options of their own: [ExpectBeginTx].
@@ -72,7 +72,7 @@ func ExpectAcquire(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts 
 	return expect(mock, heard(t, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })[0])
 }
 
-// ExpectUndo expects the way back to the savepoint before locks, of keys or of rows, that were not granted.
+// ExpectUndo expects the rollback to the savepoint before locks, of keys or of rows, that were not granted.
 func ExpectUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
 	return expect(mock, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock")
 }

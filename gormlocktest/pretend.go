@@ -15,17 +15,17 @@ import (
 	"github.com/gormlock/gormlock/internal/pretend"
 )
 
-// ErrNotATest says that [PretendLocks] was called by a program that is no test.
-var ErrNotATest = errors.New("gormlocktest: locks are pretended in tests only")
+// ErrNotATest says that a program that is not a test called [PretendLocks].
+var ErrNotATest = errors.New("gormlocktest: locks can be pretended only in tests")
 
 // PretendLocks lets a test run code that takes advisory locks on SQLite. They are then kept in the memory of the process:
 // those of WithXactLock, XactLock, AcquireXactLock and Locking. They exclude and wait as on PostgreSQL, with Try, Timeout, Shared,
 // DefaultTimeout and the end of a context; a deadlock is an error that Attempts repeats. They end with the transaction, or
 // with the rollback to a savepoint set before. Call it once db.Use has installed gormlock, before the first statement.
 //
-// It is for tests. Other processes are not excluded, so in a program that is no test it is [ErrNotATest], and changes
-// nothing: this is why it needs no testing.TB, and serves where a test has none, such as TestMain. Without it, and after an
-// error of it, a lock on SQLite is gormlock.ErrNotPostgres.
+// It is only for tests, because it does not exclude other processes. In any other program it returns [ErrNotATest] and
+// changes nothing. It needs no testing.TB, so TestMain can call it. Without it, and after an error of it, a lock on
+// SQLite is gormlock.ErrNotPostgres.
 //
 // Any number of *gorm.DB that PretendLocks was called for exclude each other if they are open on one file, or on one database
 // in memory. One in memory is given a table for that, gormlock_pretended.
@@ -33,12 +33,13 @@ var ErrNotATest = errors.New("gormlocktest: locks are pretended in tests only")
 // What differs from PostgreSQL:
 //
 //   - Row locks with Try or Timeout, SkipLocked, Claim, LockRow, Once, package work, leases, session locks and package
-//     advisory are not pretended. They are ErrNotPostgres still, or fail in SQLite. [Hold], [Held] and the like need a server.
+//     advisory are not pretended. They are still ErrNotPostgres, or fail in SQLite. [Hold], [Held] and the like need a
+//     server.
 //   - A transaction of db.Begin or db.Transaction under PlainTransactions, or on db.Connection, is ErrNotPostgres: its end is
 //     not seen. [gormlock.Transaction] works there.
 //   - A statement whose own context ends leaves its transaction open, as SQLite does; on PostgreSQL the transaction is lost with
 //     its connection.
-//   - Isolation levels are not looked at: ErrSnapshotTaken does not occur. What a transaction read before it had the lock may
+//   - Isolation levels are ignored: ErrSnapshotTaken does not occur. What a transaction read before it had the lock may
 //     be older than the lock; SQLite refuses to write then.
 //   - Locks are taken after the BEGIN, so a transaction that is to find the lock held needs a connection of its own. With
 //     SetMaxOpenConns(1) it waits for that, and no Timeout of the lock ends the wait. SQLite has one writer at a time: a
@@ -51,7 +52,7 @@ func PretendLocks(db *gorm.DB) error {
 		return err
 	}
 	if db.Name() != "sqlite" {
-		return fmt.Errorf("gormlocktest: locks are pretended on SQLite only, this is %s", db.Name())
+		return fmt.Errorf("gormlocktest: locks can be pretended only on SQLite, this is %s", db.Name())
 	}
 	pool, err := db.DB()
 	if err != nil {
@@ -59,7 +60,7 @@ func PretendLocks(db *gorm.DB) error {
 	}
 	name, err := nameOf(db.Statement.Context, pool)
 	if err != nil {
-		return fmt.Errorf("gormlocktest: which database locks are to be pretended for: %w", err)
+		return fmt.Errorf("gormlocktest: look up the database that locks are to be pretended for: %w", err)
 	}
 	locks, _ := spaces.LoadOrStore(name, &pretend.Locks{})
 	install.Pretend(db, locks.(*pretend.Locks)) //nolint:forcetypeassert // stored here

@@ -16,9 +16,9 @@ type Rival struct {
 	once sync.Once
 }
 
-// Hold lets a rival take the advisory lock, in a transaction on a connection of the pool. It holds it until
-// [Rival.Release], or the end of the test. With the options of package advisory it is shared, or given up after a while;
-// where the rival does not get it the test ends.
+// Hold lets a rival take the advisory lock, in a transaction on a connection of the pool. The rival holds it until
+// [Rival.Release], or the end of the test. Options of package advisory make the lock shared, or limit the wait. If the
+// rival does not get the lock, the test ends.
 func Hold(t testing.TB, pool *sql.DB, key lockkey.Key, opts ...advisory.Option) *Rival {
 	t.Helper()
 	tx, err := pool.BeginTx(context.WithoutCancel(t.Context()), nil)
@@ -33,5 +33,5 @@ func Hold(t testing.TB, pool *sql.DB, key lockkey.Key, opts ...advisory.Option) 
 	return r
 }
 
-// Release ends the rival's transaction, and with it its lock. Once is enough, more do nothing.
+// Release ends the rival's transaction, and with it its lock. A second call does nothing.
 func (r *Rival) Release() { r.once.Do(func() { _ = r.tx.Rollback() }) }

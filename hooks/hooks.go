@@ -1,11 +1,11 @@
-// Package hooks says where in GORM's life cycle of a statement gormlock attaches. All places stand in one table,
-// [Points], and every place is anchored on both sides: a callback that GORM can anchor on one side only ends up after
-// the commit.
+// Package hooks lists where gormlock attaches its callbacks to the life of a GORM statement. All places are in one
+// table, [Points]. Each is anchored on both sides, because GORM puts a callback that is anchored on one side only
+// after the commit.
 //
 // The life of a create, update or delete, with the places of this package in capitals:
 //
-//	scopes, schema ─► BEFORE BEGIN ─► begin ─► IN TRANSACTION ─► before hooks, belongs-to associations
-//	  ─► BEFORE WRITE ─► the statement ─► AFTER WRITE ─► has-one, has-many associations, after hooks
+//	scopes, schema ─► BEFORE BEGIN ─► begin ─► IN TRANSACTION ─► before hooks ─► BEFORE ASSOCIATIONS (not of a delete)
+//	  ─► belongs-to associations ─► BEFORE WRITE ─► the statement ─► AFTER WRITE ─► has-one, has-many associations, after hooks
 //	  ─► AFTER HOOKS ─► commit or rollback ─► AFTER END
 //
 // A query, row or raw statement has no transaction of its own: BEFORE READ ─► the statement ─► AFTER READ, and for a query
@@ -30,12 +30,13 @@ type Handlers struct {
 
 // Write holds the handlers of a statement that GORM wraps in a transaction.
 type Write struct {
-	BeforeBegin   func(*gorm.DB) // the statement is parsed, no transaction of GORM's is open yet
-	InTransaction func(*gorm.DB) // the transaction is open, nothing has been executed in it by this statement
-	BeforeWrite   func(*gorm.DB) // before hooks ran, associations it belongs to are saved
-	AfterWrite    func(*gorm.DB) // the statement was executed, later associations and hooks have not run
-	AfterHooks    func(*gorm.DB) // after hooks ran, the transaction is still open
-	AfterEnd      func(*gorm.DB) // the transaction of this statement, if it had one, has ended
+	BeforeBegin        func(*gorm.DB) // the statement is parsed, no transaction of GORM's is open yet
+	InTransaction      func(*gorm.DB) // the transaction is open, nothing has been executed in it by this statement
+	BeforeAssociations func(*gorm.DB) // before hooks ran, associations it belongs to are about to be saved (create, update)
+	BeforeWrite        func(*gorm.DB) // before hooks ran, associations it belongs to are saved
+	AfterWrite         func(*gorm.DB) // the statement was executed, later associations and hooks have not run
+	AfterHooks         func(*gorm.DB) // after hooks ran, the transaction is still open
+	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended
 }
 
 // Read holds the handlers of a statement that GORM runs without a transaction of its own.
@@ -63,6 +64,7 @@ const (
 var Points = []Point{
 	{Op: "create", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeBegin }},
 	{Op: "create", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.InTransaction }},
+	{Op: "create", Name: "gormlock:before_associations", After: "gorm:before_create", Before: "gorm:save_before_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeAssociations }},
 	{Op: "create", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeWrite }},
 	{Op: "create", Name: "gormlock:after_write", After: "gorm:create", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterWrite }},
 	{Op: "create", Name: "gormlock:after_hooks", After: "gorm:after_create", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterHooks }},
@@ -70,6 +72,7 @@ var Points = []Point{
 
 	{Op: "update", Name: "gormlock:before_begin", Before: begin, instead: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeBegin }},
 	{Op: "update", Name: "gormlock:in_transaction", After: begin, Before: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.InTransaction }},
+	{Op: "update", Name: "gormlock:before_associations", After: "gorm:before_update", Before: "gorm:save_before_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeAssociations }},
 	{Op: "update", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:update", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeWrite }},
 	{Op: "update", Name: "gormlock:after_write", After: "gorm:update", Before: "gorm:save_after_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterWrite }},
 	{Op: "update", Name: "gormlock:after_hooks", After: "gorm:after_update", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterHooks }},
@@ -92,7 +95,7 @@ var Points = []Point{
 }
 
 // Install attaches the handlers to the callbacks of db. Callbacks are shared by all sessions of a database, and GORM's
-// dbresolver initialises plugins again: what is attached already stays as it is.
+// dbresolver initialises plugins again: what is already attached stays as it is.
 func Install(db *gorm.DB, handlers Handlers) error {
 	for _, p := range Points {
 		handler := p.handler(&handlers)

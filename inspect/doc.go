@@ -4,12 +4,11 @@
 // lock of any kind, and what those wait for: names, sessions, ages, and who blocks whom.
 // [Tree] orders the waits by who is waited for.
 //
-// What a session does is said in words where it is a statement of gormlock's own
-// ([Session.Doing]), and a wait that looks like db used in place of tx has a [Lock.Hint].
+// [Session.Doing] says in words what a session does, if it runs a statement of gormlock's
+// own. A wait that looks like db used in place of tx has a [Lock.Hint].
 //
 // It reads system views and the tables of gormlock, changes nothing, and takes no lock
-// that anybody else could wait for. What the role it runs as may not see is said in
-// [View.Unseen], not left out in silence.
+// that anybody else could wait for. [View.Unseen] lists what its role may not see.
 //
 // # Stability
 //

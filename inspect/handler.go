@@ -25,8 +25,8 @@ type handlerOption func(*Page) error
 
 func (o handlerOption) applyHandler(p *Page) error { return o(p) }
 
-// Refresh is how often the page looks at the database, and a browser at the page, while
-// somebody looks. Default: 2 seconds.
+// Refresh is how often the page asks the database, and a browser the page, while
+// somebody has it open. Default: 2 seconds.
 func Refresh(d time.Duration) HandlerOption {
 	return handlerOption(func(p *Page) error {
 		if d < 100*time.Millisecond || d > 5*time.Minute {
@@ -38,20 +38,20 @@ func Refresh(d time.Duration) HandlerOption {
 }
 
 // AllowCancel puts buttons on the page that cancel a session's query or end the session,
-// for requests that authorize allows. It is asked for each request, for a POST before
-// anything happens. The database decides too: the role of db must be the session's own, or
-// have pg_signal_backend. Default: nothing can be cancelled.
+// for requests that authorize allows. authorize is called for each request, and for a POST
+// before anything happens. The database decides too: the role of db must be the session's
+// own, or have pg_signal_backend. Default: nothing can be cancelled.
 func AllowCancel(authorize func(r *http.Request) bool) HandlerOption {
 	return handlerOption(func(p *Page) error {
 		if authorize == nil {
-			return errors.New("gormlock: inspect: AllowCancel(nil) authorizes nobody")
+			return errors.New("gormlock: inspect: AllowCancel(nil) authorizes nobody, give it a function")
 		}
 		p.form = &ending.Form{DB: p.db, Authorize: authorize}
 		return nil
 	})
 }
 
-// Page is a live page of the locks of a database. It is made by [Handler].
+// Page is a live page of the locks of a database. [Handler] makes one.
 type Page struct {
 	db       *sql.DB
 	snapshot []Option
@@ -72,15 +72,15 @@ type seen struct {
 // leads to: people get HTML, programs that accept application/json get the [View] with
 // its tree and its history. It works at any path, and loads nothing from elsewhere.
 //
-// It looks at the database while somebody looks at it, once for all of them, and stops a
-// minute after the last; [Page.Close] ends that at once. When the server cannot be reached
-// the page says so, shows what it saw last, and goes on trying.
+// It asks the database while somebody has it open, once for all viewers, and stops a
+// minute after the last; [Page.Close] stops it at once. If the server cannot be reached,
+// the page says so, shows what it saw last, and tries again.
 //
 // Give it a pool of its own, of two connections: when a program hangs, all connections of
 // its pool may wait for locks.
 //
-// It shows queries, and so what is in them: put it where only those come who may see
-// that. An option that makes no sense is what every request is answered with.
+// It shows queries, and the values in them: let only those see it who may. With an
+// option that makes no sense, it answers every request with that error.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 	p := &Page{db: db, refresh: 2 * time.Second}
 	p.snapshot = []Option{Limit(300)}

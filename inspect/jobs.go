@@ -23,8 +23,8 @@ type JobQueue struct {
 	Died    string        `json:"died"`   // the error of the job that died last
 }
 
-// Jobs shows the jobs of models of package work, or of tables that are named, by queue: those that are ready, run, wait for
-// their time or died. The table of a model is the one that [work.Migrate] made for it. Default: none.
+// Jobs shows the jobs of models of package work, or of named tables, by queue: how many are ready, running, waiting for
+// their time or dead. The table of a model is the one that [work.Migrate] made for it. Default: none.
 //
 // [work.Migrate]: https://pkg.go.dev/github.com/gormlock/gormlock/work#Migrate
 func Jobs(models ...any) Option {
@@ -39,7 +39,7 @@ func Jobs(models ...any) Option {
 				t = t.Elem()
 			}
 			if t == nil || t.Kind() != reflect.Struct {
-				return fmt.Errorf("gormlock: inspect: Jobs(%T) is no model, nor the name of a table", model)
+				return fmt.Errorf("gormlock: inspect: Jobs(%T) is neither a model nor the name of a table", model)
 			}
 			c.jobs = append(c.jobs, jobTable{model: jobmark.Of(t)})
 		}
@@ -70,7 +70,7 @@ func (r *reader) readJobTable(ctx context.Context, tx *sql.Tx, t jobTable) error
 		return err
 	}
 	if len(tables) == 0 {
-		return fmt.Errorf("there is no such table: work.Migrate makes it")
+		return fmt.Errorf("the table does not exist: work.Migrate makes it")
 	}
 	for _, table := range tables {
 		if err := r.readQueues(ctx, tx, table); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Names is an observer that keeps the names of advisory locks in the table [Table], as
-// gormlock.WithKeyNames does for those of transactions. It is made by [KeepNames].
+// Names is an observer that stores the names of advisory locks in the table [Table],
+// as gormlock.WithKeyNames does for locks of transactions. [KeepNames] makes one.
 type Names struct{ recorder *keynames.Recorder }
 
-// KeepNames keeps the names of the locks that it is told of, for managers of session
+// KeepNames stores the names of the locks that it observes, for managers of session
 // locks:
 //
 //	names := inspect.KeepNames(db, nil)
@@ -21,8 +21,8 @@ type Names struct{ recorder *keynames.Recorder }
 //	m, err := sessionlock.Open(ctx, dsn, sessionlock.Observer(names))
 //
 // Only keys that are still held or waited for after a second get a row, in batches, on a
-// connection of db. Who tells it never waits for the database. What goes wrong is said
-// once to logger, [slog.Default] when it is nil, and tried again.
+// connection of db. A caller never waits for the database. An error is logged once by
+// logger, or by [slog.Default] if it is nil, and tried again.
 func KeepNames(db *sql.DB, logger *slog.Logger) *Names {
 	return &Names{keynames.New(db, func(err error) {
 		if logger == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/lockid"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -45,8 +46,8 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// Limit bounds the entries of [View.Locks]; Totals.Cut says how many were left out.
-// Requests that wait and what they wait for are the last to be cut. Default: 1000.
+// Limit limits the entries of [View.Locks]; Totals.Cut says how many were left out.
+// Requests that wait, and what they wait for, are left out last. Default: 1000.
 func Limit(n int) Option {
 	return option(func(c *config) error {
 		if n < 1 {
@@ -57,7 +58,7 @@ func Limit(n int) Option {
 	})
 }
 
-// Timeout bounds each statement of the snapshot. Default: 10 seconds.
+// Timeout limits each statement of the snapshot. Default: 10 seconds.
 func Timeout(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond {
@@ -68,13 +69,13 @@ func Timeout(d time.Duration) Option {
 	})
 }
 
-// Known gives names to keys: what the program that looks knows about them counts more
-// than any table. An invalid key is an error. Default: none.
+// Known gives names to keys. They come before the names in any table. An invalid key
+// is an error. Default: none.
 func Known(keys ...lockkey.Key) Option {
 	return option(func(c *config) error {
 		for _, k := range keys {
 			if err := k.Err(); err != nil {
-				return fmt.Errorf("gormlock: inspect: Known: %w", err)
+				return fmt.Errorf("gormlock: inspect: Known: %w", cause.Because(err))
 			}
 			for _, one := range k.Keys() { // both of a renamed one
 				if id, ok := lockid.Of(one); ok {

@@ -15,6 +15,6 @@ const Schema = keynames.Schema
 // Execer runs a statement: a *sql.DB, *sql.Conn or *sql.Tx.
 type Execer = keynames.Execer
 
-// Migrate creates the table of names where the search_path finds none. Any number of
+// Migrate creates the table of names if the search_path finds none. Any number of
 // programs may call it at once. On failure nothing was created.
 func Migrate(ctx context.Context, db Execer) error { return keynames.Migrate(ctx, db) }

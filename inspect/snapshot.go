@@ -16,12 +16,12 @@ import (
 
 // Snapshot is who holds what and who waits for whom in the database db leads to, now.
 //
-// It needs no privileges; what it may not see is said in Unseen. It works on PostgreSQL
-// 14 and newer, standbys included, and through transaction poolers. The statements of
-// one snapshot run a few milliseconds apart, so a session can be gone that a lock names.
+// It needs no privileges; Unseen lists what it may not see. It works on PostgreSQL 14
+// and newer, standbys included, and through transaction poolers. The statements of one
+// snapshot run a few milliseconds apart, so a lock may name a session that is gone.
 //
-// It takes one connection of db. When a program hangs all of its connections may wait for
-// locks: what looks at it then needs a pool of its own.
+// It takes one connection of db. When a program hangs, all of its connections may wait
+// for locks: use a pool of its own to look at it.
 func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	c, err := newConfig(opts)
 	if err != nil {

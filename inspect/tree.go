@@ -14,11 +14,12 @@ type Node struct {
 	Waiters []*Node `json:"waiters,omitempty"`
 }
 
-// Tree is who waits for whom: the roots block others and wait for nobody, below each
-// stands who waits for it, longest first. A session that waits for several stands once,
-// below one that holds what it wants where there is one; its Blockers name them all.
+// Tree is who waits for whom. The roots block others and wait for nobody; below each
+// are the sessions that wait for it, longest first. A session that waits for several is
+// there once, if possible below one that holds what it wants; its Blockers name them
+// all.
 //
-// Sessions that wait in a circle have Cycle set. When none of them waits for somebody
+// Sessions that wait in a circle have Cycle set. If none of them waits for a session
 // outside, the circle starts at the one that has waited longest.
 func Tree(v *View) []*Node {
 	t := &tree{nodes: map[int]*Node{}}

@@ -28,7 +28,7 @@ type Server struct {
 	Locks    int       `json:"locks"` // how many are in it now, of every kind and database
 }
 
-// Totals count what there is, whether it is in the View or was cut.
+// Totals count all there is, in the View or cut from it.
 type Totals struct {
 	Held    int `json:"held"`    // advisory locks that are held
 	Waiting int `json:"waiting"` // requests for locks of any kind that wait
@@ -41,8 +41,8 @@ type Totals struct {
 // Kind is what a lock is on, by the word of pg_locks.locktype.
 type Kind string
 
-// The kinds that are met most. A wait for a row shows as one for the transaction that
-// changed it, and as Tuple for whoever stands further back in its queue.
+// The most frequent kinds. A wait for a row shows as a wait for the transaction that
+// changed it, and as Tuple for sessions further back in the queue.
 const (
 	Advisory    Kind = "advisory"
 	Transaction Kind = "transactionid"
@@ -50,10 +50,10 @@ const (
 	Relation    Kind = "relation"
 )
 
-// Scope is what the end of which frees a lock.
+// Scope says what frees a lock when it ends: a session or a transaction.
 type Scope string
 
-// What is not known to be one or the other has the scope "".
+// If it is not known, the scope is "".
 const (
 	SessionScope     Scope = "session"
 	TransactionScope Scope = "transaction"

@@ -8,21 +8,22 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Acquire takes the lease for ttl, waiting for it as long as ctx lets it, also for a server
-// that is down or fails over. After an error the lease is not held; where the server may
-// have granted it all the same it is given back.
+// Acquire acquires the lease for ttl. It waits until ctx ends, even for a server that is
+// down or fails over. After an error the lease is not held. If the server may have granted
+// it nevertheless, it is released.
 //
-// Who waits is woken by a release: in this process, and with [Listen] in any other;
-// without, it asks again soon. Waiters of one process stand in line in the order they came.
+// A release in this process wakes waiters. With [Listen] a release in any process does;
+// without it, they ask again soon. Waiters of one process are served in the order they
+// came.
 //
 // [ErrLockTimeout]: see [Timeout]. [ErrReentrant], [ErrOption], [ErrClosed]: at once.
 func (m *Manager) Acquire(ctx context.Context, key lockkey.Key, ttl time.Duration, opts ...AcquireOption) (*Lease, error) {
 	return m.acquire(ctx, key, ttl, opts, false)
 }
 
-// TryAcquire takes the lease if nobody holds it, else it answers [ErrNotAcquired] and says
-// who does and for how long at least. After an error the lease is not held; where the
-// server may have granted it all the same it is given back.
+// TryAcquire acquires the lease if nobody holds it. Otherwise it returns [ErrNotAcquired],
+// which says who holds it and for how long at least. After an error the lease is not held.
+// If the server may have granted it nevertheless, it is released.
 func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, ttl time.Duration, opts ...AcquireOption) (*Lease, error) {
 	return m.acquire(ctx, key, ttl, opts, true)
 }
@@ -41,9 +42,9 @@ const releaseWithin = 5 * time.Second
 
 // Do runs fn while it holds the lease. The ctx of fn is that of [Lease.Bind]: it carries
 // the fencing token, and ends with the cause [ErrLost] when the lease is lost. Do returns
-// the error of fn, and ErrLost whenever the lease was lost before it was given back, also
-// when fn returned nil: what fn did after that may have met somebody else's work. With
-// [Try], fn runs if nobody else holds the lease, else Do answers [ErrNotAcquired].
+// the error of fn. If the lease was lost before it was released, it returns ErrLost, even
+// if fn returned nil: somebody else may have worked at the same time. With [Try], fn runs
+// if nobody else holds the lease; otherwise Do returns [ErrNotAcquired].
 func (m *Manager) Do(ctx context.Context, key lockkey.Key, ttl time.Duration, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	l, err := m.Acquire(ctx, key, ttl, opts...)
 	if err != nil {

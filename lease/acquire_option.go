@@ -17,9 +17,9 @@ type acquireOption func(*request) error
 
 func (o acquireOption) applyAcquire(r *request) error { return o(r) }
 
-// AtLeast keeps the lease taken until d after it was acquired, even when it is released
-// before or its holder dies: a job that many schedulers start runs once, however short it
-// is and however far their clocks are apart. d is at most the length of the lease.
+// AtLeast keeps the lease taken until d after it was acquired, even if it is released
+// before or its holder dies. So a job that many schedulers start runs once, however short
+// it is and however far their clocks are apart. d is at most the length of the lease.
 // Default: 0.
 func AtLeast(d time.Duration) AcquireOption {
 	return acquireOption(func(r *request) error {
@@ -31,9 +31,9 @@ func AtLeast(d time.Duration) AcquireOption {
 	})
 }
 
-// NoRenewal lets the lease run out unless [Lease.Renew] is called: the work is bounded,
-// however the process behaves. Default: renewed after a third of its length, as long as
-// the manager lives.
+// NoRenewal lets the lease run out unless [Lease.Renew] is called. So the time of the
+// work is limited, however the process behaves. Default: renewed after a third of its
+// length, as long as the manager lives.
 func NoRenewal() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.noRenewal = true
@@ -41,8 +41,8 @@ func NoRenewal() AcquireOption {
 	})
 }
 
-// Timeout is the budget of the whole call, past which it answers [ErrLockTimeout].
-// Default: none but that of ctx.
+// Timeout limits the whole call. When it is over the call returns
+// [ErrLockTimeout]. Default: only ctx limits it.
 func Timeout(d time.Duration) AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.timeout = d
@@ -54,9 +54,9 @@ func Timeout(d time.Duration) AcquireOption {
 const maxSlots = 2000
 
 // Slots takes one of n slots of the key: it is granted while fewer than n are held, so at most n hold the key
-// together. Each slot has fencing tokens of its own, which only the next holder of the same slot supersedes: see
-// [Lease.Slot]. Without Slots the key is held whole, and excludes all slots. Callers may name different numbers: each
-// waits until fewer than its own are held. Default: the whole key.
+// together. Each slot has fencing tokens of its own. Only the next holder of the same slot supersedes them: see
+// [Lease.Slot]. Without Slots a caller holds the whole key, and excludes all slots. Callers may give different n:
+// each waits until fewer than its own n are held. Default: the whole key.
 func Slots(n int) AcquireOption {
 	return acquireOption(func(r *request) error {
 		if n < 1 || n > maxSlots {
@@ -67,8 +67,8 @@ func Slots(n int) AcquireOption {
 	})
 }
 
-// Data is stored with the lease, for others to read with [Manager.Holder]: the address of
-// a leader. It is copied. Default: none.
+// Data is stored with the lease, for example the address of a leader. Others read it with
+// [Manager.Holder]. It is copied. Default: none.
 func Data(data []byte) AcquireOption {
 	data = append([]byte{}, data...)
 	return acquireOption(func(r *request) error {

@@ -40,7 +40,7 @@ func TestBadInput_atAcquire(t *testing.T) {
 		"two keys":                {m: m, key: lockkey.Renamed(k, lockkey.Of("old")), ttl: time.Second, is: lease.ErrOption, says: "report, formerly old stands for two locks, and a lease is one row"},
 		"a bad key":               {m: m, key: lockkey.Of(1.5), ttl: time.Second, is: lockkey.ErrInvalid, says: "float64"},
 		"a name over 1 kB":        {m: m, key: lockkey.Of(strings.Repeat("x", 1025)), ttl: time.Second, is: lease.ErrOption, says: "1025 bytes, more than 1024"},
-		"ShedLock: data":          {m: shed, key: k, ttl: time.Second, opts: []lease.AcquireOption{lease.Data([]byte("x"))}, is: lease.ErrOption, says: "no room"},
+		"ShedLock: data":          {m: shed, key: k, ttl: time.Second, opts: []lease.AcquireOption{lease.Data([]byte("x"))}, is: lease.ErrOption, says: "no column for it"},
 		"ShedLock: no name":       {m: shed, key: lockkey.Int64(7), ttl: time.Second, is: lease.ErrOption, says: "int64(7) has no name"},
 		"ShedLock: name too long": {m: shed, key: lockkey.Of(strings.Repeat("é", 65)), ttl: time.Second, is: lease.ErrOption, says: "65 characters, the table has room for 64"},
 	} {
@@ -92,9 +92,9 @@ func TestNew_refusesTables(t *testing.T) {
 		opts []lease.Option
 		says string
 	}{
-		"none at all":           {ddl: "DROP TABLE gormlock_lease", says: "gormlock_lease: it is not there: lease.Migrate"},
-		"no tokens":             {ddl: "DROP TABLE gormlock_fence", says: "gormlock_fence: it is not there: lease.Migrate"},
-		"another name":          {opts: []lease.Option{lease.Table("elsewhere.leases")}, says: `elsewhere.leases: it is not there: lease.Migrate creates it, given the same lease.Table("elsewhere.leases")`},
+		"none at all":           {ddl: "DROP TABLE gormlock_lease", says: "gormlock_lease: it does not exist: lease.Migrate"},
+		"no tokens":             {ddl: "DROP TABLE gormlock_fence", says: "gormlock_fence: it does not exist: lease.Migrate"},
+		"another name":          {opts: []lease.Option{lease.Table("elsewhere.leases")}, says: `elsewhere.leases: it does not exist: lease.Migrate creates it, given the same lease.Table("elsewhere.leases")`},
 		"columns missing":       {ddl: "ALTER TABLE gormlock_lease DROP COLUMN holder, DROP COLUMN data", says: "it lacks the columns data, holder"},
 		"a column's type":       {ddl: "ALTER TABLE gormlock_lease ALTER expires_at TYPE timestamp", says: "column expires_at is timestamp without time zone, not timestamp with time zone"},
 		"a column more":         {ddl: "ALTER TABLE gormlock_lease ADD tenant text NOT NULL", says: "column tenant is NOT NULL without a default"},
@@ -102,9 +102,9 @@ func TestNew_refusesTables(t *testing.T) {
 		"a key of another kind": {ddl: "ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey, ADD UNIQUE (space, id, name)", says: "no unique index is on (space, id)"},
 		"a key for later":       {ddl: "ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey, ADD UNIQUE (space, id) DEFERRABLE", says: "no unique index is on (space, id)"},
 		"a crash empties it":    {ddl: "ALTER TABLE gormlock_lease SET UNLOGGED", says: "unlogged"},
-		"ShedLock: none":        {opts: []lease.Option{lease.ShedLock()}, says: "shedlock: it is not there: lease.Migrate creates it, given the same lease.ShedLock()"},
+		"ShedLock: none":        {opts: []lease.Option{lease.ShedLock()}, says: "shedlock: it does not exist: lease.Migrate creates it, given the same lease.ShedLock()"},
 		"ShedLock: another name": {
-			opts: []lease.Option{lease.ShedLock(), lease.Table("locks")}, says: `locks: it is not there: lease.Migrate creates it, given the same lease.ShedLock() and lease.Table("locks")`,
+			opts: []lease.Option{lease.ShedLock(), lease.Table("locks")}, says: `locks: it does not exist: lease.Migrate creates it, given the same lease.ShedLock() and lease.Table("locks")`,
 		},
 		"ShedLock: time zones": {
 			ddl:  "CREATE TABLE shedlock (name varchar(64) PRIMARY KEY, lock_until timestamptz NOT NULL, locked_at timestamp NOT NULL, locked_by varchar(255) NOT NULL)",

@@ -47,7 +47,7 @@ func (k *checker) check(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("gormlock: leases: look at the server: %w", explain(err))
 	case standby:
-		return fmt.Errorf("%w: leases live there, connect to it, with target_session_attrs=read-write where the address names several servers", ErrStandby)
+		return fmt.Errorf("%w: leases live on the primary, connect to it, with target_session_attrs=read-write where the address names several servers", ErrStandby)
 	case readOnly:
 		return fmt.Errorf("%w: default_transaction_read_only is on in the sessions of this pool", ErrReadOnly)
 	}
@@ -104,7 +104,7 @@ func (k *checker) checkTable(ctx context.Context, w wanted) ([]column, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
 	case kind == "":
-		return refuse("it is not there: %s", w.cure)
+		return refuse("it does not exist: %s", w.cure)
 	case kind == "u" || kind == "t":
 		return refuse("it is unlogged or temporary: a crash or a failover empties it, and with it goes who holds what")
 	case !unique:

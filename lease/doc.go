@@ -8,9 +8,9 @@
 //		return db.WithContext(ctx).Save(&report).Error // guarded by the token ctx carries
 //	})
 //
-// A lease is a row: who holds the key, and until when. One statement takes it, one renews it, one gives it back, each on
-// any free connection of the pool. Every driver of database/sql works, and every pooler. (Behind a pooler in transaction
-// mode the driver must not keep prepared statements: with pgx, set default_query_exec_mode=exec.)
+// A lease is a row: who holds the key, and until when. One statement acquires it, one renews it, one releases it, each
+// on any free connection of the pool. Every driver of database/sql works, and every pooler. (Behind a pooler in
+// transaction mode the driver must not keep prepared statements: with pgx, set default_query_exec_mode=exec.)
 //
 // # What holds
 //
@@ -22,7 +22,7 @@
 //     stays lost.
 //   - A stopped process cannot notice a loss. Therefore every acquisition has a fencing token ([Lease.Token], also in those
 //     contexts). A write guarded by it is refused once a later token was issued: see package fence.
-//   - After an error of Acquire the caller does not hold the lease. What the server may have granted is given back.
+//   - After an error of Acquire the caller does not hold the lease. What the server may have granted is released.
 //   - Leases survive a restart, a crash and a failover. With asynchronous replication the promoted standby may lack the last
 //     ones: two holders can believe in a lease until it ends, and the guard refuses the first.
 //   - Waiters ask again, first after 10 ms and at least every 250 ms. With [Listen] a release wakes them.
@@ -31,9 +31,10 @@
 //
 //   - If the clock of the database is set ahead, or that of a promoted standby is ahead, leases end that much earlier than
 //     their holders believe, and only fencing helps. Let chrony or NTP slew the clock instead of setting it.
-//   - No token guards what a holder does outside of the database, unless it passes the token on and the other side compares.
-//   - Processes do not queue, and nobody detects deadlocks: take several leases in one order, or with [Timeout].
-//   - With [ShedLock], Java issues no tokens: the guard does not refuse a Go holder that a Java process superseded.
+//   - A token does not guard what a holder does outside of the database, unless the holder passes it on and the other
+//     side compares it.
+//   - Processes do not queue, and deadlocks are not detected: acquire several leases in one order, or with [Timeout].
+//   - With [ShedLock], Java issues no tokens. So the guard does not refuse a Go holder that a Java process superseded.
 //   - If all connections of the pool are busy, leases cannot be renewed: leave one free.
 //   - A Manager that is not closed keeps its goroutines.
 //

@@ -26,15 +26,16 @@ type Candidate struct {
 	resigned bool
 }
 
-// Elector returns a candidate for the leadership of key, which is held as a lease of ttl from the first
-// [Candidate.IsLeader] that finds it free. What is wrong with key or ttl is the error of IsLeader.
+// Elector returns a candidate for the leadership of key. It holds a lease of ttl from the first
+// [Candidate.IsLeader] that finds it free. An invalid key or ttl is the error of IsLeader.
 func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
 	return &Candidate{m: m, key: key, ttl: ttl, asking: make(chan struct{}, 1)}
 }
 
-// IsLeader returns nil if this process leads, else an error that says why not: [ErrNotAcquired] where another one
-// does. It takes the leadership if that is free, and keeps it until the manager is closed, [Candidate.Resign] is called
-// or it is lost; then the next call stands for it again. It answers within 5 seconds, whatever ctx and the server do.
+// IsLeader returns nil if this process leads, otherwise an error that says why not: [ErrNotAcquired] if another process
+// leads. It acquires the leadership if it is free, and keeps it until the manager is closed, [Candidate.Resign] is
+// called or it is lost. After a loss the next call tries again. It returns within 5 seconds, whatever ctx and the
+// server do.
 func (c *Candidate) IsLeader(ctx context.Context) error {
 	if known, err := c.know(); known {
 		return err
@@ -97,8 +98,8 @@ func (c *Candidate) stand(ctx context.Context) error {
 	return leaseError(c.key, ErrReleased, nil, "resigned")
 }
 
-// Resign gives the leadership back, if this process has it, and never takes it again. It returns when the
-// database has confirmed, and no [Candidate.IsLeader] is on its way any more; a leadership that was lost before is no error.
+// Resign releases the leadership, if this process has it, and never acquires it again. It returns when the database has
+// confirmed that, and no [Candidate.IsLeader] is running any more. A leadership that was lost before is no error.
 func (c *Candidate) Resign(ctx context.Context) error {
 	c.mu.Lock()
 	l := c.lease

@@ -20,27 +20,27 @@ const (
 	longestBackoff = time.Minute
 )
 
-// Every calls fn for each tick of schedule, in one of the processes that call it with this key, until ctx ends. What
-// counts is the row of the key in the table gormlock_schedule, which [Migrate] creates, and the clock of the
-// database: restarts shift no tick and repeat none.
+// Every calls fn for each tick of schedule, in one of the processes that call it with this key, until ctx ends. The
+// row of the key in the table gormlock_schedule, which [Migrate] creates, and the clock of the database decide. So
+// restarts neither shift nor repeat a tick.
 //
-//   - One run of a key is on at a time, and ticks are run in order. fn is called with the tick it is for, in UTC, and
-//     with a ctx like that of [Lease.Bind]: it carries the fencing token and ends when the lease of the run is lost.
+//   - Only one run of a key is on at a time, and ticks are run in order. fn is called with the tick it is for, in
+//     UTC, and with a ctx like that of [Lease.Bind]: it carries the fencing token and ends when the lease of the run
+//     is lost.
 //   - A tick whose run returned nil is not run again. One whose run returned an error, panicked, lost its lease or died
 //     with its process is run again, by any process, after a pause that grows: see [Tries]. So fn can be called twice
-//     for a tick, and the second time may find what the first has done.
-//   - A run that is cut short is no failure: where fn returns an error after ctx ended, another process runs the tick at
-//     once, and it is none of the Tries. So a deployment gives nothing up, as long as it closes the manager after Every
-//     has returned: a run whose manager is closed has lost its lease.
+//     for a tick, and the second call may find what the first has done.
+//   - A run that is cut short is no failure: if fn returns an error after ctx ended, another process runs the tick at
+//     once, and it does not count among the Tries. So a deployment does not make a tick be given up, if the program
+//     closes the manager after Every has returned: a run whose manager is closed has lost its lease.
 //   - Ticks that nobody could begin on time are treated as [Missed] says.
-//   - Another schedule under the key counts from the last tick that was settled on.
+//   - If the schedule of a key changes, it counts from the last tick of the old one.
 //
-// A run holds the lease of key, and excludes whoever takes that otherwise: while a [Manager.Do] or a leader of the same key
-// holds it no tick is run.
+// A run holds the lease of key. While a [Manager.Do] or a leader holds the same key, no tick is run.
 //
 // Every returns the error of ctx when that ends, after fn has returned, and [ErrClosed] when the manager is closed.
-// [ErrTable]: the table is missing, or may not be written. [ErrOption]: an option means nothing, or the schedule has no next
-// time. While the database is down, or its statement_timeout or lock_timeout ends what is asked, it waits.
+// [ErrTable]: the table is missing, or may not be written. [ErrOption]: an option makes no sense, or the schedule has
+// no next time. While the database is down, or its statement_timeout or lock_timeout ends the statements, Every waits.
 func (m *Manager) Every(ctx context.Context, key lockkey.Key, schedule Schedule, fn func(ctx context.Context, tick time.Time) error, opts ...EveryOption) error {
 	t, err := newTerms(opts)
 	if err == nil {
@@ -195,8 +195,8 @@ func (e *every) step(ctx context.Context, l *Lease, awaited time.Time) (more boo
 	return true, e.report(ctx, l, next.tick, outcome{err: err, giveUp: err != nil && attempt >= e.tries, pause: backoff(attempt)})
 }
 
-// begin writes down that a tick is begun, also where ctx ends meanwhile: a beginning that nobody knows of would be one of
-// the Tries. Where the answer got lost the row says whether it is: nobody but this call has the token of l.
+// begin stores that a tick has begun, even if ctx ends meanwhile: an unnoticed beginning would count among the Tries.
+// If the answer was lost, the row shows whether it was stored: only this call has the token of l.
 func (e *every) begin(ctx context.Context, l *Lease, p *progress, next plan) (begun bool, attempt int, err error) {
 	ctx = context.WithoutCancel(ctx)
 	begun, attempt, err = e.rows.begin(ctx, l.Token(), p, next)
@@ -214,7 +214,7 @@ func (e *every) begin(ctx context.Context, l *Lease, p *progress, next plan) (be
 	return begun, attempt, err
 }
 
-// call runs fn. A panic is an error here, for the tick is run again.
+// call runs fn. A panic is an error here, because the tick is run again.
 func (e *every) call(ctx context.Context, l *Lease, tick time.Time) (err error) {
 	bound, stop := l.Bind(ctx)
 	defer stop()
@@ -226,7 +226,7 @@ func (e *every) call(ctx context.Context, l *Lease, tick time.Time) (err error) 
 	return e.fn(bound, tick)
 }
 
-// outcome is what became of a run.
+// outcome is the outcome of a run.
 type outcome struct {
 	err         error
 	giveUp      bool
@@ -234,7 +234,7 @@ type outcome struct {
 	pause       time.Duration // before it is run again
 }
 
-// report writes down what became of a run, as long as the lease is held: after that its word does not count.
+// report stores the outcome of a run, as long as the lease is held: after that the outcome does not count.
 func (e *every) report(ctx context.Context, l *Lease, tick time.Time, o outcome) error {
 	ctx = context.WithoutCancel(ctx)
 	for {

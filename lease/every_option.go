@@ -34,44 +34,44 @@ func newTerms(opts []EveryOption) (*terms, error) {
 	return t, nil
 }
 
-// MissedPolicy says what becomes of missed ticks: see [Missed].
+// MissedPolicy says what happens to missed ticks: see [Missed].
 type MissedPolicy uint8
 
-// What becomes of missed ticks.
+// What happens to missed ticks.
 const (
 	Skip    MissedPolicy = iota + 1 // none is run
 	RunLast                         // the last one is run, at once
 	RunAll                          // all are run, in order
 )
 
-// Missed says what becomes of ticks that nobody could begin on time, because no process was there, the database was
-// not, or a run took longer than the interval. A first start has missed nothing, and a tick that was begun is not
+// Missed says what happens to ticks that no process could begin on time: no process was running, the database was
+// down, or a run took longer than the interval. A first start has missed nothing, and a tick that was begun is not
 // missed. Default: RunLast.
 func Missed(p MissedPolicy) EveryOption {
 	return everyOption(func(t *terms) error {
 		if p < Skip || p > RunAll {
-			return fmt.Errorf("%w: Missed(%d) is none of Skip, RunLast and RunAll", ErrOption, p)
+			return fmt.Errorf("%w: Missed(%d) must be Skip, RunLast or RunAll", ErrOption, p)
 		}
 		t.missed = p
 		return nil
 	})
 }
 
-// Tries is how often a tick is run in all until it succeeds. After that it is given up: the observer is told of
-// observe.GivenUp. Runs of all processes count, also those that died, and the process that decides is the one that is
-// to run the tick next. Default: 3.
+// Tries is how often a tick is run in all until it succeeds. After that it is given up, and the observer gets
+// observe.GivenUp. The runs of all processes count, even of those that died. The process that would run the tick next
+// decides. Default: 3.
 func Tries(n int) EveryOption {
 	return everyOption(func(t *terms) error {
 		if n < 1 {
-			return fmt.Errorf("%w: Tries(%d) runs nothing", ErrOption, n)
+			return fmt.Errorf("%w: Tries(%d) must be at least 1", ErrOption, n)
 		}
 		t.tries = n
 		return nil
 	})
 }
 
-// TTL is the length of the lease that keeps a run, which is renewed as long as the run takes: after the death of a
-// process its tick is free for another one when this time has passed. Default: 15 seconds.
+// TTL is the length of the lease of a run. It is renewed as long as the run takes. After the death of a process,
+// another one can run its tick when this time has passed. Default: 15 seconds.
 func TTL(d time.Duration) EveryOption {
 	return everyOption(func(t *terms) error {
 		if d < minRenewed {

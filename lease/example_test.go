@@ -127,7 +127,7 @@ func ExampleLease_Bind() {
 	}
 	<-bound.Done()
 	fmt.Println(context.Cause(bound))
-	// Output: gormlock: lease report/7: released already
+	// Output: gormlock: lease report/7: already released
 }
 
 // One process leads until its function returns, and the next one then.
@@ -170,7 +170,7 @@ func ExampleManager_Every() {
 	// Output: 50ms 50ms
 }
 
-// Once on every date, also where the clocks are set: in Berlin the night of March 29, 2026 has no half past two.
+// Once on every date, even when the clocks change: in Berlin the night of March 29, 2026 has no half past two.
 func ExampleDaily() {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

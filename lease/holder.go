@@ -16,9 +16,9 @@ type Holder struct {
 	Remains time.Duration // until it runs out, if it is not renewed
 }
 
-// Holder tells who has the lease on key, this process or another; held is false when it is
-// free. A lease that was released before its [AtLeast] is still its holder's. The answer is that of a
-// moment: the holder may be another by the time it is read.
+// Holder returns who holds the lease on key, this process or another; held is false if it is free. A
+// lease that was released before its [AtLeast] still belongs to its holder. The holder may have
+// changed by the time you read the answer.
 func (m *Manager) Holder(ctx context.Context, key lockkey.Key) (h Holder, held bool, err error) {
 	r, err := newRequest(m.store.table, key, time.Second, nil)
 	if err != nil {

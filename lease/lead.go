@@ -10,18 +10,19 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Lead runs fn in one process at a time: it campaigns until it holds the lease, calls fn, and campaigns again when the
-// lease was lost meanwhile. The ctx of fn is that of [Lease.Bind]: it carries the fencing token of this term, and ends with
-// the cause [ErrLost] when the term does. fn has to return then: until it has, this process does not campaign.
+// Lead runs fn in one process at a time: it campaigns until it holds the lease, calls fn, and campaigns again if the
+// lease was lost. The ctx of fn is that of [Lease.Bind]: it carries the fencing token of this term, and ends with the
+// cause [ErrLost] when the term does. fn must return then: until it has, this process does not campaign.
 //
-// Lead returns the error of fn, or nil, when fn returns and the lease was held until it was given back. When ctx ends, fn
-// is waited for, the lease is given back, and the error is that of ctx. A manager that is closed is [ErrClosed]. A panic
-// of fn gives the lease back and goes on up.
+// If fn returns while the lease is held, Lead releases the lease and returns the error of fn, or nil. When ctx ends,
+// Lead waits for fn, releases the lease, and returns the error of ctx. If the manager is closed it returns [ErrClosed].
+// After a panic of fn it releases the lease and panics on.
 //
-// With [Try], a campaign that finds the lease taken ends with [ErrNotAcquired], the first one or that after a loss.
+// With [Try], a campaign that finds the lease taken ends with [ErrNotAcquired], whether it is the first or follows a
+// loss.
 //
-// A leader that was stopped may go on for a moment after its successor began. What it writes then is refused by the guard
-// of its token (see package fence), and by nothing else.
+// A leader that was stopped may go on for a moment after its successor began. Only the guard of its token (see package
+// fence) refuses what it writes then.
 func (m *Manager) Lead(ctx context.Context, key lockkey.Key, ttl time.Duration, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	for {
 		l, err := m.Acquire(ctx, key, ttl, append(opts[:len(opts):len(opts)], as(leader))...)
@@ -49,8 +50,8 @@ func (m *Manager) term(ctx context.Context, l *Lease, fn func(ctx context.Contex
 	return errors.Is(l.Err(), ErrLost), err
 }
 
-// Leading reports whether a call of [Manager.Lead] of this manager leads now, as far as its clocks can know. The
-// answer is that of a moment: what must not be done by two is done in fn, with its ctx.
+// Leading reports whether a call of [Manager.Lead] of this manager leads now, as far as its clocks can know.
+// That can change at once: do in fn, with its ctx, what two processes must not do.
 func (m *Manager) Leading(key lockkey.Key) bool {
 	at, err := holder.PlaceOf(key)
 	if err != nil {

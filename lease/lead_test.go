@@ -176,7 +176,7 @@ func TestLead_ends(t *testing.T) {
 	})
 }
 
-// A leader that ends by itself is done, also where its error looks like that of a loss.
+// A leader that ends by itself is done, even if its error looks like that of a loss.
 func TestLead_anErrorOfFnIsNoLoss(t *testing.T) {
 	t.Parallel()
 	m := open(t, tables(t))

@@ -33,13 +33,13 @@ func (l *Lease) Key() lockkey.Key { return l.key }
 // it, smaller than those of all after it.
 func (l *Lease) Token() fence.Token { return l.claim.token }
 
-// Slot returns the number of the slot that is held, from 0 to n-1 for [Slots](n), and 0 for a key that is held whole.
+// Slot returns the number of the slot that is held, from 0 to n-1 for [Slots](n), and 0 for a whole key.
 func (l *Lease) Slot() int { return l.slot }
 
-// Until returns until when the lease is held if it is not renewed, by the clock of this
-// machine: its length after the sending of the last statement that was answered in time,
-// less a fiftieth. The database lets nobody else have it before. A time that has passed
-// says nothing about whether it is held: see Err.
+// Until returns when the lease ends if it is not renewed, by the clock of this machine:
+// its length, less a fiftieth, after the last statement was sent that was answered in
+// time. The database does not grant it to anybody else before. To know whether the lease
+// is held, call Err.
 func (l *Lease) Until() time.Time {
 	h := l.m.holdings
 	h.mu.Lock()
@@ -61,9 +61,9 @@ func (l *Lease) Lost() <-chan struct{} {
 	return l.state.lost
 }
 
-// Err returns nil while the lease is held as far as anybody here can know, else an error
-// that is [ErrLost] or [ErrReleased]. It looks at the clocks itself: after the process was
-// stopped or the machine slept it says so at once.
+// Err returns nil while the lease is held, as far as this process can know, otherwise an
+// error that is [ErrLost] or [ErrReleased]. It reads the clocks itself, so it reports a
+// loss at once after the process was stopped or the machine slept.
 func (l *Lease) Err() error {
 	l.m.holdings.mu.Lock()
 	tell, err := l.m.holdings.look(l)
@@ -73,9 +73,9 @@ func (l *Lease) Err() error {
 }
 
 // Bind returns a context that ends when the lease does: with the cause [ErrLost], or
-// [ErrReleased]. It carries the fencing token, and makes an Acquire of the same key
-// under it fail at once instead of waiting for itself. stop ends the context; the lease
-// stays as it is.
+// [ErrReleased]. It carries the fencing token. An Acquire of the same key under it
+// fails at once instead of waiting for itself. stop ends the context; the lease stays
+// held.
 func (l *Lease) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	ctx = fence.NewContext(ctx, l.claim.token)
 	ctx = holder.Mark(ctx, l.m, l, keyOf(l.claim.place()))
@@ -85,8 +85,9 @@ func (l *Lease) Bind(ctx context.Context) (bound context.Context, stop func()) {
 // Renew makes the lease run for its length again, from the sending of this call on. Only
 // [NoRenewal] makes it necessary.
 //
-// ErrLost: the lease ran out or is somebody else's, also when the answer came too late.
-// [ErrReleased]: it was released. After any other error it runs as long as it did.
+// ErrLost: the lease ran out, is somebody else's, or the answer came too late.
+// [ErrReleased]: it was released. After any other error it ends when it would have
+// ended before.
 func (l *Lease) Renew(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -110,13 +111,13 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 }
 
-// Release gives the lease back and returns when the database has confirmed it. With
+// Release releases the lease and returns when the database has confirmed it. With
 // [AtLeast] it stays taken until then. Bound contexts end first.
 //
 // ErrLost: the lease was lost, before or during the call, so somebody else may have held
-// it since; what is somebody else's is left as it is. [ErrReleased]: it was released
-// before. After any other error, such as that of ctx, it is given back as soon as the
-// database can be reached, and runs out at the latest when it would have.
+// it since; another holder's lease is not touched. [ErrReleased]: it was released
+// before. After any other error, such as that of ctx, it is released as soon as the
+// database can be reached, and in any case it runs out.
 func (l *Lease) Release(ctx context.Context) error {
 	m, h := l.m, l.m.holdings
 	h.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Manager takes leases by a pool of connections and keeps them. Its methods may be called
-// from any number of goroutines.
+// Manager acquires leases through a pool of connections, and renews them. Its methods may
+// be called from any number of goroutines.
 type Manager struct {
 	config *config
 	store  *store
@@ -26,12 +26,12 @@ type Manager struct {
 	background    *background
 }
 
-// New returns a manager that holds no leases. ctx bounds the call only. db stays the
-// caller's: it is never closed here, and one connection of it is used for as long as a
-// statement runs. Work under a lease that keeps all connections of the pool busy keeps the
-// renewals from being sent: leave one, or give the manager a pool of its own.
+// New returns a manager that holds no leases. ctx is only for this call. New does not
+// close db, and uses one of its connections while a statement runs. If work under a lease
+// keeps all connections of the pool busy, renewals cannot be sent: leave one free, or give
+// the manager a pool of its own.
 //
-// It refuses what could not work, with an error that says what to do: [ErrStandby],
+// It refuses what cannot work, with an error that says what to do: [ErrStandby],
 // [ErrReadOnly], and [ErrTable] for a table that is missing, lacks columns, keys or
 // privileges, or is emptied by a crash.
 func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
@@ -81,11 +81,11 @@ func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	return min(renewAt, searchAt)
 }
 
-// Close gives back every lease in one statement. Holders are told first: their leases are
-// lost, with the cause [ErrClosed], and whoever waits gets that error. It returns when the
-// database has confirmed and nothing of the manager runs any more, or an error when ctx
-// ended first; then the leases run out by themselves. AtLeast is kept. A second Close
-// waits for the first and returns nil. The pool stays open.
+// Close releases every lease in one statement. Before that the leases count as lost, with
+// the cause [ErrClosed], and waiting callers get that error. It returns when the database
+// has confirmed and nothing of the manager runs any more. If ctx ends first it returns an
+// error, and the leases run out by themselves. AtLeast is kept. A second Close waits for
+// the first and returns nil. The pool stays open.
 func (m *Manager) Close(ctx context.Context) error {
 	left, told, first := m.holdings.close()
 	if !first {
@@ -104,7 +104,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		return nil
 	}
 	if _, err := m.store.release(ctx, left); err != nil {
-		return fmt.Errorf("gormlock: close: %d leases were not given back: %w", len(left), err)
+		return fmt.Errorf("gormlock: close: %d leases were not released, they end by themselves: %w", len(left), err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 // channel is where releases are notified of.
 const channel = "gormlock_lease"
 
-// Listener lends a session that hears notifications, which database/sql cannot. A
-// *sessionlock.Manager is one.
+// Listener provides a session that receives notifications, which database/sql
+// cannot do. A *sessionlock.Manager is one.
 type Listener interface {
 	// Listen calls heard with the payload of every notification on channel, and with ""
 	// whenever some may have been missed, such as after a new connection. It returns when

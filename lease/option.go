@@ -42,21 +42,21 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// Owner names the manager for people: in the table, in events, and in the errors of those
-// who find the lease taken. It is no proof of ownership, and may be the same for many.
-// Default: host name and process id.
+// Owner names the manager for people: in the table, in events, and in the errors of
+// others who find the lease taken. It proves no ownership, and many managers may have the
+// same. Default: host name and process id.
 func Owner(name string) Option {
 	return option(func(c *config) error {
 		if len(name) > maxName || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("%w: Owner has %d bytes, more than %d, or a NUL byte", ErrOption, len(name), maxName)
+			return fmt.Errorf("%w: Owner has %d bytes, where %d are allowed, or a NUL byte", ErrOption, len(name), maxName)
 		}
 		c.owner = name
 		return nil
 	})
 }
 
-// Table is the table of the leases, "leases" or "schema.leases". Whoever is to be excluded
-// uses the same one. Default: gormlock_lease, or shedlock with [ShedLock].
+// Table is the table of the leases, "leases" or "schema.leases". Processes exclude each
+// other only in the same table. Default: gormlock_lease, or shedlock with [ShedLock].
 func Table(name string) Option {
 	return option(func(c *config) error {
 		if _, err := quoteTable(name); err != nil {
@@ -69,10 +69,10 @@ func Table(name string) Option {
 
 // ShedLock keeps the leases in the table of ShedLock (usingDbTime), the lock of Spring's
 // schedulers, with the same columns and conditions, so that Java and Go exclude each other.
-// A lease is named by the key's one part as it is given, several are joined by slashes
-// (lockkey.Of("nightly") is Java's "nightly"). The table has no room for [Data] and nothing
-// to wake waiters by: they ask again and again. Fencing tokens are issued to the Go side
-// only, see the package comment. Default: the table of [Schema].
+// A key of one part gives its name as it is: lockkey.Of("nightly") is Java's "nightly".
+// Several parts are joined by slashes. The table has no column for [Data], and none to wake
+// waiters: they ask again and again. Only the Go side gets fencing tokens, see the package
+// comment. Default: the table of [Schema].
 func ShedLock() Option {
 	return option(func(c *config) error {
 		c.shedlock = true
@@ -80,7 +80,7 @@ func ShedLock() Option {
 	})
 }
 
-// Observer is told what happens to leases; a panic in it is contained. Default: nobody.
+// Observer gets every event of leases; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
 		c.observer = observe.Contain(o)
@@ -88,9 +88,9 @@ func Observer(o observe.Observer) Option {
 	})
 }
 
-// Listen wakes those who wait for a lease when it is released, by whichever process: they
-// ask the releaser to notify them. l is connected by one session as soon as somebody
-// waits. Default: waiters ask again, after 10 ms at first and 250 ms at last.
+// Listen wakes waiters when any process releases the lease: they ask the holder to notify
+// them. It opens one session on l as soon as somebody waits. Default: waiters ask again,
+// after 10 ms at first and later every 250 ms.
 func Listen(l Listener) Option {
 	return option(func(c *config) error {
 		if l == nil {

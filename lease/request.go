@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -75,7 +76,7 @@ func (r *request) place() holder.Place { return holder.Place{Space: r.token.Spac
 
 func newRequest(t *table, key lockkey.Key, ttl time.Duration, opts []AcquireOption) (*request, error) {
 	if _, renamed := key.Former(); renamed {
-		return nil, fmt.Errorf("%w: %s stands for two locks, and a lease is one row with one token: move it to the new key, see lockkey.Renamed", ErrOption, key)
+		return nil, fmt.Errorf("%w: %s stands for two locks, and a lease is one row with one token: move its row to the new key, see lockkey.Renamed", ErrOption, key)
 	}
 	token, err := fence.For(key, 0)
 	if err != nil {
@@ -107,30 +108,30 @@ func (r *request) checkTimes() error {
 	}
 	switch {
 	case r.ttl <= 0:
-		return fmt.Errorf("%w: a lease of %s is none", ErrOption, r.ttl)
+		return fmt.Errorf("%w: a lease of %s never begins, it must be longer than 0", ErrOption, r.ttl)
 	case r.ttl < least:
 		return fmt.Errorf("%w: a lease of %s is shorter than %s, the least that can be kept", ErrOption, r.ttl, least)
 	case r.atLeast > r.ttl:
 		return fmt.Errorf("%w: AtLeast(%s) is longer than the lease of %s, which ends first when its holder dies", ErrOption, r.atLeast, r.ttl)
 	}
 	if r.role == leader && r.slots > 0 {
-		return fmt.Errorf("%w: Lead with Slots: one leads; Do with Slots runs in several processes", ErrOption)
+		return fmt.Errorf("%w: Lead with Slots: only one can lead, use Do with Slots to run in several processes", ErrOption)
 	}
 	return nil
 }
 
-var errDataInShedLock = errors.New("gormlock: Data: ShedLock's table has no room for it")
+var errDataInShedLock = errors.New("gormlock: Data: ShedLock's table has no column for it")
 
 func (r *request) checkForShedLock(t *table) error {
 	if r.data != nil {
-		return fmt.Errorf("%w: %w", ErrOption, errDataInShedLock)
+		return fmt.Errorf("%w: %w", ErrOption, cause.Because(errDataInShedLock))
 	}
 	if r.slots > 0 {
 		return fmt.Errorf("%w: Slots: ShedLock's table has one row for a name", ErrOption)
 	}
 	r.row = shedlockName(r.key)
 	if r.row == "" {
-		return fmt.Errorf("%w: %s has no name, and ShedLock's table knows locks by name: lockkey.Of, or Named", ErrOption, r.key)
+		return fmt.Errorf("%w: %s has no name, and ShedLock's table knows locks by name: use lockkey.Of or Named", ErrOption, r.key)
 	}
 	if n := utf8.RuneCountInString(r.row); t.room > 0 && n > t.room {
 		return fmt.Errorf("%w: the name %s has %d characters, the table has room for %d", ErrOption, r.key, n, t.room)

@@ -25,7 +25,7 @@ func (d interval) Next(t time.Time) time.Time { return t.Add(time.Duration(d)) }
 
 func (d interval) check() error {
 	if time.Duration(d) < resolution {
-		return fmt.Errorf("%w: Interval(%s) is no interval", ErrOption, time.Duration(d))
+		return fmt.Errorf("%w: Interval(%s) is too short", ErrOption, time.Duration(d))
 	}
 	return nil
 }
@@ -39,9 +39,9 @@ func (d interval) last(after, now time.Time) time.Time {
 	return after.Add(now.Sub(after).Truncate(step))
 }
 
-// Daily ticks at the given hour and minute by the clocks of location, once on every date: where the time does
-// not exist on a date, at the moment in which the clocks were set over it; where it exists twice, the first time.
-// An hour, a minute or a location that is none is [ErrOption].
+// Daily ticks at the given hour and minute by the clocks of location, once on every date. If the time does not
+// exist on a date, it ticks when the clocks skip it; if it exists twice, the first time. An invalid hour or
+// minute and a nil location are [ErrOption].
 func Daily(hour, minute int, location *time.Location) Schedule { return daily{hour, minute, location} }
 
 type daily struct {
@@ -51,7 +51,7 @@ type daily struct {
 
 func (d daily) check() error {
 	if d.hour < 0 || d.hour > 23 || d.minute < 0 || d.minute > 59 || d.location == nil {
-		return fmt.Errorf("%w: Daily(%d, %d, %v) is no time of a day", ErrOption, d.hour, d.minute, d.location)
+		return fmt.Errorf("%w: Daily(%d, %d, %v) is not a time of day", ErrOption, d.hour, d.minute, d.location)
 	}
 	return nil
 }

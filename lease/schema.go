@@ -13,8 +13,8 @@ import (
 // table of package fence belongs to it: fence.Schema. A row is never deleted here; one
 // whose expires_at has passed may be deleted at any time.
 //
-// Half of each page is left free and no index holds expires_at, so that a renewal is
-// written beside the row it replaces and nothing grows.
+// Half of each page is left free and no index holds expires_at. So a renewal is
+// written on the page of the row that it replaces, and nothing grows.
 const Schema = tables.Lease
 
 // migration creates the table where it is missing. Programs that start together take
@@ -27,10 +27,9 @@ const migration = `DO $gormlock$ BEGIN
 	END IF;
 END $gormlock$`
 
-// Migrate creates the table of the leases, that of the fencing tokens and that of the schedules, each where the
-// search_path finds none. Give it the options of [New]: only [Table] and [ShedLock] of them
-// count. Any number of programs may call it at once. On failure a table may have been
-// created, and the call may be repeated.
+// Migrate creates the tables of the leases, of the fencing tokens and of the schedules, each if the search_path
+// finds none. Give it the options of [New]: only [Table] and [ShedLock] matter here. Any number of programs may
+// call it at once. On failure a table may have been created, and the call may be repeated.
 func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
 	c, err := newConfig(opts)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/tables"
 )
 
-// ScheduleSchema is the DDL of the table of [Manager.Every], for those who keep their own migrations. Times are those of
-// the database. A row is never deleted here: one that is, starts anew and has missed nothing.
+// ScheduleSchema is the DDL of the table of [Manager.Every], for those who keep their own migrations. Times are those
+// of the database. No row is ever deleted. If you delete one, its schedule starts anew and has missed nothing.
 const ScheduleSchema = tables.Schedule
 
 // scheduleStore is the row of one key in that table. It has one method for each thing that is done to it, and keeps nothing.
@@ -129,7 +129,7 @@ SELECT 1 FROM gormlock_schedule s WHERE s.space = $1::smallint AND s.id = $2::bi
 		OR s.tick_at = ` + epoch + `$4::bigint * interval '1 microsecond' AND s.retry_at IS NOT NULL AND NOT $5::boolean)
 	AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space = $8::smallint AND id = $9::bigint AND token > $3::bigint)`
 
-// end writes down what became of a run. counts is false where the run was superseded.
+// end stores the outcome of a run. counts is false if the run was superseded.
 func (s *scheduleStore) end(ctx context.Context, t fence.Token, tick time.Time, o outcome) (counts bool, err error) {
 	var problem sql.NullString
 	if o.err != nil {

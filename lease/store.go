@@ -80,7 +80,7 @@ func (a *answer) refused() bool { return a.number == 0 && a.owner != nil }
 // aCentury is longer than a lease runs: what does is the row of a key that is held by slots.
 const aCentury = 100 * 365 * 24 * time.Hour
 
-// bySlots reports whether slots stand in the way, which the statement for the whole key knows nothing of.
+// bySlots reports whether slots stand in the way, which the statement for the whole key does not see.
 func (a *answer) bySlots() bool { return a.refused() && a.remains > aCentury }
 
 func (a *answer) String() string {

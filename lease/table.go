@@ -102,7 +102,7 @@ func quoteTable(name string) (string, error) {
 	parts := strings.Split(name, ".")
 	for i, part := range parts {
 		if part == "" || len(part) > 63 || strings.ContainsAny(part, "\x00$\"'\\\n") || len(parts) > 2 {
-			return "", fmt.Errorf("%w: Table(%q) names no table: a name of at most 63 bytes, or schema.name", ErrOption, name)
+			return "", fmt.Errorf("%w: Table(%q) is not the name of a table: give a name of at most 63 bytes, or schema.name", ErrOption, name)
 		}
 		parts[i] = `"` + part + `"`
 	}

@@ -9,7 +9,7 @@ import (
 	"unique"
 )
 
-// ErrInvalid is what the Err of an unusable [Key] answers to with errors.Is.
+// ErrInvalid is in the Err of every unusable [Key]: errors.Is finds it.
 var ErrInvalid = errors.New("gormlock: invalid lock key")
 
 // Key is an advisory lock id in one of PostgreSQL's two key spaces, with a name
@@ -78,8 +78,8 @@ func Pair(hi, lo int32) Key {
 	return Key{id: int64(hi)<<32 | int64(uint32(lo)), space: pair}
 }
 
-// Invalid is a Key that fails on use for the given reason. It is for code that
-// derives keys by rules of its own and meets input the rules do not cover.
+// Invalid is a Key that fails on use for the given reason. Use it if you derive
+// keys by rules of your own, and the rules do not cover an input.
 func Invalid(reason string) Key {
 	return Key{text: reason}
 }
@@ -128,9 +128,9 @@ func (k Key) Err() error {
 	return fmt.Errorf("%w: %s", ErrInvalid, k.text)
 }
 
-// Compare orders keys by the lock they stand for: invalid keys, then bigints,
-// then pairs, each by number, and a renamed key behind its new one. It is 0 when
-// both are the same lock, or the same two, under whatever names.
+// Compare orders keys by their locks: invalid keys, then bigints, then pairs,
+// each by number, and a renamed key after its new one. It is 0 if both are the
+// same lock, or the same two, whatever their names.
 func Compare(a, b Key) int {
 	if a.space != b.space {
 		return cmp.Compare(a.space, b.space)

@@ -12,25 +12,25 @@ type former struct {
 	text  string
 }
 
-// Renamed is a key that stands for two locks, those of the new and of the old key: whoever takes it takes both, in one
-// order, or none. So a program whose processes are replaced one by one can change its keys while they exclude each
+// Renamed is a key that stands for two locks, that of the new and that of the old key. A call that takes it takes
+// both, in one order, or none. So you can change a key while processes are replaced one by one, and they exclude each
 // other all the time:
 //
 //  1. Replace every process that takes old by one that takes Renamed(new, old). Those that take old still are
 //     excluded by the old lock.
 //  2. When none of them runs any more, replace Renamed(new, old) by new. Both exclude each other by the new lock.
 //
-// Transaction-level locks, advisory.SessionLocker, and Do and AcquireAll of sessionlock take both. What keeps a row under its key
-// refuses a renamed one with an error: leases, schedules, leaders, slots and fencing tokens. The tokens of two keys do not
-// compare: with one token for each, a holder could be superseded under one key while its writes are guarded by the
-// other. docs/fencing.md has the statements that move such a row, to be run while nobody holds the old key.
+// Transaction-level locks, advisory.SessionLocker, and Do and AcquireAll of sessionlock take both. Leases, schedules,
+// leaders, slots and fencing tokens refuse a renamed key with an error, because each is a row under one key. Tokens of
+// two keys cannot be compared: a holder could be superseded under one key while its writes are guarded by the other.
+// docs/fencing.md has the statements that move such a row, which you run while nobody holds the old key.
 //
-// Between the two steps lies the whole fleet: a process that takes old alone and one that takes new alone know nothing of
-// each other. Name and Topic are those of new. Int64 and Pair are those of no lock, for there are two: [Key.Keys] has
-// them.
+// Let the whole fleet take both before the second step: a process that takes old alone and one that takes new alone do
+// not exclude each other. Name and Topic are those of new. Int64 and Pair return false, because there are two locks:
+// [Key.Keys] returns them.
 //
-// When both are the same lock there is nothing to rename, and the key is new. A key that is invalid or was renamed itself
-// cannot be one of the two: the Key is invalid then, and its Err says so.
+// If both are the same lock there is nothing to rename, and the key is new. If one of the two is invalid or renamed
+// itself, the Key is invalid, and its Err says so.
 func Renamed(new, old Key) Key { //nolint:predeclared // the two words of the call
 	switch {
 	case new.space == invalid:

@@ -15,17 +15,18 @@ const (
 	most     = 1000
 )
 
-// Contain is o for those who emit, so that the lock, the write or the release it is told of goes on whatever o does.
+// Contain wraps o for code that emits events. The lock, the write or the release that an event is about goes on
+// whatever o does.
 //
-// A panic in Observe ends there. The first is reported to [slog.Default] with its stack, later ones are not; o is told of
-// later events all the same.
+// A panic in Observe ends there. The first is reported to [slog.Default] with its stack, later ones are not. o still
+// gets later events.
 //
-// An observer that returns promptly is called while the emitter waits, so that it can write into the span of its context.
-// Nobody waits longer than 10 ms: from then on events stand in a queue until o has come through it, and while a thousand
-// stand there further ones are dropped, which is reported once.
+// The emitter waits while o is called, so o can write into the span of its context. Nobody waits longer than 10 ms:
+// after that, events go into a queue until o has worked through it. While a thousand are in the queue, further ones are
+// dropped, which is reported once.
 //
-// Contain(nil) is nil: an emitter compares with nil and spends nothing. What is contained
-// already comes back as it is.
+// Contain(nil) is nil, so an emitter compares with nil and spends nothing. An observer
+// that Contain made is returned as it is.
 func Contain(o Observer) Observer {
 	switch o := o.(type) {
 	case nil:
@@ -41,7 +42,7 @@ func Contain(o Observer) Observer {
 
 type contained struct {
 	queue  Queue
-	slow   atomic.Bool // somebody has waited in vain since the queue was empty
+	slow   atomic.Bool // somebody has waited for nothing since the queue was empty
 	report sync.Once
 }
 

@@ -1,5 +1,5 @@
-// Package observe says what happened to locks, to whoever wants to count, trace or
-// log it. It imports the standard library only; without an observer nothing is spent.
+// Package observe reports what happens to locks, so that you can count, trace or log
+// it. It imports only the standard library. Without an observer it costs nothing.
 //
 // # Stability
 //

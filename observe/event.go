@@ -54,8 +54,8 @@ type Event struct {
 	Err    error
 }
 
-// Observer is told of events as they happen. What it is given to comes through [Contain]: one
-// event after the other, and who caused it waits for a moment and no longer.
+// Observer gets events as they happen. Every package calls it through [Contain]: one event
+// after the other, and the caller that caused an event waits only for a moment.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }

@@ -2,9 +2,9 @@ package observe
 
 import "context"
 
-// Multi tells each of observers, in their order. A panic in one is contained, as by
-// [Contain], and the others are told. Those that are nil are left out; Multi of none is
-// nil.
+// Multi passes each event to all observers, in their order. A panic in one is caught,
+// as by [Contain], and the others still get the event. Nil observers are left out;
+// Multi of none is nil.
 func Multi(observers ...Observer) Observer {
 	var all multi
 	for _, o := range observers {

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Queue lets an observer take its time: whoever emits an event leaves it in the queue and goes on. Events reach the
-// observer one by one, in their order, on a goroutine that is there only while events are. When n events wait the next is
-// dropped, and counted: nobody waits for a slow observer, and no memory grows for one that hangs.
+// Queue lets an observer take its time: an emitter leaves its event in the queue and goes on. Events reach the observer
+// one by one, in their order, on a goroutine that lives only while there are events. When n events wait, the next is
+// dropped and counted. So nobody waits for a slow observer, and one that hangs uses no more memory.
 //
-// Use it around what asks a network, and not around what must be told within the call, such as an observer of spans.
-// A panic ends with its event, as by [Contain].
+// Use it around an observer that uses a network, but not around one that must be called within the call, such as an
+// observer of spans. A panic ends with its event, as by [Contain].
 type Queue struct {
 	observer Observer
 	most     int

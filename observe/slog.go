@@ -6,9 +6,9 @@ import (
 )
 
 // Slog writes each event as one line: what is lost, fenced, given up or taken over as a warning, what did not
-// succeed (not acquired, timed out, stale, retried, failed) as information, the rest for
-// debugging. Fields that say nothing are left out, and an event below the logger's level
-// costs nothing. A nil logger is the [slog.Default] of the time of the event.
+// succeed (not acquired, timed out, stale, retried, failed) as information, the rest for debugging. Empty
+// fields are left out, and an event below the logger's level costs nothing. A nil logger is the
+// [slog.Default] of the time of the event.
 func Slog(logger *slog.Logger) Observer { return logged{logger} }
 
 type logged struct{ logger *slog.Logger }

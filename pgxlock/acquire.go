@@ -14,9 +14,9 @@ import (
 )
 
 // Acquire takes the locks in the transaction tx, all or none, in one round trip. On an error the transaction is as
-// usable as it was, unless ctx has ended, in which case pgx closes the connection, or the connection is gone.
+// usable as before, unless the connection is gone. If ctx has ended, pgx closes the connection.
 //
-// In a nested transaction, tx.Begin, the locks end when it is rolled back, and else with the outermost one.
+// In a nested transaction (tx.Begin) the locks end when that is rolled back, otherwise with the outermost one.
 func Acquire(ctx context.Context, tx pgx.Tx, keys []lockkey.Key, opts ...advisory.Option) error {
 	request, err := lockrequest.New(keys, opts...)
 	if err != nil {

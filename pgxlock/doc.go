@@ -10,15 +10,15 @@
 //
 // # What holds
 //
-// All that package advisory says of its locks holds here. [Acquire] is one round trip for any number of keys.
-// [Transaction] begins with its locks: BEGIN and locks are one round trip, and at REPEATABLE READ and above the locks are
-// older than the snapshot.
+// Everything that package advisory says of its locks holds here. [Acquire] is one round trip for any number of keys.
+// [Transaction] begins with its locks: BEGIN and locks are one round trip, and at REPEATABLE READ and above the locks
+// are older than the snapshot.
 //
-// What is refused leaves the transaction, or the connection, as it was: a pool keeps it.
+// A lock that is refused leaves the transaction, or the connection, as it was, so a pool can keep it.
 //
 // # What does not hold
 //
-// pgx closes a connection whose statement was cut off by its context. Locks of the session are in package sessionlock.
+// When a context ends during a statement, pgx closes the connection. For locks of a session use package sessionlock.
 //
 // # Stability
 //

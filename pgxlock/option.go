@@ -36,13 +36,14 @@ func Locking(key lockkey.Key, opts ...advisory.Option) TxOption {
 	})
 }
 
-// Attempts runs the whole transaction up to n times while another run can cure its error: a serialization failure (40001)
-// or a deadlock (40P01). A lock that was not granted in time, or that [advisory.Try] found taken, is the answer, and not
-// repeated. The pauses between runs are random and grow, to a hundred times what a run takes or two seconds. Default: once.
+// Attempts runs the whole transaction up to n times, as long as another run can cure its error: a serialization failure
+// (40001) or a deadlock (40P01). A lock that was not granted in time, or that [advisory.Try] found taken, is an answer
+// and is not repeated. The pauses between runs are random and grow, to a hundred times what a run takes or two seconds.
+// Default: once.
 func Attempts(n int) TxOption {
 	return txOption(func(c *call) error {
 		if n < 1 {
-			return fmt.Errorf("%w: Attempts(%d), one is the least", advisory.ErrOption, n)
+			return fmt.Errorf("%w: Attempts(%d) must be at least 1", advisory.ErrOption, n)
 		}
 		c.attempts = n
 		return nil
@@ -57,6 +58,6 @@ func Isolation(level pgx.TxIsoLevel) TxOption {
 			c.level = level
 			return nil
 		}
-		return fmt.Errorf("%w: Isolation(%q), which pgx has no level for", advisory.ErrOption, level)
+		return fmt.Errorf("%w: Isolation(%q) is not a level of pgx", advisory.ErrOption, level)
 	})
 }

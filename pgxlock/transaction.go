@@ -18,8 +18,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// Beginner is what [Transaction] begins on: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn, or a pgx.Tx, in which it is a
-// savepoint. What wraps one of these needs BeginTx as well, unless it is a transaction.
+// Beginner is what [Transaction] begins on: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn, or a pgx.Tx, in which it is
+// a savepoint. A wrapper of one of these needs BeginTx too, unless it is a transaction.
 type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
@@ -28,31 +28,31 @@ type Beginner interface {
 const rollbackWithin = 5 * time.Second
 
 // Transaction runs fn in a transaction, which is committed if fn returns nil and rolled back if it returns an error or
-// panics. It is pgx.BeginTxFunc with what concurrent writers need:
+// panics. It is pgx.BeginTxFunc with locks and retries:
 //
 //	err := pgxlock.Transaction(ctx, pool, func(tx pgx.Tx) error { … },
 //		pgxlock.Locking(key, advisory.Timeout(time.Second)), pgxlock.Attempts(20))
 //
 // fn may run several times with [Attempts]: it must do nothing outside of the transaction that cannot be repeated, and
-// read what it decides on inside. The number of runs belongs to this call.
+// must read inside what it decides on. The number of runs counts for this call alone.
 //
-// Given a pgx.Tx it is a savepoint of that one: locks are taken at its start, in a round trip of their own, and freed if
-// it is rolled back. It is not run again there, since only the outer transaction can be repeated as a whole; and an
-// [Isolation] is an error, since the outer transaction has begun.
+// On a pgx.Tx it is a savepoint. Its locks are taken at its start, in a round trip of their own, and freed if it is
+// rolled back. It does not run again there, because only the outer transaction can be repeated as a whole. An
+// [Isolation] is an error there, because the outer transaction has begun.
 //
 // A lock that is refused leaves the connection as it was. When ctx ends during a statement pgx closes it. A ROLLBACK is
-// sent though ctx has ended.
+// sent even if ctx has ended.
 func Transaction(ctx context.Context, db Beginner, fn func(tx pgx.Tx) error, opts ...TxOption) error {
 	switch {
 	case db == nil:
-		return fmt.Errorf("%w: nothing to begin on", advisory.ErrOption)
+		return fmt.Errorf("%w: db is nil, there is nothing to begin a transaction on", advisory.ErrOption)
 	case fn == nil:
 		return fmt.Errorf("%w: a nil function", advisory.ErrOption)
 	}
 	c := &call{}
 	for _, o := range opts {
 		if o == nil {
-			return fmt.Errorf("%w: nil", advisory.ErrOption)
+			return fmt.Errorf("%w: a nil option", advisory.ErrOption)
 		}
 		if err := o.apply(c); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (c *call) run(ctx context.Context, db Beginner, fn func(tx pgx.Tx) error) e
 		return c.nested(ctx, db, fn)
 	case txBeginner:
 		if conn := connOf(db); conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
-			return fmt.Errorf("%w: the connection is in a transaction already, give its pgx.Tx", advisory.ErrOption)
+			return fmt.Errorf("%w: the connection is already in a transaction, give its pgx.Tx", advisory.ErrOption)
 		}
 		budget := repeat.Budget{Attempts: c.attempts, RetryIf: isRetryable}
 		return budget.Run(ctx, func() error {
@@ -101,7 +101,7 @@ func isRetryable(err error) bool {
 // nested runs fn under a savepoint.
 func (c *call) nested(ctx context.Context, outer pgx.Tx, fn func(tx pgx.Tx) error) error {
 	if c.level != "" {
-		return fmt.Errorf("%w: Isolation cannot change the transaction that is open already", advisory.ErrOption)
+		return fmt.Errorf("%w: Isolation cannot change a transaction that is already open", advisory.ErrOption)
 	}
 	tx, err := outer.Begin(ctx)
 	if err != nil {

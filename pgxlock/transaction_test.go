@@ -128,7 +128,7 @@ func TestTransaction_refused(t *testing.T) {
 	}
 }
 
-// At a level that keeps one snapshot the transaction reads what the holder before it wrote, also where the level is the
+// At a level that keeps one snapshot the transaction reads what the holder before it wrote, even if the level is the
 // database's default.
 func TestTransaction_isYoungerThanItsLock(t *testing.T) {
 	t.Parallel()

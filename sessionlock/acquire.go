@@ -53,14 +53,14 @@ func (r request) with(opts []AcquireOption) (request, error) {
 		}
 	}
 	if r.fenced && r.mode == wire.Shared {
-		return r, fmt.Errorf("%w: Shared with Fenced: a token says who of two holders came later, shared holders hold together", ErrOption)
+		return r, fmt.Errorf("%w: Shared with Fenced: tokens put holders in an order, and shared holders hold at the same time", ErrOption)
 	}
 	return r, nil
 }
 
-// Acquire takes the lock, waiting for it as long as ctx lets it. After an error the
-// lock is not held, whatever the error: what the server may have granted meanwhile goes
-// back. While there is no connection it waits for one.
+// Acquire acquires the lock. It waits until ctx ends, even for a connection. After an
+// error the lock is not held, whatever the error: what the server may have granted is
+// released.
 //
 // ErrLockTimeout: see [Timeout]. [ErrTooManyLocks], [ErrReentrant], [ErrClosed]: at
 // once. A [lockkey.Renamed] key is [ErrOption]: Do and AcquireAll take both of its locks.
@@ -73,9 +73,10 @@ func (m *Manager) Acquire(ctx context.Context, key lockkey.Key, opts ...AcquireO
 	return m.take(ctx, &r)
 }
 
-// TryAcquire takes the lock if nobody holds it, else it answers [ErrNotAcquired]. It
-// waits for no holder. While there is no connection it waits for the attempt to make
-// one, and answers its error. After an error the lock is not held.
+// TryAcquire acquires the lock if nobody holds it. Otherwise it returns
+// [ErrNotAcquired]. It never waits for a holder. If there is no connection it waits
+// for one attempt to connect, and returns its error. After an error the lock is not
+// held.
 func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...AcquireOption) (*Lock, error) {
 	r, err := newRequest(key, opts)
 	if err != nil {
@@ -85,14 +86,14 @@ func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...Acqui
 	return m.take(ctx, &r)
 }
 
-// Do runs fn while it holds the lock. The ctx of fn is that of [Lock.Bind]: it ends
-// with the cause [ErrLost] when the lock is lost. Do returns the error of fn, and
-// ErrLost whenever the lock was lost before it was given back, also when fn
-// returned nil: what fn did after that may have met somebody else's work. With [Try], fn
-// runs if nobody holds the lock, else Do answers [ErrNotAcquired].
+// Do runs fn while it holds the lock. The ctx of fn is that of [Lock.Bind]: it ends with
+// the cause [ErrLost] when the lock is lost. Do returns the error of fn. If the lock was
+// lost before it was released, it returns ErrLost, even if fn returned nil: somebody
+// else may have worked at the same time. With [Try], fn runs if nobody holds the lock;
+// otherwise Do returns [ErrNotAcquired].
 //
-// It takes both locks of a [lockkey.Renamed] key, which cannot be [Fenced]: the token of
-// one would say nothing about the holders of the other.
+// It acquires both locks of a [lockkey.Renamed] key. Such a key cannot be [Fenced]: the
+// token of one lock says nothing about the holders of the other.
 func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts ...AcquireOption) (err error) {
 	if _, renamed := key.Former(); renamed {
 		return m.doBoth(ctx, key, fn, opts)
@@ -114,7 +115,7 @@ func (m *Manager) doBoth(ctx context.Context, key lockkey.Key, fn func(ctx conte
 		}
 	}
 	if pair[0].fenced {
-		return fmt.Errorf("%w: Fenced: %s stands for two locks, and a token is of one: see lockkey.Renamed", ErrOption, key)
+		return fmt.Errorf("%w: Fenced: %s stands for two locks, and a token belongs to one: see lockkey.Renamed", ErrOption, key)
 	}
 	began := time.Now()
 	outer, err := m.take(ctx, &pair[0])

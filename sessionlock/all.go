@@ -10,15 +10,15 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Locks are locks that were acquired together, in the one order in which everybody
-// takes them.
+// Locks are locks that were acquired together, in the order in which every call
+// acquires them.
 type Locks []*Lock
 
-// AcquireAll takes the locks of all keys, or none. Everybody who takes several locks in
-// one AcquireAll takes them in the same order, so that no two of them wait for each
-// other; nobody detects it when several Acquires do. Free locks cost one round trip,
-// however many. A key given twice is taken once, and of a [lockkey.Renamed] one both. When
-// some are lost while the others are waited for, all are taken anew.
+// AcquireAll acquires the locks of all keys, or none. Every AcquireAll acquires its locks
+// in the same order, so no two of them wait for each other. Several calls of Acquire can
+// deadlock, and that is not detected. Free locks cost one round trip, however many. A key
+// given twice is acquired once, and both locks of a [lockkey.Renamed] key. If some are
+// lost while it waits for others, all are acquired anew.
 func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, error) {
 	requests, err := inOrder(keys)
 	if err != nil {
@@ -148,8 +148,8 @@ func (ls Locks) discard(ctx context.Context) error {
 	return nil
 }
 
-// Release gives all locks back, in one round trip. The error joins those of the locks
-// for which [Lock.Release] would have returned one; the others are released.
+// Release releases all locks, in one round trip. The error joins the errors that
+// [Lock.Release] would have returned; the other locks are released.
 func (ls Locks) Release(ctx context.Context) error {
 	errs := ls.release(ctx)
 	for i, l := range ls {

@@ -61,7 +61,7 @@ func (c *connections) add(s *session) bool {
 	}
 	for _, other := range slices.Clone(c.all) {
 		if other.server.ID != s.server.ID {
-			c.lose(other, fmt.Errorf("gormlock: the address leads to another server now: %s, before %s", s.server.ID, other.server.ID))
+			c.lose(other, fmt.Errorf("gormlock: the address now leads to another server: %s, before it was %s", s.server.ID, other.server.ID))
 		}
 	}
 	c.all = append(c.all, s)

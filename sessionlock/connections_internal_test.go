@@ -31,7 +31,7 @@ func TestConnections_anotherServer(t *testing.T) {
 	if !r.conns.add(r.newcomer("two")) {
 		t.Fatal("the new one is not taken in")
 	}
-	if err := w.lock.end.err; !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "another server now: two, before one") {
+	if err := w.lock.end.err; !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the address now leads to another server: two, before it was one") {
 		t.Errorf("the holder is told %v", err)
 	}
 	if len(r.conns.all) != 1 || r.conns.home != nil {

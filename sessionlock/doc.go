@@ -9,21 +9,22 @@
 //
 // A session lock belongs to a server session and ends with it. A [Manager] has connections of its own: one holds any
 // number of locks, at most [MaxWaiters] more wait for contended keys, and one issues the tokens of [Fenced]. Two
-// goroutines never share an exclusive lock. To ask for a key again under the context of its holder is [ErrReentrant].
+// goroutines never share an exclusive lock. Asking for a key again under the context of its holder is [ErrReentrant].
 //
 // # Errors
 //
-// After an error of Acquire the caller does not hold the lock, whatever the error. The end of a caller's context does not
-// close a connection: the caller leaves, and a lock that is granted too late is given back.
+// After an error of Acquire the caller does not hold the lock, whatever the error. The end of a caller's context does
+// not close a connection: the caller leaves, and a lock that is granted too late is released.
 //
 // # Waiting
 //
 // Waiters of one process are served in the order they came. A key passes from holder to holder inside the process at
 // most 16 times, then other processes get a turn; with [Fair] they get it every time. A wait on the server is cut into
-// slices of at most 800 ms, so that it delays neither vacuum nor CREATE INDEX CONCURRENTLY. Between processes the order is
-// first come, first served within a slice, and chance beyond. If more than [MaxWaiters] keys are contended, the others are
-// tried every 50 ms, and get nothing while another process waits for the same key: raise MaxWaiters then.
-// Nobody detects a deadlock between holders: take several keys with [Manager.AcquireAll], in one order, or with [Timeout].
+// slices of at most 800 ms, so that it delays neither vacuum nor CREATE INDEX CONCURRENTLY. Between processes the order
+// is first come, first served within a slice, and chance beyond. If more than [MaxWaiters] keys are contended, the
+// others are tried every 50 ms, and get nothing while another process waits for the same key: raise MaxWaiters then.
+// Deadlocks between holders are not detected: acquire several keys with [Manager.AcquireAll], in one order, or with
+// [Timeout].
 //
 // # Loss
 //

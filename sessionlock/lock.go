@@ -61,9 +61,9 @@ func (l *Lock) Lost() <-chan struct{} {
 	return l.end.lost
 }
 
-// Err returns nil while the lock is held as far as anybody here can know, else an error
-// that is [ErrLost] or [ErrReleased]. It looks at the clocks itself: after the process
-// was stopped or the machine slept it says so at once.
+// Err returns nil while the lock is held, as far as this process can know, otherwise an
+// error that is [ErrLost] or [ErrReleased]. It reads the clocks itself, so it reports a
+// loss at once after the process was stopped or the machine slept.
 func (l *Lock) Err() error {
 	c := l.m.core
 	c.Lock()
@@ -82,12 +82,12 @@ func (l *Lock) ended() error {
 	return l.end.err
 }
 
-// Release gives the lock back and returns when the server has confirmed it, or a
+// Release releases the lock and returns when the server has confirmed it, or a
 // waiter of this process has it. It never waits for other locks.
 //
 // ErrLost: the lock was lost, before or during the call, so somebody else may have
-// held it since. [ErrReleased]: it was released before. When ctx ends first the error
-// is that of ctx, and the lock is given back all the same.
+// held it since. [ErrReleased]: it was released before. If ctx ends first the error
+// is that of ctx, and the lock is released nevertheless.
 func (l *Lock) Release(ctx context.Context) error {
 	w := newReleaser(l)
 	err := l.releaseError(w, l.m.core.submit(ctx, w))
@@ -96,9 +96,9 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 // Bind returns a context that ends when the lock does: with the cause [ErrLost], or
-// [ErrReleased]. It carries the fencing token, and makes an Acquire of the same key
-// under it fail at once instead of waiting for itself. stop ends the context; the lock
-// stays as it is.
+// [ErrReleased]. It carries the fencing token. An Acquire of the same key under it
+// fails at once instead of waiting for itself. stop ends the context; the lock stays
+// held.
 func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	if l.token != nil {
 		ctx = fence.NewContext(ctx, *l.token)

@@ -57,7 +57,7 @@ func (g *ledger) loseHolders(e *entry, cause error) {
 	}
 }
 
-// close tells whoever waits for a key and whoever holds one.
+// close wakes all callers that wait for a key, and marks all locks that are held as lost.
 func (g *ledger) close() {
 	for _, e := range g.entries {
 		for w := e.queue.first; w != nil; w = e.queue.first {

@@ -20,11 +20,11 @@ type Manager struct {
 	reporter *reporter
 }
 
-// Open connects to the server and returns a manager that holds no locks. ctx bounds the
-// call only.
+// Open connects to the server and returns a manager that holds no locks. ctx is only
+// for this call.
 //
-// It refuses a server on which a session lock would lie, with an error that says what
-// to do: [ErrPooler], [ErrStandby], [ErrNoExclusion].
+// It refuses a server on which a session lock would exclude nobody, with an error
+// that says what to do: [ErrPooler], [ErrStandby], [ErrNoExclusion].
 func Open(ctx context.Context, dsn string, opts ...Option) (*Manager, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -49,12 +49,12 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	return &Manager{core: k, dialer: d, reporter: k.ledger.reporter}, nil
 }
 
-// Close gives back every lock and ends every connection. Holders are told first: their
-// locks are lost, with the cause [ErrClosed], and whoever waits gets that error. It
-// returns when the server has confirmed and nothing of the manager runs any more, and at
-// the latest a second after ctx has ended or the time of a loss has passed, with an error;
-// then the server frees the locks when it notices that the connections are gone. A second
-// Close gives nothing back but waits in the same way.
+// Close releases every lock and ends every connection. Before that the locks count as
+// lost, with the cause [ErrClosed], and waiting callers get that error. It returns when
+// the server has confirmed and nothing of the manager runs any more. A second after ctx
+// has ended, or after the time in which a loss is noticed, it returns an error at the
+// latest; then the server frees the locks when it notices that the connections are gone. A
+// second Close only waits in the same way.
 func (m *Manager) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.dialer.Silence(), fmt.Errorf("%w for %s", errSilent, m.dialer.Silence()))
 	defer cancel()
@@ -62,12 +62,12 @@ func (m *Manager) Close(ctx context.Context) error {
 }
 
 // Listen calls heard with the payload of every notification on channel that arrives on a
-// connection of its own, and with "" when that connection is made or made again: what was
-// notified before is not known. It returns when ctx ends, with its error, and when the
-// manager is closed, with [ErrClosed]; a connection that is lost or cannot be made is
-// tried again, with backoff. A silent network is noticed like that of a lock.
+// connection of its own, and with "" when that connection is made or made again, because
+// earlier notifications may have been missed. It returns the error of ctx when ctx ends,
+// and [ErrClosed] when the manager is closed. A connection that is lost or cannot be made
+// is tried again, with backoff. A silent network is noticed as for a lock.
 //
-// It is what package lease borrows to wake its waiters.
+// Package lease uses it to wake waiters.
 func (m *Manager) Listen(ctx context.Context, channel string, heard func(payload string)) error {
 	return m.core.life.during(ctx, m.core, func(ctx context.Context) {
 		var b backoff

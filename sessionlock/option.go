@@ -67,9 +67,9 @@ func Owner(name string) Option {
 	})
 }
 
-// Heartbeat is how often an idle session proves that it lives. A silent network is a
-// loss after three of them, so it is at least a second, the unit of the server's own
-// clocks. Default: 2 seconds.
+// Heartbeat is how often an idle session proves that it is alive. A silent network
+// is a loss after three of them. It is at least a second, the unit of the server's
+// own settings. Default: 2 seconds.
 func Heartbeat(h time.Duration) Option {
 	return option(func(c *config) error {
 		if h < time.Second || h > time.Hour {
@@ -80,9 +80,9 @@ func Heartbeat(h time.Duration) Option {
 	})
 }
 
-// MaxLocks bounds the keys the manager holds or waits for: one more is
-// [ErrTooManyLocks] without asking the server, whose lock table everybody shares.
-// Default: 80 % of the table of the server, max_locks_per_transaction ×
+// MaxLocks limits the keys that the manager holds or waits for. One more is
+// [ErrTooManyLocks], without asking the server: all programs share its lock
+// table. Default: 80 % of the table of the server, max_locks_per_transaction ×
 // (max_connections + max_prepared_transactions).
 func MaxLocks(n int) Option {
 	return option(func(c *config) error {
@@ -94,9 +94,9 @@ func MaxLocks(n int) Option {
 	})
 }
 
-// MaxWaiters bounds the extra connections on which contended keys wait, or stay when
-// they were granted there. Keys beyond it wait by asking again and again, which gets
-// them nothing while others wait in the server's queue. Default: 4.
+// MaxWaiters limits the extra connections on which contended keys wait. A lock that
+// was granted there stays there. Further keys ask again and again, which cannot
+// succeed while others wait in the server's queue. Default: 4.
 func MaxWaiters(n int) Option {
 	return option(func(c *config) error {
 		if n < 0 {
@@ -107,9 +107,9 @@ func MaxWaiters(n int) Option {
 	})
 }
 
-// AllowPooler works behind a pooler that keeps one server connection per client for as
-// long as it is connected (PgBouncer: pool_mode = session). Open still refuses one that
-// does not. Default: every pooler is refused.
+// AllowPooler works behind a pooler that keeps one server connection for each client as
+// long as it is connected (PgBouncer: pool_mode = session). Open still refuses any
+// other. Default: every pooler is refused.
 func AllowPooler() Option {
 	return option(func(c *config) error {
 		c.allowPooler = true
@@ -118,7 +118,7 @@ func AllowPooler() Option {
 }
 
 // AllowServer works on a server that only looks like PostgreSQL, by the name that [ErrServer] gives it, such as
-// "YugabyteDB". Open still refuses one on which two sessions are granted one lock. Can be given for several. Default:
+// "YugabyteDB". Open still refuses it if it grants one lock to two sessions. It can be given several times. Default:
 // [ErrServer].
 func AllowServer(name string) Option {
 	return option(func(c *config) error {
@@ -130,7 +130,7 @@ func AllowServer(name string) Option {
 	})
 }
 
-// Observer is told what happens to locks; a panic in it is contained. Default: nobody.
+// Observer gets every event of locks; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
 		c.observer = observe.Contain(o)
@@ -166,8 +166,8 @@ func Shared() AcquireOption {
 	})
 }
 
-// Timeout is the budget of the whole call, past which it answers [ErrLockTimeout].
-// Default: none but that of ctx.
+// Timeout limits the whole call. When it is over the call returns
+// [ErrLockTimeout]. Default: only ctx limits it.
 func Timeout(d time.Duration) AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.timeout = d
@@ -184,10 +184,10 @@ func Fenced() AcquireOption {
 	})
 }
 
-// Fair refuses to be preferred: the lock is not handed to this caller inside the
-// process while sessions of others wait for it. Each hand-over goes through the server,
-// whose queue is first come, first served; a shared lock is joined after the server was
-// asked. Those of other processes who only ask again and again, see [MaxWaiters], do not
+// Fair never lets this caller jump ahead of other processes: the lock is not passed to
+// it inside the process while other sessions wait. Each hand-over goes through the
+// server, whose queue is first come, first served. Before it joins a shared lock the
+// server is asked. Waiters that only ask again and again, see [MaxWaiters], do not
 // count. Default: up to 16 hand-overs inside the process before the server is asked.
 func Fair() AcquireOption {
 	return acquireOption(func(r *request) error {
@@ -197,7 +197,7 @@ func Fair() AcquireOption {
 }
 
 // Try does not wait: a lock that somebody holds is [ErrNotAcquired] at once, as by [Manager.TryAcquire]. With
-// [Manager.Do] the function runs if the lock is free, and not at all otherwise. Default: wait.
+// [Manager.Do] the function runs only if the lock is free. Default: wait.
 func Try() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.try = true

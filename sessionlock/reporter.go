@@ -30,7 +30,7 @@ func (r *reporter) later(e observe.Event) {
 	r.outbox.call(func() { r.now(r.ctx, e) })
 }
 
-// acquired tells of the end of an acquisition that began then.
+// acquired reports the end of an acquisition that began then.
 func (r *reporter) acquired(ctx context.Context, q *request, l *Lock, began time.Time, err error) {
 	if !r.isOn() {
 		return
@@ -53,8 +53,8 @@ func (r *reporter) acquired(ctx context.Context, q *request, l *Lock, began time
 	}
 }
 
-// released tells of the end of a lock by Release: given back, also where the server did not confirm it in time, or lost on
-// the way. A loss before that was told of when it was seen, and a lock ends once.
+// released reports the end of a lock by Release: released, even if the server did not confirm it in time, or lost on
+// the way. A loss before that was already reported, and a lock ends once.
 func (r *reporter) released(ctx context.Context, l *Lock, err error) {
 	if !r.isOn() || errors.Is(err, ErrReleased) {
 		return

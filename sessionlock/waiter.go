@@ -28,7 +28,7 @@ type waiter struct {
 	deadline holder.Instant // of the caller, zero for none
 }
 
-// outcome is what a caller is told, and how.
+// outcome is the answer to a caller, and how it gets it.
 type outcome struct {
 	done    chan struct{} // gets one value when there is an answer
 	after   chan struct{} // done of the next in chain

@@ -26,7 +26,7 @@ var storeys = [][]string{
 	{"internal/journal"},
 	{"internal/mark", "internal/install"},
 	{"internal/fault", "internal/statement"},
-	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat"},
+	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat", "internal/dialect"},
 	{"internal/pretend"},
 	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike"},
 }
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
 	"advisory":            {"lockkey", "internal/lockrequest", "internal/lookalike"},
 	"pgxlock":             {"advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
-	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/holder", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
+	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
 		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
@@ -67,9 +67,9 @@ var mayImport = map[string][]string{
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
-	"internal/aggregate": {"internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/statement", gormModule},
+	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/statement", gormModule},
 	"internal/merge": {
-		"internal/attempt", "internal/column", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
+		"internal/attempt", "internal/column", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,
 	},
 	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/repeat": {"internal/cause"},
 	"internal/claim": {
-		"internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/statement", "internal/xact",
+		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/statement", "internal/xact",
 		"observe", gormModule,
 	},
 	"internal/reload": {
@@ -88,7 +88,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/once": {"internal/fault", "internal/install", "internal/journal", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
+		"internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
 		"internal/sqlstate", "internal/statement", "fence", gormModule,
 	},
 	"internal/xact": {
@@ -96,14 +96,15 @@ var mayImport = map[string][]string{
 	},
 	"internal/memory":      {"internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/fault", "internal/install", "internal/statement", gormModule},
-	"internal/column":      {"internal/fault", "internal/statement", "fence", gormModule},
-	"internal/rowlock":     {"internal/fault", "internal/install", "internal/mark", "internal/sqlstate", "internal/statement", "observe", gormModule},
+	"internal/column":      {"internal/dialect", "internal/fault", "internal/statement", "fence", gormModule},
+	"internal/rowlock":     {"internal/dialect", "internal/fault", "internal/install", "internal/mark", "internal/sqlstate", "internal/statement", "observe", gormModule},
 	"internal/journal":     {"internal/cause", "internal/install", "internal/lockrequest", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", "observe", gormModule},
 	"internal/mark":        {"internal/fault", "internal/sqltx", "internal/statement", gormModule},
 	"internal/install":     {"advisory", "internal/fault", "internal/keynames", "internal/literal", "internal/lockid", "internal/lockrequest", "internal/lookalike", "internal/pretend", "lockkey", "observe", gormModule},
+	"internal/dialect":     {gormModule},
 	"internal/literal":     {"internal/sqltext", gormModule},
 	"internal/fault":       {"internal/cause", "advisory", "fence", gormModule},
-	"internal/statement":   {"internal/sqltext", "internal/sqltx", "advisory", gormModule},
+	"internal/statement":   {"internal/dialect", "internal/sqltext", "internal/sqltx", "advisory", gormModule},
 	"internal/lookalike":   {},
 	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/pretend", "internal/sqlstate", "lockkey"},
 	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
@@ -116,7 +117,7 @@ var mayImport = map[string][]string{
 
 	"inspect": {
 		"inspect/internal/page", "inspect/internal/poll", "inspect/internal/ending", "inspect/internal/words", "lockkey", "lockkey/compat", "observe",
-		"internal/jobmark", "internal/keynames", "internal/lockid",
+		"internal/cause", "internal/jobmark", "internal/keynames", "internal/lockid",
 	},
 	"internal/jobmark":        {},
 	"inspect/internal/page":   {},

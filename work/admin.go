@@ -10,14 +10,15 @@ import (
 	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
-// QueueStats says how many jobs of a queue there are, those that are done left out.
+// QueueStats says how many jobs of a queue there are, without those that are done.
 type QueueStats struct {
 	Queue                       string
 	Ready, Running, Later, Dead int64
 	Oldest                      time.Duration // for how long the job that has waited longest could have begun
 }
 
-// Stats counts the jobs of a model's table by queue, in the order of their names. A queue in which all is done is left out.
+// Stats counts the jobs of a model's table by queue, in the order of their names. A queue with only done jobs is left
+// out.
 func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	t, err := usable(db, model)
 	if err != nil {
@@ -37,8 +38,8 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	return stats, err
 }
 
-// Requeue has dead jobs tried again, from attempt 1 on, and returns how many it were. IDs of jobs that are not dead are left
-// alone. Without ids it is an error.
+// Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. It leaves jobs alone that are not dead.
+// Without ids it is an error.
 func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
 	t, err := usable(db, model)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestNew_namesTheCureOfATable(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
-	check("no table", "the table mails is not there: call work.Migrate")
+	check("no table", "the table mails does not exist: call work.Migrate")
 	must(t, db.AutoMigrate(&Mail{}))
 	check("no index", "has no index mails_work_ready: call work.Migrate")
 	must(t, work.Migrate(db, &Mail{}))

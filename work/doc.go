@@ -31,15 +31,15 @@
 //   - Jobs are handed out by priority, higher ones first, then by ID. [OnePer] and [FairBy] change that.
 //   - An attempt is counted when it begins. If a worker dies, its jobs are free when their leases end, and another worker
 //     finds them within five seconds. If the attempt was the last, the job is dead.
-//   - Only its new worker can complete a job that was taken over. For the old one [Complete] is [gormlock.ErrStale], and the
-//     return of its handler does not count. So an effect in the transaction of Complete is stored once.
+//   - If a job was taken over, only its new worker can complete it. For the old one [Complete] is [gormlock.ErrStale],
+//     and the result of its handler does not count. So an effect in the transaction of Complete is stored once.
 //   - What a handler does outside of that transaction may be done again by the next attempt.
 //   - No ready job waits longer than five seconds while a worker has nothing to do, even if a notification, a process or a
 //     connection is lost. Usually it waits for about a millisecond.
-//   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs: those
-//     given back, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum from
-//     cleaning the table.
-//   - When the context of [Worker.Run] ends, jobs that have not begun are given back at once.
+//   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs:
+//     those released, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum
+//     from cleaning the table.
+//   - When the context of [Worker.Run] ends, jobs that have not begun are released at once.
 //
 // # What is not guaranteed
 //

@@ -93,7 +93,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// wake is called by whoever has heard of jobs.
+// wake is called when there may be new jobs.
 func (e *engine) wake(h hints) {
 	look := h == nil
 	for _, each := range h {

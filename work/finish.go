@@ -108,7 +108,7 @@ func (e *engine) finish(ctx context.Context) {
 		}
 		left, err := e.store(ctx, batch)
 		if err != nil && ctx.Err() == nil {
-			e.log(ctx, "gormlock: work: store what became of %d jobs of %s: %v", len(left), e.t.name, err)
+			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left), e.t.name, err)
 		}
 		if len(left) == 0 {
 			pause = 0
@@ -196,7 +196,7 @@ func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (le
 	return e.missed(ctx, missing)
 }
 
-// missed looks what became of jobs whose end could not be stored: somebody has locked the row for a moment, or has the job.
+// missed finds out why the end of jobs could not be stored: somebody has locked the row for a moment, or has the job.
 func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome, err error) {
 	states, err := e.states(ctx, items(missing))
 	if err != nil {
@@ -292,7 +292,7 @@ func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, er
 	rows, err := e.db.QueryContext(ctx, e.t.sql(`SELECT t.{ID}, t.{State} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)
 		JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3`), ids.String(), attempts.String(), e.owner)
 	if err != nil {
-		return nil, fmt.Errorf("look after jobs: %w", err)
+		return nil, fmt.Errorf("read the states of jobs: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	found := map[int64]string{}

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Job makes a model a job. Embed it, as gorm.Model.
+// Job makes a model a job. Embed it, like gorm.Model.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"
@@ -65,14 +65,17 @@ func jobIn(model any) (*Job, error) {
 	return nil, fmt.Errorf("%w: work: %T has no Job: embed work.Job in it, and give a pointer", gormlock.ErrOption, model)
 }
 
-// Enqueue inserts jobs with tx: they are there if and only if it commits, and workers hear of them then. A job whose RunAt
-// is to come waits until then. Without an open transaction all of jobs are inserted in one, or none.
+// Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
+// in the future waits until then. Without an open transaction all jobs are inserted in one, or none.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
 	}
 	if len(jobs) == 0 {
 		return nil
+	}
+	if err := mustBePostgres(tx); err != nil {
+		return err
 	}
 	now, heard := time.Now(), hints{}
 	for _, each := range jobs {
@@ -119,9 +122,9 @@ func announceAfter(tx *gorm.DB, of *table, heard hints) {
 	journal.AfterCommit(tx.Statement, func() { announce(db, of.quoted, heard) })
 }
 
-// Complete marks the job that a handler works on done, in the transaction of the effect: both are stored, or neither. It is
-// [gormlock.ErrStale] if the job was taken over meanwhile. A handler that calls it and returns nil after a rollback has
-// failed.
+// Complete marks the handler's job as done, in the transaction of its effect: both are stored, or neither. It returns
+// [gormlock.ErrStale] if the job was taken over. If the transaction is rolled back and the handler returns nil, the
+// attempt has failed.
 func Complete[T any](tx *gorm.DB, job *T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -145,7 +148,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	}
 	if written.RowsAffected == 0 {
 		was.attempt, *j = j.attempt, was
-		return fmt.Errorf("%w: %s id=%d is not running: it was taken over or completed", gormlock.ErrStale, of.name, was.ID)
+		return fmt.Errorf("%w: %s id=%d is not running any more: it was taken over or completed", gormlock.ErrStale, of.name, was.ID)
 	}
 	if a := j.attempt; a != nil {
 		if statement.Transaction(tx.Statement) == nil {
@@ -157,7 +160,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	return nil
 }
 
-// ErrTakenOver is the cause with which a handler's context ends when its job's lease has ended, and another worker may
+// ErrTakenOver is the cause of the end of a handler's context when its job's lease has ended and another worker may
 // have the job.
 var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
@@ -166,8 +169,8 @@ var (
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 
-// Later is what a handler returns to have its job again in d, without counting this attempt. The cause, which may be nil,
-// is kept in LastError.
+// Later makes an error for a handler to return: its job is tried again in d, and this attempt does not count. The
+// cause, which may be nil, is kept in LastError.
 func Later(d time.Duration, cause error) error { return &laterError{max(d, 0), cause} }
 
 type laterError struct {
@@ -184,7 +187,7 @@ func (e *laterError) Error() string {
 	return e.cause.Error()
 }
 
-// Dead is what a handler returns to have its job never tried again. The cause is kept in LastError.
+// Dead makes an error for a handler to return: its job is never tried again. The cause is kept in LastError.
 func Dead(cause error) error { return &deadError{cause} }
 
 type deadError struct{ cause error }

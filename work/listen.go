@@ -15,7 +15,7 @@ import (
 )
 
 // errNoListen says that no session hears notifications here.
-var errNoListen = errors.New("gormlock: work: LISTEN cannot be had")
+var errNoListen = errors.New("gormlock: work: LISTEN is not possible")
 
 // ear is a worker that wants to hear of jobs.
 type ear struct {
@@ -61,7 +61,8 @@ type line struct {
 	failed error // it cannot be had
 }
 
-// add has e told of jobs from now on, until remove is called. One connection serves all ears of a process on a database.
+// add wakes e when there are new jobs, until remove is called. One connection serves all ears of a process on a
+// database.
 func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
 	e.deaf = true
 	s.Lock()
@@ -231,7 +232,7 @@ func steady(ctx context.Context, conn *pgx.Conn, db *sql.DB) error {
 			return err
 		}
 		if again != first || other == first {
-			return fmt.Errorf("%w: a pooler in transaction mode stands in between", errNoListen)
+			return fmt.Errorf("%w: there is a pooler in transaction mode in between", errNoListen)
 		}
 	}
 	return nil
@@ -251,7 +252,7 @@ func configOf(ctx context.Context, db *sql.DB) (config *pgx.ConnConfig, err erro
 			config = c.Conn().Config()
 			return nil
 		}
-		return fmt.Errorf("%w: the driver is %T, and not pgx", errNoListen, driver)
+		return fmt.Errorf("%w: the driver is %T, not pgx", errNoListen, driver)
 	})
 	return config, err
 }

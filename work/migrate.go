@@ -11,10 +11,10 @@ import (
 	"github.com/gormlock/gormlock/internal/jobmark"
 )
 
-// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by which
-// the server keeps it clean. Of the options it heeds [OnePer] and [FairBy]. It does all in one transaction, or nothing, and
-// one process at a time; what is there already stays as it is. Indexes that are added to a table with rows keep writers
-// waiting while they are built.
+// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
+// which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
+// transaction, one process at a time, and changes nothing that is already there. While an index is added to a table
+// with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err

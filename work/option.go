@@ -52,18 +52,18 @@ func optionError(format string, args ...any) error {
 	return fmt.Errorf("%w: work: "+format, append([]any{gormlock.ErrOption}, args...)...)
 }
 
-// Workers is how many jobs are worked on at once. Default: 10.
+// Workers is how many jobs run at once. Default: 10.
 func Workers(n int) Option {
 	return option(func(c *config) error {
 		if n < 1 {
-			return optionError("Workers(%d): one is the least", n)
+			return optionError("Workers(%d) must be at least 1", n)
 		}
 		c.workers = n
 		return nil
 	})
 }
 
-// Queues is whose jobs are taken. Default: those of all queues.
+// Queues names the queues to work for. Default: all queues.
 func Queues(names ...string) Option {
 	names = slices.Clone(names)
 	return option(func(c *config) error {
@@ -79,25 +79,25 @@ func Queues(names ...string) Option {
 func Lease(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < 10*time.Millisecond {
-			return optionError("Lease(%s): 10ms is the least", d)
+			return optionError("Lease(%s) must be at least 10ms", d)
 		}
 		c.lease = d
 		return nil
 	})
 }
 
-// Poll is how often a worker that has nothing to do looks for jobs that it did not hear of. Default: a second.
+// Poll is how often an idle worker looks for jobs that it was not notified of. Default: a second.
 func Poll(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < time.Millisecond {
-			return optionError("Poll(%s): 1ms is the least", d)
+			return optionError("Poll(%s) must be at least 1ms", d)
 		}
 		c.poll = d
 		return nil
 	})
 }
 
-// Grace is how long handlers may go on when [Worker.Run] is to end. Default: ten seconds.
+// Grace is how long handlers may go on after the context of [Worker.Run] has ended. Default: ten seconds.
 func Grace(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < 0 {
@@ -113,17 +113,17 @@ func Grace(d time.Duration) Option {
 func Backoff(pause func(attempt int) time.Duration) Option {
 	return option(func(c *config) error {
 		if pause == nil {
-			return optionError("Backoff(nil)")
+			return optionError("Backoff(nil), give it a function")
 		}
 		c.backoff = pause
 		return nil
 	})
 }
 
-// OnePer has the jobs that share a value of the column done one at a time, in the order of their IDs: only the oldest that
-// is not done or dead is handed out, so one that waits to be tried again holds up those behind it. NULL is no value: such
-// jobs hold up nobody. Migrate needs the option too, and makes the index that keeps two from running whoever claims them.
-// Default: jobs run beside each other.
+// OnePer runs the jobs that share a value of the column one at a time, in the order of their IDs. Only the oldest that
+// is neither done nor dead is handed out, so one that waits to be tried again holds up those behind it. Jobs with NULL
+// hold up nobody. Give Migrate the option too: it makes an index with which no two can run, whoever claims them.
+// Default: jobs run at the same time.
 func OnePer(column string) Option {
 	return option(func(c *config) error {
 		c.one = column
@@ -131,9 +131,9 @@ func OnePer(column string) Option {
 	})
 }
 
-// FairBy shares the workers among the values of the column: each has its first job done before any has its second, whatever
-// the priorities; of one value the jobs come by priority and ID. Whoever has a backlog of 100,000 does not make the one job
-// of another wait. Migrate needs the option too. Default: by priority and ID alone.
+// FairBy shares the workers among the values of the column: every value has its first job done before any has its
+// second, whatever the priorities. The jobs of one value come by priority and ID. So a customer with 100,000 jobs does
+// not delay the single job of another. Give Migrate the option too. Default: by priority and ID alone.
 func FairBy(column string) Option {
 	return option(func(c *config) error {
 		c.fair = column
@@ -148,7 +148,7 @@ func named(option, column string) error {
 	return nil
 }
 
-// Observer is told what becomes of jobs: [observe.Claimed], Done, Failed, Later, Dead and TakenOver. Default: nobody.
+// Observer gets every event of jobs: [observe.Claimed], Done, Failed, Later, Dead and TakenOver. Default: none.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
 		c.observer = observe.Contain(o)

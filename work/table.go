@@ -34,13 +34,21 @@ type index struct {
 	option string // the option that needs it, or ""
 }
 
+// mustBePostgres refuses a database that the loop does not run on.
+func mustBePostgres(db *gorm.DB) error {
+	if !statement.IsPostgres(db) {
+		return fmt.Errorf("%w, not %s: work", fault.ErrNotPostgres, db.Name())
+	}
+	return nil
+}
+
 // tableOf is the table of a model.
 func tableOf(db *gorm.DB, model any) (*table, error) {
 	if _, err := jobIn(model); err != nil {
 		return nil, err
 	}
-	if !statement.IsPostgres(db) {
-		return nil, fmt.Errorf("%w, not %s: work", fault.ErrNotPostgres, db.Name())
+	if err := mustBePostgres(db); err != nil {
+		return nil, err
 	}
 	if install.Of(db).WithoutVersions {
 		return nil, optionError("the plugin was installed with WithoutVersions, and the version is what keeps a job that was taken over from being completed twice")
@@ -133,7 +141,7 @@ func (t *table) check(db *gorm.DB) error {
 		return err
 	}
 	if relation == nil {
-		return fmt.Errorf("gormlock: work: the table %s is not there: %s", t.name, cure)
+		return fmt.Errorf("gormlock: work: the table %s does not exist: %s", t.name, cure)
 	}
 	var columns, indexes []string
 	err := db.Raw("SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped", t.quoted).Scan(&columns).Error

@@ -28,12 +28,12 @@ type Worker[T any] struct {
 	handle func(ctx context.Context, job *T) error
 }
 
-// New returns a worker that has handle called for each job. A nil return completes the job. An error has it tried again
-// after its [Backoff], until its MaxAttempts are used up; [Later] and [Dead] say otherwise, and [Complete] completes in a
-// transaction. A panic is an error. The context of handle ends when the job was taken over, and when the worker is to end
-// and its [Grace] is over.
+// New returns a worker that calls handle for each job. If handle returns nil, the job is done. After an error it is
+// tried again, after the [Backoff], until its MaxAttempts are used up. [Later] and [Dead] change that, and [Complete]
+// completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
+// over, or when the worker ends and its [Grace] is over.
 //
-// It refuses what could not work: a bad option, a model without [Job], a table that lacks a column or an index.
+// It refuses what cannot work: a bad option, a model without [Job], a table that lacks a column or an index.
 func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
@@ -68,10 +68,10 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	return &Worker[T]{db, planned, t, c, handle}, nil
 }
 
-// Run works until ctx ends. Then nothing new is claimed, what has not begun is given back at once, and handlers may go on
-// for their [Grace]. It returns nil when all have ended within it. When it is over their contexts end, their jobs are given
-// back without counting the attempt, and Run says how many. What goes wrong with the database meanwhile is logged by GORM's
-// logger and tried again.
+// Run works until ctx ends. Then it claims nothing new, releases at once the jobs that have not begun, and lets
+// handlers go on for their [Grace]. It returns nil if all end in that time. Otherwise their contexts end, their jobs
+// are released without counting the attempt, and the error says how many. While it runs, errors of the database are
+// logged by GORM's logger, and it tries again.
 func (w *Worker[T]) Run(ctx context.Context) error {
 	e := w.engine(ctx)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -93,9 +93,9 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 	return err
 }
 
-// Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are to be tried again later, and
-// those whose RunAt is to come, stay. It is for tests, and for programs that are started now and then. When ctx ends it
-// returns the error of ctx, and ends as [Worker.Run] does.
+// Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
+// jobs with a RunAt in the future, stay. Use it in tests, and in programs that are started now and then. When ctx ends
+// it returns the error of ctx, and ends as [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -235,10 +235,10 @@ func (e *engine) wind(stopRenewing func()) error {
 	for _, it := range e.held {
 		e.giveBack([]*item{it})
 	}
-	return fmt.Errorf("gormlock: work: %d handlers of %s did not end within the Grace of %s: their contexts have ended, and their jobs are given back", late, e.t.name, e.grace)
+	return fmt.Errorf("gormlock: work: %d handlers of %s did not end within the Grace of %s: their contexts have ended, and their jobs are released", late, e.t.name, e.grace)
 }
 
-// flush waits until all ends are stored, and no longer than that is worth: leases end too.
+// flush waits until all outcomes are stored, but not for ever: the leases end anyway.
 func (e *engine) flush() error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
 	defer stop()
@@ -248,14 +248,14 @@ func (e *engine) flush() error {
 			e.mu.Lock()
 			left := len(e.held)
 			e.mu.Unlock()
-			return fmt.Errorf("gormlock: work: what became of %d jobs of %s could not be stored: they are free when their leases end", left, e.t.name)
+			return fmt.Errorf("gormlock: work: the outcome of %d jobs of %s could not be stored: they run again when their leases end", left, e.t.name)
 		case <-e.signal:
 		}
 	}
 	return nil
 }
 
-// giveBackUnheard has those jobs free that a claim has taken whose answer never came.
+// giveBackUnheard releases the jobs of a claim whose answer never came.
 func (e *engine) giveBackUnheard() error {
 	if !e.unsure {
 		return nil
@@ -276,7 +276,7 @@ func (e *engine) giveBackUnheard() error {
 		_, err = hear(rows, heard)
 	}
 	if err != nil {
-		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be given back, they are free when their leases end: %w", e.t.name, err)
+		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be released, they run when their leases end: %w", e.t.name, err)
 	}
 	announce(e.db.DB, e.t.quoted, heard)
 	return nil

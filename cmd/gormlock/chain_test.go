@@ -157,7 +157,7 @@ func TestWhy_ofOneThatWaitsForNobody(t *testing.T) {
 		t.Errorf("nobody waits for it:\n%s", r.out)
 	}
 	on(t, s.dsn, "why", "999999999").is(t, 2, "there is no process 999999999")
-	on(t, s.dsn, "why", "-5").is(t, 2, `"-5" is no PID`)
+	on(t, s.dsn, "why", "-5").is(t, 2, `"-5" is not a PID`)
 }
 
 func TestWhy_json(t *testing.T) {

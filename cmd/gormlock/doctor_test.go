@@ -64,7 +64,7 @@ func TestDoctor_findsNothingOnAServerAsItComes(t *testing.T) {
 	findings := diagnosis(t, dsn)
 	has(t, findings, "timeouts", "ok", "idle_session_timeout")
 	has(t, findings, "client_connection_check_interval", "note", "granted the lock for nobody")
-	has(t, findings, "gormlock_fence", "note", "not there")
+	has(t, findings, "gormlock_fence", "note", "does not exist")
 	if r := on(t, dsn, "doctor", "--quiet"); r.code != 0 || r.out != "" {
 		t.Errorf("--quiet on a sound server: %d %q", r.code, r.out)
 	}

@@ -51,7 +51,7 @@ func TestEnd_refusesWhatIsNoSession(t *testing.T) {
 	}
 	on(t, dsn, "terminate", "--yes", checkpointer).is(t, 2, "is the checkpointer, a process of the server itself")
 	on(t, dsn, "cancel", "--yes", "2147483647").is(t, 2, "there is no process 2147483647")
-	on(t, dsn, "terminate", "--yes", "2147483648").is(t, 2, "is no PID")
+	on(t, dsn, "terminate", "--yes", "2147483648").is(t, 2, "is not a PID")
 }
 
 // L18: a plain role sees who waits for whom, and not what they do.

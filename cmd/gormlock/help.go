@@ -21,7 +21,7 @@ func overview(s terminal.Style) string {
 	}
 	fmt.Fprintf(&b, "\n%s\n  %s\n", s.Bold("Server"), strings.ReplaceAll(cli.Environment, "\n", "\n  "))
 	fmt.Fprintf(&b, "\n%s\n  0  %s\n  1  something was found, or not confirmed\n  2  %s\n", s.Bold("Exit codes"), cli.UsualExits[0], cli.UsualExits[2])
-	fmt.Fprintf(&b, "\ngormlock COMMAND --help says all about one. Colours go with NO_COLOR=1.\n")
+	fmt.Fprintf(&b, "\ngormlock COMMAND --help describes one command. NO_COLOR=1 switches colours off.\n")
 	return b.String()
 }
 

@@ -52,10 +52,10 @@ func TestJobs(t *testing.T) {
 	if n, err := listener.WaitForNotification(t.Context()); err != nil || !strings.HasSuffix(n.Payload, " ") {
 		t.Errorf("%+v, %v", n, err)
 	}
-	on(t, dsn, "jobs", "letters", "requeue", "101", "102").is(t, 1, "1 job of letters ready again", "1 of 2 jobs not dead")
+	on(t, dsn, "jobs", "letters", "requeue", "101", "102").is(t, 1, "1 job of letters ready again", "1 of 2 jobs are not dead")
 	for want, args := range map[string]string{
-		"requeue names no ID": "letters requeue", `"x" is no ID`: "letters requeue x", "there is no table strangers": "strangers",
-		"is no table of jobs, it lacks": "pg_class", `"requeu" is too much after TABLE, did you mean requeue?`: "letters requeu 1", "--limit -1 is negative": "letters --limit -1",
+		"requeue names no ID": "letters requeue", `"x" is not the ID`: "letters requeue x", "there is no table strangers": "strangers",
+		"is not a table of jobs, it has no": "pg_class", `unexpected argument "requeu" after TABLE, did you mean requeue?`: "letters requeu 1", "--limit -1 is negative": "letters --limit -1",
 	} {
 		on(t, dsn, append([]string{"jobs"}, strings.Fields(args)...)...).is(t, 2, want)
 	}

@@ -55,7 +55,7 @@ var chapters = []chapter{
 	{"Told as it happens", events},
 	{"What was not done is said", refusals},
 	{"Code that has a *sql.Tx", plainTransaction},
-	{"A program that knows nothing of gormlock", foreign},
+	{"A program that does not use gormlock", foreign},
 	{"A scheduler in Java, and its table", shedLock},
 }
 

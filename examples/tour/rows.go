@@ -13,7 +13,7 @@ import (
 )
 
 func rowLocks(s *stage) error {
-	s.say("A row that exists can be locked itself. That stops every writer, also one that knows nothing of gormlock:")
+	s.say("A row that exists can be locked itself. That stops every writer, also one that does not use gormlock:")
 	s.code(`tx.Scopes(gormlock.WithRowLock(gormlock.ForNoKeyUpdate)).First(&a, id)`)
 	a, err := s.account(1)
 	if err != nil {

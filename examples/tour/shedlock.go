@@ -40,7 +40,7 @@ manager.Do(ctx, gormlock.Key("nightlyReport"), time.Minute, work)`)
 
 	key := gormlock.Key("nightlyReport")
 	java := func(query string) (took bool, err error) {
-		//gormlockvet:ignore outer Java is another program, it knows nothing of Go's lease
+		//gormlockvet:ignore outer Java is another program, it does not see Go's lease
 		result, err := s.outside.ExecContext(s.ctx, query, key.Topic())
 		if err != nil {
 			return false, err

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,194 +10,242 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// created finds the roots of new rows, and of those that an upsert finds.
-func (p *part) created() error {
-	stmt := p.db.Statement
-	if err := p.mapsOf(stmt.Dest); err != nil {
-		return err
+// part is a statement that writes rows of a model with a root.
+type part struct {
+	db       *gorm.DB
+	model    *model.Model
+	found    []*root
+	done     map[string]*root // those that were found, by name; nil: moved too
+	err      error            // of what parts hold
+	seen     *guard.Observation
+	asked    // what is known of the rows before
+	deletes  bool
+	unscoped bool // the roots of soft-deleted parts may be so too
+}
+
+// asked is which rows a statement finds.
+type asked struct {
+	there    []reflect.Value // the rows that were found and locked: their keys and those of their roots
+	absent   [][]any         // keys of an upsert that were not
+	narrowed bool            // it writes no other rows than those that are there
+	where    clause.Clause   // what stood there before
+}
+
+func newPart(db *gorm.DB, m *model.Model) *part {
+	return &part{db: db, model: m, done: map[string]*root{}}
+}
+
+// add adds the root with the key that foreign returns for each field of the child. A NULL in it is none, and so is nothing but zeros
+// in fields that cannot be NULL.
+func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) any) {
+	key := make([]any, len(relation.FieldSchema.PrimaryFields))
+	some := false
+	for _, ref := range relation.References {
+		value := plain(foreign(ref.ForeignKey))
+		if value == nil || value == any(leftToServer{}) {
+			return
+		}
+		some = some || !reflect.ValueOf(value).IsZero() || mayBeNull(ref.ForeignKey)
+		key[slices.Index(relation.FieldSchema.PrimaryFields, ref.PrimaryKey)] = value
 	}
-	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	if !upserts {
-		p.addAll(stmt.ReflectValue)
-		return p.move()
+	if !some {
+		return
 	}
-	onKey := conflict.OnConstraint == "" && !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
-		field := p.model.Schema.LookUpField(c.Name)
-		return field == nil || !field.PrimaryKey
-	})
-	if isMap(stmt.Dest) || !onKey && !conflict.DoNothing {
-		return fmt.Errorf("gormlock: %s: an upsert of maps, or on other columns than the key, does not say whose root moves: update the rows that are there, and create the others", p.model.Schema.Name)
+	name := nameOf(relation.FieldSchema, key)
+	if _, known := p.done[name]; !known {
+		r := &root{schema: relation.FieldSchema, key: key, name: name}
+		p.found, p.done[name] = append(p.found, r), r
 	}
-	var there []reflect.Value
-	if keys := p.keys(stmt.ReflectValue); len(keys) > 0 {
-		var err error
-		if there, err = p.stored(keyIn(p.model.Schema, keys)); err != nil {
-			return err
+}
+
+// mayBeNull reports whether a field has a value for NULL, so that its zero names a row.
+func mayBeNull(field *schema.Field) bool {
+	return plain(reflect.Zero(field.FieldType).Interface()) == nil
+}
+
+// plain is a value without pointers around it; nil where it is NULL.
+func plain(value any) any {
+	v := reflect.ValueOf(value)
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil
+	}
+	if valuer, is := v.Interface().(driver.Valuer); is {
+		if inner, err := valuer.Value(); err == nil && inner == nil {
+			return nil
 		}
 	}
-	if conflict.DoNothing { // those that are there are not written
-		p.found = nil
-	}
-	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
-		if row.Type() == p.model.Schema.ModelType && (!conflict.DoNothing || !p.isAmong(row, there)) {
-			p.addOf(row)
+	return v.Interface()
+}
+
+// addOf adds the roots of a struct of the model, and, if it is the caller's, the structs of them that it holds.
+func (p *part) addOf(row reflect.Value, callers bool) {
+	intent := guard.IntentOf(p.db.Statement)
+	for _, relation := range p.model.Roots {
+		if callers && intent.Merges() {
+			p.addFollowing(relation, row)
+			continue
 		}
-	})
-	return p.move()
-}
-
-func (p *part) isAmong(row reflect.Value, there []reflect.Value) bool {
-	key, _ := statement.KeyOf(p.db.Statement, p.model.Schema, row)
-	return key != nil && slices.ContainsFunc(there, func(other reflect.Value) bool {
-		is, _ := statement.KeyOf(p.db.Statement, p.model.Schema, other)
-		return statement.KeyName(is) == statement.KeyName(key)
-	})
-}
-
-// updated finds the roots of rows that are to be updated, and those that they are to be moved to. What the structs hold is moved
-// first: the root is locked before its parts then.
-func (p *part) updated() error {
-	stmt := p.db.Statement
-	conditions, some, err := p.conditions(reflect.ValueOf(stmt.Model))
-	if err != nil || !some {
-		return err
-	}
-	p.addAll(reflect.ValueOf(stmt.Model))
-	assigned, err := p.assigned()
-	if err != nil {
-		return err
-	}
-	for _, relation := range p.model.Roots {
-		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] }, reflect.Value{})
-	}
-	if err := p.move(); err != nil {
-		return err
-	}
-	there, err := p.stored(conditions...)
-	if err != nil {
-		return err
-	}
-	for _, row := range there {
-		p.addMoved(row, assigned)
-	}
-	return p.move()
-}
-
-// addMoved adds the roots that a row belongs to when the update has assigned these columns of it.
-func (p *part) addMoved(row reflect.Value, assigned map[string]any) {
-	for _, relation := range p.model.Roots {
-		p.add(relation, func(field *schema.Field) any {
-			if value, is := assigned[field.DBName]; is {
-				return value
+		if callers {
+			if loaded := p.loaded(relation, row, row); loaded.IsValid() {
+				p.addLoaded(relation, loaded)
+				continue
 			}
+		}
+		p.add(relation, func(field *schema.Field) any {
 			value, _ := field.ValueOf(p.db.Statement.Context, row)
 			return value
-		}, reflect.Value{})
+		})
 	}
 }
 
-// deleted finds the roots of rows that are to be deleted.
-func (p *part) deleted() error {
+// addFollowing adds the root of a struct that is merged with its row. What the struct holds of it is not compared, as associations
+// are left out, but it follows a move from its version.
+func (p *part) addFollowing(relation *schema.Relationship, row reflect.Value) {
+	foreign := p.foreignOf(relation, row)
+	if foreign == nil {
+		return
+	}
+	p.add(relation, func(field *schema.Field) any {
+		value, _ := field.ValueOf(p.db.Statement.Context, row)
+		return value
+	})
+	place, m := held(relation, row), model.OfSchema(p.db, relation.FieldSchema)
+	if r := p.done[nameOf(relation.FieldSchema, foreign)]; r != nil && place.IsValid() && place.CanAddr() && m.Column != nil && m.Column.Loaded(m.Column.Read(place)) {
+		if key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place); key != nil && p.isSame(relation, key, foreign) {
+			r.following = append(r.following, place)
+		}
+	}
+}
+
+// addLoaded adds a root by a struct of it.
+func (p *part) addLoaded(relation *schema.Relationship, loaded reflect.Value) {
+	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, loaded)
+	name := nameOf(relation.FieldSchema, key)
+	r := p.done[name]
+	if r == nil {
+		r = &root{schema: relation.FieldSchema, key: key, name: name}
+		p.found, p.done[name] = append(p.found, r), r
+	}
+	r.loaded = append(r.loaded, loaded)
+}
+
+// loaded is the root that a struct holds, if it was read and is the one of the foreign key in a row, which is the same struct
+// where an update does not take its values from another one.
+func (p *part) loaded(relation *schema.Relationship, row, keyed reflect.Value) reflect.Value {
 	stmt := p.db.Statement
-	of := []reflect.Value{reflect.ValueOf(stmt.Dest)}
-	if stmt.Model != nil && !statement.SamePointer(stmt.Dest, stmt.Model) {
-		of = append(of, reflect.ValueOf(stmt.Model))
+	place := held(relation, row)
+	m := model.OfSchema(p.db, relation.FieldSchema)
+	if !place.IsValid() || m.Column == nil {
+		return reflect.Value{}
 	}
-	conditions, some, err := p.conditions(of...)
-	if err != nil || !some {
-		return err
+	key, _ := statement.KeyOf(stmt, relation.FieldSchema, place)
+	foreign := p.foreignOf(relation, keyed)
+	if key == nil || foreign == nil || !p.isSame(relation, key, foreign) {
+		return reflect.Value{}
 	}
-	for _, value := range of {
-		p.addAll(value)
+	if !m.Column.Loaded(m.Column.Read(place)) {
+		if p.isUnread(m, place) {
+			p.err = fmt.Errorf("%w: %s: the root in %s.%s was not read from its row: read it first, or give it nothing but its key",
+				fault.ErrVersionMissing, fault.Row(m.Schema.Table, m.Schema.PrimaryFieldDBNames, keyMap(m.Schema, key)), p.model.Schema.Name, relation.Name)
+		}
+		return reflect.Value{}
 	}
-	if err := p.move(); err != nil {
-		return err
+	if place.CanAddr() {
+		return place
 	}
-	if _, err := p.stored(conditions...); err != nil {
-		return err
-	}
-	return p.move()
+	own := reflect.New(place.Type()).Elem() // it is compared, and memory cannot follow
+	own.Set(place)
+	return own
 }
 
-// conditions are those by which the statement finds its rows: the caller's, and the keys of structs. some is false where there
-// are none, which GORM refuses.
-func (p *part) conditions(of ...reflect.Value) (all []clause.Expression, some bool, err error) {
-	stmt := p.db.Statement
-	if _, joins := stmt.Clauses["FROM"]; joins || len(stmt.Joins) > 0 {
-		return nil, false, fmt.Errorf("gormlock: %s has a root, and a statement with joins does not say whose moves: name the rows by a sub-query", p.model.Schema.Name)
+func keyMap(s *schema.Schema, key []any) map[string]any {
+	named := map[string]any{}
+	for i, field := range s.PrimaryFields {
+		named[field.DBName] = key[i]
 	}
-	where, given := statement.Conditions(stmt)
-	if len(given) == 0 && where.Expression != nil {
-		given = []clause.Expression{where.Expression}
-	}
-	all = slices.Clone(given)
-	for _, value := range of {
-		if keys := p.keys(value); len(keys) > 0 {
-			all = append(all, keyIn(p.model.Schema, keys))
-		}
-	}
-	return all, len(all) > 0 || stmt.AllowGlobalUpdate, nil
+	return named
 }
 
-func keyIn(s *schema.Schema, keys [][]any) clause.Expression {
-	column, values := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, keys)
-	return clause.IN{Column: column, Values: values}
+// held is the struct in the field of a relation; not valid where there is none.
+func held(relation *schema.Relationship, row reflect.Value) reflect.Value {
+	place := statement.Place(relation.Field, row)
+	for place.IsValid() && place.Kind() == reflect.Pointer {
+		place = place.Elem()
+	}
+	if !place.IsValid() || place.IsZero() {
+		return reflect.Value{}
+	}
+	return place
 }
 
-// assigned are the values that an update assigns to keys of roots, by column.
-func (p *part) assigned() (map[string]any, error) {
-	stmt := p.db.Statement
-	if set, own := stmt.Clauses["SET"].Expression.(clause.Set); own {
-		values := map[string]any{}
-		for _, assignment := range set {
-			values[assignment.Column.Name] = assignment.Value
+// foreignOf is the key of the root in a row of the model, in the order of the root's fields; nil where a part of it is NULL.
+func (p *part) foreignOf(relation *schema.Relationship, row reflect.Value) []any {
+	key, some := make([]any, len(relation.FieldSchema.PrimaryFields)), false
+	for _, ref := range relation.References {
+		value, zero := ref.ForeignKey.ValueOf(p.db.Statement.Context, row)
+		if value = plain(value); value == nil {
+			return nil
 		}
-		return p.inMap(values)
+		some = some || !zero
+		key[slices.Index(relation.FieldSchema.PrimaryFields, ref.PrimaryKey)] = value
 	}
-	switch dest := stmt.Dest.(type) {
-	case map[string]any:
-		return p.inMap(dest)
-	case *map[string]any:
-		return p.inMap(*dest)
+	if !some {
+		return nil
 	}
-	dest := reflect.ValueOf(stmt.Dest)
-	for dest.Kind() == reflect.Pointer {
-		dest = dest.Elem()
-	}
-	if dest.Kind() != reflect.Struct || statement.SamePointer(stmt.Dest, stmt.Model) {
-		return nil, nil
-	}
-	form := &gorm.Statement{DB: p.db}
-	if err := form.Parse(stmt.Dest); err != nil {
-		return nil, err
-	}
-	assigned := map[string]any{}
-	for _, key := range p.foreignKeys() {
-		if from := form.Schema.LookUpField(key.DBName); from != nil {
-			if value, zero := from.ValueOf(stmt.Context, dest); !zero {
-				assigned[key.DBName] = value
-			}
-		}
-	}
-	return assigned, nil
+	return key
 }
 
-// inMap are the keys of roots in a map.
-func (p *part) inMap(values map[string]any) (map[string]any, error) {
-	assigned := map[string]any{}
-	for _, key := range p.foreignKeys() {
-		value, is := named(values, key)
-		if statement.Computed(value) {
-			return nil, fmt.Errorf("gormlock: %s.%s: the key of a root cannot be an expression: nobody knows which root moves", p.model.Schema.Name, key.Name)
-		}
-		if is {
-			assigned[key.DBName] = value
-		}
+// isSame reports whether two keys are those of one root. The server is asked where they may be one in two spellings.
+func (p *part) isSame(relation *schema.Relationship, key, other []any) bool {
+	if statement.KeyName(key) == statement.KeyName(other) {
+		return true
 	}
-	return assigned, nil
+	if !slices.ContainsFunc(relation.FieldSchema.PrimaryFields, func(f *schema.Field) bool { return !isInteger(f) }) {
+		return false
+	}
+	beside := p.db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(relation.FieldSchema.ModelType).Interface())
+	beside.Statement.Table = relation.FieldSchema.Table
+	stored, err := statement.Stored(beside, relation.FieldSchema, [][]any{key, other})
+	return err == nil && stored[0] != nil && stored[1] != nil && statement.KeyName(stored[0]) == statement.KeyName(stored[1])
+}
+
+func isInteger(field *schema.Field) bool {
+	return field.DataType == schema.Int || field.DataType == schema.Uint
+}
+
+// addAll adds the roots of the caller's structs of the model that value is or holds.
+func (p *part) addAll(value reflect.Value) {
+	statement.EachStruct(value, func(row reflect.Value) {
+		if row.Type() == p.model.Schema.ModelType {
+			p.addOf(row, true)
+		}
+	})
+}
+
+// keys are those of the structs of the model that value is or holds.
+func (p *part) keys(value reflect.Value) [][]any {
+	var keys [][]any
+	statement.EachStruct(value, func(row reflect.Value) {
+		if row.Type() != p.model.Schema.ModelType {
+			return
+		}
+		if key, _ := statement.KeyOf(p.db.Statement, p.model.Schema, row); key != nil {
+			keys = append(keys, key)
+		}
+	})
+	return keys
 }
 
 // foreignKeys are the fields that hold the keys of roots.
@@ -209,50 +258,4 @@ func (p *part) foreignKeys() (keys []*schema.Field) {
 		}
 	}
 	return keys
-}
-
-func isMap(dest any) bool {
-	switch dest.(type) {
-	case map[string]any, *map[string]any, []map[string]any, *[]map[string]any:
-		return true
-	}
-	return false
-}
-
-// mapsOf adds the roots that maps name.
-func (p *part) mapsOf(dest any) error {
-	var all []map[string]any
-	switch dest := dest.(type) {
-	case map[string]any:
-		all = append(all, dest)
-	case *map[string]any:
-		all = append(all, *dest)
-	case []map[string]any:
-		all = dest
-	case *[]map[string]any:
-		all = *dest
-	}
-	for _, values := range all {
-		if err := p.mapOf(values); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *part) mapOf(values map[string]any) error {
-	assigned, err := p.inMap(values)
-	for _, relation := range p.model.Roots {
-		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] }, reflect.Value{})
-	}
-	return err
-}
-
-// named is what a map has for a field, by the name of the column or of the field.
-func named(values map[string]any, field *schema.Field) (any, bool) {
-	value, is := values[field.DBName]
-	if !is {
-		value, is = values[field.Name]
-	}
-	return value, is
 }

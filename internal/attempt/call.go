@@ -52,7 +52,7 @@ func (c *Call) Run(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 // nested runs fn under a savepoint.
 func (c *Call) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	if c.Options != (sql.TxOptions{}) {
-		return fmt.Errorf("%w: Isolation and ReadOnly cannot change the transaction that is open already", fault.ErrOption)
+		return fmt.Errorf("%w: Isolation and ReadOnly cannot change a transaction that is already open", fault.ErrOption)
 	}
 	return db.Transaction(func(tx *gorm.DB) error {
 		if c.request != nil && !tx.DryRun {

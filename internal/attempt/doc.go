@@ -1,3 +1,3 @@
-// Package attempt runs a function in a transaction of its own, and once more where the conflict that it met is cured by
-// it.
+// Package attempt runs a function in a transaction of its own, and runs it again after a conflict that another run can
+// cure.
 package attempt

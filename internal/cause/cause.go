@@ -1,5 +1,5 @@
-// Package cause says why a context ended, in the error of what it cut off. Drivers answer "context canceled", whoever ended
-// the context: that a lock was lost, and which, stands in its cause alone.
+// Package cause adds to an error why its context ended. Drivers only answer "context canceled". That a lock was lost,
+// and which, is only in the cause of the context.
 package cause
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Add returns err with the cause of ctx where that has ended and says more than err does. errors.Is finds both.
+// Add returns err with the cause of ctx, if ctx has ended and its cause says more than err. errors.Is finds both.
 func Add(ctx context.Context, err error) error {
 	if err == nil || ctx == nil || ctx.Err() == nil {
 		return err
@@ -28,7 +28,7 @@ func (e *ended) Error() string {
 
 func (e *ended) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Because returns err as the end of a longer text of ours, which has said already who speaks.
+// Because returns err without its prefix "gormlock: ", for the end of a longer text that has it.
 func Because(err error) error { return reason{err} }
 
 type reason struct{ error }

@@ -234,7 +234,7 @@ func (x *examination) defaults() {
 			"UPDATE %[2]s SET %[1]s = %[3]s WHERE %[1]s IS NULL; ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s, ALTER COLUMN %[1]s SET NOT NULL",
 			name, table, first)
 	} else if !c.Filled && !v.IsTemporal() && !v.IsHibernate() {
-		x.wrong("the column %s of %s has no default, which rows need that others insert: ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s", name, table, first)
+		x.wrong("the column %s of %s has no default, which inserts of other programs need: ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s", name, table, first)
 	}
 }
 

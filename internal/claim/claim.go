@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
@@ -41,14 +42,18 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	if err := install.Usable(db); err != nil {
 		return err
 	}
-	if !statement.IsPostgres(db) {
+	speaks := dialect.Of(db)
+	if !speaks.LocksRows() {
 		return fmt.Errorf("%w, not %s: claim rows", fault.ErrNotPostgres, db.Name())
 	}
 	if c.limit <= 0 {
-		return fmt.Errorf("gormlock: claim: limit is %d, one is the least", c.limit)
+		return fmt.Errorf("gormlock: claim: the limit is %d and must be at least 1", c.limit)
 	}
 	if slice := reflect.TypeOf(rows).Elem(); !statement.IsSliceOfStructs(slice) {
-		return fmt.Errorf("gormlock: claim: %w: %s is no slice of models, nor of pointers to them", schema.ErrUnsupportedDataType, slice)
+		return fmt.Errorf("gormlock: claim: %w: %s is not a slice of models, or of pointers to models", schema.ErrUnsupportedDataType, slice)
+	}
+	if !speaks.UpdateReturns() && !db.DryRun && statement.Transaction(db.Statement) == nil {
+		return c.inTransaction(db, rows)
 	}
 	query, err := c.query(statement.Beside(db), rows)
 	if err != nil {
@@ -71,7 +76,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	case query.Error != nil:
 		err = query.Error
 	case opened == nil:
-		return errors.New("gormlock: claim: no rows were opened: another plugin has replaced the callback gorm:row")
+		return errors.New("gormlock: claim: nothing was claimed: another plugin has replaced the callback gorm:row")
 	default:
 		err = c.scan(query, opened, rows)
 	}

@@ -25,7 +25,7 @@ func (c *claim) fence(stmt *gorm.Statement) (*guard.FenceGuard, error) {
 			continue
 		}
 		if guard.Assigned = guard.Ignored; !guard.Ignored {
-			return nil, c.refused(stmt, fmt.Errorf("%q is the fence, which the claim's token sets", name))
+			return nil, c.refused(stmt, fmt.Errorf("%q is the fence, which the claim's token sets: leave it out", name))
 		}
 	}
 	return guard, nil

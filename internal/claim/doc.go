@@ -1,2 +1,3 @@
-// Package claim hands out rows of a table of work to many workers, each to one.
+// Package claim hands out rows of a table to many workers, each row to one of
+// them.
 package claim

@@ -59,10 +59,10 @@ func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 }
 
 var (
-	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than it was given")
-	errOwnQuery   = errors.New("gormlock: claim: a scope runs the claim's own query: start another with Session(&gorm.Session{NewDB: true})")
-	errSelected   = errors.New("Select and Omit have no place in a claim, which reads whole rows") //nolint:staticcheck // names of calls
-	errOtherLock  = errors.New("another row lock has no place in a claim, which has its own")
+	errOtherQuery = errors.New("gormlock: claim: a scope returned another query than the one it was given")
+	errOwnQuery   = errors.New("gormlock: claim: a scope must not run the query it was given: start another with Session(&gorm.Session{NewDB: true})")
+	errSelected   = errors.New("a claim reads whole rows: leave out Select and Omit")
+	errOtherLock  = errors.New("a claim has a row lock of its own: leave out the other")
 )
 
 func claimOn(query *gorm.DB) *claim {
@@ -70,7 +70,7 @@ func claimOn(query *gorm.DB) *claim {
 	return c
 }
 
-// PrepareClaim runs before the statement and its locks, and says what does not go with a claim.
+// PrepareClaim runs before the statement and its locks, and refuses what a claim cannot have.
 func PrepareClaim(db *gorm.DB) {
 	c := claimOn(db)
 	if c == nil || db.Error != nil {
@@ -141,7 +141,7 @@ func buildClaim(marked clause.Clause, builder clause.Builder) {
 	c.write = c.writeStatement(stmt)
 }
 
-// fits says what of the query has no place in a claim. What the row lock refuses it refuses itself.
+// fits refuses what a claim cannot have. What a row lock cannot have the row lock refuses.
 func (c *claim) fits(stmt *gorm.Statement) error {
 	limit, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit)
 	_, grouped := stmt.Clauses["GROUP BY"]
@@ -150,31 +150,31 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 	case stmt.Schema == nil:
 		return fmt.Errorf("the rows have no model")
 	case stmt.Schema.ModelType != statement.ModelOf(stmt.Dest):
-		return fmt.Errorf("Model has changed the model to %s: a claim's is the type of its rows", stmt.Schema.Name) //nolint:staticcheck // names of calls
+		return fmt.Errorf("Model has changed the model to %s: a claim's model is the type of its rows, leave Model out", stmt.Schema.Name) //nolint:staticcheck // names of calls
 	case stmt.Model != stmt.Dest && hasKey(stmt, reflect.ValueOf(stmt.Model)):
-		return fmt.Errorf("Model has a struct with a key, which would select no row here: say with Where which rows are meant") //nolint:staticcheck // names of calls
+		return fmt.Errorf("Model has a struct with a primary key, which a claim does not look at: use Where") //nolint:staticcheck // names of calls
 	case len(stmt.Schema.PrimaryFields) == 0:
 		return gorm.ErrPrimaryKeyRequired
 	case stmt.SQL.Len() > 0:
-		return fmt.Errorf("raw SQL has no place in a claim")
+		return fmt.Errorf("a claim cannot run raw SQL")
 	case stmt.Distinct:
-		return fmt.Errorf("Distinct has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
+		return fmt.Errorf("a claim changes rows of the table: leave out Distinct")
 	case grouped:
-		return fmt.Errorf("Group has no place in a claim, which is about rows of the table") //nolint:staticcheck // names of calls
+		return fmt.Errorf("a claim changes rows of the table: leave out Group")
 	case len(stmt.ColumnMapping) > 0:
-		return fmt.Errorf("MapColumns has no place in a claim, which reads each column into its own field")
+		return fmt.Errorf("a claim reads each column into its own field: leave out MapColumns")
 	case stmt.Clauses["FOR"].Expression != clause.Expression(c):
 		return errOtherLock
 	case selected || len(stmt.Selects) > 0 || len(stmt.Omits) > 0:
 		return errSelected
 	case limit.Limit != nil && *limit.Limit >= 0:
-		return fmt.Errorf("Limit(%d) in a scope: the claim's own limit is its second argument", *limit.Limit)
+		return fmt.Errorf("Limit(%d) in a scope: give the limit to Claim itself", *limit.Limit)
 	case statement.Aliased(stmt):
-		return fmt.Errorf("the table must stand under its own name, without an alias")
+		return fmt.Errorf("the table must have its own name, without an alias")
 	}
 	for name := range stmt.Clauses {
 		if !fitsClaim(name) && (name != guard.VersionIntentClause || guard.IntentOf(stmt).AsksVersion()) {
-			return fmt.Errorf("the clause %q has no place in a claim", name)
+			return fmt.Errorf("a claim cannot have the clause %q: leave it out", name)
 		}
 	}
 	return fitsJoins(stmt)
@@ -184,7 +184,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 func fitsJoins(stmt *gorm.Statement) error {
 	for _, join := range stmt.Joins {
 		if _, ok := statement.RelationAlias(stmt, join.Name, join.Alias); ok && len(join.Conds) > 0 {
-			return fmt.Errorf("Joins(%q) has conditions, Select or Omit, and a claim loads associations as they are: put conditions into Where, or write the join as SQL and Preload what is wanted", join.Name)
+			return fmt.Errorf("Joins(%q) has conditions, Select or Omit, and a claim loads associations whole: put the conditions into Where, or write the join as SQL and use Preload", join.Name)
 		}
 	}
 	return nil
@@ -239,7 +239,7 @@ func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 	case field == nil || field.DBName == "":
 		return nil, fmt.Errorf("the model has no column %q", name)
 	case field.PrimaryKey:
-		return nil, fmt.Errorf("%s is of the primary key, which a claim does not change", field.DBName)
+		return nil, fmt.Errorf("%s is part of the primary key, which a claim does not change", field.DBName)
 	case !field.Updatable:
 		return nil, fmt.Errorf("%s is read-only in the model", field.DBName)
 	}

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/guard"
 )
 
@@ -20,6 +21,9 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	query.Statement.Dest, query.Statement.ReflectValue = dest, reflect.ValueOf(dest).Elem()
 	query.Statement.ReflectValue.Grow(min(c.limit, 100))
 	err := c.read(query, opened)
+	if err == nil && !dialect.Of(query).UpdateReturns() {
+		err = c.take(query)
+	}
 	_ = query.AddError(err)
 	if errors.Is(err, errKeyTwice) {
 		guard.Doom(query, err)
@@ -73,7 +77,7 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	return nil
 }
 
-var errKeyTwice = errors.New("the model's primary key is not unique in the table, so rows were changed that were not claimed")
+var errKeyTwice = errors.New("nothing was claimed: the model's primary key is not unique in the table, so the statement changed other rows too")
 
 // claimedRows are the rows of a claim and the place of each, by which they are sorted.
 type claimedRows struct {

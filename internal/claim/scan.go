@@ -163,7 +163,7 @@ type plainField struct {
 }
 
 // errNotPlain says that a field does not take what the driver has read as it is: GORM's way converts it, or says why not.
-var errNotPlain = errors.New("gormlock: not a plain value")
+var errNotPlain = errors.New("gormlock: the column cannot be read as a plain value")
 
 // nowhere takes what no field of the model takes.
 type nowhere struct{}
@@ -180,7 +180,7 @@ func (f *plainField) Scan(value any) error {
 	case int64:
 		if place.CanInt() {
 			if place.OverflowInt(v) {
-				return fmt.Errorf("gormlock: %s.%s: %d is more than a %s holds", f.field.Schema.Name, f.field.Name, v, place.Type())
+				return fmt.Errorf("gormlock: %s.%s: the number in the row is more than %s holds", f.field.Schema.Name, f.field.Name, place.Type())
 			}
 			place.SetInt(v)
 			return nil

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -18,7 +19,7 @@ import (
 func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
 	set := make(clause.Set, 0, len(c.assign)+1)
 	if len(c.assign) == 0 {
-		return nil, c.refused(stmt, fmt.Errorf("nothing is assigned, so the rows would stay free"))
+		return nil, c.refused(stmt, fmt.Errorf("nothing is assigned, so the rows would stay free: assign what marks them as taken"))
 	}
 	names := make([]string, 0, len(c.assign))
 	for name := range c.assign {
@@ -31,10 +32,10 @@ func (c *claim) assignments(stmt *gorm.Statement) (clause.Set, error) {
 			return nil, c.refused(stmt, err)
 		}
 		if other := assignmentOf(set, field.DBName); other >= 0 {
-			return nil, c.refused(stmt, fmt.Errorf("%q and %q are one column", names[other], names[i]))
+			return nil, c.refused(stmt, fmt.Errorf("%q and %q are the same column", names[other], names[i]))
 		}
 		if c.model.Column != nil && c.model.Column.Field == field {
-			return nil, c.refused(stmt, fmt.Errorf("%q is the version, which a claim moves itself", name))
+			return nil, c.refused(stmt, fmt.Errorf("%q is the version, which a claim moves itself: leave it out", name))
 		}
 		value := c.assign[name]
 		if query, ok := value.(*gorm.DB); ok {
@@ -64,6 +65,9 @@ func (*claim) refused(stmt *gorm.Statement, err error) error {
 
 // writeStatement writes the statement that claims the free rows and returns them.
 func (c *claim) writeStatement(stmt *gorm.Statement) *guard.Write {
+	if !dialect.Of(stmt.DB).UpdateReturns() {
+		return c.writeLocking(stmt)
+	}
 	if c.text.with {
 		c.writeFree(stmt)
 	}

@@ -34,9 +34,9 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 	case len(field.Schema.PrimaryFields) == 0:
 		return nil, fmt.Errorf("a fenced model needs a primary key")
 	case field.Serializer != nil || !c.shapedAs(field.FieldType) || !holdsTokens(field.FieldType):
-		return nil, fmt.Errorf("a fence field is an int64, a pointer to one or a sql.NullInt64, not %s", field.FieldType)
+		return nil, fmt.Errorf("a fence field must be an int64, a pointer to one or a sql.NullInt64, not %s", field.FieldType)
 	case !field.Creatable || !field.Updatable || !field.Readable:
-		return nil, fmt.Errorf("a fence column is read and written: take the permission out of the tag `gorm`")
+		return nil, fmt.Errorf("a fence column must be readable and writable: remove the permission from the tag `gorm`")
 	case field.AutoCreateTime > 0 || field.AutoUpdateTime > 0:
 		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
 	}
@@ -49,11 +49,11 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 		topic, isKey := strings.CutPrefix(strings.TrimSpace(word), "key=")
 		switch {
 		case !isKey:
-			return nil, fmt.Errorf("unknown word %q after fence: it is key=, and the first part of the key's name", word)
+			return nil, fmt.Errorf("unknown word %q after fence: only key= may follow, with the first part of the key's name", word)
 		case topic == "":
 			return nil, fmt.Errorf("key= names nothing: give the first part of the key's name, or leave it out")
 		case c.Topic != "":
-			return nil, fmt.Errorf("a second key %q: a fence column has one", topic)
+			return nil, fmt.Errorf("a second key %q: a fence column has only one", topic)
 		}
 		c.Topic = topic
 	}
@@ -106,12 +106,12 @@ func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token,
 	switch {
 	case fitting > 1:
 		named = slices.DeleteFunc(named, func(t fence.Token) bool { return !c.fits(t) })
-		return fence.Token{}, fmt.Errorf("%w: %s: %s %d tokens that fit, %s: name the one that is meant with Fence",
+		return fence.Token{}, fmt.Errorf("%w: %s: %s %d tokens that fit, %s: name one with Fence",
 			fault.ErrFenceMissing, stmt.Table, from, fitting, listed(named))
 	case len(named) > 0:
-		return fence.Token{}, fmt.Errorf("%w: %s: %s no %s, but %s", fault.ErrFenceMissing, stmt.Table, from, wanted, listed(named))
+		return fence.Token{}, fmt.Errorf("%w: %s: %s no %s, but %s: name one with Fence", fault.ErrFenceMissing, stmt.Table, from, wanted, listed(named))
 	}
-	return fence.Token{}, fmt.Errorf("%w: %s: %s no %s: use the context of a lock that was acquired with one, Fence, or IgnoreFence",
+	return fence.Token{}, fmt.Errorf("%w: %s: %s no %s: use the context of a lock that has one, or Fence, or IgnoreFence",
 		fault.ErrFenceMissing, stmt.Table, from, wanted)
 }
 

@@ -11,12 +11,15 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/dialect"
 )
 
 // ParseVersion reads the words behind `version` in the tag of a field, and what its column holds in this database.
 func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, error) {
 	c, err := ReadVersion(field, words)
+	if err == nil && c.IsTemporal() {
+		c.Tick = TickIn(db, field)
+	}
 	if err != nil || !c.IsInteger() {
 		return c, err
 	}
@@ -37,7 +40,7 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 		return nil, fmt.Errorf("a version field cannot be the primary key")
 	}
 	if field.Serializer != nil || !c.shapedAs(field.FieldType) {
-		return nil, fmt.Errorf("a version field is an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", field.FieldType)
+		return nil, fmt.Errorf("a version field must be an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", field.FieldType)
 	}
 	given := ""
 	for _, word := range words {
@@ -47,7 +50,7 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 		case isInitial:
 			n, err := strconv.ParseInt(number, 10, 64)
 			if err != nil || n < 0 {
-				return nil, fmt.Errorf("initial=%s: the first version is a whole number from 0", number)
+				return nil, fmt.Errorf("initial=%s: the first version must be a whole number, 0 or more", number)
 			}
 			c.Initial, given = n, word
 		case c.mode == "" && (word == railsMode || word == hibernateMode || word == xminMode):
@@ -55,7 +58,7 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 		case c.mode != "":
 			return nil, fmt.Errorf("%q after %s: a version has one mode", word, c.mode)
 		default:
-			return nil, fmt.Errorf("unknown mode %q: it is rails, hibernate, xmin or initial=N", word)
+			return nil, fmt.Errorf("unknown mode %q: the modes are rails, hibernate, xmin and initial=N", word)
 		}
 	}
 	if (c.IsRails() || c.IsHibernate()) && given == "" {
@@ -69,11 +72,11 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 	case c.IsTemporal() && given != "":
 		return nil, fmt.Errorf("%s: a time has no first number: leave it out", given)
 	case c.IsTemporal() && strings.EqualFold(strings.TrimSpace(field.TagSettings["TYPE"]), "date"):
-		return nil, fmt.Errorf("a version of type date does not tell two writes of one day apart: give it the type timestamptz")
+		return nil, fmt.Errorf("a version of type date is the same for two writes on one day: give it the type timestamptz")
 	case c.IsTemporal() && c.IsRails():
-		return nil, fmt.Errorf("a Rails lock column is an integer, not %s", field.FieldType)
+		return nil, fmt.Errorf("a Rails lock column must be an integer, not %s", field.FieldType)
 	case !field.Creatable || !field.Updatable || !field.Readable:
-		return nil, fmt.Errorf("a version column is read and written: take the permission out of the tag `gorm`")
+		return nil, fmt.Errorf("a version column must be readable and writable: remove the permission from the tag `gorm`")
 	}
 	if c.IsTemporal() {
 		c.Tick = TickOf(field)
@@ -86,10 +89,10 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 // asSystemColumn settles what holds for xmin: it is read and never written, and no migration creates it.
 func (c *Version) asSystemColumn(field *schema.Field) error {
 	if field.FieldType.Kind() != reflect.Uint32 {
-		return fmt.Errorf("the tag `version,xmin` stands on a uint32 field, not on %s", field.FieldType)
+		return fmt.Errorf("the tag `version,xmin` needs a uint32 field, not %s", field.FieldType)
 	}
 	if field.DBName != "xmin" || field.Creatable || field.Updatable || !field.IgnoreMigration {
-		return fmt.Errorf("the system column is tagged `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
+		return fmt.Errorf("tag the system column `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
 	}
 	c.kind, c.Initial = systemVersion, 0
 	return nil
@@ -108,6 +111,14 @@ func TickOf(field *schema.Field) time.Duration {
 		precision = field.Precision
 	}
 	return time.Second / time.Duration(math.Pow10(max(0, min(6, precision))))
+}
+
+// TickIn is that precision in this database, whose driver may have one of its own.
+func TickIn(db *gorm.DB, field *schema.Field) time.Duration {
+	if tick, decided := dialect.Of(db).Tick(db, field); decided {
+		return tick
+	}
+	return TickOf(field)
 }
 
 // largestOf is the largest version that the field's type holds. A Rails lock column is an int4 unless its tag says otherwise.
@@ -135,7 +146,7 @@ func largestIn(db *gorm.DB, field *schema.Field, largest int64) int64 {
 	switch {
 	case strings.HasPrefix(column, "smallint"), column == "int2":
 		largest = min(largest, math.MaxInt16)
-	case isInt4(column) && statement.IsPostgres(db):
+	case isInt4(column) && !dialect.Of(db).IsSQLite():
 		largest = min(largest, math.MaxInt32)
 	}
 	return largest

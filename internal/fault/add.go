@@ -8,7 +8,7 @@ import (
 )
 
 // Add adds err to the statement so that errors.Is finds it to the end: GORM drops an earlier error from the chain when
-// a later one, say of the rollback, joins it.
+// a later one joins it, for example that of the rollback.
 func Add(db *gorm.DB, err error) {
 	_ = db.AddError(err)
 	db.Statement.Settings.Store(added{}, err)

@@ -11,7 +11,7 @@ import (
 var (
 	ErrNotInstalled   = errors.New("gormlock: the plugin is not installed, call db.Use(gormlock.New())")
 	ErrNotPostgres    = errors.New("gormlock: needs PostgreSQL")
-	ErrNoTransaction  = errors.New("gormlock: a lock needs a transaction, and none is open")
+	ErrNoTransaction  = errors.New("gormlock: no transaction is open, run this inside db.Transaction")
 	ErrSubQuery       = errors.New("gormlock: a lock on a sub-query or a group of conditions is never taken, put it on the statement around it")
 	ErrStale          = errors.New("gormlock: stale version")
 	ErrVersionMissing = errors.New("gormlock: version missing")
@@ -24,5 +24,6 @@ var (
 	ErrLockTimeout = advisory.ErrLockTimeout
 )
 
-// Because returns err as the end of a longer text of ours, which has said already who speaks.
+// Because returns err without its prefix "gormlock: ", for the end of a longer text that has
+// it.
 func Because(err error) error { return cause.Because(err) }

@@ -45,8 +45,8 @@ type ConflictColumn struct {
 	Base, Mine, Theirs any
 }
 
-// Types makes the errors that callers get. Their types are declared where users read about them, in the root package,
-// which imports this one and so puts its constructors in here.
+// Types makes the errors that callers get. Their types are in the root package, where users read about them. The root
+// imports this package, so it puts its constructors in here.
 var Types struct {
 	Stale    func(Stale) error
 	Fenced   func(Fenced) error

@@ -22,7 +22,7 @@ func (s *Stale) Text() string {
 	case s.Soft:
 		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
 	case s.Deleted && s.Expected == nil && s.Op == "touch":
-		b.WriteString("the root of what is to be written is gone")
+		b.WriteString("this root is gone, so its part was not written: if it is soft-deleted, use Unscoped")
 	case s.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
 	case s.Actual == nil:
@@ -32,9 +32,9 @@ func (s *Stale) Text() string {
 	}
 	switch {
 	case s.Own:
-		b.WriteString(": this transaction itself has changed it, by another struct")
+		b.WriteString(": this transaction itself changed it, through another struct")
 	case isAhead(s.Expected, s.Actual):
-		b.WriteString(": the struct is ahead of its row, was its version incremented by hand?")
+		b.WriteString(": the struct is ahead of its row: did something increment its version by hand?")
 	}
 	if s.Cause != nil {
 		b.WriteString(": ")
@@ -71,7 +71,8 @@ func (f *Fenced) Text() string {
 	return b.String()
 }
 
-// Text names the row and the columns, and no values: those are for whom the row is for.
+// Text names the row and the columns, but no values: a log may be read by people who
+// must not see them.
 func (c *Conflict) Text() string {
 	names := make([]string, len(c.Columns))
 	for i, column := range c.Columns {

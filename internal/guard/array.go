@@ -4,6 +4,10 @@ import (
 	"strconv"
 	"strings"
 
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -27,6 +31,86 @@ func (a *array) add(n int64) {
 }
 
 func (a *array) text() string { return a.String() + "}" }
+
+// KeyIn is the condition that a row has one of the keys.
+func KeyIn(s *schema.Schema, keys [][]any) clause.Expression { return keysIn{s, keys} }
+
+type keysIn struct {
+	schema *schema.Schema
+	keys   [][]any
+}
+
+// Build writes it.
+func (k keysIn) Build(to clause.Builder) {
+	if stmt, ok := to.(*gorm.Statement); ok {
+		if b := (builder{SQL: statement.SQL{Statement: stmt}}); b.writeArray(k.schema, clause.CurrentTable, k.keys) {
+			return
+		}
+	}
+	column, values := schema.ToQueryValues(clause.CurrentTable, k.schema.PrimaryFieldDBNames, k.keys)
+	clause.IN{Column: column, Values: values}.Build(to)
+}
+
+// FitIn reports whether a statement can name so many keys.
+func FitIn(db *gorm.DB, keys [][]any) bool {
+	const most = 30_000
+	_, array := builder{SQL: statement.SQL{Statement: db.Statement}}.arrayOf(keys)
+	return array || len(keys) == 0 || len(keys)*len(keys[0]) <= most
+}
+
+// keys writes `"table"."key" IN (...)`, or a row of keys. Many integers are one array: a statement has 65,535 parameters.
+func (b builder) keys(table string, keys [][]any) {
+	fields := b.w.model.Schema.PrimaryFields
+	if b.writeArray(b.w.model.Schema, table, keys) {
+		return
+	}
+	if len(fields) > 1 {
+		b.Text("(")
+	}
+	for i, field := range fields {
+		if i > 0 {
+			b.Text(",")
+		}
+		b.columnOf(table, field.DBName)
+	}
+	if len(fields) > 1 {
+		b.Text(")")
+	}
+	b.Text(" IN (")
+	for i, key := range keys {
+		if i > 0 {
+			b.Text(",")
+		}
+		if len(fields) == 1 {
+			b.Expression(key[0])
+			continue
+		}
+		b.Text("(")
+		b.AddVar(b.Statement, key...)
+		b.Text(")")
+	}
+	b.Text(")")
+}
+
+// columnOf writes a column of a table, or, of "excluded", that of the row that an upsert proposes.
+func (b builder) columnOf(table, column string) {
+	if table == "excluded" {
+		b.Text(b.proposed(column))
+		return
+	}
+	b.Column(table, column)
+}
+
+func (b builder) writeArray(s *schema.Schema, table string, keys [][]any) bool {
+	ids, ok := b.arrayOf(keys)
+	if ok {
+		b.columnOf(table, s.PrimaryFields[0].DBName)
+		b.Text("=ANY(")
+		b.Value(ids)
+		b.Text("::bigint[])")
+	}
+	return ok
+}
 
 // arrayOf is the text of an array of keys, where they are integers and many.
 func (b builder) arrayOf(keys [][]any) (text string, ok bool) {

@@ -1,9 +1,12 @@
 package guard
 
 import (
+	"slices"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -16,16 +19,34 @@ type built struct {
 	set       bool // it has a SET
 	bumps     bool // the version moves
 	nothing   bool // nothing is SET, so that no row is to be found
+	marked    bool // the server keeps whether it found the row
+	asked     bool // its result was asked for
 	named     bool // the version is named by what is SET, or by the caller
 	unchecked bool // the version is not compared after all: see lenient
 	timesOnly bool // only times that GORM adds to every update are SET
 	unheld    bool // what is SET is not what the structs hold, and is not returned
+	hides     bool // a soft delete may be among what is SET
 }
 
 // builder writes the text of a guarded statement.
 type builder struct {
 	statement.SQL
-	w *Write
+	w    *Write
+	rest clause.ClauseBuilder // of the dialect, nil where it has none for this clause
+}
+
+// builderOf is a builder for what stands in a clause.
+func builderOf(to clause.Builder, w *Write) builder {
+	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, w: w} //nolint:forcetypeassert // InstallBuilders looked
+}
+
+// plainly builds a clause as the dialect does.
+func plainly(rest clause.ClauseBuilder, c clause.Clause, to clause.Builder) {
+	if rest != nil {
+		rest(c, to)
+	} else {
+		c.Build(to)
+	}
 }
 
 // InstallBuilders puts the builders of guarded statements before those the dialect has: no predicate of ours is among
@@ -41,24 +62,16 @@ func InstallBuilders(db *gorm.DB) {
 		rest := db.ClauseBuilders[name]
 		db.ClauseBuilders[name] = func(c clause.Clause, to clause.Builder) {
 			if stmt, ok := to.(*gorm.Statement); ok {
-				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w}, c) {
+				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w, rest}, c) {
 					return
 				}
 			}
-			if rest != nil {
-				rest(c, to)
-			} else {
-				c.Build(to)
-			}
+			plainly(rest, c, to)
 		}
 	}
 	rest := db.ClauseBuilders["SELECT"]
 	db.ClauseBuilders["SELECT"] = func(c clause.Clause, to clause.Builder) {
-		if rest != nil {
-			rest(c, to)
-		} else {
-			c.Build(to)
-		}
+		plainly(rest, c, to)
 		if stmt, ok := to.(*gorm.Statement); ok {
 			selectSystemColumn(c, stmt)
 		}
@@ -88,7 +101,10 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 // arm lets the builders take part.
 func (w *Write) arm(stmt *gorm.Statement) {
 	w.built.armed = true
-	if w.returning.wanted() {
+	if statement.AsksForRows(stmt) && !returns(stmt) && w.readsBack(stmt) && len(w.rows) > 0 {
+		w.want(w.model.Schema.PrimaryFields...)
+	}
+	if w.returning.wanted() || w.returning != nil && len(w.returning.watched) > 0 {
 		w.returning.install(w, stmt)
 	}
 }
@@ -104,10 +120,11 @@ func (b builder) buildSet(c clause.Clause) bool {
 	w.wantUnheld(b.Statement, set)
 	w.wantLinks(b.Statement, set)
 	guards := w.guards()
-	if guards[0] == nil && guards[1] == nil && !w.intent.merges() {
+	if guards[0] == nil && guards[1] == nil && !w.intent.Merges() && !w.marksFound(b.Statement) {
 		return false
 	}
 	w.built.any, w.built.set = true, true
+	w.built.hides = len(w.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, w.hides)
 	if w.version.is() {
 		w.weigh(set)
 	}
@@ -130,6 +147,9 @@ func (b builder) buildSet(c clause.Clause) bool {
 			written = g.assign(b, written)
 		}
 	}
+	if w.marksFound(b.Statement) {
+		b.markFound(written)
+	}
 	return true
 }
 
@@ -143,8 +163,8 @@ func owned(guards [3]guard, column string) bool {
 	return false
 }
 
-// weigh settles by what is SET whether the version moves: not where only unversioned columns change, for which the
-// time that GORM adds to every update counts as none.
+// weigh decides from the SET clause whether the version moves. It does not move if only unversioned columns
+// change; the time that GORM adds to every update does not count.
 func (w *Write) weigh(set clause.Set) {
 	others, unversioned, times, named := 0, 0, 0, false
 	for i := range set {
@@ -205,7 +225,7 @@ type guardedWhere struct {
 
 // Build writes both.
 func (g guardedWhere) Build(to clause.Builder) {
-	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, g.w} //nolint:forcetypeassert // InstallBuilders looked
+	b := builderOf(to, g.w)
 	if isPlain(g.where.Exprs) {
 		g.where.Build(b.Statement)
 	} else {
@@ -245,44 +265,6 @@ func isPlain(exprs []clause.Expression) bool {
 	return true
 }
 
-// keys writes `"table"."key" IN (...)`, or a row of keys. Many integers are one array: a statement has 65,535 parameters.
-func (b builder) keys(table string, keys [][]any) {
-	fields := b.w.model.Schema.PrimaryFields
-	if ids, ok := b.arrayOf(keys); ok {
-		b.Column(table, fields[0].DBName)
-		b.Text("=ANY(")
-		b.Value(ids)
-		b.Text("::bigint[])")
-		return
-	}
-	if len(fields) > 1 {
-		b.Text("(")
-	}
-	for i, field := range fields {
-		if i > 0 {
-			b.Text(",")
-		}
-		b.Column(table, field.DBName)
-	}
-	if len(fields) > 1 {
-		b.Text(")")
-	}
-	b.Text(" IN (")
-	for i, key := range keys {
-		if i > 0 {
-			b.Text(",")
-		}
-		if len(fields) == 1 {
-			b.Expression(key[0])
-			continue
-		}
-		b.Text("(")
-		b.AddVar(b.Statement, key...)
-		b.Text(")")
-	}
-	b.Text(")")
-}
-
 // buildValues gives every new row what the guards ask for.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
@@ -316,7 +298,10 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if w.fence != nil {
 		w.fence.conflict(b, &found)
 	}
+	if dialect.Of(b.DB).IsMySQL() {
+		b.failWhereRefused(&found)
+	}
 	c.Expression = found
-	c.Build(b.Statement)
+	plainly(b.rest, c, b.Statement)
 	return true
 }

@@ -48,7 +48,7 @@ func (c Check) Stale(stmt *gorm.Statement, cause error) error {
 }
 
 // IsKey is the condition that a row is the one meant, and Columns what is to be read of it.
-func (c Check) IsKey() clause.Expression { return keyIn(c.w.model.Schema, [][]any{c.row().Key}) }
+func (c Check) IsKey() clause.Expression { return KeyIn(c.w.model.Schema, [][]any{c.row().Key}) }
 
 // Columns are those that tell what became of the row.
 func (c Check) Columns() []string { return c.w.columnsToLookAt() }
@@ -63,7 +63,7 @@ func (c Check) Why(db *gorm.DB, found reflect.Value) error {
 		return err
 	}
 	if now[0].isLive() && c.w.version.accepts(c.row(), c.w.version.Read(now[0].Value)) {
-		return fmt.Errorf("gormlock: VerifyVersion: %s is at its version and was not locked, for the conditions of the call leave it out: %w",
+		return fmt.Errorf("gormlock: VerifyVersion: %s has the expected version and was not locked, because the conditions of the call exclude it: %w",
 			c.w.rowName(db.Statement, c.row().Key), gorm.ErrRecordNotFound)
 	}
 	return c.w.why(db, c.row(), now[0])

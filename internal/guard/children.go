@@ -19,9 +19,9 @@ const movedSetting = "gormlock:moved"
 // moved are the children that come from another parent; true: from none.
 type moved map[uintptr]bool
 
-// NoticeMoved keeps which children come from another parent, before GORM gives them the key of this one, and what they
+// noticeMoved keeps which children come from another parent, before GORM gives them the key of this one, and what they
 // had, for the case that it is rolled back.
-func NoticeMoved(db *gorm.DB) {
+func noticeMoved(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun {
 		return

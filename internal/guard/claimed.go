@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -66,4 +67,18 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) 
 	}
 	w.memory.Leave()
 	j.Keep(w)
+}
+
+// RefusedByRow is the refusal of a claim whose token is older than the one that this row, which is locked, was written with;
+// nil where it is not. It is for servers whose UPDATE does not say so.
+func (w *Write) RefusedByRow(stmt *gorm.Statement, row reflect.Value, key []any) error {
+	if !w.fence.guards() {
+		return nil
+	}
+	one := &Row{Struct: row, Key: key, name: statement.KeyName(key)}
+	err := w.fence.why(w, stmt, one, row)
+	if err != nil {
+		install.Of(stmt.DB).TellRefused(stmt.Context, err)
+	}
+	return err
 }

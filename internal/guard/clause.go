@@ -39,7 +39,7 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 		fault.Add(stmt.DB, c.err)
 		return
 	case c.change == nil:
-		fault.Add(stmt.DB, fmt.Errorf("%w: a clause about versions or fences that no function of gormlock made", fault.ErrOption))
+		fault.Add(stmt.DB, fmt.Errorf("%w: a clause about versions or fences that is not from a function of gormlock", fault.ErrOption))
 		return
 	}
 	if install.Of(stmt.DB) == nil {

@@ -29,7 +29,7 @@ type FenceGuard struct {
 // guards reports whether the statement is guarded by a token.
 func (f *FenceGuard) guards() bool { return f != nil && !f.Ignored }
 
-// FenceOf settles by which token the statement writes the model; nil where the model has no fence.
+// FenceOf picks the token with which the statement writes the model; nil if the model has no fence.
 func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard, error) {
 	if m.Fence == nil {
 		return nil, nil
@@ -41,9 +41,9 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard,
 		f.Assigned = assigned
 		return f, nil
 	case assigned:
-		return nil, fmt.Errorf("gormlock: %s.%s: a write cannot assign the fence: its token does; IgnoreFence lets it", m.Schema.Name, f.Field.Name)
+		return nil, fmt.Errorf("gormlock: %s.%s: a write cannot assign the fence, its token does: leave it out, or use IgnoreFence", m.Schema.Name, f.Field.Name)
 	case f.Topic == "" && statement.IsAssociation(stmt):
-		return nil, fmt.Errorf("%w: %s: a bare fence is not written with another model's statement, whose token may be of another lock: "+
+		return nil, fmt.Errorf("%w: %s: a fence without key= is not written by another model's statement, whose token may belong to another lock: "+
 			"tag it `fence,key=...`, or omit the association and write it by itself", fault.ErrFenceMissing, stmt.Table)
 	}
 	token, err := f.TokenOf(stmt, intent.namedTokens())
@@ -109,7 +109,7 @@ func (f *FenceGuard) owns(column string) bool { return !f.Assigned && column == 
 func (f *FenceGuard) assign(b builder, written bool) bool {
 	if !f.guards() || b.w.built.nothing {
 		if !written && !b.w.version.is() {
-			fault.Add(b.DB, fmt.Errorf("gormlock: %s: IgnoreFence leaves %s as it is, and nothing else is assigned: to change it name it in a map", b.Table, f.Field.DBName))
+			fault.Add(b.DB, fmt.Errorf("gormlock: %s: IgnoreFence leaves %s as it is, and nothing else is assigned: to change it, name it in a map", b.Table, f.Field.DBName))
 		}
 		return written
 	}
@@ -184,7 +184,7 @@ type fenceValue struct{ w *Write }
 
 // Build writes it.
 func (v fenceValue) Build(to clause.Builder) {
-	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, v.w} //nolint:forcetypeassert // buildValues got it
+	b := builderOf(to, v.w)
 	if statement.IsPostgres(b.DB) {
 		v.w.fence.writeUnlessLater(b)
 	} else {
@@ -192,8 +192,8 @@ func (v fenceValue) Build(to clause.Builder) {
 	}
 }
 
-// insert gives every new row the token: also where the column was left out by Select or Omit, or by a map. The first one
-// is enough to refuse them all.
+// insert gives every new row the token, even if Select, Omit or a map left the column out. One refused row refuses
+// them all.
 func (f *FenceGuard) insert(b builder, values *clause.Values) {
 	f.proposed = max(1, len(values.Values))
 	if !f.guards() {
@@ -229,7 +229,7 @@ func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	}
 	excluded := clause.Column{Table: "excluded", Name: f.Field.DBName}
 	found.DoUpdates = append(slices.Clone(found.DoUpdates), clause.Assignment{Column: clause.Column{Name: f.Field.DBName}, Value: excluded})
-	guard := clause.Expr{SQL: "COALESCE(" + f.In(b.Statement) + ",0)<=" + statement.Quoted(b.Statement, "excluded", f.Field.DBName)}
+	guard := clause.Expr{SQL: "COALESCE(" + f.In(b.Statement) + ",0)<=" + b.proposed(f.Field.DBName)}
 	found.Where.Exprs = beside(guard, found.Where.Exprs)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// explainFence makes an error of the server what it is: a refusal, or a missing table of tokens.
+// explainFence turns an error of the server into what it means: a refusal, or a missing table of tokens.
 func (w *Write) explainFence(db *gorm.DB) bool {
 	err := w.RefusedByFence(db.Statement, db.Error)
 	if err == nil {
@@ -28,7 +28,7 @@ func (w *Write) explainFence(db *gorm.DB) bool {
 	return true
 }
 
-// RefusedByFence is what an error of the server is where it is about the fence; nil for any other.
+// RefusedByFence is what an error of the server means, if it is about the fence; nil for any other.
 func (w *Write) RefusedByFence(stmt *gorm.Statement, said error) error {
 	if !w.fence.guards() || said == nil {
 		return nil
@@ -52,7 +52,7 @@ func fenceTableMissing(table string, err error) error {
 	if sqlstate.Of(err) != sqlstate.UndefinedTable || !strings.Contains(err.Error(), fence.Table) {
 		return nil
 	}
-	return fmt.Errorf("gormlock: %s: there is no table of tokens, fence.Migrate creates it: %w", table, err)
+	return fmt.Errorf("gormlock: %s: the table of tokens does not exist, fence.Migrate creates it: %w", table, err)
 }
 
 // onlyRow is the row that a statement is about, if it is one.
@@ -108,9 +108,9 @@ func (w *Write) whyFencedMany(db *gorm.DB) error {
 // whyFencedAmong looks for rows that were written with a later token.
 func (w *Write) whyFencedAmong(db *gorm.DB, where func(*gorm.DB) *gorm.DB) error {
 	stmt := db.Statement
-	found, err := w.lookWhere(db, where)
+	found, err := w.lookWhere(db, w.columnsToLookAt(), where)
 	if err != nil {
-		return fmt.Errorf("gormlock: %s: rows that were written with a later token than %s are looked for: %w", w.tableName(stmt), w.fence.token, err)
+		return fmt.Errorf("gormlock: %s: look for rows written with a later token than %s: %w", w.tableName(stmt), w.fence.token, err)
 	}
 	for _, current := range found {
 		one := Row{}
@@ -161,11 +161,8 @@ func (w *Write) whyFencedUpsert(db *gorm.DB) error {
 	if !f.guards() || !statement.HasUpsert(stmt) || int(db.RowsAffected) >= f.proposed {
 		return nil
 	}
-	if fields := w.conflictFields(stmt); len(fields) > 0 && w.memory.Count > 0 {
-		columns, values := w.conflicting(stmt, fields)
-		if err := w.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Where(clause.IN{Column: columns, Values: values}) }); err != nil {
-			return err
-		}
+	if err := w.whyFencedConflicting(db); err != nil {
+		return err
 	}
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	if len(conflict.Where.Exprs) > 0 || w.compares() {
@@ -174,6 +171,16 @@ func (w *Write) whyFencedUpsert(db *gorm.DB) error {
 	e := w.fencedError(stmt, w.onlyRow(stmt), f.token)
 	e.Passed = true
 	return e.Err()
+}
+
+// whyFencedConflicting says which of the rows that an upsert met was written with a later token; nil where none was.
+func (w *Write) whyFencedConflicting(db *gorm.DB) error {
+	fields := w.conflictFields(db.Statement)
+	if !w.fence.guards() || len(fields) == 0 || w.memory.Count == 0 {
+		return nil
+	}
+	columns, values := w.conflicting(db.Statement, fields)
+	return w.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Where(clause.IN{Column: columns, Values: values}) })
 }
 
 // conflictFields are the columns by which an upsert finds rows; none where they are no columns of the model.

@@ -46,7 +46,7 @@ func RefuseOnText(db *gorm.DB) {
 	}
 	switch {
 	case len(intent.tokens) > 0:
-		fault.Add(db, fmt.Errorf("gormlock: Fence guards no raw SQL: write the token's Guard into it, or call FenceTx first"))
+		fault.Add(db, fmt.Errorf("gormlock: Fence does not guard raw SQL: write the token's Guard into it, or call FenceTx first"))
 	case intent.compares():
 		fault.Add(db, fmt.Errorf("gormlock: ExpectVersion and IfUnchanged compare nothing in raw SQL: write the condition into it"))
 	}

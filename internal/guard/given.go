@@ -96,11 +96,11 @@ func (p *plan) inMap(dest map[string]any) (*column.Value, error) {
 		return nil, nil
 	}
 	if value == nil {
-		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL", p.model.Schema.Name, field.Name)
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL: leave it out", p.model.Schema.Name, field.Name)
 	}
 	switch value.(type) {
 	case clause.Expression, *gorm.DB, gorm.Valuer:
-		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be an expression: an update moves it by itself", p.model.Schema.Name, field.Name)
+		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be an expression, an update moves it by itself: leave it out", p.model.Schema.Name, field.Name)
 	}
 	v, err := p.version.Of(value)
 	return &v, err

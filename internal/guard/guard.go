@@ -20,7 +20,7 @@ type guard interface {
 	insert(b builder, values *clause.Values)
 	// conflict lets rows that an upsert finds be updated where the guard allows it.
 	conflict(b builder, found *clause.OnConflict)
-	// why returns why a row was not written, by what is there now; nil where it was not for this guard.
+	// why returns why a row was not written, judging by the row as it is now; nil if this guard was not the reason.
 	why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error
 }
 

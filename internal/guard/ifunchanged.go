@@ -3,12 +3,13 @@ package guard
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
 )
 
@@ -25,7 +26,7 @@ func IfUnchanged(before any, names []string) Clause {
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
 		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %T", before)}
 	}
-	// What is compared is what was there at this moment: the caller may go on to change the struct.
+	// The values of this moment are compared: the caller may change the struct later.
 	kept := reflect.New(row.Elem().Type()).Elem()
 	kept.Set(row.Elem())
 	detach(kept)
@@ -88,24 +89,14 @@ func (*unchangedColumns) conflict(builder, *clause.OnConflict) {}
 // hold writes that the columns are what they were.
 func (u *unchangedColumns) hold(b builder) {
 	for _, field := range u.columns {
-		c := newComparison(b.SQL, field)
+		if kind := b.DataTypeOf(field); dialect.Of(b.DB).IsInexact(kind) {
+			fault.Add(b.DB, fmt.Errorf("gormlock: IfUnchanged: %s.%s is a %s, of which the server does not send what it holds: make it a double, or name the other columns",
+				b.w.model.Schema.Name, field.Name, kind))
+		}
+		c := newComparison(b.SQL, b.Table, field)
 		b.Text(" AND ")
-		c.compare(func() { b.Column(b.Table, field.DBName) }, c.valueIn(u.before), false)
+		c.compare(c.column, c.valueIn(u.before, false))
 	}
-}
-
-// comparedAs is the type as which a column is compared, and the collation.
-func comparedAs(field *schema.Field, column string) (cast, collate string) {
-	column = strings.ToLower(strings.TrimSpace(column))
-	switch {
-	case column == "json":
-		return "::jsonb", ""
-	case field.IndirectFieldType.Kind() != reflect.String:
-		return "", ""
-	case column == "text", column == "citext", strings.HasPrefix(column, "varchar"), strings.HasPrefix(column, "character varying"):
-		return "::text", ` COLLATE "C"`
-	}
-	return "", ""
 }
 
 // why says that one of the columns was changed: the row is there, at the right version.

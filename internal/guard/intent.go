@@ -48,11 +48,15 @@ func (*Intent) Build(clause.Builder) {}
 
 func (i *Intent) ignores() bool { return i != nil && i.Ignore }
 
+// Touches reports whether a statement does no more than to move versions.
+func Touches(stmt *gorm.Statement) bool { return IntentOf(stmt).touches() }
+
 func (i *Intent) touches() bool { return i != nil && i.touch }
 
 func (i *Intent) preserves() bool { return i != nil && i.preserve }
 
-func (i *Intent) merges() bool { return i != nil && i.merged != nil }
+// Merges reports whether the statement merges its struct with the row.
+func (i *Intent) Merges() bool { return i != nil && i.merged != nil }
 
 func (i *Intent) columns() *unchangedColumns {
 	if i == nil {
@@ -93,7 +97,7 @@ func (i *Intent) On(m *model.Model) (*Intent, error) {
 // refuseWithoutVersions fails a statement that asks about versions of a database that has none.
 func refuseWithoutVersions(db *gorm.DB, intent *Intent) {
 	if intent.AsksVersion() && install.Of(db).WithoutVersions {
-		fault.Add(db, fmt.Errorf("%w: the plugin was made WithoutVersions, so that a statement cannot ask about one", fault.ErrOption))
+		fault.Add(db, fmt.Errorf("%w: the plugin was made WithoutVersions, so a statement cannot ask for a version: take that option out", fault.ErrOption))
 	}
 }
 

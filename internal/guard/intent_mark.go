@@ -20,7 +20,7 @@ import (
 // askedHere is the mark of clauses about versions and fences.
 type askedHere struct{ intent *Intent }
 
-var errAskedThere = errors.New("is not heeded in a hook, a group of conditions or a join: put it on the statement itself")
+var errAskedThere = errors.New("has no effect in a hook, a group of conditions or a join: put it on the statement itself")
 
 // Mark is the mark of what a statement asks about versions and fences.
 func Mark(stmt *gorm.Statement) mark.Mark {

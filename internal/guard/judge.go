@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// serializationFailure makes 40001 in a checked write what it is: the row was changed by another transaction.
+// serializationFailure turns 40001 in a checked write into a stale row: another transaction has changed it.
 func (w *Write) serializationFailure(db *gorm.DB) {
 	if !w.built.any || !w.compares() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
@@ -57,12 +57,12 @@ func (w *Write) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) 
 	return e
 }
 
-// unlooked is the error of a row that was not written where the reason could not be read.
+// unlooked is the error of a row that was not written, if the reason could not be read.
 func (w *Write) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	if w.compares() {
 		return errors.Join(w.staleError(stmt, row).Err(), err)
 	}
-	return fmt.Errorf("gormlock: %s was not written, and why is not known: %w", w.rowName(stmt, w.named(stmt, row).Key), err)
+	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", w.rowName(stmt, w.named(stmt, row).Key), err)
 }
 
 // tableName is the table in messages: not by the alias that a statement may have for it.
@@ -187,9 +187,9 @@ func (w *Write) why(db *gorm.DB, row *Row, now seen) error {
 	return nil
 }
 
-// conditionsOf is the error of a save whose row is there, and that the caller's own conditions leave out.
+// conditionsOf is the error of a save whose row exists, but does not meet the caller's own conditions.
 func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
-	return fmt.Errorf("gormlock: %s: the conditions of this save do not hold: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
+	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
 }
 
 // whyNoRows says why a statement without a key, which named its version itself, wrote nothing.
@@ -201,7 +201,7 @@ func (w *Write) whyNoRows(db *gorm.DB) error {
 	}
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
-	found, err := w.lookWhere(db, func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Limit(2) })
+	found, err := w.lookWhere(db, w.columnsToLookAt(), func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Limit(2) })
 	e := w.staleError(stmt, nil)
 	if err != nil {
 		return errors.Join(e.Err(), err)

@@ -7,8 +7,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -36,11 +36,11 @@ func (w *Write) look(db *gorm.DB, keys [][]any) ([]seen, error) {
 
 // lookFor reads the rows that were not seen yet, those that were deleted softly too if it is to.
 func (w *Write) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) error {
-	rows, err := w.lookWhere(db, func(q *gorm.DB) *gorm.DB {
+	rows, err := w.lookWhere(db, w.columnsToLookAt(), func(q *gorm.DB) *gorm.DB {
 		if unscoped {
 			q = q.Unscoped()
 		}
-		return q.Where(keyIn(w.model.Schema, keys))
+		return q.Where(KeyIn(w.model.Schema, keys))
 	})
 	if err != nil {
 		return err
@@ -54,20 +54,19 @@ func (w *Write) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) er
 	return err
 }
 
-// keyIn is the condition that a row has one of the keys.
-func keyIn(s *schema.Schema, keys [][]any) clause.Expression {
-	column, values := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, keys)
-	return clause.IN{Column: column, Values: values}
-}
-
-func (w *Write) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) ([]reflect.Value, error) {
+// lookWhere reads columns of the rows that a query finds. Where a snapshot would show them as they were before, it locks them,
+// as the statement has.
+func (w *Write) lookWhere(db *gorm.DB, columns []string, where func(*gorm.DB) *gorm.DB) ([]reflect.Value, error) {
 	stmt := db.Statement
 	q := db.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard})
 	if stmt.Unscoped {
 		q = q.Unscoped()
 	}
 	list := reflect.New(reflect.SliceOf(w.model.Schema.ModelType))
-	q = q.Model(list.Interface()).Select(w.columnsToLookAt())
+	q = q.Model(list.Interface()).Select(columns)
+	if dialect.Of(db).IsMySQL() && statement.Transaction(stmt) != nil {
+		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthShare})
+	}
 	statement.SameTable(q.Statement, stmt)
 	q = where(q).Find(list.Interface())
 	if q.Error != nil {
@@ -101,7 +100,7 @@ func (w *Write) lookWhere(db *gorm.DB, where func(*gorm.DB) *gorm.DB) ([]reflect
 	return found, rows.Err()
 }
 
-// columnsToLookAt are the columns that tell which row it is and what became of it.
+// columnsToLookAt are the columns that identify the row and show its state.
 func (p *plan) columnsToLookAt() []string {
 	columns := make([]string, 0, len(p.model.Schema.PrimaryFields)+1)
 	for _, field := range p.model.Schema.PrimaryFields {

@@ -92,5 +92,5 @@ func (w *Write) wrote(stmt *gorm.Statement, name string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.returning.all(), is)
+	return slices.ContainsFunc(w.returning.seen(), is)
 }

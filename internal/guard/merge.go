@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -18,15 +17,15 @@ type mergedRow struct {
 	mine map[string]bool
 }
 
-// Merged lets an update of a struct that was made of its row and of these columns write no others, but for times of the update
-// and what a hook changes on the way: the rest of the row is there already, perhaps in a form that the struct cannot hold.
+// Merged limits an update of a merged struct to these columns, the times of the update, and what a hook changes. The
+// rest of the row is already there, perhaps in a form that the struct cannot hold.
 func Merged(row reflect.Value, mine map[string]bool) Clause {
 	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine} }}
 }
 
 // onlyMerged leaves out of a SET what the row has already.
 func (w *Write) onlyMerged(set clause.Set) clause.Set {
-	if !w.intent.merges() {
+	if !w.intent.Merges() {
 		return set
 	}
 	merged := w.intent.merged
@@ -50,8 +49,8 @@ func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 }
 
 // Compared says of one column which of its three values are the same to the server: what base holds, what mine holds, and
-// what the row holds.
-type Compared struct{ RowIsBase, RowIsMine, BaseIsMine bool }
+// what the row holds, which may be NULL.
+type Compared struct{ RowIsBase, RowIsMine, BaseIsMine, RowIsNull bool }
 
 // Compare asks the server, of the row with this key, what IfUnchanged would make of these columns.
 func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, base, mine reflect.Value) ([]Compared, error) {
@@ -60,13 +59,15 @@ func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, 
 	sql := statement.SQL{Statement: stmt}
 	for i, field := range columns {
 		sql.Text([]string{"SELECT ", ","}[min(i, 1)])
-		c := newComparison(sql, field)
-		held, changed := c.valueIn(base), c.valueIn(mine)
-		c.compare(c.column, held, false)
+		c := newComparison(sql, "", field)
+		c.compare(c.column, c.valueIn(base, false))
 		sql.Text(",")
-		c.compare(c.column, changed, false)
+		c.compare(c.column, c.valueIn(mine, false))
 		sql.Text(",")
-		c.compare(held, changed, true)
+		c.compare(c.valueIn(base, true), c.valueIn(mine, true))
+		sql.Text(",(")
+		sql.Column("", field.DBName)
+		sql.Text(" IS NULL)")
 	}
 	sql.Text(" FROM ")
 	sql.QuoteTo(stmt, statement.OwnTable)
@@ -82,9 +83,9 @@ func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, 
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	into := make([]any, 0, 3*len(columns))
+	into := make([]any, 0, 4*len(columns))
 	for i := range answers {
-		into = append(into, &answers[i].RowIsBase, &answers[i].RowIsMine, &answers[i].BaseIsMine)
+		into = append(into, &answers[i].RowIsBase, &answers[i].RowIsMine, &answers[i].BaseIsMine, &answers[i].RowIsNull)
 	}
 	if rows.Next() {
 		err = rows.Scan(into...)
@@ -93,55 +94,6 @@ func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, 
 		err = rows.Err()
 	}
 	return answers, err
-}
-
-// comparison writes when two values of a column are the same: NULL is NULL, json is compared by its meaning, a text by its
-// bytes whatever the column's collation calls equal, a time at the precision of its column.
-type comparison struct {
-	statement.SQL
-	field               *schema.Field
-	same, cast, collate string
-	postgres            bool
-}
-
-func newComparison(sql statement.SQL, field *schema.Field) comparison {
-	c := comparison{SQL: sql, field: field, same: " IS ", postgres: statement.IsPostgres(sql.DB)}
-	if c.postgres {
-		c.same = " IS NOT DISTINCT FROM "
-		c.cast, c.collate = comparedAs(field, sql.DataTypeOf(field))
-	}
-	return c
-}
-
-// valueIn writes what a struct holds.
-func (c comparison) valueIn(row reflect.Value) func() {
-	value, _ := c.field.ValueOf(c.Context, row)
-	if c.postgres {
-		value = column.InTick(value, column.TickOf(c.field))
-	}
-	return func() { c.Expression(value) }
-}
-
-// column writes the column.
-func (c comparison) column() { c.Column("", c.field.DBName) }
-
-// compare writes that a is b. Two values that come from structs have no type of their own: they get that of the column.
-func (c comparison) compare(a, b func(), typed bool) {
-	for i, side := range []func(){a, b} {
-		if typed {
-			c.Text("(CASE WHEN 1=0 THEN ")
-			c.column()
-			c.Text(" ELSE ")
-		}
-		side()
-		if typed {
-			c.Text(" END)")
-		}
-		c.Text(c.cast)
-		if i == 0 {
-			c.Text(c.collate, c.same)
-		}
-	}
 }
 
 // Absent is the error of a save whose row was not found: that it is gone, or that the conditions of the call leave it out.

@@ -15,9 +15,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// selectOwnUnread lets a query say of each row whether its own transaction wrote it: such a row comes without a version. It
-// is for reads that no rollback can reach: copies that gorm.G returns, and transactions whose end nobody sees. The server
-// knows by the xmin of the row, whoever wrote it, a trigger or SQL of the caller's. It is asked in the query itself.
+// selectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a
+// rollback cannot reach: copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The
+// query itself compares the xmin of the row, so writes of triggers and of raw SQL count too.
 func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	if !outOfReach(stmt) {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// plan is what a statement is to do. It is made before the statement is built, and not changed by it.
+// plan is what a statement should do. It is made before the statement is built, and building does not change it.
 type plan struct {
 	model   *model.Model
 	intent  *Intent
@@ -94,7 +94,7 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
 		if !w.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, w.named(stmt, row).Key), row.Expected.N)
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", w.rowName(stmt, w.named(stmt, row).Key), row.Expected.N)
 		}
 	}
 	if len(w.rows) == 0 {
@@ -169,7 +169,7 @@ func (w *Write) hasKey(row reflect.Value) bool {
 	case zero == len(w.model.Schema.PrimaryFields):
 		return false
 	}
-	w.where.partialKey = w.version.is() || w.intent.merges() || w.fence != nil && w.fence.Read(row).N != 0
+	w.where.partialKey = w.version.is() || w.intent.Merges() || w.fence != nil && w.fence.Read(row).N != 0
 	return w.where.partialKey
 }
 
@@ -181,7 +181,7 @@ func (p *plan) hasWholeKey(row reflect.Value) bool {
 	})
 }
 
-// named reads the key of the one row, which is needed only where something is to be said of it.
+// named reads the key of the one row, which is needed only for a message.
 func (w *Write) named(stmt *gorm.Statement, row *Row) *Row {
 	if row.Key != nil {
 		return row

@@ -14,9 +14,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// readInTransaction is structs that were read in a transaction in which something may have been written before: by GORM,
-// by SQL of the caller's, by a trigger. If it is rolled back, what they hold may never have been there: a version would fit
-// one that another writer makes, and the next Save would overwrite it in silence. So they count as not read then.
+// readInTransaction is structs that were read in a transaction in which something may have been written before: by
+// GORM, by SQL of the caller's, by a trigger. If it is rolled back, what they hold may never have been there: a version
+// would fit one that another writer makes, and the next Save would overwrite it in silence. So they count as not read
+// after a rollback.
 type readInTransaction struct {
 	db     *gorm.DB
 	ctx    context.Context

@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuse makes err the statement's error. Where something was stored by then, the transaction must not be committed.
+// refuse makes err the statement's error. If something was already stored, the transaction must not be committed.
 func (w *Write) refuse(db *gorm.DB, err error) {
 	if err == nil {
 		if !w.outcome.inserted {
@@ -31,7 +31,7 @@ func (w *Write) refuse(db *gorm.DB, err error) {
 }
 
 // hasStored reports whether something may be stored besides what the statement itself wrote: by its hooks, or as
-// associations. In a transaction that is followed it has been seen.
+// associations. If gormlock follows the transaction, it knows.
 func (w *Write) hasStored(stmt *gorm.Statement) bool {
 	j := journal.Of(stmt)
 	if j == nil {
@@ -44,15 +44,15 @@ func (w *Write) hasStored(stmt *gorm.Statement) bool {
 	return j.IsStrict() || j.Written()-w.writtenBefore > own
 }
 
-// doomWithParent keeps what a statement stored before one of its associations was refused with err from being committed.
+// doomWithParent prevents the commit of what a statement stored before one of its associations was refused with err.
 func doomWithParent(db *gorm.DB, err error) {
 	if statement.IsAssociation(db.Statement) {
 		Doom(db, err)
 	}
 }
 
-// Doom keeps the transaction of db from being committed. Where gormlock does not see the commit the server must refuse it:
-// one statement that fails is enough, and a savepoint set before heals it.
+// Doom prevents the commit of the transaction of db. If gormlock does not see the commit, the server must refuse it:
+// one statement that fails is enough, and a rollback to an earlier savepoint makes the transaction usable again.
 func Doom(db *gorm.DB, err error) {
 	if j := journal.Of(db.Statement); j != nil {
 		j.Doom(err)

@@ -14,12 +14,14 @@ import (
 // returning lets a statement return columns that memory needs. GORM scans rows into structs by position, which is wrong
 // where rows are skipped or come in another order: the rows go to a slice of their own and reach their structs by key.
 type returning struct {
-	fields []*schema.Field
-	whole  bool // every column that is read is among them
+	fields  []*schema.Field
+	whole   bool            // every column that is read is among them
+	watched []*schema.Field // columns that are returned and not given to the structs: see Observe
 
 	had        clause.Clause // the caller's
 	hadAny     bool
 	installed  bool
+	back       bool // the statement cannot return them: they are read behind it
 	byPosition bool // a plain INSERT, which GORM scans rightly itself
 	swapped    bool
 	target     reflect.Value
@@ -51,6 +53,10 @@ func (w *Write) wantWhole() {
 
 // install replaces the caller's RETURNING by one that has its columns too.
 func (r *returning) install(w *Write, stmt *gorm.Statement) {
+	if r.installed {
+		return
+	}
+	r.back = !returns(stmt)
 	r.had, r.hadAny = stmt.Clauses["RETURNING"]
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
@@ -64,6 +70,10 @@ func (r *returning) install(w *Write, stmt *gorm.Statement) {
 		}
 	}
 	r.installed = true
+	if r.back {
+		delete(stmt.Clauses, "RETURNING") // GORM's driver would send it
+		return
+	}
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: r}
 }
 
@@ -77,7 +87,7 @@ func (r *returning) Build(to clause.Builder) {
 	if _, joins := stmt.Clauses["FROM"]; joins && slices.Contains(stmt.BuildClauses, "UPDATE") { // other tables may have columns of the same name
 		table = clause.CurrentTable
 	}
-	for i, field := range r.fields {
+	for i, field := range r.columns() {
 		if i > 0 {
 			sql.Text(",")
 		}
@@ -89,6 +99,17 @@ func (r *returning) Build(to clause.Builder) {
 	r.swapped, r.target = true, stmt.ReflectValue
 	r.rows = reflect.New(reflect.SliceOf(stmt.Schema.ModelType)).Elem()
 	stmt.ReflectValue = r.rows
+}
+
+// columns are all that is returned.
+func (r *returning) columns() []*schema.Field {
+	all := slices.Clip(r.fields)
+	for _, field := range r.watched {
+		if !slices.Contains(all, field) {
+			all = append(all, field)
+		}
+	}
+	return all
 }
 
 // collect turns the statement back to its structs.
@@ -116,8 +137,8 @@ func (r *returning) restore(stmt *gorm.Statement) {
 	}
 }
 
-// has reports whether rows were asked for and scanned.
-func (r *returning) has() bool { return r != nil && r.rows.IsValid() }
+// has reports whether rows were asked for, for the structs, and scanned.
+func (r *returning) has() bool { return r.wanted() && r.rows.IsValid() }
 
 func (r *returning) len() int {
 	if !r.has() {
@@ -126,9 +147,20 @@ func (r *returning) len() int {
 	return r.rows.Len()
 }
 
-// all are the rows that came back.
+// all are the rows that came back, for the structs.
 func (r *returning) all() []reflect.Value {
-	rows := make([]reflect.Value, r.len())
+	if !r.has() {
+		return nil
+	}
+	return r.seen()
+}
+
+// seen are the rows that came back, for whatever reason.
+func (r *returning) seen() []reflect.Value {
+	if r == nil || !r.rows.IsValid() {
+		return nil
+	}
+	rows := make([]reflect.Value, r.rows.Len())
 	for i := range rows {
 		rows[i] = r.rows.Index(i)
 	}
@@ -146,8 +178,11 @@ func (r *returning) first() reflect.Value {
 // isWhole reports whether this is a whole row.
 func (r *returning) isWhole(row reflect.Value) bool { return r != nil && r.whole && row.IsValid() }
 
-// give copies the returned columns into the caller's struct.
-func (r *returning) give(from, to reflect.Value) {
+// give copies the returned columns into the caller's struct. If others have moved the row to another owner, the struct lets go
+// of the one it holds: the next save would move it back.
+func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) {
+	links := statement.LinksOf(owners, to)
+	defer links.Empty(to)
 	for _, field := range r.fields {
 		source, place := statement.Place(field, from), statement.Place(field, to)
 		if source.IsValid() && place.IsValid() && place.CanSet() {

@@ -9,9 +9,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// SaveByKey makes the create of a Save what Save is of a struct with a key: an update, or an INSERT where there is no row
-// and the struct was not read. GORM creates what has a zero in its key, and a part of a composite key may be zero. It
-// reports true where it has done so: nothing is left for the create then, and EndSave gives it the result.
+// SaveByKey makes a Save that GORM turned into a create an update again, or an INSERT if there is no row and the struct
+// was not read. GORM creates a struct with a zero in its key, but a part of a composite key may be zero. It reports
+// true if it has done so: then nothing is left for the create, and EndSave gives it the result.
 func SaveByKey(db *gorm.DB) bool {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || len(stmt.Schema.PrimaryFields) < 2 || stmt.ReflectValue.Kind() != reflect.Struct {

@@ -12,6 +12,7 @@ import (
 // settle ends an update or delete: with memory as the server's answer makes it, or with the error of a conflict.
 func (w *Write) settle(db *gorm.DB) {
 	w.returning.collect(db.Statement)
+	w.observe(db)
 	switch {
 	case db.Error != nil:
 		if !w.explainFence(db) {
@@ -54,13 +55,7 @@ func (w *Write) settleBatch(db *gorm.DB) {
 			return
 		}
 	}
-	distinct := 0
-	for i := range w.rows {
-		if !w.rows[i].twin {
-			distinct++
-		}
-	}
-	if w.decides() && int(db.RowsAffected) < distinct {
+	if w.decides() && int(db.RowsAffected) < w.distinct() {
 		if err := w.whyFewer(db, from); err != nil {
 			w.refuse(db, err)
 			return
@@ -159,7 +154,7 @@ func (w *Write) follow(row *Row, returned reflect.Value) {
 		return
 	}
 	if returned.IsValid() {
-		w.returning.give(returned, row.Struct)
+		w.returning.give(returned, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	}
 	if w.op == OpDelete && !w.built.set {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -15,7 +16,7 @@ func (w *Write) settleCreate(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	switch {
 	case db.Error != nil:
-		if !w.explainFence(db) && w.op == OpUpsert {
+		if !w.explainUpsert(db) && !w.explainFence(db) && w.op == OpUpsert {
 			w.serializationFailure(db)
 		}
 		return
@@ -23,12 +24,19 @@ func (w *Write) settleCreate(db *gorm.DB) {
 		w.outcome.done = true
 		return
 	}
-	if err := w.whyFencedUpsert(db); err != nil {
-		w.refuse(db, err)
+	if !dialect.Of(db).IsMySQL() { // where such an upsert has failed
+		if err := w.whyFencedUpsert(db); err != nil {
+			w.refuse(db, err)
+			return
+		}
+	}
+	could, err := w.readUpsert(db)
+	if err != nil {
+		w.refuse(db, errors.Join(w.staleError(db.Statement, nil).Err(), err))
 		return
 	}
 	switch {
-	case len(w.upsert.rows) > 0 && w.returning.has():
+	case len(w.upsert.rows) > 0 && (could || w.returning.has()):
 		w.settleUpsert(db)
 	case len(w.upsert.rows) > 0:
 		w.settleUnseen(db)
@@ -52,7 +60,7 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	}
 }
 
-// settleUnseen is for an upsert whose rows nobody could ask for: the structs are not known to be rows.
+// settleUnseen is for an upsert that could not return its rows: it is not known whether the structs are their rows.
 func (w *Write) settleUnseen(db *gorm.DB) {
 	if w.version.checked && int(db.RowsAffected) < len(w.rows) {
 		w.refuse(db, w.staleError(db.Statement, nil).Err())
@@ -70,6 +78,9 @@ func (w *Write) settleUnseen(db *gorm.DB) {
 // settleUpsert compares the rows that came back with the structs, and makes the structs what their rows are.
 func (w *Write) settleUpsert(db *gorm.DB) {
 	from, err := w.rowsOfUpsert(db)
+	if w.upsert.skips && dialect.Of(db).IsMySQL() {
+		w.keepInserted(db, from)
+	}
 	if err == nil {
 		err = w.whyRefused(db, from)
 	}
@@ -83,8 +94,12 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 			continue
 		}
 		switch was := w.memory.Was(i); {
+		case w.isUnseen(db, i, from[i]):
+			w.version.Write(row.Struct, w.version.Unread())
 		case from[i].IsValid():
 			w.followUpsert(i, from[i])
+		case w.upsert.rows[i].found.IsValid():
+			w.followFound(i)
 		case !w.upsert.child: // GORM has given it what new rows get
 			w.memory.RestoreRow(i)
 		case w.version.is() && was.IsValid(): // and a child its first version: by its default
@@ -99,7 +114,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 // unless the columns of the conflict say so.
 func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	rows := w.returning.all()
-	if len(rows) == len(w.rows) {
+	if len(rows) == len(w.rows) && !w.returning.back {
 		return rows, nil
 	}
 	keys := make([][]any, len(w.rows))
@@ -155,7 +170,7 @@ func (w *Write) structBefore(i int) reflect.Value {
 func (w *Write) followUpsert(i int, from reflect.Value) {
 	v, u, row := &w.version, w.upsert, &w.rows[i]
 	held := v.Read(row.Struct)
-	w.returning.give(from, row.Struct)
+	w.returning.give(from, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	w.fence.follow(row.Struct)
 	switch {
 	case w.returning.whole:

@@ -1,9 +1,12 @@
 package guard
 
 import (
+	"database/sql/driver"
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -13,18 +16,39 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Moved reports whether the transaction of the statement has moved the version of the row with this key, or made the row.
-func Moved(stmt *gorm.Statement, m *model.Model, key []any) bool {
+// Moved reports whether the transaction of the statement has moved the version of the row with this key, or made the row, and
+// has not deleted it since.
+func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 	name := statement.KeyName(key)
-	return hasWrite(stmt, m, func(w *Write) bool {
+	hasWrite(stmt, m, func(w *Write) bool {
 		switch {
 		case w.outcome.none:
-			return false
+		case w.op == OpDelete || w.built.hides:
+			moved = moved && !w.isBulk() && !w.wrote(stmt, name)
 		case w.op == OpCreate && !w.upsert.skips, w.built.bumps && !w.batch:
-			return w.wrote(stmt, name)
+			moved = moved || w.wrote(stmt, name)
+		default:
+			moved = moved || w.left(stmt, name, differ)
 		}
-		return w.left(stmt, name, differ)
+		return false // the last one decides
 	})
+	return moved
+}
+
+// hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
+func (w *Write) hides(a clause.Assignment) bool {
+	field := w.model.Schema.LookUpField(a.Column.Name)
+	if field == nil || a.Value == nil {
+		return false
+	}
+	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
+		return false
+	}
+	if valuer, is := a.Value.(driver.Valuer); is {
+		value, err := valuer.Value()
+		return err != nil || value != nil
+	}
+	return !reflect.ValueOf(a.Value).IsZero()
 }
 
 // left reports whether the statement had a struct of the row of this name whose version, before and after, is such.
@@ -41,7 +65,7 @@ func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after colum
 	return false
 }
 
-// Adopt gives a struct the version that its row was moved to, until a rollback.
+// Adopt gives a struct the version to which its row was moved. A rollback takes it back.
 func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Value) {
 	held := m.Column.Read(row)
 	m.Column.Write(row, to)
@@ -58,16 +82,34 @@ func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Va
 func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	name, held := statement.KeyName(key), m.Column.Read(row)
 	if hasWrite(db.Statement, m, func(w *Write) bool {
-		return w.left(db.Statement, name, func(_, after column.Value) bool { return after.Equal(held) })
+		return w.left(db.Statement, name, func(was, after column.Value) bool { return differ(was, after) && after.Equal(held) })
 	}) {
 		return nil
 	}
-	e := &fault.Stale{Table: m.Schema.Table, Op: OpTouch.String(), PrimaryKey: map[string]any{}, Expected: m.Column.Any(held), Own: true}
+	w := &Write{plan: plan{model: m, op: OpTouch, version: versionGuard{Version: m.Column}}}
+	found, err := w.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
+	switch {
+	case err != nil:
+		return err
+	case found[0].isLive() && m.Column.Read(found[0].Value).Equal(held):
+		return nil
+	}
+	e := &fault.Stale{Table: m.Schema.Table, Op: OpTouch.String(), PrimaryKey: map[string]any{}, Expected: m.Column.Any(held), Own: movedFrom(db.Statement, m, name, held)}
+	if found[0].isLive() {
+		e.Actual = m.Column.Any(m.Column.Read(found[0].Value))
+	}
 	for i, field := range m.Schema.PrimaryFields {
 		e.PrimaryKey[field.DBName] = key[i]
 		e.Keys = append(e.Keys, field.DBName)
 	}
 	return e.Err()
+}
+
+// movedFrom reports whether it is known that the transaction moved the row of this name from the version given.
+func movedFrom(stmt *gorm.Statement, m *model.Model, name string, from column.Value) bool {
+	return hasWrite(stmt, m, func(w *Write) bool {
+		return w.left(stmt, name, func(was, after column.Value) bool { return was.Equal(from) && differ(was, after) })
+	})
 }
 
 // Touched reports whether the transaction has done no more to the row with this key than to move its version, as a root, from

@@ -11,14 +11,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// BeforeUpdate settles which version each row must have, when hooks and the associations it belongs to are through.
+// BeforeUpdate decides which version each row must have, after the hooks and the belongs-to associations.
 func BeforeUpdate(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
 		return
 	}
 	save := mayBeSave(db.Statement) && !w.batch
-	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil || w.intent.merges())
+	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil || w.intent.Merges())
 	w.where.filtered = isFiltered(db.Statement) && !w.intent.touches()
 	switch {
 	case w.intent.touches():
@@ -40,23 +40,24 @@ func BeforeUpdate(db *gorm.DB) {
 	w.arm(db.Statement)
 }
 
-// AfterUpdate compares what was written with what was to be, before associations are saved.
+// AfterUpdate compares what was written with what should be, before associations are saved.
 func AfterUpdate(db *gorm.DB) {
 	refuseNothing(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.settle(db)
 	}
+	noticeMoved(db)
 }
 
-// refuseNothing fails an update that sets nothing, of which GORM makes no statement: what it expects of the row would not
-// be looked at.
+// refuseNothing fails an update that sets nothing. GORM sends no statement for it, so what it expects of the row would
+// not be compared.
 func refuseNothing(db *gorm.DB) {
 	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
-		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: Touch or VerifyVersion does", statement.TableName(db.Statement)))
+		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: use Touch or VerifyVersion", statement.TableName(db.Statement)))
 	}
 }
 
-// BeforeDelete settles which version each row must have. A soft delete is an update inside: its version moves.
+// BeforeDelete decides which version each row must have. A soft delete is an update inside: its version moves.
 func BeforeDelete(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
@@ -80,7 +81,7 @@ func AfterDelete(db *gorm.DB) {
 	}
 }
 
-// BeforeCreate settles what a create does to versions that are there already, if it has a conflict clause.
+// BeforeCreate decides what a create with a conflict clause does to the versions of existing rows.
 func BeforeCreate(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
@@ -98,6 +99,7 @@ func AfterCreate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
+	noticeMoved(db)
 }
 
 // mayBeSave reports whether this is an update of all columns of the struct itself, as Save makes it.

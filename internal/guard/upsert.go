@@ -2,11 +2,13 @@ package guard
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -23,11 +25,13 @@ type upsert struct {
 
 // upsertRow is what an upsert knows of a struct.
 type upsertRow struct {
-	loaded   bool // it stands for a row that it was read from
-	unread   bool // it stands for a row, and was not read from it
-	moves    bool // it is a child that comes from another parent, or from none
-	apart    bool // it is a child that stays, and proposes a version that only an INSERT can have stored
-	mayBeNew bool // though loaded, for its version is that of a new row
+	loaded   bool          // it stands for a row that it was read from
+	unread   bool          // it stands for a row, and was not read from it
+	moves    bool          // it is a child that comes from another parent, or from none
+	apart    bool          // it is a child that stays, and proposes a version that only an INSERT can have stored
+	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
+	guessed  bool          // it had no key, and has the one that GORM has worked out
+	mayBeNew bool          // though loaded, for its version is that of a new row
 }
 
 // upsertOf is how the create is made: Save of a slice and associations that are saved whole mean their structs as loaded
@@ -40,12 +44,15 @@ func upsertOf(stmt *gorm.Statement) *upsert {
 // prepareCreate settles what a create does to rows that are there already.
 func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	if w.intent.compares() {
-		return fmt.Errorf("gormlock: %s: a create finds no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", w.model.Schema.Name)
+		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", w.model.Schema.Name)
 	}
 	u := w.upsert
 	u.updates = statement.HasUpsert(stmt)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.skips = conflict.DoNothing
+	if err := w.fitsUpsert(stmt, conflict); err != nil {
+		return err
+	}
 	if !w.version.is() {
 		if u.updates {
 			w.op = OpUpsert
@@ -60,7 +67,7 @@ func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 		w.op = OpUpsert
 	}
 	if computesColumn(conflict.DoUpdates, w.version.Field.DBName) {
-		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, it moves by itself: leave it out", w.model.Schema.Name, w.version.Field.Name)
+		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", w.model.Schema.Name, w.version.Field.Name)
 	}
 	w.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
 	u.links = u.child && u.updates && !conflict.UpdateAll
@@ -75,7 +82,7 @@ func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 		return fmt.Errorf("gormlock: %s: PreserveVersion on an upsert of rows that were read: update them instead", stmt.Table)
 	}
 	if w.version.IsSystem() && w.version.checked && !u.skips {
-		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or say IgnoreVersion", stmt.Table)
+		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or use IgnoreVersion", stmt.Table)
 	}
 	w.wantRows(stmt)
 	return nil
@@ -109,7 +116,7 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			return w.missing(stmt, key, nil)
 		}
 		if twin, ok := names[row.name]; ok && w.rows[twin].Struct.CanAddr() {
-			return fmt.Errorf("gormlock: %s: two elements of one upsert stand for it", w.rowName(stmt, key))
+			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", w.rowName(stmt, key))
 		}
 		names[row.name] = i
 		unset := v.Unset(row.held)
@@ -126,9 +133,13 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			row.next = v.Zero()
 		}
 		if v.IsInteger() && row.held.N >= v.Largest {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds", w.rowName(stmt, key), row.held.N)
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", w.rowName(stmt, key), row.held.N)
 		}
-		if u.links && !r.moves && !r.mayBeNew && (v.IsInteger() || statement.IsPostgres(stmt.DB)) {
+		if u.skips && dialect.Of(stmt.DB).IsMySQL() {
+			row.next, r.apart = v.Apart(row.next)
+			continue
+		}
+		if u.links && !r.moves && !r.mayBeNew && (v.IsInteger() || !dialect.Of(stmt.DB).IsSQLite()) {
 			row.next, r.apart = v.Apart(row.next)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -22,7 +22,7 @@ func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
 	}
 }
 
-// beside are conditions of the caller's that hold beside one of ours, whatever OR is among them.
+// beside writes the caller's conditions so that one of ours holds too, even if there is an OR among them.
 func beside(ours clause.Expression, own []clause.Expression) []clause.Expression {
 	if len(own) == 0 {
 		return []clause.Expression{ours}
@@ -48,43 +48,51 @@ type upsertBump struct {
 
 // Build writes it.
 func (u upsertBump) Build(to clause.Builder) {
-	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, u.w} //nolint:forcetypeassert // buildConflict got it
-	v, had := &u.w.version, u.w.model.In(b.Statement).Column
+	b := builderOf(to, u.w)
+	v, had, speaks := &u.w.version, u.w.model.In(b.Statement).Column, dialect.Of(b.DB)
 	if u.w.intent.preserves() {
 		b.Text(had)
 		return
 	}
 	if u.w.upsert.links {
 		b.Text("CASE WHEN ")
-		b.compareLinks(u.set, " IS DISTINCT FROM ", " OR ")
+		b.Text("NOT ")
+		b.compareLinks(u.set)
 		b.Text(" THEN ")
 		defer b.Text(" ELSE ", had, " END")
 	}
 	switch {
-	case v.IsTemporal() && statement.IsPostgres(b.DB):
-		b.Text("GREATEST(")
-		b.Value(v.later.Time())
-		b.Text(",", had, ",", statement.Quoted(b.Statement, "excluded", v.Field.DBName), ")+", v.tick())
-	case v.IsTemporal():
+	case v.IsTemporal() && speaks.IsSQLite():
 		b.Value(v.later.Time().Add(v.Tick))
+	case v.IsTemporal():
+		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, b.proposed(v.Field.DBName), v.Tick)
 	default:
 		first := strconv.FormatInt(v.Initial, 10)
 		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+1 ELSE ", first, "+1 END")
 	}
 }
 
-// compareLinks writes a comparison of each foreign key that is set with the one the row has.
-func (b builder) compareLinks(set clause.Set, operator, between string) {
+// compareLinks writes that the row has each foreign key that is set.
+func (b builder) compareLinks(set clause.Set) {
 	b.Text("(")
 	for i, assignment := range set {
 		if i > 0 {
-			b.Text(between)
+			b.Text(" AND ")
 		}
 		b.Column(b.Table, assignment.Column.Name)
-		b.Text(operator)
-		b.Expression(assignment.Value)
+		b.Text(dialect.Of(b.DB).Same())
+		if column, is := dialect.Excluded(assignment.Value); is {
+			b.Text(b.proposed(column))
+		} else {
+			b.Expression(assignment.Value)
+		}
 	}
 	b.Text(")")
+}
+
+// proposed is the value that an upsert proposes for a column.
+func (b builder) proposed(column string) string {
+	return dialect.Of(b.DB).Proposed(b.Quote(column))
 }
 
 // upsertGuard is what must hold of a row that an upsert found. It differs by what stands for it in the batch.
@@ -95,7 +103,7 @@ type upsertGuard struct {
 
 // Build writes it.
 func (g upsertGuard) Build(to clause.Builder) {
-	b := builder{statement.SQL{Statement: to.(*gorm.Statement)}, g.w} //nolint:forcetypeassert // buildConflict got it
+	b := builderOf(to, g.w)
 	w, links := g.w, g.w.upsert.links
 	stays := func(r upsertRow) bool { return r.loaded && links && !r.moves && !r.apart }
 	apart := func(r upsertRow) bool { return r.loaded && r.apart }
@@ -106,7 +114,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 	b.Text("(")
 	defer b.Text(")")
 	current := g.current(b)
-	proposed := statement.Quoted(b.Statement, "excluded", w.version.Field.DBName)
+	proposed := b.proposed(w.version.Field.DBName)
 	matches := g.matches(b, proposed)
 	if len(w.keysWhere(moves)) == len(w.rows) {
 		b.Text(matches)
@@ -123,7 +131,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 	}{
 		{w.keysWhere(moves), func() { b.Text(matches) }},
 		{w.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
-		{w.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, w.version.back(proposed))) }},
+		{w.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, w.version.back(b, proposed))) }},
 		{w.keysWhere(unread), func() { b.Text(unset) }},
 	} {
 		if len(part.keys) == 0 {
@@ -159,7 +167,7 @@ func (g upsertGuard) current(b builder) string {
 func (g upsertGuard) matches(b builder, expected string) string {
 	text := "(" + g.current(b) + "=" + expected
 	for _, field := range g.w.model.Schema.PrimaryFields {
-		text += " AND " + statement.Quoted(b.Statement, b.Table, field.DBName) + "=" + statement.Quoted(b.Statement, "excluded", field.DBName)
+		text += " AND " + statement.Quoted(b.Statement, b.Table, field.DBName) + "=" + b.proposed(field.DBName)
 	}
 	return text + ")"
 }
@@ -167,15 +175,16 @@ func (g upsertGuard) matches(b builder, expected string) string {
 // linksOr lets a row be written whose foreign keys are right already, or of which this holds.
 func (b builder) linksOr(set clause.Set, matches string) {
 	b.Text("(")
-	b.compareLinks(set, " IS NOT DISTINCT FROM ", " AND ")
+	b.compareLinks(set)
 	b.Text(" OR ", matches, ")")
 }
 
 // back is the version from which [column.Version.Apart] made the one that is proposed.
-func (v *versionGuard) back(proposed string) string {
+func (v *versionGuard) back(b builder, proposed string) string {
+	speaks := dialect.Of(b.DB)
 	if v.IsTemporal() {
-		return proposed + "-interval '" + strconv.FormatFloat(column.FarInTime.Hours(), 'f', 0, 64) + " hours'"
+		return proposed + "-" + speaks.Interval(column.FarInTime)
 	}
 	far := strconv.FormatInt(v.Far(), 10)
-	return "CASE WHEN CAST(" + proposed + " AS bigint)&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
+	return "CASE WHEN CAST(" + proposed + " AS " + speaks.BigInt() + ")&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
 }

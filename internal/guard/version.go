@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -22,7 +23,7 @@ type versionGuard struct {
 	checked bool         // a row is written only at the version expected
 	given   bool         // the caller named that version
 	choice  *choice      // the caller named others than one; nil: each row must be at the version expected of it
-	forced  bool         // the version moves also where nothing else is SET
+	forced  bool         // the version moves even if nothing else is SET
 	exact   bool         // no expected version is 0 or NULL
 	later   column.Value // what a temporal version becomes
 }
@@ -31,8 +32,8 @@ func (v *versionGuard) is() bool { return v.Version != nil }
 
 func (v *versionGuard) owns(column string) bool { return column == v.Field.DBName }
 
-// assign writes what becomes of the version. Where it stays as it was it is written only if nothing else is: an
-// UPDATE assigns something.
+// assign writes the new version. A version that does not move is written only if nothing else is, because an
+// UPDATE must assign something.
 func (v *versionGuard) assign(b builder, written bool) bool {
 	if v.IsSystem() || !b.w.built.bumps && written {
 		return written
@@ -57,18 +58,12 @@ func (v *versionGuard) assign(b builder, written bool) bool {
 
 // writeLater writes the time that a temporal version becomes: that of this statement, and past the one it had.
 func (v *versionGuard) writeLater(b builder, had string) {
-	if v.exact || !statement.IsPostgres(b.DB) {
+	speaks := dialect.Of(b.DB)
+	if v.exact || speaks.IsSQLite() {
 		b.Value(v.later.Time())
 		return
 	}
-	b.Text("GREATEST(")
-	b.Value(v.later.Time())
-	b.Text(",", had, "+", v.tick(), ")")
-}
-
-// tick is the least by which a temporal version moves.
-func (v *versionGuard) tick() string {
-	return "interval '" + strconv.FormatInt(v.Tick.Microseconds(), 10) + " microseconds'"
+	speaks.Later(b.Text, func() { b.Value(v.later.Time()) }, had, v.Tick)
 }
 
 func (v *versionGuard) hold(b builder) {
@@ -86,8 +81,8 @@ func (v *versionGuard) hold(b builder) {
 	}
 }
 
-// holdOne writes that the version is expected. A struct that holds 0 cannot say whether the row had 0 or NULL: both will
-// do.
+// holdOne writes the condition on the version. A struct with 0 does not show whether the row had 0 or NULL, so both
+// fit.
 func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	name := b.w.model.In(b.Statement).Column
 	switch {
@@ -230,10 +225,10 @@ func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 	return row.Expected.Equal(actual)
 }
 
-// errNotWritten is why a row at the right version was not written though nobody asked for more.
-var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row, or it was gone for a moment")
+// errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
+var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
-// insert gives every new row its first version: also where the column was left out by Select or Omit, or by a map.
+// insert gives every new row its first version, even if Select, Omit or a map left the column out.
 func (v *versionGuard) insert(b builder, values *clause.Values) {
 	if v.IsSystem() {
 		return

@@ -8,19 +8,34 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // follows reports whether memory can hold what the server says it wrote.
 func (w *Write) follows(stmt *gorm.Statement) bool {
-	return len(w.rows) > 0 && (w.batch || w.rows[0].Struct.CanAddr()) && returns(stmt)
+	return len(w.rows) > 0 && (w.batch || w.rows[0].Struct.CanAddr()) && (returns(stmt) || w.readsBack(stmt))
 }
 
-// returns reports whether the dialect knows RETURNING.
-func returns(stmt *gorm.Statement) bool { return slices.Contains(stmt.BuildClauses, "RETURNING") }
+// returns reports whether the statement can return what it writes.
+func returns(stmt *gorm.Statement) bool {
+	return slices.Contains(stmt.BuildClauses, "RETURNING") && (!updates(stmt) || dialect.Of(stmt.DB).UpdateReturns())
+}
 
-// wantAssigned asks, in an update or delete, for what the structs do not hold afterwards: of a struct that is not at its
-// row's version all of the row, of others what only the server knows.
+// updates reports whether the statement is an UPDATE, as a soft delete is.
+func updates(stmt *gorm.Statement) bool {
+	switch {
+	case slices.Contains(stmt.BuildClauses, "UPDATE"):
+		return true
+	case slices.Contains(stmt.BuildClauses, "DELETE"):
+		return !stmt.Unscoped && stmt.Schema != nil && len(stmt.Schema.DeleteClauses) > 0
+	}
+	return false
+}
+
+// wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
+// that is not at its row's version, otherwise only what the server computed.
 func (w *Write) wantAssigned(stmt *gorm.Statement) {
 	if !w.follows(stmt) {
 		return
@@ -33,7 +48,7 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
 		w.wantWhole()
 	}
-	if w.intent.merges() {
+	if w.intent.Merges() {
 		w.wantWhole()
 	}
 	if w.op != OpDelete && v.is() && v.checked && slices.ContainsFunc(w.rows, func(r Row) bool { return !r.mirrors(v, true) }) {
@@ -56,10 +71,27 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 	if w.batch && w.returning.wanted() {
 		w.want(w.model.Schema.PrimaryFields...)
 	}
+	w.watchKey(stmt)
 }
 
-// wantUnheld asks for the columns that are SET and that the struct does not hold then: expressions, which the server works
-// out, what the caller's own SET assigns, and what a soft delete assigns to another struct than that of the key.
+// watchKey asks how the server spells the key of a root, which its parts have as the server spells it.
+func (w *Write) watchKey(stmt *gorm.Statement) {
+	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot {
+		return
+	}
+	for _, field := range w.model.Schema.PrimaryFields {
+		if field.DataType != schema.Int && field.DataType != schema.Uint && field.Readable {
+			if w.returning == nil {
+				w.returning = &returning{}
+			}
+			w.returning.watched = append(w.returning.watched, w.model.Schema.PrimaryFields...)
+			return
+		}
+	}
+}
+
+// wantUnheld asks for the columns that are SET and whose values the struct does not hold: expressions, which the server
+// computes, what the caller's own SET assigns, and what a soft delete assigns to another struct than that of the key.
 func (w *Write) wantUnheld(stmt *gorm.Statement, set clause.Set) {
 	if !w.version.is() && w.fence == nil || len(w.rows) == 0 || !w.where.ownSet && !w.where.ofModel && !statement.FromMap(stmt.Dest) {
 		return
@@ -118,9 +150,7 @@ func (w *Write) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 	if w.batch {
 		w.want(w.model.Schema.PrimaryFields...)
 	}
-	if !w.returning.installed {
-		w.returning.install(w, stmt)
-	}
+	w.returning.install(w, stmt)
 }
 
 // wantStored asks a plain INSERT for what the server stores otherwise than it was given, a time at its column's precision,
@@ -153,14 +183,15 @@ func (w *Write) wantStored(stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
 
-// wantRows asks an upsert for the rows that it wrote, whole: a struct is its row then, whatever was updated. Of children of
-// which only the foreign key is set it asks what identifies them: the rest of them is not written, and not read.
+// wantRows asks an upsert for the rows that it wrote, whole: a struct is its row then, whatever was updated. For
+// children of which only the foreign key is set it asks only what identifies them: the rest is neither written nor
+// read.
 func (w *Write) wantRows(stmt *gorm.Statement) {
 	u := w.upsert
-	if len(w.rows) == 0 || !returns(stmt) {
+	if len(w.rows) == 0 || !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {
 		return
 	}
-	if !u.child || u.updates && !u.links {
+	if !u.child || u.updates && !u.links || u.skips && dialect.Of(stmt.DB).IsMySQL() {
 		w.wantWhole()
 		return
 	}

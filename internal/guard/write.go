@@ -91,7 +91,7 @@ func RememberCreate(db *gorm.DB) {
 	}
 }
 
-// RememberDelete does so for a delete, whose key may come from Model where the destination has none.
+// RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
 	w := begin(db, OpDelete)
 	if w == nil {
@@ -162,8 +162,8 @@ func begin(db *gorm.DB, op Op) *Write {
 }
 
 // errBuilt is the error of a statement that comes with the text of another one, which GORM would send again in its place.
-var errBuilt = errors.New("gormlock: the statement has been built before it begins: what a hook makes of its tx by Session " +
-	"repeats the hook's own statement, unless the session is a NewDB")
+var errBuilt = errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +
+	"repeats the hook's own statement, use Session(&gorm.Session{NewDB: true})")
 
 // remember takes the structs that the statement stands for: none where value holds none.
 func (w *Write) remember(db *gorm.DB, value any) {
@@ -177,8 +177,8 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	}
 }
 
-// Open begins a transaction where GORM begins none and a write that goes wrong halfway could not be taken back: a batch,
-// an upsert, or what GORM or a hook stores or deletes beside the statement itself.
+// Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
+// or what GORM or a hook stores or deletes beside the statement itself.
 func Open(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
@@ -197,7 +197,7 @@ func Open(db *gorm.DB) {
 	w.outcome.opened = true
 }
 
-// divisible reports whether the statement can do a part of what it is asked and find the rest stale.
+// divisible reports whether the statement can write some of its rows and find others stale.
 func (w *Write) divisible(stmt *gorm.Statement) bool {
 	if w.storesMore(stmt) {
 		return true

@@ -9,17 +9,17 @@ import (
 )
 
 var (
-	// ErrLost says that what was held may be held by somebody else by now.
+	// ErrLost says that somebody else may hold it by now.
 	ErrLost = errors.New("gormlock: lost")
-	// ErrReleased says that it was given back before.
-	ErrReleased = errors.New("gormlock: released already")
+	// ErrReleased says that it was already released.
+	ErrReleased = errors.New("gormlock: already released")
 	// ErrClosed says that the manager was closed.
 	ErrClosed = errors.New("gormlock: the manager is closed")
-	// ErrReentrant says that ctx belongs to a holder of the very key that is asked for.
-	ErrReentrant = errors.New("gormlock: held by this context already, it would wait for itself")
+	// ErrReentrant says that ctx already belongs to a holder of this key.
+	ErrReentrant = errors.New("gormlock: already held by this context, it would wait for itself")
 )
 
-// Error is what became of one key. errors.Is finds the state and the cause.
+// Error is the outcome of a call for one key. errors.Is finds the state and the cause.
 type Error struct {
 	Thing  string // what was asked for: "lock", "lease"
 	Key    lockkey.Key

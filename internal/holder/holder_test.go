@@ -25,7 +25,7 @@ func TestError_saysAndIs(t *testing.T) {
 		t.Errorf("errors.Is does not see what it is: %v", err)
 	}
 	err = &holder.Error{Thing: "lease", Key: lockkey.Of("report"), State: holder.ErrReleased}
-	if want := "gormlock: lease report: released already"; err.Error() != want || !errors.Is(err, holder.ErrReleased) {
+	if want := "gormlock: lease report: already released"; err.Error() != want || !errors.Is(err, holder.ErrReleased) {
 		t.Errorf("got %q, want %q", err.Error(), want)
 	}
 }

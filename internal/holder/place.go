@@ -29,5 +29,5 @@ func PlaceOf(k lockkey.Key) (Place, error) {
 	if err := k.Err(); err != nil {
 		return Place{}, err
 	}
-	return Place{}, fmt.Errorf("%w: %s stands for two locks, and this is one", advisory.ErrOption, k)
+	return Place{}, fmt.Errorf("%w: %s stands for two locks, and this call takes one", advisory.ErrOption, k)
 }

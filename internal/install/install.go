@@ -45,7 +45,7 @@ type Settings struct {
 // Bound bounds the wait for every lock that names no bound of its own.
 func (s *Settings) Bound(d time.Duration) error {
 	if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {
-		return fmt.Errorf("DefaultTimeout: %w", err)
+		return fmt.Errorf("%w: given to DefaultTimeout", err)
 	}
 	s.DefaultTimeout = d
 	return nil
@@ -54,7 +54,7 @@ func (s *Settings) Bound(d time.Duration) error {
 // Allow lets locks be taken on a look-alike of PostgreSQL.
 func (s *Settings) Allow(name string) error {
 	if err := lookalike.Check(name); err != nil {
-		return fmt.Errorf("AllowServer: %w: %w", fault.ErrOption, err)
+		return fmt.Errorf("%w: AllowServer: %w", fault.ErrOption, err)
 	}
 	s.Servers = append(s.Servers, name)
 	return nil

@@ -103,7 +103,7 @@ func Carry(ctx context.Context, request *lockrequest.Request) context.Context {
 	return &lockingContext{Context: ctx, request: request}
 }
 
-// Spend takes the request from the ctx, also where somebody has wrapped it meanwhile: hooks begin transactions too.
+// Spend takes the request from the ctx, even if somebody has wrapped it meanwhile: hooks begin transactions too.
 func Spend(ctx context.Context) context.Context {
 	if carrying, ok := ctx.Value(lockingKey{}).(*lockingContext); ok {
 		carrying.spent.Store(true)

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// TellLocks says what became of a request that began to wait at this time. Locks that were granted are told of again
-// when the transaction of j ends.
+// TellLocks reports the outcome of a request that began to wait at this time. Locks that were granted are reported
+// again when the transaction of j ends.
 func TellLocks(ctx context.Context, p *install.Settings, request *lockrequest.Request, began time.Time, j *journal, err error) {
 	if !p.Observed() || request == nil {
 		return
@@ -38,7 +38,7 @@ func lockMode(shared bool) string {
 	return "exclusive"
 }
 
-// heldLock is an advisory lock that an observer was told of.
+// heldLock is an advisory lock whose acquisition was reported to an observer.
 type heldLock struct {
 	plugin    *install.Settings
 	ctx       context.Context
@@ -46,7 +46,8 @@ type heldLock struct {
 	since     time.Time
 }
 
-// hold keeps a lock to be told of when it ends; one that is held already ends only once. A nil journal keeps nothing.
+// hold keeps a lock so that its end is reported; a lock that is already held ends only once. A nil journal keeps
+// nothing.
 func (j *journal) hold(lock heldLock) {
 	if j == nil {
 		return

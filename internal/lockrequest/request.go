@@ -26,6 +26,7 @@ type Terms struct {
 	Timeout       time.Duration // 0: as the session waits
 	AllowSnapshot bool
 	Servers       []string // look-alikes of PostgreSQL that are allowed, by name
+	AllowPooler   bool     // of session locks: one in session mode
 }
 
 // Option changes the terms, or says why it cannot. The set is closed: [OptionFunc] makes one.
@@ -53,17 +54,14 @@ func New(keys []lockkey.Key, opts ...Option) (*Request, error) {
 			return nil, err
 		}
 	}
-	var terms Terms
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("%w: nil", ErrOption)
-		}
-		if err := o.apply(&terms); err != nil {
-			return nil, err
-		}
-	}
-	if terms.Try && terms.Timeout > 0 {
-		return nil, fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", ErrOption, terms.Timeout)
+	terms, err := termsOf(opts)
+	switch {
+	case err != nil:
+		return nil, err
+	case terms.Try && terms.Timeout > 0:
+		return nil, fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing: use one of them", ErrOption, terms.Timeout)
+	case terms.AllowPooler:
+		return nil, fmt.Errorf("%w: AllowPooler is for SessionLocker: a lock of a transaction works behind a pooler without it", ErrOption)
 	}
 	r := &Request{locks: make([]lock, 0, len(keys)), try: terms.Try, timeout: terms.Timeout, allowSnapshot: terms.AllowSnapshot, servers: terms.Servers}
 	for _, key := range keys {
@@ -71,6 +69,18 @@ func New(keys []lockkey.Key, opts ...Option) (*Request, error) {
 	}
 	r.order()
 	return r, nil
+}
+
+func termsOf(opts []Option) (terms Terms, err error) {
+	for _, o := range opts {
+		if o == nil {
+			return terms, fmt.Errorf("%w: a nil option", ErrOption)
+		}
+		if err := o.apply(&terms); err != nil {
+			return terms, err
+		}
+	}
+	return terms, nil
 }
 
 // add adds the lock of a key, or both of a renamed one.

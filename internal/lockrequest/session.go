@@ -13,22 +13,34 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// The states of a session lock that was asked for in vain. Package advisory says what each means.
+// The states of a session lock that was not acquired or released. Package advisory says what each means.
 var (
-	ErrHeld    = errors.New("gormlock: held by this session already")
+	ErrPooler  = errors.New("gormlock: behind a connection pooler")
+	ErrHeld    = errors.New("gormlock: already held by this session")
 	ErrNotHeld = errors.New("gormlock: not held by this session")
 )
 
-// Session is session-level locks that are taken and given back together.
-type Session struct{ request *Request }
+// Session is session-level locks that are acquired and released together.
+type Session struct {
+	request     *Request
+	allowPooler bool
+}
 
-// NewSession checks a key.
-func NewSession(key lockkey.Key) (*Session, error) {
+// NewSession checks a key, and options: those that are not of transactions alone.
+func NewSession(key lockkey.Key, opts ...Option) (*Session, error) {
 	r, err := New([]lockkey.Key{key})
 	if err != nil {
 		return nil, err
 	}
-	return &Session{r}, nil
+	terms, err := termsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	if terms.Try || terms.Shared || terms.AllowSnapshot || terms.Timeout > 0 {
+		return nil, fmt.Errorf("%w: SessionLocker takes AllowServer and AllowPooler; its lock is exclusive, and waits as long as ctx", ErrOption)
+	}
+	r.servers = terms.Servers
+	return &Session{r, terms.AllowPooler}, nil
 }
 
 // Queryer asks for rows: a *sql.Conn.
@@ -36,11 +48,16 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Try takes the locks if nobody has one of them, and else keeps none.
-func (s *Session) Try(ctx context.Context, q Queryer) error {
+// Try takes the locks if nobody has one of them; otherwise it keeps none. backend is the server's process that the
+// driver was told of when it connected, 0 if nobody knows: where another one answers, a pooler stands in between.
+func (s *Session) Try(ctx context.Context, q Queryer, backend uint32) error {
+	pooled := "false"
+	if backend != 0 && !s.allowPooler {
+		pooled = fmt.Sprintf("pg_backend_pid() <> %d", backend)
+	}
 	for i, l := range s.request.locks {
 		// The parts of CASE are evaluated in order, and no further than needed.
-		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN "+lookalike.Condition(nil)+" THEN '"+lookalike.Says+"' || version() WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
+		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN "+lookalike.Condition(s.request.servers)+" THEN '"+lookalike.Says+"' || version() WHEN "+pooled+" THEN 'pooler' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
 			") THEN 'held' WHEN pg_try_advisory_lock("+literal(l)+") THEN 'granted' ELSE 'refused' END")
 		if foreign(err) {
 			version, _ := one(ctx, q, "SELECT version()")
@@ -55,17 +72,21 @@ func (s *Session) Try(ctx context.Context, q Queryer) error {
 		if version := lookalike.Read(answer); version != "" {
 			return &lockError{state: ErrServer, what: l.key.String(), detail: lookalike.Itself(version)}
 		}
-		state := map[string]error{"standby": ErrStandby, "held": ErrHeld, "refused": ErrNotAcquired}[answer]
-		err = &lockError{state: state, what: l.key.String()}
-		if undone := (&Session{&Request{locks: s.request.locks[:i]}}).Unlock(ctx, q); undone != nil {
-			return fmt.Errorf("gormlock: lock %s: not acquired, and what was taken with it is not given back: %s", l.key, undone) //nolint:errorlint // its state would say that all is known
+		state := map[string]error{"standby": ErrStandby, "pooler": ErrPooler, "held": ErrHeld, "refused": ErrNotAcquired}[answer]
+		refused := &lockError{state: state, what: l.key.String()}
+		if answer == "pooler" {
+			refused.detail = "connect to PostgreSQL itself, or to a pooler in session mode with AllowPooler"
+		}
+		err = refused
+		if undone := (&Session{request: &Request{locks: s.request.locks[:i]}}).Unlock(ctx, q); undone != nil {
+			return fmt.Errorf("gormlock: lock %s: not acquired, and the lock that was taken with it is not released: %s", l.key, undone) //nolint:errorlint // its state would say that all is known
 		}
 		return err
 	}
 	return nil
 }
 
-// Unlock gives the locks back, all that it can.
+// Unlock releases the locks, all that it can.
 func (s *Session) Unlock(ctx context.Context, q Queryer) error {
 	var failed []error
 	for _, l := range s.request.locks {

@@ -26,8 +26,8 @@ func (r *Request) answerSQL() string {
 	return "SELECT FROM generate_series(1, " + r.answer() + ")"
 }
 
-// savedAnswerSQL is answerSQL under a savepoint, for what may fail all the same, such as a full lock table. A setting
-// of the transaction carries the answer to the last statement, the one that is heard.
+// savedAnswerSQL is answerSQL under a savepoint, for what may still fail, such as a full lock table. A setting of the
+// transaction carries the answer to the last statement, the one that is heard.
 func (r *Request) savedAnswerSQL() string {
 	return "SAVEPOINT gormlock; SELECT set_config('gormlock.answer', (" + r.answer() + ")::text, true); RELEASE SAVEPOINT gormlock; " +
 		"SELECT FROM generate_series(1, current_setting('gormlock.answer')::int)"

@@ -105,7 +105,7 @@ func (r *Request) Named(ctx context.Context, on Tx, err error) error {
 	return err
 }
 
-var errNoTransaction = errors.New("gormlock: not in a transaction")
+var errNoTransaction = errors.New("gormlock: no transaction is open, begin one first")
 
 // refusal reads one of our own texts out of the server's message.
 func (r *Request) refusal(message string) error {

@@ -48,7 +48,7 @@ func NameOf(version string) string {
 // Check says what is wrong with a name of a server.
 func Check(name string) error {
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return fmt.Errorf("%w: %q, take the one that ErrServer gives", ErrName, name)
+		return fmt.Errorf("%w: %q, use the name in the text of ErrServer", ErrName, name)
 	}
 	return nil
 }
@@ -121,10 +121,10 @@ func Itself(version string) string {
 	return fmt.Sprintf("it is %s (%s)", NameOf(version), version)
 }
 
-// Refusal says which server it is, and how to take locks there all the same.
+// Refusal says which server it is, and how to take locks there nevertheless.
 func Refusal(version string) string {
 	if version == "" {
 		return Itself(version)
 	}
-	return fmt.Sprintf("%s; see what gormlock doctor finds there, and say AllowServer(%q) to take them all the same", Itself(version), NameOf(version))
+	return fmt.Sprintf("%s; see what gormlock doctor finds there, and use AllowServer(%q) to take them all the same", Itself(version), NameOf(version))
 }

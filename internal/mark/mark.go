@@ -11,9 +11,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Mark stands among the conditions of what carries one of our clauses until it is run. Where GORM takes the conditions of
-// one db into the statement of another, as a group or for a join, it leaves the clauses behind: the mark goes along, and
-// fails that statement.
+// Mark is among the conditions of a statement that carries one of our clauses, until it runs. If GORM copies the
+// conditions of one db into the statement of another, as a group or for a join, it leaves the clauses behind. The mark
+// is copied, and that statement fails.
 type Mark interface {
 	clause.Expression
 	// Heeded reports whether the statement itself does what the mark's clause asks.
@@ -46,8 +46,8 @@ func Put(stmt *gorm.Statement, m Mark) {
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{m}})
 }
 
-// Refuse is what is built of a mark that is still there: an error, and should that be dropped, as it is in
-// sub-queries, an argument that cannot be sent.
+// Refuse builds a mark that is still there: an error, and an argument that cannot be sent, because GORM
+// drops errors of sub-queries.
 func Refuse(builder clause.Builder, m Mark) {
 	err := m.Refusal()
 	if stmt, ok := builder.(*gorm.Statement); ok {
@@ -58,7 +58,7 @@ func Refuse(builder clause.Builder, m Mark) {
 	statement.Write(builder, " AS boolean)")
 }
 
-// Heed takes the marks that the statement heeds away from its conditions, before anything looks at these.
+// Heed removes the marks that the statement acts on from its conditions, before anything reads them.
 func Heed(stmt *gorm.Statement) {
 	heed(stmt, func(m Mark) bool { return m.Heeded(stmt) })
 }
@@ -90,7 +90,7 @@ func heed(stmt *gorm.Statement, heeded func(Mark) bool) {
 	}
 }
 
-// Remove takes away the marks that are heeded, and reports whether there were any marks.
+// Remove removes the marks that the statement acts on, and reports whether there were any marks.
 func Remove(stmt *gorm.Statement, heeded func(Mark) bool) bool {
 	c, where := statement.Conditions(stmt)
 	if First(where) == nil {
@@ -184,8 +184,8 @@ func IsOn(stmt *gorm.Statement) bool {
 	return First(where) != nil
 }
 
-// RefuseLate fails a write whose hooks, or other plugins before it, left a mark for which it is too late now, and heeds
-// the others.
+// RefuseLate fails a write if its hooks, or other plugins, left a mark for which it is too late now. It acts on the
+// others.
 func RefuseLate(db *gorm.DB) {
 	_, where := statement.Conditions(db.Statement)
 	for _, condition := range where {
@@ -202,6 +202,6 @@ func RefuseLate(db *gorm.DB) {
 // RefuseAfterHooks fails a statement of which an after hook still asks something: it has run.
 func RefuseAfterHooks(db *gorm.DB) {
 	if _, where := statement.Conditions(db.Statement); db.Error == nil && First(where) != nil {
-		fault.Add(db, fmt.Errorf("gormlock: %s: asked for in a hook after the statement, which has run: %w", statement.TableName(db.Statement), First(where).Refusal()))
+		fault.Add(db, fmt.Errorf("gormlock: %s: a hook asked for it after the statement had run: %w", statement.TableName(db.Statement), First(where).Refusal()))
 	}
 }

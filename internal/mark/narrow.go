@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Narrow is a scope that makes conditions part of a statement, behind brackets around all that its db and its other
-// scopes ask for: an Or among them would reach past the row that is meant.
+// Narrow is a scope that adds conditions to a statement, after brackets around all conditions of its db and its
+// other scopes. Without the brackets an Or among them would reach other rows.
 func Narrow(conditions ...clause.Expression) func(*gorm.DB) *gorm.DB {
 	return statement.LastScope(func(db *gorm.DB) {
 		stmt := db.Statement

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"reflect"
 
 	"gorm.io/gorm/schema"
@@ -10,7 +11,8 @@ import (
 )
 
 // Structs is the structs of a statement as they were before it and as it left them. They are put back field by
-// field: a column may be a pointer that GORM writes through, and what is no column is none of our business.
+// field: a column may be a pointer that GORM writes through, and fields that are not columns must stay as they
+// are.
 type Structs struct {
 	model  *model.Model
 	target reflect.Value // the struct, or the slice that holds them
@@ -251,9 +253,19 @@ func same(a, b pointee) bool {
 		return false
 	}
 	if a.elem.IsValid() {
-		return a.value == b.value && reflect.DeepEqual(a.elem.Interface(), b.elem.Interface())
+		return a.value == b.value && equal(a.elem.Interface(), b.elem.Interface())
 	}
-	return reflect.DeepEqual(a.value, b.value)
+	return equal(a.value, b.value)
+}
+
+// equal is DeepEqual, to which NaN is NaN.
+func equal(a, b any) bool {
+	return reflect.DeepEqual(a, b) || isNaN(a) && isNaN(b)
+}
+
+func isNaN(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.CanFloat() && math.IsNaN(v.Float())
 }
 
 func put(field *schema.Field, row reflect.Value, old pointee) {

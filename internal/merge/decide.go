@@ -1,50 +1,60 @@
 package merge
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"reflect"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// decide returns the columns that are to be written, or the conflict. The server is asked only about columns that seem to have
-// been changed on both sides: it knows which values are the same to it.
+// decide returns the columns that are to be written, or the conflict. The server is asked about columns that seem to have been
+// changed on both sides, and about those whose values it may take for the same although they are written in different ways,
+// or of which the field may hold only a part.
 func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, error) {
 	mine := map[string]bool{}
-	var both []*schema.Field
+	var asked []*schema.Field
 	for _, field := range s.columns {
-		had, has := s.value(read.Statement, field, s.base), s.value(read.Statement, field, s.mine)
-		if isSame(had, has) {
+		k := s.kindOf(read.Statement, field)
+		here := k.compare(s.base, s.mine)
+		if here == same {
 			continue
 		}
-		switch is := s.value(read.Statement, field, theirs); {
-		case isSame(is, had):
+		switch there := k.compare(s.base, theirs); {
+		case k.whole && here == different && there == same:
 			mine[field.DBName] = true
-		case !isSame(is, has):
-			both = append(both, field)
+		case k.whole && here == different && k.compare(s.mine, theirs) == same:
+		default:
+			asked = append(asked, field)
 		}
 	}
-	if len(both) == 0 {
+	if len(asked) == 0 {
 		return mine, nil
 	}
-	asked, err := guard.Compare(read, s.model.Schema, s.key, both, s.base, s.mine)
+	return mine, s.ask(read, theirs, asked, mine)
+}
+
+// ask lets the server decide, and adds to what is to be written.
+func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field, mine map[string]bool) error {
+	answers, err := guard.Compare(read, s.model.Schema, s.key, columns, s.base, s.mine)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	conflict := fault.Conflict{Table: statement.TableName(read.Statement), Row: s.name(read.Statement)}
-	for i, field := range both {
+	for i, field := range columns {
+		is, k := answers[i], s.kindOf(read.Statement, field)
+		asRead := k.compare(s.base, theirs) == same
 		switch {
-		case asked[i].BaseIsMine, asked[i].RowIsMine:
-		case asked[i].RowIsBase:
+		case is.BaseIsMine, is.RowIsMine, is.RowIsNull && k.compare(s.mine, theirs) == same:
+		case is.RowIsBase, asRead && (is.RowIsNull || s.isUnwritten(field, theirs)):
 			mine[field.DBName] = true
+		case asRead:
+			return fmt.Errorf("gormlock: %s: %s was changed, and its %s is more than %s.%s holds, so that nothing says what of it was: write it with Save, or give the field a type that holds all of the column",
+				call, s.name(read.Statement), field.DBName, s.model.Schema.Name, field.Name)
 		default:
 			conflict.Columns = append(conflict.Columns, fault.ConflictColumn{
 				Column: field.DBName, Base: inField(field, s.base), Mine: inField(field, s.mine), Theirs: inField(field, theirs),
@@ -52,15 +62,21 @@ func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, err
 		}
 	}
 	if len(conflict.Columns) > 0 {
-		return nil, conflict.Err()
+		return conflict.Err()
 	}
-	return mine, nil
+	return nil
+}
+
+// isUnwritten reports whether the row is at the version of base, which moves where this column does.
+func (s *save) isUnwritten(field *schema.Field, theirs reflect.Value) bool {
+	v := s.model.Column
+	return v != nil && !s.model.Unversioned[field.DBName] && v.Read(theirs).Equal(v.Read(s.base))
 }
 
 // refuseUnwritable fails the save where mine changed a column that the model cannot read or write.
 func (s *save) refuseUnwritable(stmt *gorm.Statement) error {
 	for _, field := range s.columns {
-		if (!field.Updatable || !field.Readable) && !isSame(s.value(stmt, field, s.base), s.value(stmt, field, s.mine)) {
+		if (!field.Updatable || !field.Readable) && s.kindOf(stmt, field).compare(s.base, s.mine) != same {
 			return fmt.Errorf("gormlock: %s: %s.%s differs from base, and the model does not both read and write the column: leave it as it is in base",
 				call, s.model.Schema.Name, field.Name)
 		}
@@ -74,33 +90,4 @@ func inField(field *schema.Field, row reflect.Value) any {
 		return place.Interface()
 	}
 	return nil
-}
-
-// value is what the statement would send for a column: a time at the column's precision.
-func (s *save) value(stmt *gorm.Statement, field *schema.Field, row reflect.Value) any {
-	value, _ := field.ValueOf(stmt.Context, row)
-	if place := reflect.ValueOf(value); place.Kind() == reflect.Pointer && place.IsNil() {
-		return nil
-	}
-	if valuer, ok := value.(driver.Valuer); ok {
-		if sent, err := valuer.Value(); err == nil {
-			value = sent
-		}
-	}
-	if t, ok := value.(*time.Time); ok {
-		value = *t
-	}
-	return column.InTick(value, column.TickOf(field))
-}
-
-// isSame reports whether two values surely are the same to the server. Those that are written in different ways may be, too.
-func isSame(a, b any) bool {
-	at, isTime := a.(time.Time)
-	bt, areTimes := b.(time.Time)
-	if isTime && areTimes {
-		_, aZone := at.Zone()
-		_, bZone := bt.Zone()
-		return at.Equal(bt) && aZone == bZone
-	}
-	return reflect.DeepEqual(a, b)
 }

@@ -1,2 +1,2 @@
-// Package merge saves a struct of which others may have changed the row: what is here and there is decided column by column.
+// Package merge saves a struct whose row others may have changed. It decides column by column which side wins.
 package merge

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/attempt"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
@@ -56,9 +57,9 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	}
 	switch {
 	case s.mine.Type() != s.base.Type():
-		return nil, fmt.Errorf("gormlock: %s: mine and base are of one type, these are %T and %T", call, mine, base)
+		return nil, fmt.Errorf("gormlock: %s: mine and base must have the same type, these are %T and %T", call, mine, base)
 	case s.mine.Pointer() == s.base.Pointer():
-		return nil, fmt.Errorf("gormlock: %s: mine and base are one struct, so nothing says what is mine: keep a copy of what was read", call)
+		return nil, fmt.Errorf("gormlock: %s: mine and base are the same struct, which shows no change: keep a copy of what was read", call)
 	}
 	s.mine, s.base = s.mine.Elem(), s.base.Elem()
 	stmt := &gorm.Statement{DB: tx, Context: tx.Statement.Context}
@@ -86,9 +87,9 @@ func (s *save) findRow(stmt *gorm.Statement) error {
 	was, _ := statement.KeyOf(stmt, s.model.Schema, s.base)
 	switch {
 	case key == nil || was == nil:
-		return fmt.Errorf("gormlock: %s: %s without a primary key: %w", call, name, gorm.ErrPrimaryKeyRequired)
+		return fmt.Errorf("gormlock: %s: %s has no primary key: %w", call, name, gorm.ErrPrimaryKeyRequired)
 	case statement.KeyName(key) != statement.KeyName(was):
-		return fmt.Errorf("gormlock: %s: %s: mine has the key %v and base %v: they are not of one row", call, name, key, was)
+		return fmt.Errorf("gormlock: %s: %s: mine has the key %v and base %v: they must be of the same row", call, name, key, was)
 	}
 	if v := s.model.Column; v != nil && !v.Loaded(v.Read(s.base)) {
 		return fmt.Errorf("%w: %s: %s: base was not read from its row: its %s is unset", fault.ErrVersionMissing, call, name, v.Field.Name)
@@ -102,15 +103,15 @@ func (s *save) fits(stmt *gorm.Statement) error {
 	intent := guard.IntentOf(stmt)
 	switch {
 	case intent != nil && (intent.Ignore || intent.Expects || intent.Unchanged != nil):
-		return fmt.Errorf("gormlock: %s: %s: %s has no place in it, what is expected of the row is base", call, s.model.Schema.Name, intent)
+		return fmt.Errorf("gormlock: %s: %s: it cannot have %s, base says what the row must be: leave it out", call, s.model.Schema.Name, intent)
 	case intent != nil && intent.AsksVersion() && install.Of(stmt.DB).WithoutVersions:
-		return fmt.Errorf("%w: the plugin was made WithoutVersions: %s", fault.ErrOption, intent)
+		return fmt.Errorf("%w: the plugin was made WithoutVersions, so a statement cannot have %s: take that option out", fault.ErrOption, intent)
 	case len(stmt.Selects) > 0:
-		return fmt.Errorf("gormlock: %s: %s: Select has no place in it, which writes what differs from base", call, s.model.Schema.Name)
+		return fmt.Errorf("gormlock: %s: %s: it writes what differs from base: leave out Select", call, s.model.Schema.Name)
 	}
 	for _, name := range stmt.Omits {
 		if !statement.NamesAssociation(s.model.Schema, name) {
-			return fmt.Errorf("gormlock: %s: %s: Omit of columns has no place in it, which writes what differs from base", call, s.model.Schema.Name)
+			return fmt.Errorf("gormlock: %s: %s: it writes what differs from base: leave out Omit of columns", call, s.model.Schema.Name)
 		}
 	}
 	for _, relation := range statement.OwnRelations(s.model.Schema) {
@@ -119,7 +120,7 @@ func (s *save) fits(stmt *gorm.Statement) error {
 		}
 		mine, base := statement.Place(relation.Field, s.mine), statement.Place(relation.Field, s.base)
 		if mine.IsValid() && base.IsValid() && !reflect.DeepEqual(mine.Interface(), base.Interface()) {
-			return fmt.Errorf("gormlock: %s: %s.%s differs from base, and associations are not merged: save it by itself, and say Omit(%q) here",
+			return fmt.Errorf("gormlock: %s: %s.%s differs from base, and associations are not merged: save it by itself, and add Omit(%q) here",
 				call, s.model.Schema.Name, relation.Name, relation.Name)
 		}
 	}
@@ -157,9 +158,11 @@ func (s *save) run(tx *gorm.DB) error {
 	}
 	before := s.remember(tx)
 	s.adopt(read.Statement, theirs, mine)
+	before.empty()
 	before.memory.Leave()
 	if len(mine) > 0 {
 		err = s.write(tx, theirs, mine)
+		before.empty()
 	}
 	before.dropped = err != nil
 	done = err == nil
@@ -175,7 +178,7 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 		}
 	}
 	var lock rowlock.Lock // where there are no row locks the transaction keeps writers out
-	if statement.IsPostgres(tx) {
+	if dialect.Of(tx).LocksRows() {
 		lock = rowlock.Lock{Strength: rowlock.ForNoKeyUpdate}
 	}
 	read, err := reload.Into(call, tx, theirs, lock)
@@ -202,44 +205,6 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 	return look
 }
 
-// adopt makes mine the row, but for the columns that are to be written.
-func (s *save) adopt(stmt *gorm.Statement, theirs reflect.Value, mine map[string]bool) {
-	s.ownEmbedded()
-	for name, field := range s.model.Schema.FieldsByDBName {
-		if !field.Readable || mine[name] {
-			continue
-		}
-		from, to := statement.Place(field, theirs), statement.Place(field, s.mine)
-		switch {
-		case from.IsValid():
-			field.ReflectValueOf(stmt.Context, s.mine).Set(from)
-		case to.IsValid():
-			to.SetZero()
-		}
-	}
-}
-
-// ownEmbedded gives mine embedded structs of its own where it has pointers to them: base may have the same.
-func (s *save) ownEmbedded() {
-	owned := map[string]bool{}
-	for _, field := range s.model.Schema.FieldsByDBName {
-		for n, i := range field.StructField.Index[:len(field.StructField.Index)-1] {
-			way := fmt.Sprint(field.StructField.Index[:n+1])
-			if i >= 0 || owned[way] {
-				continue
-			}
-			owned[way] = true
-			embedded := *field
-			embedded.StructField.Index = field.StructField.Index[:n+1]
-			if place := statement.Place(&embedded, s.mine); place.IsValid() && !place.IsNil() {
-				own := reflect.New(place.Type().Elem())
-				own.Elem().Set(place.Elem())
-				place.Set(own)
-			}
-		}
-	}
-}
-
 // write saves mine, whose columns are those of the row but for some.
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
 	had := writtenIn(tx)
@@ -247,7 +212,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 		Omit(clause.Associations).Select("*").Updates(s.mine.Addr().Interface())
 	err := saved.Error
 	if err == nil && saved.RowsAffected == 0 {
-		err = fmt.Errorf("gormlock: %s: the row was locked, and not written: a trigger or a policy keeps it", s.name(saved.Statement))
+		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger or a row-level security policy keeps it as it is", s.name(saved.Statement))
 	}
 	own := min(saved.Statement.SQL.Len(), 1)
 	if err != nil && (saved.RowsAffected > 0 || writtenIn(tx)-had > own) {

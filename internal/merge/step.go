@@ -19,13 +19,26 @@ type step struct {
 	memory  memory.Structs
 	version *column.Version // nil: the model has none
 	row     reflect.Value
+	links   statement.Links
+	held    []statement.Association
+	ways    []pointer
 	dropped bool // the call has failed, and put the struct back itself
 }
 
+// empty empties the associations that do not fit what the row refers to by now.
+func (b *step) empty() { b.links.Empty(b.row) }
+
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {
-	if !b.dropped {
-		b.memory.Undo()
+	if b.dropped {
+		return
+	}
+	b.memory.Undo()
+	for _, way := range b.ways {
+		way.putBack()
+	}
+	for _, association := range b.held {
+		association.PutBack()
 	}
 }
 
@@ -37,7 +50,10 @@ func (b *step) Lose() {
 
 // remember keeps mine as it is for the case that the transaction is rolled back.
 func (s *save) remember(tx *gorm.DB) *step {
-	b := &step{version: s.model.Column, row: s.mine}
+	b := &step{
+		version: s.model.Column, row: s.mine, ways: s.embedded(),
+		links: statement.LinksOf(statement.OwnRelations(s.model.Schema), s.base), held: statement.AssociationsOf(s.model.Schema, s.mine),
+	}
 	b.memory.Find(s.model, s.mine.Addr().Interface())
 	b.memory.Keep()
 	if j := journal.Of(tx.Statement); j != nil {

@@ -101,7 +101,7 @@ func (w *waiting) turn(ask func(*lockrequest.Request) error) error {
 		}
 		if who != w.told {
 			w.told = who
-			w.db.Logger.Warn(w.db.Statement.Context, "gormlock: AutoMigrate waits for the migration of %s, %s at most", who, w.patience)
+			w.db.Logger.Warn(w.db.Statement.Context, "gormlock: AutoMigrate waits for the migration of %s, at most %s", who, w.patience)
 		}
 	}
 }

@@ -47,12 +47,12 @@ func checkPlace(field reflect.StructField) error {
 	}
 	for word, value := range settings {
 		if inside(word) {
-			return fmt.Errorf("`gormlock` is inside of the tag `gorm`, where nobody reads it: write `gormlock:%q` beside it", wordsOf(value))
+			return fmt.Errorf("`gormlock` is inside the tag `gorm`, where nothing reads it: write `gormlock:%q` beside it", wordsOf(value))
 		}
 	}
 	for _, key := range tagKeys(field.Tag) {
 		if key != ours && isMeant(key) {
-			return fmt.Errorf("the tag `%s` is read by nobody: is `gormlock` meant?", key)
+			return fmt.Errorf("nothing reads the tag `%s`: did you mean `gormlock`?", key)
 		}
 	}
 	return nil

@@ -19,19 +19,19 @@ func TestV21_TagsThatNobodyReads(t *testing.T) {
 		"V: the tag `gormlock` is empty": struct {
 			V int64 `gormlock:""`
 		}{},
-		"V: `gormlock` is inside of the tag `gorm`, where nobody reads it: write `gormlock:\"version\"`": struct {
+		"V: `gormlock` is inside the tag `gorm`, where nothing reads it: write `gormlock:\"version\"`": struct {
 			V int64 `gorm:"not null;gormlock:version"`
 		}{},
-		"V: the tag `gormlok` is read by nobody": struct {
+		"V: nothing reads the tag `gormlok`": struct {
 			V int64 `gormlok:"version"`
 		}{},
-		"V: the tag `gorm_lock` is read by nobody": struct {
+		"V: nothing reads the tag `gorm_lock`": struct {
 			V int64 `gorm:"default:1" gorm_lock:"version"`
 		}{},
-		"V: the tag `GormLock` is read by nobody": struct {
+		"V: nothing reads the tag `GormLock`": struct {
 			V int64 `GormLock:"version"`
 		}{},
-		"E.V: the tag `gormlokc`": struct {
+		"E.V: nothing reads the tag `gormlokc`": struct {
 			E struct {
 				V int64 `gormlokc:"version"`
 			} `gorm:"embedded"`

@@ -182,7 +182,7 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 		return err
 	case "unversioned":
 		if len(words) > 1 {
-			return fmt.Errorf("the tag `unversioned` takes nothing more, not %q", words[1])
+			return fmt.Errorf("the tag `unversioned` has no options: remove %q", words[1])
 		}
 		if field.DBName == "" {
 			return fmt.Errorf("an unversioned field must be a column")
@@ -202,7 +202,7 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 		return m.readRoot(db, field, words[1:])
 	case "":
 	default:
-		return fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned, fence or root", words[0])
+		return fmt.Errorf("unknown word %q in the tag `gormlock`, which begins with version, unversioned, fence or root", words[0])
 	}
 	return nil
 }

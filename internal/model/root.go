@@ -15,7 +15,7 @@ import (
 // readRoot reads the tag of a belongs-to whose row each row of the model is a part of.
 func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error {
 	if len(words) > 0 {
-		return fmt.Errorf("the tag `root` takes nothing more, not %q", words[0])
+		return fmt.Errorf("the tag `root` has no options: remove %q", words[0])
 	}
 	if field.DBName != "" {
 		return fmt.Errorf("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
@@ -26,7 +26,7 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 		return nil // GORM refuses the model
 	}
 	if relation == nil || relation.Type != schema.BelongsTo {
-		return fmt.Errorf("the tag `root` is for a belongs-to: the model has the foreign key")
+		return fmt.Errorf("the tag `root` is for a belongs-to, where the model itself has the foreign key")
 	}
 	root := relation.FieldSchema
 	switch version := versionWords(root); {
@@ -35,9 +35,12 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 	case slices.Contains(version, "xmin"):
 		return fmt.Errorf("the root %s has the version xmin, which cannot be moved alone: give it a version column", root.Name)
 	}
+	if len(m.Schema.PrimaryFields) == 0 {
+		return fmt.Errorf("%s has no primary key, by which its rows are found again: tag one `gorm:\"primaryKey\"`", m.Schema.Name)
+	}
 	for _, ref := range relation.References {
 		if ref.PrimaryKey == nil || !ref.PrimaryKey.PrimaryKey || len(relation.References) != len(root.PrimaryFields) {
-			return fmt.Errorf("the root %s is not referred to by its primary key", root.Name)
+			return fmt.Errorf("the foreign key must refer to the primary key of the root %s", root.Name)
 		}
 	}
 	m.Roots = append(m.Roots, relation)

@@ -26,9 +26,9 @@ func New(tx *gorm.DB, key string) (*Call, error) {
 	case key == "":
 		return nil, fmt.Errorf("%w: once: an empty key", fault.ErrOption)
 	case len(key) > longestKey:
-		return nil, fmt.Errorf("%w: once: a key of %d bytes, %d is the most", fault.ErrOption, len(key), longestKey)
+		return nil, fmt.Errorf("%w: once: the key has %d bytes, at most %d are allowed", fault.ErrOption, len(key), longestKey)
 	case !utf8.ValidString(key) || strings.ContainsRune(key, 0):
-		return nil, fmt.Errorf("%w: once %q: the key is no text that PostgreSQL can store", fault.ErrOption, key)
+		return nil, fmt.Errorf("%w: once %q: the key is not text that PostgreSQL can store", fault.ErrOption, key)
 	}
 	return &Call{Key: key}, nil
 }

@@ -21,7 +21,7 @@ func Stored(key string, result any) ([]byte, error) {
 		empty, found = value.Type(), true // a zero one too, before the first that is not
 	}
 	if found {
-		return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: JSON keeps no field of %s: export them, or give it a MarshalJSON", key, empty)
+		return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: %s has no field that JSON stores: export them, or give it a MarshalJSON", key, empty)
 	}
 	return stored, nil
 }

@@ -105,7 +105,7 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) 
 		return err
 	}
 	if len(stored) > longestResult {
-		return fmt.Errorf("gormlock: once %q: a result of %d bytes, %d is the most: store a key to it", o.Key, len(stored), longestResult)
+		return fmt.Errorf("gormlock: once %q: the result has %d bytes, at most %d are allowed: store it elsewhere, and return its key", o.Key, len(stored), longestResult)
 	}
 	if err := read(stored); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (o *Call) repeat(read func([]byte) error) (found bool, err error) {
 	case err != nil:
 		return false, o.undo(err)
 	case found && stored == nil:
-		err = fmt.Errorf("gormlock: once %q: it has no result, for its function is still running in this transaction, or has ended the one it ran in", o.Key)
+		err = fmt.Errorf("gormlock: once %q: there is no result: its function is still running in this transaction, or ended the transaction it ran in", o.Key)
 	case found && o.Request != nil && string(o.Request) != string(request):
 		err = fmt.Errorf("%w: once %q", fault.ErrOtherRequest, o.Key)
 	case found:
@@ -175,7 +175,7 @@ func (o *Call) undo(cause error) error {
 	if cause == nil { // a panic
 		return lost
 	}
-	return fmt.Errorf("%w (%w)", cause, lost)
+	return fmt.Errorf("%w (%w)", cause, fault.Because(lost))
 }
 
 // savepointSet tells the journal of the savepoint, unless it has heard: it hears of those of a transaction that began on

@@ -22,7 +22,7 @@ func migration(ddl string) string {
 END $gormlock$`
 }
 
-// Migrate creates the table with this DDL where the search_path finds none.
+// Migrate creates the table with this DDL if the search_path finds none.
 func Migrate(db *gorm.DB, ddl string) error {
 	if err := usableForOnce(db); err != nil {
 		return err
@@ -46,9 +46,9 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	case err != nil:
 		return 0, err
 	case olderThan < time.Microsecond:
-		return 0, fmt.Errorf("%w: sweep keys older than %s, they must be kept for some time", fault.ErrOption, olderThan)
+		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be longer than 0", fault.ErrOption, olderThan)
 	case limit < 1:
-		return 0, fmt.Errorf("%w: sweep up to %d keys, one is the least", fault.ErrOption, limit)
+		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}
 	swept := db.Session(&gorm.Session{NewDB: true}).Exec(sweep, olderThan.Microseconds(), limit)
 	if swept.Error != nil {

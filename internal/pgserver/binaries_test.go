@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -94,10 +95,15 @@ func TestNothingToRun(t *testing.T) {
 	t.Setenv("PATH", without(os.Getenv("PATH"), "postgres"))
 	dir := openDir(t, 0o755)
 	fake(t, filepath.Join(dir, "13"), "13.1")
+	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", strings.TrimSpace(string(built))) // it would lie in the home of caches that follows, and be empty
 	t.Setenv("XDG_CACHE_HOME", openDir(t, 0o700))
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	_, err := pgserver.Start(context.Background(), pgserver.Places(filepath.Join(dir, "*")), pgserver.Repository(gone.URL))
+	_, err = pgserver.Start(context.Background(), pgserver.Places(filepath.Join(dir, "*")), pgserver.Repository(gone.URL))
 	mustFail(t, err, "install postgresql", "GORMLOCK_PG_BIN", "GORMLOCK_TEST_DSN", "unable to connect", "version 13.1, the oldest supported is 14")
 }
 

@@ -34,12 +34,15 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 	if err != nil {
 		return err
 	}
+	links := statement.LinksOf(statement.OwnRelations(r.schema), value.Elem())
 	given := holdRow(r.schema, value.Elem())
 	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
 		given.putBack()
+		return err
 	}
-	return err
+	links.Empty(value.Elem(), joined(read.Statement)...)
+	return nil
 }
 
 // Into reads the row of the key that a struct holds into it, for the call of this name, and locks it unless lock is the zero
@@ -60,7 +63,7 @@ func rowOf(call string, tx *gorm.DB, row reflect.Value) (*gorm.DB, rowToLock, er
 	}
 	key, _ := statement.KeyOf(query.Statement, s, row.Elem())
 	if key == nil {
-		return nil, rowToLock{}, fmt.Errorf("gormlock: %s: %s without a primary key: %w", call, s.Name, gorm.ErrPrimaryKeyRequired)
+		return nil, rowToLock{}, fmt.Errorf("gormlock: %s: %s has no primary key: %w", call, s.Name, gorm.ErrPrimaryKeyRequired)
 	}
 	return query, rowToLock{call: call, schema: s, key: key}, nil
 }
@@ -68,7 +71,7 @@ func rowOf(call string, tx *gorm.DB, row reflect.Value) (*gorm.DB, rowToLock, er
 // mustLock refuses a lock that would skip a row.
 func mustLock(call string, lock rowlock.Lock) error {
 	if lock.Err == nil && lock.Skip {
-		return fmt.Errorf("%w: %s locks all it is given, use Try or a query with WithSkipLocked instead of Skip", fault.ErrOption, call)
+		return fmt.Errorf("%w: %s locks every row it is given, so Skip cannot be used: use Try, or a query with WithSkipLocked", fault.ErrOption, call)
 	}
 	return lock.Err
 }
@@ -81,7 +84,7 @@ func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, 
 		return nil, nil, err
 	}
 	if named := query.Statement.Model; named != nil && statement.ModelOf(named) != model.Schema.ModelType {
-		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, the rows are of %s", call, named, model.Schema.Name)
+		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, and the rows are of %s: leave Model out", call, named, model.Schema.Name)
 	}
 	return query.Model(rows).Session(&gorm.Session{}), model.Schema, nil
 }
@@ -92,11 +95,11 @@ func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
 		stmt := db.Statement
 		switch {
 		case stmt.Model == nil:
-			fault.Add(db, fmt.Errorf("gormlock: %s: a scope returned another query than it was given", call))
+			fault.Add(db, fmt.Errorf("gormlock: %s: a scope returned another query than the one it was given", call))
 		case statement.ModelOf(stmt.Model) != s.ModelType:
 			fault.Add(db, fmt.Errorf("gormlock: %s: a scope changed the model to %T", call, stmt.Model))
 		case !selectsAll(stmt, s) || slices.ContainsFunc(stmt.Omits, func(name string) bool { return !statement.NamesAssociation(s, name) }):
-			fault.Add(db, fmt.Errorf("gormlock: %s: Select and Omit have no place in it, which reads whole rows", call))
+			fault.Add(db, fmt.Errorf("gormlock: %s: it reads whole rows: leave out Select and Omit", call))
 		}
 	})
 }
@@ -210,8 +213,7 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 
 // forgetJoined empties the associations that the query joins: where there is none any more, GORM leaves them alone too.
 func (r rowToLock) forgetJoined(stmt *gorm.Statement, row reflect.Value) {
-	for _, join := range stmt.Joins {
-		name, _, _ := strings.Cut(join.Name, ".")
+	for _, name := range joined(stmt) {
 		if relation := r.schema.Relationships.Relations[name]; relation != nil {
 			if place := statement.Place(relation.Field, row); place.IsValid() {
 				place.SetZero()
@@ -235,7 +237,7 @@ func (r rowToLock) skipped(query *gorm.DB, lock rowlock.Lock, notFound error) er
 	case probe.RowsAffected == 0:
 		return notFound
 	case there[0][policies] == true && r.hiddenByPolicy(query, lock):
-		return fmt.Errorf("gormlock: lock %s: a row-level security policy does not let it be locked", r)
+		return fmt.Errorf("gormlock: lock %s: a row-level security policy keeps it from being locked", r)
 	}
 	refused := &rowlock.RefusedError{State: fault.ErrNotAcquired}
 	lock.Tell(query.Statement.Context, install.Of(query), r.table, 0, refused)
@@ -305,4 +307,14 @@ func (r rowToLock) name(err error) error {
 	default:
 		return err
 	}
+}
+
+// joined are the associations that a query reads along.
+func joined(stmt *gorm.Statement) []string {
+	var names []string
+	for _, join := range stmt.Joins {
+		name, _, _ := strings.Cut(join.Name, ".")
+		names = append(names, name)
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -21,11 +22,30 @@ func Touch(db *gorm.DB, value any) error {
 	if err != nil {
 		return err
 	}
-	tx := statement.Beside(db)
 	key, _ := statement.KeyOf(&gorm.Statement{Context: db.Statement.Context}, m.Schema, row)
 	if key == nil {
-		return fmt.Errorf("gormlock: Touch: %s without a primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
+		return fmt.Errorf("gormlock: Touch: %s has no primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
+	return touch(db, m, value, key)
+}
+
+// TouchKey does so for the row with this key, which may be nothing but zeros, at whatever version it is. row points to an empty
+// struct.
+func TouchKey(db *gorm.DB, row any, key []any) error {
+	m, empty, err := versionedStruct(db, row, "Touch")
+	if err != nil {
+		return err
+	}
+	for i, field := range m.Schema.PrimaryFields {
+		if err := field.Set(db.Statement.Context, empty, key[i]); err != nil {
+			return err
+		}
+	}
+	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key)
+}
+
+func touch(db *gorm.DB, m *model.Model, value any, key []any) error {
+	tx := statement.Beside(db)
 	if m.Column.IsSystem() {
 		return fmt.Errorf("gormlock: Touch: %s: xmin moves with every update and cannot be touched alone", m.Schema.Name)
 	}
@@ -36,7 +56,7 @@ func Touch(db *gorm.DB, value any) error {
 	r := rowToLock{schema: m.Schema, key: key}
 	tx = tx.Model(value).Clauses(guard.Touch(), set).Scopes(mark.Narrow(r.isKey()...)).
 		UpdateColumns(map[string]any{})
-	if tx.Error == nil && tx.RowsAffected == 0 && !tx.DryRun {
+	if (tx.Error == nil || errors.Is(tx.Error, gorm.ErrRecordNotFound)) && tx.RowsAffected == 0 && !tx.DryRun {
 		r.table = statement.TableName(tx.Statement)
 		return fmt.Errorf("gormlock: touch %s: %w", r, gorm.ErrRecordNotFound)
 	}
@@ -60,7 +80,7 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*model.Model, refle
 	m := model.OfSchema(db, stmt.Schema)
 	switch {
 	case plugin.WithoutVersions:
-		return nil, reflect.Value{}, fmt.Errorf("%w: the plugin was made WithoutVersions: %s", fault.ErrOption, caller)
+		return nil, reflect.Value{}, fmt.Errorf("%w: the plugin was made WithoutVersions, so there is no %s: take that option out", fault.ErrOption, caller)
 	case m.Err != nil:
 		return nil, reflect.Value{}, m.Err
 	case m.Column == nil:

@@ -37,7 +37,7 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	}
 	intent := guard.IntentOf(db.Statement)
 	if intent != nil && (!intent.Expects || intent.Ignore || intent.Unchanged != nil) {
-		return fmt.Errorf("gormlock: VerifyVersion: %s: of the clauses about versions only ExpectVersion and IfMatch go with it", m.Schema.Name)
+		return fmt.Errorf("gormlock: VerifyVersion: %s: it takes no clause about versions but ExpectVersion and IfMatch", m.Schema.Name)
 	}
 	tx := db.Session(&gorm.Session{NewDB: true}).Model(value)
 	stmt := tx.Statement
@@ -50,7 +50,7 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	stmt.Unscoped = db.Statement.Unscoped
 	key, _ := statement.KeyOf(db.Statement, m.Schema, row)
 	if key == nil {
-		return fmt.Errorf("gormlock: VerifyVersion: %s without a primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
+		return fmt.Errorf("gormlock: VerifyVersion: %s has no primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
 	check, err := guard.NewCheck(m, row, key, intent)
 	if err != nil {
@@ -124,10 +124,10 @@ func refuseWeakLock(stmt *gorm.Statement, table string) error {
 			of = []string{l.Table.Name}
 		}
 	default:
-		return fmt.Errorf("%w: %T is a row lock that nobody here knows: take RowLock or clause.Locking", fault.ErrOption, l)
+		return fmt.Errorf("%w: unknown row lock %T: use RowLock or clause.Locking", fault.ErrOption, l)
 	}
 	if strings.EqualFold(strength, "KEY SHARE") || strings.EqualFold(options, "SKIP LOCKED") || len(of) > 0 && !slices.Contains(of, table) {
-		return fmt.Errorf("%w: its row lock lets the row be changed: FOR SHARE or more, without Skip, and Of this table", fault.ErrOption)
+		return fmt.Errorf("%w: its row lock would let others change the row: use FOR SHARE or stronger, without Skip, and Of with this table", fault.ErrOption)
 	}
 	return nil
 }

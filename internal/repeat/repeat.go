@@ -50,7 +50,7 @@ func (b Budget) outOfTime(attempts int, ended, last error) error {
 		within = fmt.Sprintf(" within %s,", b.Within)
 	}
 	if errors.Is(last, ended) {
-		return fmt.Errorf("gormlock: not done%s after %d attempts: %w", within, attempts, cause.Because(last))
+		return fmt.Errorf("gormlock: gave up%s after %d attempts: %w", within, attempts, cause.Because(last))
 	}
 	return fmt.Errorf("gormlock: %w%s after %d attempts: %w", ended, within, attempts, cause.Because(last))
 }

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -16,16 +17,19 @@ import (
 func (l Lock) admit(db *gorm.DB) error {
 	stmt := db.Statement
 	switch {
-	case !statement.IsPostgres(db):
+	case !dialect.Of(db).LocksRows():
 		return fmt.Errorf("%w, not %s: lock rows of %s", fault.ErrNotPostgres, db.Name(), statement.TableName(stmt))
 	case stmt.SQL.Len() > 0:
-		return fmt.Errorf("gormlock: a row lock is not put into raw SQL: write %v into it", l.Strength)
+		return fmt.Errorf("gormlock: a row lock cannot be added to raw SQL: write %v into it", l.Strength)
 	case !db.DryRun && statement.Transaction(stmt) == nil:
 		return fmt.Errorf("%w: lock rows of %s", fault.ErrNoTransaction, statement.TableName(stmt))
 	case db.DryRun && l.mayFail() && statement.InSubQuery():
 		err := fmt.Errorf("gormlock: %s: Try and Timeout do not reach a row lock in a sub-query", statement.TableName(stmt))
 		statement.FailSubQuery(stmt, err)
 		return nil
+	}
+	if err := l.fitsMySQL(stmt); err != nil {
+		return err
 	}
 	if err := l.Fits(stmt); err != nil {
 		return err
@@ -58,13 +62,13 @@ func (l Lock) fitsRows(stmt *gorm.Statement) error {
 	selected := selectedTexts(stmt)
 	switch {
 	case stmt.Distinct || selected.match(distinct):
-		return fmt.Errorf("%v does not go with DISTINCT: %s", l.Strength, cure)
+		return fmt.Errorf("%v is not allowed with DISTINCT: %s", l.Strength, cure)
 	case grouped:
-		return fmt.Errorf("%v does not go with GROUP BY: %s", l.Strength, cure)
+		return fmt.Errorf("%v is not allowed with GROUP BY: %s", l.Strength, cure)
 	case selected.match(aggregate):
-		return fmt.Errorf("%v does not go with an aggregate such as count(*), which returns no row of the table: %s", l.Strength, cure)
+		return fmt.Errorf("%v is not allowed with an aggregate such as count(*), which returns no row of the table: %s", l.Strength, cure)
 	case selected.match(window):
-		return fmt.Errorf("%v does not go with a window function: %s", l.Strength, cure)
+		return fmt.Errorf("%v is not allowed with a window function: %s", l.Strength, cure)
 	}
 	return nil
 }
@@ -77,10 +81,10 @@ func (l Lock) fitsTables(stmt *gorm.Statement) error {
 	tables := tablesOf(stmt)
 	if len(l.Of) == 0 {
 		if stmt.Table == "" && statement.Joined(stmt) {
-			return fmt.Errorf("%v with joins needs Of: the query's own table has no name", l.Strength)
+			return fmt.Errorf("%v with joins needs Of, because the query's own table has no name", l.Strength)
 		}
 		if tables.ownIsOuter {
-			return fmt.Errorf("%v does not go with the table's own side of a RIGHT or FULL JOIN, where rows may be missing: use a LEFT JOIN, or Of the other tables", l.Strength)
+			return fmt.Errorf("%v is not allowed on the side of a RIGHT or FULL JOIN where rows may be missing, which is the query's own table: use a LEFT JOIN, or Of with the other tables", l.Strength)
 		}
 		return nil
 	}
@@ -90,7 +94,7 @@ func (l Lock) fitsTables(stmt *gorm.Statement) error {
 		case !tables.known(name):
 			return fmt.Errorf("Of(%q): the query has no table of that name, it has %s", name, strings.Join(tables.names, ", "))
 		case name != own && tables.outer[name], name == own && tables.ownIsOuter:
-			return fmt.Errorf("Of(%q): %v does not go with the outer side of a join, where rows may be missing: use InnerJoins, or INNER JOIN", name, l.Strength)
+			return fmt.Errorf("Of(%q): %v is not allowed on the outer side of a join, where rows may be missing: use InnerJoins, or INNER JOIN", name, l.Strength)
 		}
 	}
 	return nil

@@ -34,10 +34,10 @@ func (l Lock) fitsPreloaded(stmt *gorm.Statement) error {
 			continue
 		}
 		if nested && !isPreloaded(stmt, join.Name) {
-			return fmt.Errorf("gormlock: %s: Preloaded locks %s, so that Joins(%q) would be lost: Preload(%[3]q) too", statement.TableName(stmt), first, join.Name)
+			return fmt.Errorf("gormlock: %s: Preloaded reads %s again to lock it, which drops what Joins(%q) read: add Preload(%[3]q)", statement.TableName(stmt), first, join.Name)
 		}
 		if join.On != nil || len(join.Conds)+len(join.Selects)+len(join.Omits) > 0 {
-			return fmt.Errorf("gormlock: %s: Preloaded does not lock %s, which Joins joins with conditions of its own: lock it by InnerJoins and Of(%q), or leave its Preload out",
+			return fmt.Errorf("gormlock: %s: Preloaded does not lock %s, because its Joins has conditions: lock it with InnerJoins and Of(%q), or leave its Preload out",
 				statement.TableName(stmt), join.Name, alias)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -37,11 +38,11 @@ func (l Lock) Complete() Lock {
 	}
 	switch {
 	case l.Try && l.Skip:
-		l.Err = fmt.Errorf("%w: Try fails at a locked row and Skip leaves it out, a query does one of them", fault.ErrOption)
+		l.Err = fmt.Errorf("%w: Try fails at a locked row and Skip leaves it out: use one of them", fault.ErrOption)
 	case l.Try && l.Timeout > 0:
-		l.Err = fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing", fault.ErrOption, l.Timeout)
+		l.Err = fmt.Errorf("%w: Try does not wait, so Timeout(%s) means nothing: use one of them", fault.ErrOption, l.Timeout)
 	case l.Skip && l.Timeout > 0:
-		l.Err = fmt.Errorf("%w: Skip does not wait for rows, so Timeout(%s) means nothing", fault.ErrOption, l.Timeout)
+		l.Err = fmt.Errorf("%w: Skip does not wait for rows, so Timeout(%s) means nothing: use one of them", fault.ErrOption, l.Timeout)
 	}
 	return l
 }
@@ -49,14 +50,15 @@ func (l Lock) Complete() Lock {
 // AddTo is a scope that puts the lock on a query.
 func (l Lock) AddTo(db *gorm.DB) *gorm.DB { return db.Clauses(l) }
 
-// Name implements [clause.Interface]. It is that of GORM's own clause: who looks for a locking query finds one.
+// Name implements [clause.Interface]. It is the name of GORM's own clause, so code that looks for a locking query finds
+// it.
 func (Lock) Name() string { return "FOR" }
 
 // MergeClause implements [clause.Interface].
 func (l Lock) MergeClause(c *clause.Clause) { c.Expression = l }
 
 // errAssociationOperation is the error of a row lock that GORM would drop for some relations.
-var errAssociationOperation = errors.New("gormlock: a row lock does not reach the rows of an association that gorm.G sets: lock them by a query before")
+var errAssociationOperation = errors.New("gormlock: a row lock does not reach the rows of an association that gorm.G sets: lock them with a query before it")
 
 // ModifyStatement implements [gorm.StatementModifier].
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
@@ -65,24 +67,29 @@ func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	case l.Err != nil:
 		fault.Add(stmt.DB, l.Err)
 	case l.Strength == 0:
-		fault.Add(stmt.DB, fmt.Errorf("%w: a row lock without strength", fault.ErrOption))
+		fault.Add(stmt.DB, fmt.Errorf("%w: a row lock without a strength, such as ForUpdate", fault.ErrOption))
 	case install.Of(stmt.DB) == nil:
 		fault.Add(stmt.DB, fault.ErrNotInstalled)
 	case there != nil && !reflect.DeepEqual(there, l):
-		fault.Add(stmt.DB, fmt.Errorf("gormlock: one query has one row lock, this one has %s already", forClause(there)))
+		fault.Add(stmt.DB, fmt.Errorf("gormlock: a query can have one row lock, and this one already has %s", forClause(there)))
 	case statement.InAssociationOperation():
 		fault.Add(stmt.DB, errAssociationOperation)
 	default:
-		stmt.Clauses[l.Name()] = clause.Clause{Name: l.Name(), Expression: l}
+		stmt.Clauses[l.Name()] = clause.Clause{Name: l.keyword(stmt), Expression: l}
 		mark.Put(stmt, rowsLockedHere{l})
 	}
 }
 
 // Build implements [clause.Expression].
 func (l Lock) Build(builder clause.Builder) {
+	stmt, ok := builder.(*gorm.Statement)
+	if ok && dialect.Of(stmt.DB).IsMySQL() {
+		l.buildMySQL(stmt)
+		return
+	}
 	statement.Write(builder, l.Strength.SQL())
 	tables := l.Of
-	if stmt, ok := builder.(*gorm.Statement); ok && len(tables) == 0 && statement.Joined(stmt) && stmt.Table != "" {
+	if ok && len(tables) == 0 && statement.Joined(stmt) && stmt.Table != "" {
 		tables = []string{statement.OwnName(stmt)}
 	}
 	for i, table := range tables {
@@ -126,7 +133,7 @@ func forClause(e clause.Expression) string {
 	return text.String()
 }
 
-// Clause is a lock as callers hold it: its fields are nobody's business.
+// Clause is a lock as callers hold it, with its fields hidden.
 type Clause struct{ lock Lock }
 
 // NewClause makes the clause of a lock.

@@ -33,10 +33,10 @@ func (s Strength) SQL() string {
 // SetStrength gives the lock its strength, which it has once.
 func (l *Lock) SetStrength(s Strength) error {
 	if s < forUpdate || s > forKeyShare {
-		return fmt.Errorf("%w: %v is no strength of a row lock", fault.ErrOption, s)
+		return fmt.Errorf("%w: %v is not a strength of a row lock", fault.ErrOption, s)
 	}
 	if l.Strength != 0 && l.Strength != s {
-		return fmt.Errorf("%w: one row lock has one strength, %v or %v", fault.ErrOption, l.Strength, s)
+		return fmt.Errorf("%w: a row lock has one strength: use %v or %v", fault.ErrOption, l.Strength, s)
 	}
 	l.Strength = s
 	return nil

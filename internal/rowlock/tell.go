@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// Tell says what became of a query under a row lock.
+// Tell reports the outcome of a query under a row lock to the observer.
 func (l Lock) Tell(ctx context.Context, p *install.Settings, table string, rows int64, err error) {
 	if !p.Observed() {
 		return

@@ -10,16 +10,17 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// AskLockable tells of a relation whether it is there, and why its rows cannot be locked. PostgreSQL locks through a view
-// what its query reads from tables, also where it joins them. Where the view computes its rows it locks nothing, and says
-// nothing: so its stored query is looked at, and those of the views that it reads. It
-// calls nothing that may write, so that nobody takes it for a write of the transaction.
+// AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
+// its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
+// an error. So this reads the stored query of the view, and of the views that it reads. It calls nothing that may
+// write, so it does not count as a write of the transaction.
 const AskLockable = `WITH RECURSIVE read AS (
  SELECT to_regclass($1)::oid AS oid
  UNION SELECT d.refobjid FROM read
@@ -45,8 +46,7 @@ type lockable struct {
 	relation string
 }
 
-// MustLock is the name under which a statement carries that a clause of GORM's, which nobody looks at otherwise, has to
-// lock the rows of its table.
+// MustLock is the name of the note on a statement that a clause of GORM's own must lock the rows of its table.
 const MustLock = "gormlock:must_lock"
 
 // RefuseUnlockable refuses to lock the rows of the statement's own table where PostgreSQL would lock none.
@@ -71,10 +71,14 @@ func mustBeLockable(stmt *gorm.Statement, relation string) error {
 	if _, ok := known.Load(key); ok {
 		return nil
 	}
-	there, why, err := askLockable(stmt, relation)
+	ask := askLockable
+	if dialect.Of(stmt.DB).IsMySQL() {
+		ask = askEngine
+	}
+	there, why, err := ask(stmt, relation)
 	switch {
 	case sqlstate.Of(err) != "":
-		return fmt.Errorf("can the rows of %s be locked? %w", relation, err)
+		return fmt.Errorf("look whether the rows of %s can be locked: %w", relation, err)
 	case err != nil: // it was not the server that answered: the query itself will meet the same
 		return nil //nolint:nilerr // see above
 	}
@@ -189,7 +193,7 @@ func joinedRelations(stmt *gorm.Statement, name string) []string {
 }
 
 const (
-	identifier = `(?:[a-z_][\w$]*|"(?:[^"]|"")*")`
+	identifier = "(?:[a-z_][\\w$]*|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`)"
 	relation   = `(` + identifier + `(?:\.` + identifier + `)*)`
 )
 
@@ -200,7 +204,7 @@ var (
 
 // refuseGiven does so for a statement that carries MustLock.
 func refuseGiven(db *gorm.DB) {
-	if _, must := db.Statement.Clauses[MustLock]; must && db.Error == nil && !db.DryRun && statement.IsPostgres(db) {
+	if _, must := db.Statement.Clauses[MustLock]; must && db.Error == nil && !db.DryRun && dialect.Of(db).LocksRows() {
 		if err := RefuseUnlockable(db.Statement); err != nil {
 			fault.Add(db, err)
 		}

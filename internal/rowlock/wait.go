@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -47,13 +48,13 @@ func Begin(db *gorm.DB) {
 	l.lockPreloaded(stmt)
 	l = l.within(install.Of(db).DefaultTimeout)
 	l.Began = install.Of(db).Began()
-	if l.Skip {
+	if l.Skip && dialect.Of(db).IsPostgres() { // whose constants they are
 		install.Of(db).Constants.Watch(stmt)
 	}
 	if db.DryRun {
 		return
 	}
-	if l.mayFail() {
+	if l.mayFail() && !dialect.Of(db).RefusesLocksSafely() {
 		if err := l.send(stmt.Context, stmt, l.openText()); err != nil {
 			fault.Add(db, l.Verdict(stmt, err))
 			return
@@ -62,7 +63,7 @@ func Begin(db *gorm.DB) {
 	stmt.Clauses[rowWait] = clause.Clause{Expression: l}
 }
 
-// End runs after a query, whatever became of it.
+// End runs after a query, whether it succeeded or failed.
 func End(db *gorm.DB) {
 	stmt := db.Statement
 	l, ran := stmt.Clauses[rowWait].Expression.(Lock)
@@ -70,7 +71,7 @@ func End(db *gorm.DB) {
 		return
 	}
 	delete(stmt.Clauses, rowWait)
-	if l.mayFail() {
+	if l.mayFail() && !dialect.Of(db).RefusesLocksSafely() {
 		l.close(db)
 	}
 	if db.Error != nil {
@@ -108,7 +109,7 @@ func BeginRow(db *gorm.DB) {
 // Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause.
 func Refuse(db *gorm.DB) {
 	if l, ok := On(db.Statement); ok && db.Error == nil {
-		fault.Add(db, fmt.Errorf("gormlock: %v is for queries: this statement would be executed without it", l.Strength))
+		fault.Add(db, fmt.Errorf("gormlock: %v is for queries, this statement would run without it: leave it out", l.Strength))
 	}
 }
 
@@ -205,9 +206,9 @@ func (l Lock) Verdict(stmt *gorm.Statement, err error) error {
 	case state == sqlstate.LockNotAvailable && l.Timeout > 0:
 		verdict.State, verdict.detail = fault.ErrLockTimeout, fmt.Sprintf(", after %s", l.Timeout)
 	case state == sqlstate.LockNotAvailable:
-		verdict.State, verdict.detail = fault.ErrLockTimeout, ", after the session's lock_timeout"
+		verdict.State, verdict.detail = fault.ErrLockTimeout, ", after the session's "+dialect.Of(stmt.DB).LockTimeout()
 	case state == sqlstate.FeatureNotSupported && strings.Contains(err.Error(), l.Strength.String()):
-		return fmt.Errorf("gormlock: %s: %v does not go with this query, lock the rows in a sub-query or with a Find before: %w", statement.TableName(stmt), l.Strength, err)
+		return fmt.Errorf("gormlock: %s: %v is not allowed with this query, lock the rows in a sub-query or with a Find before: %w", statement.TableName(stmt), l.Strength, err)
 	case state == sqlstate.UndefinedTable && len(l.Of) > 0 && strings.Contains(err.Error(), l.Strength.String()):
 		return fmt.Errorf("gormlock: %s: Of(%q) must name tables as the query names them: %w", statement.TableName(stmt), l.Of, err)
 	default:

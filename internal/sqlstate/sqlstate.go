@@ -1,9 +1,10 @@
 // Package sqlstate reads the SQLSTATE of a server's answer from an error. It asks for the method SQLState, which the
-// errors of pgx and lib/pq have, so no driver is imported.
+// errors of pgx and lib/pq have, and knows the errors of go-sql-driver/mysql by their name, so no driver is imported.
 package sqlstate
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -50,7 +51,61 @@ func Of(err error) string {
 	if errors.As(err, &coded) {
 		return coded.SQLState()
 	}
+	if number, is := mysqlNumber(err); is {
+		return byNumber[number]
+	}
 	return ""
+}
+
+// byNumber are the errors of MariaDB and MySQL that mean what a state of PostgreSQL means. Their own states are too few: that
+// of a deadlock is the one that PostgreSQL has for a failed serialization.
+var byNumber = map[uint64]string{
+	1020: SerializationFailure, // the row has changed since the snapshot: innodb_snapshot_isolation
+	1054: UndefinedColumn,
+	1062: UniqueViolation,
+	1146: UndefinedTable,
+	1205: LockNotAvailable, // a wait that ran out, and NOWAIT of MariaDB
+	1213: DeadlockDetected,
+	1317: QueryCanceled,
+	1792: ReadOnlySQLTransaction,
+	3572: LockNotAvailable, // NOWAIT of MySQL
+}
+
+// mysqlNumber is the number of an error of go-sql-driver/mysql, whose SQLState is a field and no method.
+func mysqlNumber(err error) (number uint64, is bool) {
+	switch wrapped := err.(type) { //nolint:errorlint // it is looked for all the way down
+	case interface{ Unwrap() error }:
+		return mysqlNumber(wrapped.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range wrapped.Unwrap() {
+			if number, is = mysqlNumber(one); is {
+				return number, true
+			}
+		}
+		return 0, false
+	}
+	value := reflect.Indirect(reflect.ValueOf(err))
+	if !value.IsValid() || value.Kind() != reflect.Struct || value.Type().Name() != "MySQLError" {
+		return 0, false
+	}
+	field := value.FieldByName("Number")
+	if !field.IsValid() || !field.CanUint() {
+		return 0, false
+	}
+	return field.Uint(), true
+}
+
+// MayEndTransaction reports whether it may have done so: after a wait for a lock, where innodb_rollback_on_timeout is on.
+func MayEndTransaction(err error) bool {
+	number, is := mysqlNumber(err)
+	return is && number == 1205
+}
+
+// EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none
+// had been begun: MariaDB and MySQL do so after a deadlock.
+func EndsTransaction(err error) bool {
+	number, is := mysqlNumber(err)
+	return is && number == 1213
 }
 
 // Is reports whether the SQLSTATE of err is one of codes.

@@ -97,3 +97,31 @@ func TestCodes_areTheServers(t *testing.T) {
 		}
 	}
 }
+
+// MySQLError is shaped as that of go-sql-driver/mysql, whose SQLState is a field.
+type MySQLError struct {
+	Number   uint16
+	SQLState [5]byte
+	Message  string
+}
+
+func (e *MySQLError) Error() string { return e.Message }
+
+// The errors of MariaDB and MySQL are known by their numbers, without their driver, however they are wrapped.
+func TestOf_mysql(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[uint16]string{1213: sqlstate.DeadlockDetected, 1205: sqlstate.LockNotAvailable, 1020: sqlstate.SerializationFailure, 1062: sqlstate.UniqueViolation, 1064: ""} {
+		err := error(&MySQLError{Number: number, SQLState: [5]byte{'4', '0', '0', '0', '1'}})
+		for _, err := range []error{err, fmt.Errorf("wrapped: %w", err), errors.Join(errors.New("other"), err)} {
+			if got := sqlstate.Of(err); got != want {
+				t.Errorf("%d: got %q, want %q", number, got, want)
+			}
+			if got := sqlstate.EndsTransaction(err); got != (number == 1213) {
+				t.Errorf("%d ends the transaction: %t", number, got)
+			}
+			if got := sqlstate.MayEndTransaction(err); got != (number == 1205) {
+				t.Errorf("%d may end the transaction: %t", number, got)
+			}
+		}
+	}
+}

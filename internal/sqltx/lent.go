@@ -36,24 +36,20 @@ func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	if c.plan == nil {
 		return c.beginDriver(ctx, opts)
 	}
-	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
-	running, interrupt := context.WithCancel(ctx)
-	ctx = c.plan.ctx
-	stop := afterEnd(ctx, interrupt)
 	c.clean = false
-	tx, err := c.begin(running, opts)
-	if !stop() && err == nil {
-		err = ctx.Err()
+	begin := c.beginByDriver
+	if c.plan.After != "" {
+		begin = c.beginByText
 	}
+	tx, err := begin(ctx, opts)
 	if err != nil {
-		if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		if ended := c.plan.ctx.Err(); ended != nil && !errors.Is(err, ended) {
 			err = fmt.Errorf("%w: %w", ended, err)
 		}
-		interrupt()
 		return nil, err
 	}
-	c.tx = &lentTx{conn: c, tx: tx, interrupt: interrupt}
-	c.tx.forget = afterEnd(ctx, c.expire)
+	c.tx = tx
+	c.tx.forget = afterEnd(c.plan.ctx, c.expire)
 	return c.tx, nil
 }
 
@@ -67,28 +63,45 @@ func afterEnd(ctx context.Context, run func()) (stop func() bool) {
 
 func neverEnds() bool { return true }
 
-func (c *lent) begin(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if c.plan.After == "" {
-		tx, err := c.beginDriver(ctx, opts)
-		// As in database/sql: what the driver refused to begin is no reason to close a connection.
-		c.clean = err != nil && c.plan.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
-		return tx, err
+func (c *lent) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentTx, error) {
+	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
+	running, interrupt := context.WithCancel(ctx)
+	stop := afterEnd(c.plan.ctx, interrupt)
+	tx, err := c.beginDriver(running, opts)
+	// As in database/sql: what the driver refused to begin is no reason to close a connection.
+	c.clean = err != nil && c.plan.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
+	if !stop() && err == nil {
+		err = c.plan.ctx.Err()
 	}
+	if err != nil {
+		interrupt()
+		return nil, err
+	}
+	return &lentTx{conn: c, tx: tx, interrupt: interrupt}, nil
+}
+
+// beginByText begins with the texts of the plan. Each text has a ctx of its own: where the plan's cannot end, a driver need not
+// look after it.
+func (c *lent) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, error) {
 	begin, err := beginText(opts)
 	if err != nil {
 		c.clean = true
 		return nil, err
 	}
-	tx := &textTx{ctx: ctx, conn: c}
+	ctx, tx := c.plan.ctx, textTx{c}
 	result, err := c.exec(ctx, c.plan.Before+begin+"; "+c.plan.After, nil)
 	if errors.Is(err, driver.ErrBadConn) {
 		return nil, err
 	}
-	if err := c.plan.Opened(c.plan.ctx, result, err); err != nil {
+	err = c.plan.Opened(ctx, result, err)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
 		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.plan.Clean(err)
 		return nil, err
 	}
-	return tx, nil
+	return &lentTx{conn: c, tx: tx, interrupt: func() {}}, nil
 }
 
 func (c *lent) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -96,7 +109,7 @@ func (c *lent) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.T
 		return beginner.BeginTx(ctx, opts)
 	}
 	if opts.Isolation != 0 || opts.ReadOnly {
-		return nil, errors.New("gormlock: the driver begins no transaction with an isolation level or read only")
+		return nil, errors.New("gormlock: the driver cannot begin a transaction with an isolation level or read-only")
 	}
 	return c.driver.Begin() //nolint:staticcheck // the only way to begin that such a driver has
 }
@@ -181,13 +194,6 @@ func (c *lent) opened(ctx context.Context, rows driver.Rows, heard heard, err er
 	}
 	c.rows++
 	return &lentRows{Rows: rows, conn: c, ctx: ctx, heard: heard}, nil
-}
-
-// doubt remembers that the driver has given its connection up.
-func (c *lent) doubt(err error) {
-	if errors.Is(err, driver.ErrBadConn) {
-		c.clean = false
-	}
 }
 
 // PrepareContext does not speak to the server: the statement is executed through the connection when it is used, where

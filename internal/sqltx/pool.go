@@ -43,7 +43,8 @@ type Opening struct {
 	Watcher Watcher
 }
 
-// Watcher is told what becomes of a transaction, on the goroutine that executes, commits or rolls back but for Abandoned.
+// Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
+// for Abandoned.
 type Watcher interface {
 	// Executed hears of each text that may have written rows, or that has a transaction command.
 	Executed(text sqltext.Text, answer Answer)

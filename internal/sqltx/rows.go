@@ -31,9 +31,9 @@ func (r *lentRows) Close() error {
 	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doubt(err)
 	c.rows--
 	failed := cmp.Or(r.err, err)
+	c.doubt(failed)
 	switch {
 	case r.heard.told:
 	case r.ctx.Err() != nil: // database/sql may close the rows from a goroutine of its own

@@ -122,26 +122,25 @@ func (c *lent) reusable(err error) bool {
 }
 
 // textTx is a transaction begun by text, so that statements could travel with its BEGIN.
-type textTx struct {
-	ctx  context.Context // set once, as drivers do: Commit and Rollback take none
-	conn *lent
-}
+type textTx struct{ conn *lent }
 
 // Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
 // database/sql has no place for that answer.
-func (t *textTx) Commit() error {
-	_, err := t.conn.exec(t.ctx, "SELECT 1; COMMIT", nil)
+func (t textTx) Commit() error {
+	_, err := t.conn.exec(t.conn.plan.ctx, "SELECT 1; COMMIT", nil)
 	if sqlstate.Is(err, sqlstate.InFailedSQLTransaction) {
 		if rollback := t.Rollback(); rollback != nil {
 			return errors.Join(err, driver.ErrBadConn)
 		}
-		return fmt.Errorf("gormlock: an earlier statement failed, the transaction was rolled back: %w", err)
+		return fmt.Errorf("gormlock: nothing was committed: an earlier statement failed, and the transaction was rolled back: %w", err)
 	}
 	return err
 }
 
-func (t *textTx) Rollback() error {
-	_, err := t.conn.exec(t.ctx, "ROLLBACK", nil)
+func (t textTx) Rollback() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.conn.plan.ctx), rollbackTime)
+	defer cancel()
+	_, err := t.conn.exec(ctx, "ROLLBACK", nil)
 	return err
 }
 

@@ -20,12 +20,15 @@ const (
 	saveAssociation = "gorm.(*Association).saveAssociation"
 	copyingRead     = "gorm.execG[...]."
 
+	executeScopes        = "gorm.(*DB).executeScopes"
+	associationOperation = ".executeAssociationOperation"
+
 	associationUpdate  = ".handleAssociation"
 	associationReplace = "gorm.(*Association).Replace"
 )
 
-// InSubQuery reports whether the statement being built is an argument of another. A dry run tells it by nothing else
-// than who asked for it.
+// InSubQuery reports whether the statement being built is an argument of another. Only the caller of the dry run
+// shows it.
 func InSubQuery() bool {
 	for function := range callers() {
 		if strings.HasSuffix(function, addVar) {
@@ -35,8 +38,9 @@ func InSubQuery() bool {
 	return false
 }
 
-// InSave tells Save from Select("*").Updates, which looks the same to a callback. It is asked only where no row was
-// written: Save must fail or insert then, or GORM's own upsert would follow, while an update must not insert.
+// InSave reports whether the statement is a Save and not a Select("*").Updates, which looks the same to a callback.
+// It is called only if no row was written: then Save must fail or insert, or GORM's own upsert would follow, while
+// an update must not insert.
 func InSave() bool { return ExecutedBy(save) || ExecutedBy(saveByKey) }
 
 // InCopyingRead reports whether the row goes to a function of gorm.G that returns it by value: nobody has a pointer to what
@@ -69,19 +73,27 @@ func InAssociation() bool {
 	return false
 }
 
-// InAssociationOperation reports whether Set(clause.Association{…}) of gorm.G makes the statement that a clause is given to:
-// what GORM sends then is of sessions of its own, which know nothing of the clause. Every clause asks, so the answer for a
-// place in the program is found out once.
+// InAssociationOperation reports whether Set(clause.Association{…}) of gorm.G makes the statement that a clause is
+// given to: GORM then uses sessions of its own, which do not have the clause. A statement that a callback or a hook makes
+// while GORM executes one of those has it. Every clause asks, so the answer for a place in the program is kept.
 func InAssociationOperation() bool {
 	var pcs [12]uintptr
+	inScope := false
 	for _, pc := range pcs[:runtime.Callers(3, pcs[:])] {
-		is, known := operations.Load(pc)
+		kind, known := operations.Load(pc)
 		if !known {
-			is = isOperation(pc)
-			operations.Store(pc, is)
+			kind = placeOf(pc)
+			operations.Store(pc, kind)
 		}
-		if is == true {
+		switch kind {
+		case associationOperation:
 			return true
+		case executeScopes:
+			inScope = true
+		case execute:
+			if !inScope {
+				return false
+			}
 		}
 	}
 	return false
@@ -89,20 +101,23 @@ func InAssociationOperation() bool {
 
 var operations sync.Map
 
-func isOperation(pc uintptr) bool {
+// placeOf is which of the functions that [InAssociationOperation] looks for a place in the program is in, if any.
+func placeOf(pc uintptr) string {
 	frames := runtime.CallersFrames([]uintptr{pc})
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, ".executeAssociationOperation") {
-			return true
+		for _, name := range []string{associationOperation, executeScopes, execute} {
+			if strings.HasSuffix(frame.Function, name) {
+				return name
+			}
 		}
 		if !more {
-			return false
+			return ""
 		}
 	}
 }
 
-// InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction: it knows nothing of the
+// InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction: it does not get the
 // clauses of the db that the transaction began from.
 func InNesting() bool {
 	return ExecutedIn("gorm.(*DB).SavePoint") || ExecutedIn("gorm.(*DB).RollbackTo")

@@ -1,3 +1,3 @@
-// Package statement reads what a GORM statement says: its keys, its table, its transaction, whether it is a savepoint,
-// whose sub-query it is. Every look at GORM's internals and at the call stack stands here.
+// Package statement reads a GORM statement: its keys, its table, its transaction, whether it is a savepoint or a
+// sub-query. All code that depends on GORM's internals or on the call stack is here.
 package statement

@@ -6,6 +6,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/dialect"
 )
 
 // Stored finds out how the server writes keys that the program may write otherwise: a uuid in capitals, char(n) without
@@ -29,13 +31,16 @@ func storedOf(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
 	ask := db.Session(&gorm.Session{NewDB: true})
 	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
 	SameTable(stmt, db.Statement)
-	sql := SQL{stmt}
+	sql, whole := SQL{stmt}, "int"
+	if dialect.Of(db).IsMySQL() {
+		whole = dialect.Of(db).BigInt()
+	}
 	for i, key := range keys {
 		if i > 0 {
 			sql.Text(" UNION ALL ")
 		}
 		sql.Text("SELECT ")
-		sql.Expression(clause.Expr{SQL: "CAST(? AS int)", Vars: []any{i}})
+		sql.Expression(clause.Expr{SQL: "CAST(? AS " + whole + ")", Vars: []any{i}})
 		sql.Text(" AS gormlock_key")
 		for _, field := range s.PrimaryFields {
 			sql.Text(",")

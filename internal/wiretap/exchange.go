@@ -104,7 +104,7 @@ func (x *exchange) answered(kind byte) (ends bool) {
 }
 
 // asks reports whether the server must answer after a message of this type. Behind
-// others it may answer, but the client that waits for it would wait in vain.
+// others it may answer, but the client that waits for it would wait for ever.
 func asks(kind byte) bool {
 	switch kind {
 	case msgQuery, msgFunctionCall, msgSync, msgFlush:

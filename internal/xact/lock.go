@@ -64,7 +64,8 @@ func (l Lock) takeNow(db *gorm.DB) {
 // context, and not the clause.
 type askedKey struct{}
 
-// Recall gives a create its lock back that GORM makes for a map in Association(…).Append, before the statement that asks.
+// Recall gives the lock back to a create that GORM makes for a map in Association(…).Append, before the statement
+// itself.
 func Recall(db *gorm.DB) {
 	stmt := db.Statement
 	request, asked := stmt.Context.Value(askedKey{}).(*lockrequest.Request)

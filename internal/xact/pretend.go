@@ -30,7 +30,7 @@ func pretendTo(db *gorm.DB, tx advisory.Tx, locks *pretend.Locks, request *lockr
 	}
 	j := journal.Of(db.Statement)
 	if j == nil {
-		return fmt.Errorf("%w: lock %s is pretended, and nobody would see the end of this transaction: begin it with gormlock.Transaction", fault.ErrNotPostgres, request)
+		return fmt.Errorf("%w: lock %s is pretended, and nothing would see this transaction end: begin it with gormlock.Transaction", fault.ErrNotPostgres, request)
 	}
 	free, err := request.Pretend(ctx, locks, j)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package compat speaks the advisory lock keys of other programs, so that both
-// sides exclude each other while they share a database.
+// Package compat computes the advisory lock keys of other programs, so that
+// your program and theirs exclude each other on a shared database.
 //
 // Each function is one program's scheme, byte for byte, quirks included: a
-// quirk repaired here would no longer exclude the program it was made for. The
-// vectors in testdata were computed by the programs themselves.
+// repaired quirk would no longer exclude the program. The vectors in testdata
+// were computed by the programs themselves.
 //
 // What all schemes have in common:
 //

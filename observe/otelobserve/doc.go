@@ -21,9 +21,9 @@
 //	gormlock.job.attempt.duration seconds such an attempt took, by the same
 //	gormlock.job.takeovers        jobs taken from a worker whose lease had ended
 //
-// Each has db.system.name, gormlock.source (the package), and where there is one
-// gormlock.mode and db.collection.name (the table). Names of keys are on span events
-// only, unless [KeyLabel] maps them to few.
+// Each has db.system.name, gormlock.source (the package), and, if there is one,
+// gormlock.mode and db.collection.name (the table). Names of keys are only on span
+// events, unless [KeyLabel] maps them to a few labels.
 //
 // # Stability
 //

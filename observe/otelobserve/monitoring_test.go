@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// The dashboard and the rules ask for series and labels that there are, and show all that docs/observability.md lists.
+// The dashboard and the rules ask for series and labels that there are, and show all that docs/metrics.md lists.
 func TestMonitoring_asksForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	series, labels := names(record(t))
-	page := file(t, "../../docs/observability.md")
+	page := file(t, "../../docs/metrics.md")
 	for _, name := range []string{"grafana.json", "prometheus-rules.yml"} {
 		text := file(t, "../../docs/monitoring/"+name)
 		asked := 0
@@ -33,7 +33,7 @@ func TestMonitoring_asksForWhatThereIs(t *testing.T) {
 				}
 			}
 			if !strings.Contains(unspaced(page), unspaced(expression)) {
-				t.Errorf("docs/observability.md has no %s", expression)
+				t.Errorf("docs/metrics.md has no %s", expression)
 			}
 		}
 		if asked < 5 {

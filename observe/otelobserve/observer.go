@@ -18,7 +18,7 @@ const scope = "github.com/gormlock/gormlock/observe/otelobserve"
 // seconds are the buckets of durations: those of database calls, and longer.
 var seconds = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300}
 
-// Observer records events. It is made by [New].
+// Observer records events. [New] makes one.
 type Observer struct {
 	config config
 

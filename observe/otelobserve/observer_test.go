@@ -120,10 +120,10 @@ func TestMetrics_measureSeconds(t *testing.T) {
 	}
 }
 
-// docs/observability.md lists what there is, by the names that dashboards see.
+// docs/metrics.md lists what there is, by the names that dashboards see.
 func TestMetrics_areDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/observability.md")
+	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,16 +37,16 @@ func MeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) { c.meters = p })
 }
 
-// KeyLabel puts the attribute gormlock.key on metrics: what label makes of the name of a
-// key, and nothing where that is "". label bounds how many values there are, for each is a
-// time series of its own: strip the 42 of invoice/42. It is called for each event, from
-// many goroutines. Default: metrics do not name keys; span events do.
+// KeyLabel puts the attribute gormlock.key on metrics: the result of label for the name of
+// a key, or nothing if that is "". Let label return few values, because each is a time
+// series of its own: strip the 42 of invoice/42. It is called for each event, from many
+// goroutines. Default: metrics do not name keys; span events do.
 func KeyLabel(label func(key string) string) Option {
 	return option(func(c *config) { c.label = label })
 }
 
 // WithoutSpanEvents records metrics only. Default: the span of the context gets an event,
-// where it records.
+// if it records.
 func WithoutSpanEvents() Option {
 	return option(func(c *config) { c.noSpans = true })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// Providers that start at once migrate one after the other, also where a migration builds an index concurrently: a
+// Providers that start at once migrate one after the other, even if a migration builds an index concurrently: a
 // waiter that blocked would be taken for a deadlock with it.
 func TestGoose_providersAtOnce(t *testing.T) {
 	t.Parallel()

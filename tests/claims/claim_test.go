@@ -200,7 +200,7 @@ func (l *texts) Trace(_ context.Context, _ time.Time, fc func() (string, int64),
 	l.seen = append(l.seen, sql)
 }
 
-// TestV16_ClaimRefuses: what has no place in a claim is an error that says so, and nothing is claimed.
+// TestV16_ClaimRefuses: what a claim cannot have is an error that says so, and nothing is claimed.
 func TestV16_ClaimRefuses(t *testing.T) {
 	t.Parallel()
 	db := stand.Jobs(t, 3)
@@ -222,12 +222,12 @@ func TestV16_ClaimRefuses(t *testing.T) {
 		{"an association", `no column "Queue"`, claim(map[string]any{"Queue": 1})},
 		{"the key", "primary key", claim(map[string]any{"id": 1})},
 		{"a read-only field", "read-only", claim(map[string]any{"fixed": "x"})},
-		{"a column twice", "are one column", claim(map[string]any{"state": "x", "State": "y"})},
+		{"a column twice", "are the same column", claim(map[string]any{"state": "x", "State": "y"})},
 		{"a nil scope", "nil scope", claim(stand.Running, nil)},
 		{"Select", "Select and Omit", with(func(q *gorm.DB) *gorm.DB { return q.Select("id") })},
 		{"Select with arguments", "Select and Omit", with(func(q *gorm.DB) *gorm.DB { return q.Select("? as id", 1) })},
 		{"Omit", "Select and Omit", with(func(q *gorm.DB) *gorm.DB { return q.Omit("id") })},
-		{"Limit", "second argument", with(func(q *gorm.DB) *gorm.DB { return q.Limit(3) })},
+		{"Limit", "give the limit to Claim itself", with(func(q *gorm.DB) *gorm.DB { return q.Limit(3) })},
 		{"Distinct", "Distinct", with(func(q *gorm.DB) *gorm.DB { return q.Distinct() })},
 		{"Group", "Group", with(func(q *gorm.DB) *gorm.DB { return q.Group("state") })},
 		{"Having", "Group", with(func(q *gorm.DB) *gorm.DB { return q.Having("true") })},

@@ -159,7 +159,7 @@ func TestV1_ClaimAfterAClaimThatWasRolledBack(t *testing.T) {
 	stand.MustDo(t, db.Save(read))
 }
 
-// V1: what a claim preloads is read too, also where the claimed model has no version itself.
+// V1: what a claim preloads is read too, even if the claimed model has no version itself.
 func TestV1_PreloadsOfClaims(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&batchQueue{}, &batchJob{}, &batchStep{}})

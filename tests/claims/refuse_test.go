@@ -60,10 +60,10 @@ func TestV16_ClaimRefusesModels(t *testing.T) {
 		name, want string
 		change     query
 	}{
-		{"a key", "with Where", model(three)},
-		{"a key behind a pointer", "with Where", model(&three)},
-		{"a slice with a key", "with Where", model(&[]stand.Job{{}, {ID: 3}})},
-		{"pointers with a key", "with Where", model([]*stand.Job{nil, three})},
+		{"a key", "use Where", model(three)},
+		{"a key behind a pointer", "use Where", model(&three)},
+		{"a slice with a key", "use Where", model(&[]stand.Job{{}, {ID: 3}})},
+		{"pointers with a key", "use Where", model([]*stand.Job{nil, three})},
 		{"another model", "changed the model", model(&stand.Queue{})},
 		{"MapColumns", "MapColumns", func(q *gorm.DB) *gorm.DB { return q.MapColumns(map[string]string{"state": "fixed"}) }},
 	} {

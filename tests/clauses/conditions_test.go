@@ -319,7 +319,7 @@ func TestMarks_ofAfterHooks(t *testing.T) {
 			"delete": func(tx *gorm.DB) *gorm.DB { return tx.Delete(&late{ID: 1, Version: 1}) },
 			"find":   func(tx *gorm.DB) *gorm.DB { return tx.Find(&[]late{}) },
 		} {
-			if err := run(db.Set("asks", c)).Error; err == nil || !strings.Contains(err.Error(), "which has run") {
+			if err := run(db.Set("asks", c)).Error; err == nil || !strings.Contains(err.Error(), "after the statement had run") {
 				t.Errorf("%s, %s: %v", name, clauseName, err)
 			}
 		}

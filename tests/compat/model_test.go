@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// The models know nothing of gormlock. Between them they have all that GORM can map.
+// The models have no tag of gormlock. Between them they have all that GORM can map.
 
 type address struct {
 	Street string

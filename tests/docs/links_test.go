@@ -38,6 +38,27 @@ func TestDocs_linksLead(t *testing.T) {
 	}
 }
 
+// A reader who starts at docs/index.md finds each page there.
+func TestDocs_indexHasEachPage(t *testing.T) {
+	t.Parallel()
+	led := map[string]bool{"docs/index.md": true}
+	all := documents(t)
+	for _, d := range all {
+		if d.path != "docs/index.md" {
+			continue
+		}
+		for _, match := range link.FindAllStringSubmatch(d.prose(), -1) {
+			path, _, _ := strings.Cut(match[2], "#")
+			led[filepath.Join("docs", path)] = true
+		}
+	}
+	for _, d := range all {
+		if strings.HasPrefix(d.path, "docs/") && !led[d.path] {
+			t.Errorf("docs/index.md does not lead to %s", d.path)
+		}
+	}
+}
+
 // broken says why a link leads nowhere, or not to the test that it is named by.
 func (d document) broken(name, to string) string {
 	path, anchor, _ := strings.Cut(to, "#")

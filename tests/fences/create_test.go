@@ -126,7 +126,7 @@ func number(n *int64) int64 {
 	return *n
 }
 
-// TestL1_Creates: a new row holds the token of the statement, and that of a superseded holder is refused, also where the
+// TestL1_Creates: a new row holds the token of the statement, and that of a superseded holder is refused, even if the
 // column lets a NULL pass.
 func TestL1_Creates(t *testing.T) {
 	t.Parallel()

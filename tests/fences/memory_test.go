@@ -37,7 +37,7 @@ func (h *hookedReport) AfterSave(tx *gorm.DB) error {
 // V1: after every rollback a struct holds the fence that it held before.
 func TestV1_RollbackGivesFencesBack(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&hookedReport{}, &hookedPair{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, []any{&hookedReport{}, &hookedPair{}}, func(t *testing.T, db *gorm.DB) {
 		if db.Name() == "postgres" {
 			db = fenced(t, []any{&hookedReport{}, &hookedPair{}})
 		}

@@ -143,18 +143,18 @@ func TestFenceTags(t *testing.T) {
 		model any
 		words string
 	}{
-		{&fenceString{}, "fenceString.Fence: a fence field is an int64"},
+		{&fenceString{}, "fenceString.Fence: a fence field must be an int64"},
 		{&fenceInt32{}, "int64, a pointer to one or a sql.NullInt64, not int32"},
 		{&fenceUint{}, "not uint64"},
 		{&fenceNullInt32{}, "not sql.NullInt32"},
 		{&fenceInt4{}, "tokens need 64 bits and the column is integer: give it the type bigint"},
 		{&fenceTwice{}, "fenceTwice.Second: a second fence field beside Fence"},
-		{&fenceWord{}, `unknown word "report" after fence: it is key=`},
+		{&fenceWord{}, `unknown word "report" after fence: only key= may follow`},
 		{&fenceNoKey{}, "key= names nothing"},
 		{&fenceTwoKeys{}, `a second key "b"`},
 		{&fenceBoth{}, `unknown word "version" after fence`},
 		{&fenceVersion{}, `unknown mode "fence"`},
-		{&fenceReadOnly{}, "a fence column is read and written"},
+		{&fenceReadOnly{}, "a fence column must be readable and writable"},
 		{&fenceIgnored{}, "a fence field must be a column"},
 		{&fenceKey{}, "a fence field cannot be the primary key"},
 		{&fenceKeyless{}, "a fenced model needs a primary key"},

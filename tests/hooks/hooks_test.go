@@ -35,7 +35,7 @@ func (p plugin) handlers() hooks.Handlers {
 		}
 	}
 	write := func() hooks.Write {
-		return hooks.Write{BeforeBegin: at("before begin"), InTransaction: at("in transaction"), BeforeWrite: at("before write"), AfterWrite: at("after write"), AfterEnd: at("after end")}
+		return hooks.Write{BeforeBegin: at("before begin"), InTransaction: at("in transaction"), BeforeAssociations: at("before associations"), BeforeWrite: at("before write"), AfterWrite: at("after write"), AfterEnd: at("after end")}
 	}
 	read := func() hooks.Read {
 		return hooks.Read{BeforeRead: at("before read"), AfterRead: at("after read")}
@@ -76,13 +76,13 @@ func identity(fn func(*gorm.DB)) unsafe.Pointer { return *(*unsafe.Pointer)(unsa
 var full = map[string][]string{
 	"create": {
 		"gormlock:before_begin", "gorm:begin_transaction", "gormlock:in_transaction",
-		"gorm:before_create", "gorm:save_before_associations", "gormlock:before_write",
+		"gorm:before_create", "gormlock:before_associations", "gorm:save_before_associations", "gormlock:before_write",
 		"gorm:create", "gormlock:after_write", "gorm:save_after_associations", "gorm:after_create",
 		"gorm:commit_or_rollback_transaction", "gormlock:after_end",
 	},
 	"update": {
 		"gormlock:before_begin", "gorm:begin_transaction", "gormlock:in_transaction",
-		"gorm:setup_reflect_value", "gorm:before_update", "gorm:save_before_associations", "gormlock:before_write",
+		"gorm:setup_reflect_value", "gorm:before_update", "gormlock:before_associations", "gorm:save_before_associations", "gormlock:before_write",
 		"gorm:update", "gormlock:after_write", "gorm:save_after_associations", "gorm:after_update",
 		"gorm:commit_or_rollback_transaction", "gormlock:after_end",
 	},
@@ -287,7 +287,7 @@ func TestPlaces(t *testing.T) {
 				if saved := db.RowsAffected > 0; place == "after write" != saved && place != "after end" && !strings.HasSuffix(place, "read") {
 					t.Errorf("%s: %d rows", place, db.RowsAffected)
 				}
-				if m, ok := db.Statement.Dest.(*thing); ok && m.Maker != nil && (m.Maker.ID != 0) != (place != "before begin" && place != "in transaction") {
+				if m, ok := db.Statement.Dest.(*thing); ok && m.Maker != nil && (m.Maker.ID != 0) != (place != "before begin" && place != "in transaction" && place != "before associations") {
 					t.Errorf("%s: the maker has id %d", place, m.Maker.ID)
 				}
 			}}
@@ -299,7 +299,8 @@ func TestPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			db = db.Session(c.session)
-			written := []string{"before begin", "in transaction", "before write", "after write", "after end"}
+			written := []string{"before begin", "in transaction", "before associations", "before write", "after write", "after end"}
+			deleted := []string{"before begin", "in transaction", "before write", "after write", "after end"}
 			read := []string{"before read", "after read"}
 			check := func(what string, err error, want []string) {
 				t.Helper()
@@ -316,7 +317,7 @@ func TestPlaces(t *testing.T) {
 			var s string
 			check("row", db.Model(&thing{}).Select("name").Row().Scan(&s), read)
 			check("raw", db.Table("things").Exec("update things set name = 'r'").Error, read)
-			check("delete", db.Select("Parts").Delete(&thing{ID: m.ID}).Error, written)
+			check("delete", db.Select("Parts").Delete(&thing{ID: m.ID}).Error, deleted)
 		})
 	}
 }

@@ -328,7 +328,7 @@ func hibernateTemporal(t *testing.T, j java) {
 	old := coarse
 	for i := range 5 {
 		must(t, j.db.Model(&coarse).Update("name", fmt.Sprint("go ", i)).Error)
-		mustBeStaleInJava(t, j.hibernate.flushEvent(&e, time.Millisecond)) // also where both write in one tick
+		mustBeStaleInJava(t, j.hibernate.flushEvent(&e, time.Millisecond)) // even if both write in one tick
 		mustStale(t, j.db.Save(&old).Error)
 		e, old = j.hibernate.findEvent(t, "coarse_events", coarse.ID), coarse
 	}

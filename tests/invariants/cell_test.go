@@ -25,8 +25,9 @@ type cell struct {
 	ledger  ledger
 	h       *held // the struct
 	second  *held // that of a second row, always fresh
-	current any   // the version that the row has when the statement comes
-	row     any   // the row then; nil where it is gone
+	parted  parted
+	current any // the version that the row has when the statement comes
+	row     any // the row then; nil where it is gone
 
 	err     error // of the statement
 	affects bool  // it said nil
@@ -71,6 +72,7 @@ func (c *cell) newRow(n int64, first bool) reflect.Value {
 	row.Elem().FieldByName("A").SetInt(10)
 	row.Elem().FieldByName("B").SetInt(20)
 	row.Elem().FieldByName("U").SetString(fmt.Sprintf("u-%d", n))
+	c.parted.own(row.Elem())
 	if c.shape.has("UpdatedAt") {
 		row.Elem().FieldByName("UpdatedAt").Set(reflect.ValueOf(seedTime))
 	}
@@ -100,6 +102,7 @@ func (c *cell) newcomer() *held {
 	h.assign("A", int64(written))
 	h.assign("B", int64(20))
 	h.assign("U", fmt.Sprintf("u-%d", n))
+	c.parted.own(h.row())
 	return h
 }
 
@@ -129,6 +132,7 @@ func (c *cell) seed(t testing.TB) {
 	t.Helper()
 	c.ctx = context.Background()
 	c.n = c.w.keys.Add(1)
+	c.parted.seed(t, c)
 	c.w.insert(t, c.shape, c.newRow(c.n, c.state.first).Interface())
 	c.h = c.ledger.add("x", c.shape, c.newRow(c.n, false).Interface(), 0)
 	if c.form.two {
@@ -150,6 +154,7 @@ func (c *cell) load(t testing.TB, db *gorm.DB) {
 	if c.foreign {
 		c.shape.key(c.h.row(), c.n, true)
 	}
+	c.parted.hold(t, c)
 	if c.state.meet != nil {
 		c.state.meet(t, c)
 	}
@@ -198,6 +203,7 @@ func (c *cell) run(t testing.TB) {
 	}
 	c.end = c.scope.run(c, db, once)
 	c.changes = c.written(c.w.changes(t, from, c.w.now(t)))
+	c.parted.judge(t, c)
 	c.judge(t)
 }
 

@@ -34,6 +34,7 @@ const (
 	blind               // nothing, for so it was asked
 	upserts             // the version, if the struct was read
 	expects             // a version that the caller names: the one the row has
+	merges              // nothing, but it writes only what differs from what was read
 	free                // what it does is not known here; the invariants hold all the same
 )
 
@@ -48,7 +49,10 @@ const (
 
 const written int64 = 90 // what writers write into a
 
-func set(c *cell) { c.h.assign("A", written) }
+func set(c *cell) {
+	c.h.assign("A", written)
+	c.parted.move(c.h)
+}
 
 // plainly is a form that assigns nothing beforehand.
 func plainly(run func(c *cell, tx *gorm.DB) error) func(*cell) func(*gorm.DB) error {

@@ -73,6 +73,8 @@ func (c *cell) judgeAnswer() {
 		mustFail = false
 	case expects:
 		mustFail = c.state.gone || c.state.soft
+	case merges:
+		mustFail = c.state.gone || c.state.soft || !c.state.read
 	case upserts:
 		mustFail = mustFail && c.state.read
 	case checked:
@@ -81,6 +83,8 @@ func (c *cell) judgeAnswer() {
 	switch {
 	case atZero && (!c.state.read || c.state.first && (c.state.gone || c.form.unique)):
 		return // a struct at version 0 may be a new one
+	case c.form.kind == merges && !c.state.read && c.shape.first == 0 && !c.shape.timed():
+		return // zero may be the version that was read: nothing is changed then, or it is a conflict
 	case atZero && c.form.name == "upsert, PreserveVersion" && c.state.first:
 		return // it does what Rails' upserts do
 	case c.form.name == "Select, version alone" && c.scope.serial:
@@ -99,7 +103,7 @@ func (c *cell) judgeAnswer() {
 // mayRefuse reports whether this error is one that the documents allow.
 func (c *cell) mayRefuse() bool {
 	switch {
-	case errors.Is(c.err, errHook):
+	case errors.Is(c.err, errHook), c.parted.mayRefuse(c.err):
 		return true
 	case c.form.name == "chain":
 		return true // it may have asked for two things that exclude each other, or for what the server refuses
@@ -161,6 +165,9 @@ func (c *cell) judgeChanges() {
 			continue
 		case "UPDATE":
 			c.judgeVersion(one)
+			if c.form.kind == merges && fmt.Sprint(one.Before["b"]) != fmt.Sprint(one.After["b"]) {
+				c.report("silent overwrite", "%v", one)
+			}
 		}
 		if c.form.kind == checked || c.form.kind == upserts || c.form.kind == free {
 			c.judgeReader(one, structs)

@@ -6,7 +6,8 @@
 //
 // TestMatrix crosses statements with models, states of the struct, transactions and configurations. TestWalk lets two
 // writers make calls at random, with rollbacks, savepoints and hooks. FuzzCallChain builds one call of what GORM can
-// chain. All three share the same judge.
+// chain. All three share the same judge. TestRooted crosses statements with parts, whose roots must move: an oracle in SQL finds
+// those that stood.
 //
 // The matrix and a fixed number of walks and chains run always, the same in each run. GORMLOCK_INVARIANTS=1h lets random
 // samples and walks go on for that long; GORMLOCK_SEED=n repeats the samples, -rapid.seed=n the walks.

@@ -133,7 +133,7 @@ func shapeNamed(name string) *shape {
 
 // shapeOfTable is the model of a table; nil where it is that of no model.
 func shapeOfTable(table string) *shape {
-	for _, s := range slices.Concat(shapes, family) {
+	for _, s := range slices.Concat(shapes, family, rooted) {
 		if s.table == table {
 			return s
 		}

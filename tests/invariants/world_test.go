@@ -174,6 +174,7 @@ func (w *world) migrate(t testing.TB) {
 		must(t, w.audit(s.schema.Table, s.schema.PrimaryFieldDBNames))
 	}
 	migrateFamily(t, w)
+	migrateRooted(t, w)
 }
 
 // exec runs the rival's SQL.

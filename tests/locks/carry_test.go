@@ -13,7 +13,7 @@ import (
 )
 
 // TestLockIsOneTransactions: the lock that travels with the BEGIN of a statement's own transaction is asked for by no
-// other transaction that begins under the statement's context, in a hook say, also where a plugin has wrapped the context.
+// other transaction that begins under the statement's context, in a hook say, even if a plugin has wrapped the context.
 func TestLockIsOneTransactions(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]bool{"": false, "wrapped": true} {

@@ -185,7 +185,7 @@ func TestErrorTexts(t *testing.T) {
 		{in(&sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, []lockkey.Key{other}) }),
 			"gormlock: lock " + other.String() + ": the snapshot is older than the lock, isolation level repeatable read"},
 		{s.db.Scopes(gormlock.WithXactLock(other)).First(&widget{}).Error,
-			"gormlock: a lock needs a transaction, and none is open: lock " + other.String()},
+			"gormlock: no transaction is open, run this inside db.Transaction: lock " + other.String()},
 		{s.plain.Scopes(gormlock.WithXactLock(other)).First(&widget{}).Error,
 			"gormlock: the plugin is not installed, call db.Use(gormlock.New())"},
 		{in(nil, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx.WithContext(ended), []lockkey.Key{other}) }),

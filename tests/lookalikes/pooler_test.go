@@ -41,7 +41,7 @@ func works(t *testing.T, pooled, direct string) {
 	id, _ := p.key.Int64()
 	for _, d := range doors {
 		if d.name == "advisory.SessionLocker" {
-			continue // it says that it cannot work behind a pooler
+			continue // see TestEveryFeature
 		}
 		if err := d.take(t.Context(), p); err != nil {
 			t.Errorf("%s: %v", d.name, err)

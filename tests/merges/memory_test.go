@@ -61,7 +61,7 @@ func TestSaveMerged_afterARollback(t *testing.T) {
 	})
 }
 
-// A hook that fails leaves nothing of the save, also where its error is dropped in a transaction.
+// A hook that fails leaves nothing of the save, even if its error is dropped in a transaction.
 func TestSaveMerged_hooksThatFail(t *testing.T) {
 	t.Parallel()
 	stand.OnBoth(t, []any{&page{}}, func(t *testing.T, db *gorm.DB) {
@@ -140,6 +140,7 @@ func TestSaveMerged_sessions(t *testing.T) {
 			return nil
 		})
 	}), 2) // the second asks, and nothing is written
+	stand.Equal(t, "json, of which the server knows when it is the same", count(nil, func(p *page) { p.Extra = text("[1]") }, func(do func(tx *gorm.DB) error) error { return db.Transaction(do) }), 3)
 	stand.Equal(t, "nothing is mine", count(nil, func(*page) {}, func(do func(tx *gorm.DB) error) error { return db.Transaction(do) }), 1)
 	stand.Equal(t, "in its own", count(nil, title, func(do func(tx *gorm.DB) error) error { return do(db) }), 4)
 	stand.Equal(t, "without implicit ones", count(nil, title, func(do func(tx *gorm.DB) error) error {

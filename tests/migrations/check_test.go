@@ -83,8 +83,8 @@ func TestCheck(t *testing.T) {
 	}
 	for _, says := range []string{
 		"10 of 16 models",
-		"misspelled: Version: the tag `gormlok`",
-		"texted: Version: a version field is an integer",
+		"misspelled: Version: nothing reads the tag `gormlok`",
+		"texted: Version: a version field must be an integer",
 		"nullable: the column version of nullables may be NULL", "SET DEFAULT 1, ALTER COLUMN version SET NOT NULL",
 		"defaultless: the column version of defaultlesses has no default",
 		"narrow: there is no table odd.Narrow",

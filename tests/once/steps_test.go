@@ -140,7 +140,7 @@ func TestOnce_insideOfItself(t *testing.T) {
 	_, err := once(db, "k", func(tx *gorm.DB) (receipt, error) {
 		return gormlock.Once(tx, "k", pay("k", 1))
 	})
-	if err == nil || !strings.Contains(err.Error(), `"k": it has no result`) {
+	if err == nil || !strings.Contains(err.Error(), `"k": there is no result`) {
 		t.Error(err)
 	}
 	countOnceKeys(t, db, 0)
@@ -163,12 +163,12 @@ func TestOnce_failureLeavesNothing(t *testing.T) {
 		"a channel":         {func(*gorm.DB) (any, error) { return make(chan int), nil }, "cannot be stored: json: unsupported type"},
 		"a cycle":           {func(*gorm.DB) (any, error) { return cyclic, nil }, "cannot be stored"},
 		"a NaN":             {func(*gorm.DB) (any, error) { return math.NaN(), nil }, "cannot be stored"},
-		"much":              {func(*gorm.DB) (any, error) { return strings.Repeat("x", 1<<20), nil }, "a result of 1048578 bytes, 1048576 is the most"},
-		"unexported fields": {func(*gorm.DB) (any, error) { return hidden{7}, nil }, "JSON keeps no field of once_test.hidden: export them"},
-		"zero ones":         {func(*gorm.DB) (any, error) { return hidden{}, nil }, "JSON keeps no field of once_test.hidden"},
-		"inside of another": {func(*gorm.DB) (any, error) { return map[string]any{"a": []*kept{{Of: hidden{7}}}}, nil }, "JSON keeps no field of once_test.hidden"},
-		"an error as value": {func(*gorm.DB) (any, error) { return errPay, nil }, "JSON keeps no field of errors.errorString"},
-		"a number by value": {func(*gorm.DB) (any, error) { return *big.NewInt(7), nil }, "JSON keeps no field of big.Int"},
+		"much":              {func(*gorm.DB) (any, error) { return strings.Repeat("x", 1<<20), nil }, "the result has 1048578 bytes, at most 1048576 are allowed"},
+		"unexported fields": {func(*gorm.DB) (any, error) { return hidden{7}, nil }, "once_test.hidden has no field that JSON stores: export them"},
+		"zero ones":         {func(*gorm.DB) (any, error) { return hidden{}, nil }, "once_test.hidden has no field that JSON stores"},
+		"inside of another": {func(*gorm.DB) (any, error) { return map[string]any{"a": []*kept{{Of: hidden{7}}}}, nil }, "once_test.hidden has no field that JSON stores"},
+		"an error as value": {func(*gorm.DB) (any, error) { return errPay, nil }, "errors.errorString has no field that JSON stores"},
+		"a number by value": {func(*gorm.DB) (any, error) { return *big.NewInt(7), nil }, "big.Int has no field that JSON stores"},
 		"a stale write":     {func(tx *gorm.DB) (any, error) { _ = tx.Save(&payment{ID: 1, Version: 9}).Error; return 1, nil }, "stale"},
 		"a rollback before": {func(tx *gorm.DB) (any, error) { return 1, tx.RollbackTo("before").Error }, "does not exist"},
 	} {
@@ -287,7 +287,7 @@ func TestOnce_functionThatCommits(t *testing.T) {
 	if !errors.Is(err, sql.ErrTxDone) {
 		t.Error(err)
 	}
-	if _, err := once(db, "k", pay("k", 1)); err == nil || !strings.Contains(err.Error(), "has ended the one it ran in") {
+	if _, err := once(db, "k", pay("k", 1)); err == nil || !strings.Contains(err.Error(), "or ended the transaction it ran in") {
 		t.Error(err)
 	}
 	countPayments(t, db, 1)

@@ -103,6 +103,12 @@ func TestNilOption(t *testing.T) {
 			return stand.ErrorOf(gormlock.Claim[stand.Account](db, 1, map[string]any{"balance": 9}, nil))
 		},
 		"advisory.Acquire": in(func(tx *gorm.DB) error { return advisory.Acquire(ctx, tx.Statement.ConnPool.(*sql.Tx), keys, nil) }),
+		"advisory.SessionLocker": func() error {
+			conn, err := pool.Conn(ctx)
+			stand.Must(t, err)
+			defer func() { _ = conn.Close() }()
+			return advisory.SessionLocker(key, nil).SessionLock(ctx, conn)
+		},
 		"pgxlock.Acquire": in(func(tx *gorm.DB) error {
 			inner, err := pgtest.PgxTx(tx)
 			stand.Must(t, err)

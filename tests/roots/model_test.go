@@ -71,7 +71,7 @@ type node struct {
 
 func TestRoot_trees(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&node{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, []any{&node{}}, func(t *testing.T, db *gorm.DB) {
 		top := node{}
 		stand.Must(t, db.Create(&top).Error)
 		middle := node{ParentID: &top.ID}
@@ -89,7 +89,7 @@ func TestRoot_trees(t *testing.T) {
 // Once for each transaction, and again where a savepoint has taken it back.
 func TestRoot_savepoints(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{}
 		stand.Must(t, db.Create(&o).Error)
 		back := errors.New("back")
@@ -181,7 +181,7 @@ func TestRoot_wrongTags(t *testing.T) {
 		"children":    {&onChildren{}, "is for a belongs-to"},
 		"no version":  {&ofPlain{}, "plainRoot has no version field"},
 		"xmin":        {&ofXmin{}, "xminRoot has the version xmin"},
-		"more words":  {&withMore{}, "takes nothing more"},
+		"more words":  {&withMore{}, "has no options"},
 		"other words": {&misspelled{}, "unknown word \"roots\""},
 	} {
 		for what, err := range map[string]error{"Check": gormlock.Check(db, c.model), "a read": db.Find(c.model).Error, "a write": db.Create(c.model).Error} {

@@ -56,7 +56,7 @@ func versionOf(t *testing.T, db *gorm.DB, id int64) int64 {
 // Each way to write a part moves the version of its root once, and that of the root's root.
 func TestRoot_eachWrite(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		ctx := context.Background()
 		for name, c := range map[string]struct {
 			write func(tx *gorm.DB, l *line, n *note) error
@@ -162,7 +162,7 @@ func TestRoot_eachWrite(t *testing.T) {
 // A root that the part holds is compared, and follows; a rollback takes that back.
 func TestRoot_loaded(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{Title: "a"}
 		stand.Must(t, db.Create(&o).Error)
 		stale := o
@@ -203,7 +203,7 @@ func TestRoot_loaded(t *testing.T) {
 // The root's own write in the transaction may be its move, before or after that of a part.
 func TestRoot_ownWrite(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{Lines: []line{{Qty: 1}, {Qty: 2}}}
 		stand.Must(t, db.Create(&o).Error)
 		stand.Equal(t, "a new root", versionOf(t, db, o.ID), 1)
@@ -226,10 +226,31 @@ func TestRoot_ownWrite(t *testing.T) {
 	})
 }
 
+// A struct of the root that was read after the transaction had moved it is at its version.
+func TestRoot_readAfterItsMove(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+		o := order{}
+		stand.Must(t, db.Create(&o).Error)
+		stale := o
+		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, tx.Create(&line{OrderID: o.ID}).Error)
+			stand.Must(t, tx.First(&o, o.ID).Error)
+			return tx.Create(&line{OrderID: o.ID, Order: &o}).Error
+		}))
+		stand.Equal(t, "version", versionOf(t, db, o.ID), 2)
+		err := db.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, tx.Create(&line{OrderID: o.ID}).Error)
+			return tx.Create(&line{OrderID: o.ID, Order: &stale}).Error
+		})
+		stand.MustStale(t, err)
+	})
+}
+
 // A root that is gone is stale, however it is named, and outside of a transaction nothing is written.
 func TestRoot_refuses(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		e := stand.MustBeStale(t, db.Create(&line{OrderID: 4711}).Error)
 		stand.Equal(t, "gone", e.Deleted, true)
 		o := order{}

@@ -97,10 +97,10 @@ func TestG22_RowLockMisfits(t *testing.T) {
 		{"a joined association, scope", "group of conditions", func(tx *gorm.DB) error {
 			return tx.InnerJoins("Hall", db.Scopes(lock).Where("true")).Find(&[]seat{}).Error
 		}},
-		{"two locks", "FOR UPDATE already", func(tx *gorm.DB) error {
+		{"two locks", "already has FOR UPDATE", func(tx *gorm.DB) error {
 			return tx.Scopes(lock, gormlock.WithSkipLocked(gormlock.ForShare)).Find(&[]seat{}).Error
 		}},
-		{"a lock beside GORM's own", "FOR SHARE already", func(tx *gorm.DB) error {
+		{"a lock beside GORM's own", "already has FOR SHARE", func(tx *gorm.DB) error {
 			return tx.Clauses(clause.Locking{Strength: "SHARE"}).Scopes(lock).Find(&[]seat{}).Error
 		}},
 	} {

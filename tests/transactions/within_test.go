@@ -92,7 +92,7 @@ func TestV24_OwnConflicts(t *testing.T) {
 	}, gormlock.Attempts(5))
 	stand.MustStale(t, err)
 	stand.Equal(t, "runs", runs, 1)
-	if !strings.Contains(err.Error(), "this transaction itself has changed it") {
+	if !strings.Contains(err.Error(), "this transaction itself changed it") {
 		t.Error(err)
 	}
 
@@ -100,7 +100,7 @@ func TestV24_OwnConflicts(t *testing.T) {
 	ahead.Version = 9
 	err = db.Save(&ahead).Error
 	stand.MustStale(t, err)
-	if !strings.Contains(err.Error(), "was its version incremented by hand?") {
+	if !strings.Contains(err.Error(), "did something increment its version by hand?") {
 		t.Error(err)
 	}
 }

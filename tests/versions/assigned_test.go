@@ -22,7 +22,7 @@ func onID(set clause.Set) clause.OnConflict {
 // V13, R8: a version that the caller assigns is not dropped in silence, whichever way it is assigned.
 func TestV13_AssignedVersions(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}, &railsRow{}}, assignedVersions)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}, &railsRow{}}, assignedVersions)
 }
 
 func assignedVersions(t *testing.T, db *gorm.DB) {
@@ -88,7 +88,7 @@ func TestV2_ComputedByAnUpsert(t *testing.T) {
 // Raw SQL that is to compare something is an error: nothing can be added to its text.
 func TestNothingIsComparedInRawSQL(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
 		a := stand.Account{Balance: 1}
 		stand.Must(t, db.Create(&a).Error)
 		for name, c := range map[string]clause.Expression{

@@ -12,7 +12,7 @@ import (
 
 func TestVersionBasics(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, versionBasics)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, versionBasics)
 }
 
 func versionBasics(t *testing.T, db *gorm.DB) {
@@ -64,7 +64,7 @@ func versionBasics(t *testing.T, db *gorm.DB) {
 
 func TestVersionBatch(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, versionBatch)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, versionBatch)
 }
 
 func versionBatch(t *testing.T, db *gorm.DB) {

@@ -23,7 +23,7 @@ type accountForm struct {
 // V13, H17: the version in a form, in a struct of another kind, in ExpectVersion.
 func TestV13_ExpectedVersions(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, expectedVersions)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, expectedVersions)
 }
 
 func expectedVersions(t *testing.T, db *gorm.DB) {
@@ -109,7 +109,7 @@ type plainRow struct {
 
 func TestIfUnchanged(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&plainRow{}}, ifUnchanged)
+	stand.OnEachAndMySQL(t, []any{&plainRow{}}, ifUnchanged)
 }
 
 func ifUnchanged(t *testing.T, db *gorm.DB) {
@@ -208,7 +208,7 @@ type stampedItem struct {
 // V13: association mode writes the time of the update alone: the version moves, and it is compared only if it is known.
 func TestV13_OnlyTheUpdateTime(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stamped{}, &stampedItem{}}, onlyTheUpdateTime)
+	stand.OnEachAndMySQL(t, []any{&stamped{}, &stampedItem{}}, onlyTheUpdateTime)
 }
 
 func onlyTheUpdateTime(t *testing.T, db *gorm.DB) {

@@ -14,7 +14,7 @@ import (
 // TestTouchOfNoRow: a Touch that moved no version is an error, checked or not, and leaves the struct as it was.
 func TestTouchOfNoRow(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&touched{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&touched{}}, func(t *testing.T, db *gorm.DB) {
 		gone := touched{ID: 7}
 		unchecked := db.Clauses(gormlock.IgnoreVersion()).Session(&gorm.Session{})
 		if err := gormlock.Touch(unchecked, &gone); !errors.Is(err, gorm.ErrRecordNotFound) || !strings.Contains(err.Error(), "toucheds id=7") {

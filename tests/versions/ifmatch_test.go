@@ -28,7 +28,7 @@ type taggedLine struct {
 // What came in If-Match is compared at each door, or the door says that it compares nothing. Nothing is written over.
 func TestIfMatch_doors(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&taggedParent{}, &taggedLine{}, &stand.Account{}}, ifMatchDoors)
+	stand.OnEachAndMySQL(t, []any{&taggedParent{}, &taggedLine{}, &stand.Account{}}, ifMatchDoors)
 }
 
 func ifMatchDoors(t *testing.T, db *gorm.DB) {
@@ -117,7 +117,7 @@ func ifMatchDoors(t *testing.T, db *gorm.DB) {
 // A rollback takes back what a list let through, in memory too.
 func TestIfMatch_rollback(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
 		a := stand.Account{Balance: 1}
 		stand.Must(t, db.Create(&a).Error)
 		before, undo := a, errors.New("undo")
@@ -165,7 +165,7 @@ func TestIfMatch_says(t *testing.T) {
 	a := stand.Account{Balance: 1}
 	stand.Must(t, db.Create(&a).Error)
 	for lines, want := range map[string]string{
-		`"7"`:                                    `version 7 is stale, the row is at 1: the struct is ahead of its row, was its version incremented by hand?`,
+		`"7"`:                                    `version 7 is stale, the row is at 1: the struct is ahead of its row: did something increment its version by hand?`,
 		`"6", "7"`:                               `version "6", "7" is stale, the row is at 1`,
 		`W/"1"`:                                  `version W/"1" is stale, the row is at 1`,
 		strings.Repeat(`"123456","123457",`, 99): `version ` + strings.Repeat(`"123456", "123457", `, 5) + `… is stale, the row is at 1`,

@@ -14,7 +14,7 @@ import (
 // V23: a version in what JSON was decoded to is the one expected, whatever Go type it has there.
 func TestV23_VersionsFromJSON(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}, &stand.RailsTask{}, &stand.TimedTask{}}, versionsFromJSON)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}, &stand.RailsTask{}, &stand.TimedTask{}}, versionsFromJSON)
 }
 
 func versionsFromJSON(t *testing.T, db *gorm.DB) {

@@ -131,7 +131,7 @@ func TestV1_RollbackGivesVersionsBack(t *testing.T) {
 // V1: a struct that was new is new again.
 func TestV1_RollbackGivesKeysBack(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, rollbackGivesKeysBack)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, rollbackGivesKeysBack)
 }
 
 func rollbackGivesKeysBack(t *testing.T, db *gorm.DB) {
@@ -159,7 +159,7 @@ type soft struct {
 // G12, R24: a soft delete is a checked update; a soft-deleted row is gone; a restore is a checked update.
 func TestG12_SoftDelete(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&soft{}}, softDelete)
+	stand.OnEachAndMySQL(t, []any{&soft{}}, softDelete)
 }
 
 func softDelete(t *testing.T, db *gorm.DB) {

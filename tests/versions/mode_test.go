@@ -29,7 +29,7 @@ func (railsNull) TableName() string { return "rails_rows" }
 
 func TestRails(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&railsRow{}}, rails)
+	stand.OnEachAndMySQL(t, []any{&railsRow{}}, rails)
 }
 
 func rails(t *testing.T, db *gorm.DB) {
@@ -105,7 +105,7 @@ type javaRow struct {
 
 func TestHibernate(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&javaRow{}, &javaTime{}}, hibernate)
+	stand.OnEachAndMySQL(t, []any{&javaRow{}, &javaTime{}}, hibernate)
 }
 
 func hibernate(t *testing.T, db *gorm.DB) {
@@ -285,9 +285,9 @@ func TestWrongTags(t *testing.T) {
 	db := stand.Versioned(t, nil)
 	for want, model := range map[string]any{
 		"twoVersions.B: a second version field":           &twoVersions{},
-		"textVersion.Version: a version field is an":      &textVersion{},
-		"bigXmin.Xmin: the tag `version,xmin` stands on":  &bigXmin{},
-		"bareXmin.Version: the system column is tagged":   &bareXmin{},
+		"textVersion.Version: a version field must be an": &textVersion{},
+		"bigXmin.Xmin: the tag `version,xmin` needs":      &bigXmin{},
+		"bareXmin.Version: tag the system column":         &bareXmin{},
 		"initialXmin.Xmin: initial=3: the server":         &initialXmin{},
 		"twoModes.Version: \"hibernate\" after rails":     &twoModes{},
 		"unknownMode.Version: unknown mode \"django\"":    &unknownMode{},
@@ -325,7 +325,7 @@ type byPointer struct {
 
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&embeddedOne{}, &byPointer{}}, embedded)
+	stand.OnEachAndMySQL(t, []any{&embeddedOne{}, &byPointer{}}, embedded)
 }
 
 func embedded(t *testing.T, db *gorm.DB) {

@@ -15,7 +15,7 @@ import (
 
 func TestCreatePaths(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}, &product{}}, createPaths)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}, &product{}}, createPaths)
 }
 
 func createPaths(t *testing.T, db *gorm.DB) {
@@ -62,7 +62,7 @@ func createPaths(t *testing.T, db *gorm.DB) {
 
 func TestBatchPaths(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&stand.Account{}}, batchPaths)
+	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, batchPaths)
 }
 
 func batchPaths(t *testing.T, db *gorm.DB) {
@@ -171,7 +171,7 @@ func TestStatementShapes(t *testing.T) {
 
 func TestAssociationMode(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, shop, associationMode)
+	stand.OnEachAndMySQL(t, shop, associationMode)
 }
 
 func associationMode(t *testing.T, db *gorm.DB) {
@@ -224,7 +224,7 @@ func (s *sequel) AfterUpdate(tx *gorm.DB) error {
 // asked for.
 func TestASessionInAHook(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&sequel{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&sequel{}}, func(t *testing.T, db *gorm.DB) {
 		s := sequel{}
 		stand.Must(t, db.Create(&s).Error)
 		if err := db.Model(&s).Update("n", 5).Error; err == nil || !strings.Contains(err.Error(), "NewDB") {

@@ -24,7 +24,7 @@ type visited struct {
 // TestR15_TouchWithoutBump: the time moves and the version does not, and it is checked as ever.
 func TestR15_TouchWithoutBump(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&visited{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&visited{}}, func(t *testing.T, db *gorm.DB) {
 		v := visited{Name: "a", UpdatedAt: time.Now().Add(-time.Hour)}
 		stand.Must(t, db.Create(&v).Error)
 		stale, before := v, v.UpdatedAt
@@ -53,7 +53,7 @@ func TestR15_TouchWithoutBump(t *testing.T) {
 // not hold the whole row.
 func TestR20_UpsertWithoutBump(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&visited{}, &stand.Account{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&visited{}, &stand.Account{}}, func(t *testing.T, db *gorm.DB) {
 		quiet := db.Clauses(gormlock.PreserveVersion()).Session(&gorm.Session{})
 		a := stand.Account{ID: 1, Balance: 10}
 		stand.Must(t, db.Create(&a).Error)

@@ -29,7 +29,7 @@ type parcelLine struct {
 // V1: a read of children, of whose parents something was written, is rolled back as any other.
 func TestV1_ReadsOfChildren(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&parcelOrder{}, &parcelLine{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&parcelOrder{}, &parcelLine{}}, func(t *testing.T, db *gorm.DB) {
 		stand.MustDo(t, db.Create(&parcelOrder{ID: 1, Lines: []parcelLine{{ID: 1}, {ID: 2}}}))
 		var lines []parcelLine
 		err := db.Transaction(func(tx *gorm.DB) error {
@@ -153,7 +153,7 @@ func TestV1_EveryReadOfRolledBackWrites(t *testing.T) {
 	}
 }
 
-// V1: what a row belongs to is read with it, also where both begin at one address.
+// V1: what a row belongs to is read with it, even if both begin at one address.
 func TestV1_JoinsOfRolledBackWrites(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&crateOwner{}, &crate{}})

@@ -21,7 +21,7 @@ type touched struct {
 
 func TestTouchAndVerify(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&touched{}, &stand.Account{}}, touchAndVerify)
+	stand.OnEachAndMySQL(t, []any{&touched{}, &stand.Account{}}, touchAndVerify)
 }
 
 func touchAndVerify(t *testing.T, db *gorm.DB) {

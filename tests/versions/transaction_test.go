@@ -179,7 +179,7 @@ func TestV19_HugeBatch(t *testing.T) {
 	}
 }
 
-// R31: writers that know nothing of versions.
+// R31: writers that do not move versions.
 func TestR31_Trigger(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.Account{}})

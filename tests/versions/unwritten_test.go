@@ -30,7 +30,7 @@ func TestUnwrittenRowIsAnError(t *testing.T) {
 	} {
 		e := stand.MustBeStale(t, write())
 		stand.Equal(t, what, e.Error(), "gormlock: accounts id=1: version 1 is stale, the row is at 1: "+
-			"nothing was written: a trigger, a policy or a condition that a plugin added kept the row, or it was gone for a moment")
+			"nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 		stand.Equal(t, what, a, before)
 		stand.Equal(t, what, all[0], before)
 	}

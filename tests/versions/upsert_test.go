@@ -71,7 +71,7 @@ func load(t testing.TB, db *gorm.DB, id int64) *orderRow {
 // V3: saving a parent touches children only where their foreign key changes.
 func TestV3_Associations(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, shop, linkedAssociations)
+	stand.OnEachAndMySQL(t, shop, linkedAssociations)
 }
 
 func linkedAssociations(t *testing.T, db *gorm.DB) {
@@ -122,7 +122,7 @@ func linkedAssociations(t *testing.T, db *gorm.DB) {
 
 func TestV4_FullSaveAssociations(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, shop, fullAssociations)
+	stand.OnEachAndMySQL(t, shop, fullAssociations)
 }
 
 func fullAssociations(t *testing.T, db *gorm.DB) {
@@ -167,7 +167,7 @@ type product struct {
 // V4, G6: explicit upserts.
 func TestV4_Upsert(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&product{}}, upserts)
+	stand.OnEachAndMySQL(t, []any{&product{}}, upserts)
 }
 
 func upserts(t *testing.T, db *gorm.DB) {
@@ -227,7 +227,7 @@ func upserts(t *testing.T, db *gorm.DB) {
 // A row that a struct belongs to, or shares, is gone: it is not made again from the copy in memory.
 func TestV4_NothingIsResurrected(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, shop, nothingIsResurrected)
+	stand.OnEachAndMySQL(t, shop, nothingIsResurrected)
 }
 
 func nothingIsResurrected(t *testing.T, db *gorm.DB) {
@@ -294,7 +294,7 @@ type member struct {
 // V4: a loaded struct whose upsert meets another row, by another unique column, does not overwrite it.
 func TestV4_AnotherRowIsNotOverwritten(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&member{}}, anotherRowIsNotOverwritten)
+	stand.OnEachAndMySQL(t, []any{&member{}}, anotherRowIsNotOverwritten)
 }
 
 func anotherRowIsNotOverwritten(t *testing.T, db *gorm.DB) {

@@ -24,7 +24,7 @@ type seat struct {
 // again that is gone.
 func TestV26_KeyWithAZeroPart(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&seat{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&seat{}}, func(t *testing.T, db *gorm.DB) {
 		for name, write := range map[string]func(s *seat) error{
 			"Save":         func(s *seat) error { return db.Save(s).Error },
 			"Save a slice": func(s *seat) error { return db.Save([]*seat{s}).Error },
@@ -66,7 +66,7 @@ func TestV26_KeyWithAZeroPart(t *testing.T) {
 // V26: Save of a struct without a version stores it where there is no row, and is refused where there is one.
 func TestV26_UnreadKeyWithAZeroPart(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&seat{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEachAndMySQL(t, []any{&seat{}}, func(t *testing.T, db *gorm.DB) {
 		first := seat{Number: 7, Guest: "a"}
 		stand.Must(t, db.Save(&first).Error)
 		stand.Equal(t, "stored", first, seat{Number: 7, Guest: "a", Version: 1})

@@ -147,7 +147,7 @@ func (r *reader) read(f *Field) {
 	case "unversioned":
 		switch {
 		case len(words) > 1:
-			r.problem(f, fmt.Errorf("the tag `unversioned` takes nothing more, not %q", words[1]))
+			r.problem(f, fmt.Errorf("the tag `unversioned` has no options: remove %q", words[1]))
 		case f.Column == "":
 			r.problem(f, fmt.Errorf("an unversioned field must be a column"))
 		default:
@@ -160,7 +160,7 @@ func (r *reader) read(f *Field) {
 		r.problem(f, r.rootOf(f, words[1:]))
 	case "":
 	default:
-		r.problem(f, fmt.Errorf("unknown word %q in the tag `gormlock`: it starts with version, unversioned, fence or root", words[0]))
+		r.problem(f, fmt.Errorf("unknown word %q in the tag `gormlock`, which begins with version, unversioned, fence or root", words[0]))
 	}
 }
 
@@ -211,7 +211,7 @@ const xminTag = `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
 
 func fixOf(f *Field, err error) *Fix {
 	_, hasJSON := f.Tag.Lookup("json")
-	if strings.HasPrefix(err.Error(), "the system column is tagged") && !hasJSON && f.Var == f.Top {
+	if strings.HasPrefix(err.Error(), "tag the system column") && !hasJSON && f.Var == f.Top {
 		return &Fix{Text: "tag the system column", Tag: xminTag}
 	}
 	return nil

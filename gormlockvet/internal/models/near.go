@@ -40,18 +40,18 @@ func nearMiss(v *types.Var, tag string) *Problem {
 	}
 	settings := schema.ParseTagSetting(reflect.StructTag(tag).Get("gorm"), ";")
 	if value, ok := settings["GORMLOCK"]; ok {
-		return at(nil, "gormlock has a tag of its own and is not read inside of the tag gorm: write gormlock:%q beside it", wordsOf(value))
+		return at(nil, "gormlock has a tag of its own and is not read inside the tag gorm: write gormlock:%q beside it", wordsOf(value))
 	}
 	for key, value := range settings {
 		if word := strings.ToLower(strings.Split(key, ",")[0]); key == value && isWord(word) && word != "version" {
-			return at(nil, "%s is a word of the tag gormlock and is not read inside of the tag gorm: write gormlock:%q beside it", word, strings.ToLower(key))
+			return at(nil, "%s is a word of the tag gormlock and is not read inside the tag gorm: write gormlock:%q beside it", word, strings.ToLower(key))
 		}
 	}
 	keys, rest := tagKeys(tag)
 	for _, k := range keys {
 		if nearName(k.name) && isWord(firstWord(k.value)) {
 			fixed := strings.Replace(tag, k.name+":", "gormlock:", 1)
-			return at(&Fix{Text: "write gormlock", Tag: fixed}, "the tag %s is read by nobody: the name is gormlock", k.name)
+			return at(&Fix{Text: "write gormlock", Tag: fixed}, "nothing reads the tag %s: the name is gormlock", k.name)
 		}
 	}
 	if name := strings.Trim(strings.TrimSpace(rest), ","); name != "" {

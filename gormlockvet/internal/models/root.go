@@ -11,14 +11,14 @@ import (
 // rootOf says what is wrong with a field that is tagged as the root of its model, as far as it is sure what GORM makes of it.
 func (r *reader) rootOf(f *Field, words []string) error {
 	if len(words) > 0 {
-		return fmt.Errorf("the tag `root` takes nothing more, not %q", words[0])
+		return fmt.Errorf("the tag `root` has no options: remove %q", words[0])
 	}
 	if f.Column != "" {
 		return errors.New("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
 	}
 	named := elementOf(f.Var.Type())
 	if named == nil || isSlice(f.Var.Type()) || !f.Creatable && !f.Updatable && !f.Readable {
-		return errors.New("the tag `root` is for a belongs-to: the model has the foreign key")
+		return errors.New("the tag `root` is for a belongs-to, where the model itself has the foreign key")
 	}
 	s, ok := named.Underlying().(*types.Struct)
 	if !ok || !r.hasKeyOf(f) {

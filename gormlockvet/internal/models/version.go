@@ -61,7 +61,7 @@ func parseVersion(f *Field, words []string) (*column, error) {
 	}
 	_, temporal, ok := shape(f.Var.Type())
 	if f.Serialized || !ok {
-		return nil, fmt.Errorf("a version field is an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", typeName(f))
+		return nil, fmt.Errorf("a version field must be an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", typeName(f))
 	}
 	c.temporal = temporal
 	given := ""
@@ -72,7 +72,7 @@ func parseVersion(f *Field, words []string) (*column, error) {
 		case isInitial:
 			n, err := strconv.ParseInt(number, 10, 64)
 			if err != nil || n < 0 {
-				return nil, fmt.Errorf("initial=%s: the first version is a whole number from 0", number)
+				return nil, fmt.Errorf("initial=%s: the first version must be a whole number, 0 or more", number)
 			}
 			c.initial, given = n, word
 		case c.mode == "" && (word == "rails" || word == "hibernate" || word == "xmin"):
@@ -80,7 +80,7 @@ func parseVersion(f *Field, words []string) (*column, error) {
 		case c.mode != "":
 			return nil, fmt.Errorf("%q after %s: a version has one mode", word, c.mode)
 		default:
-			return nil, fmt.Errorf("unknown mode %q: it is rails, hibernate, xmin or initial=N", word)
+			return nil, fmt.Errorf("unknown mode %q: the modes are rails, hibernate, xmin and initial=N", word)
 		}
 	}
 	if (c.mode == "rails" || c.mode == "hibernate") && given == "" {
@@ -100,9 +100,9 @@ func (c *column) check(given string) error {
 	case c.temporal && given != "":
 		return fmt.Errorf("%s: a time has no first number: leave it out", given)
 	case c.temporal && c.mode == "rails":
-		return fmt.Errorf("a Rails lock column is an integer, not %s", typeName(f))
+		return fmt.Errorf("a Rails lock column must be an integer, not %s", typeName(f))
 	case !f.Creatable || !f.Updatable || !f.Readable:
-		return fmt.Errorf("a version column is read and written: take the permission out of the tag `gorm`")
+		return fmt.Errorf("a version column must be readable and writable: remove the permission from the tag `gorm`")
 	}
 	if n, ok := f.intDefault(); ok && !c.temporal && n != c.initial {
 		return fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", n, c.initial, c.initial)
@@ -112,10 +112,10 @@ func (c *column) check(given string) error {
 
 func checkXmin(f *Field) error {
 	if basic, ok := f.Var.Type().Underlying().(*types.Basic); !ok || basic.Kind() != types.Uint32 {
-		return fmt.Errorf("the tag `version,xmin` stands on a uint32 field, not on %s", typeName(f))
+		return fmt.Errorf("the tag `version,xmin` needs a uint32 field, not %s", typeName(f))
 	}
 	if f.Column != "xmin" || f.Creatable || f.Updatable || !f.IgnoreMigration {
-		return fmt.Errorf("the system column is tagged `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
+		return fmt.Errorf("tag the system column `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
 	}
 	return nil
 }
@@ -130,9 +130,9 @@ func parseFence(f *Field, keyed bool, words []string) (*column, error) {
 	case !keyed:
 		return nil, errFenceNeedsKey
 	case f.Serialized || !ok || temporal || !holdsTokens(inner):
-		return nil, fmt.Errorf("a fence field is an int64, a pointer to one or a sql.NullInt64, not %s", typeName(f))
+		return nil, fmt.Errorf("a fence field must be an int64, a pointer to one or a sql.NullInt64, not %s", typeName(f))
 	case !f.Creatable || !f.Updatable || !f.Readable:
-		return nil, fmt.Errorf("a fence column is read and written: take the permission out of the tag `gorm`")
+		return nil, fmt.Errorf("a fence column must be readable and writable: remove the permission from the tag `gorm`")
 	case f.AutoTime:
 		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
 	}
@@ -146,11 +146,11 @@ func parseFence(f *Field, keyed bool, words []string) (*column, error) {
 		key, isKey := strings.CutPrefix(strings.TrimSpace(word), "key=")
 		switch {
 		case !isKey:
-			return nil, fmt.Errorf("unknown word %q after fence: it is key=, and the first part of the key's name", word)
+			return nil, fmt.Errorf("unknown word %q after fence: only key= may follow, with the first part of the key's name", word)
 		case key == "":
 			return nil, fmt.Errorf("key= names nothing: give the first part of the key's name, or leave it out")
 		case topic != "":
-			return nil, fmt.Errorf("a second key %q: a fence column has one", key)
+			return nil, fmt.Errorf("a second key %q: a fence column has only one", key)
 		}
 		topic = key
 	}

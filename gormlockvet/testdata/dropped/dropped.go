@@ -53,7 +53,7 @@ func parts(tx *gorm.DB) {
 	busy := tx.Scopes(gormlock.WithXactLock(key)).Model(&Account{}).Select("id") // want `the advisory lock on a part of a statement`
 	tx.Not("id IN (?)", busy).Find(&accounts)
 
-	short := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())).Model(&Account{}).Select("id") // want `Try or Timeout has no place in a sub-query`
+	short := tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())).Model(&Account{}).Select("id") // want `Try or Timeout does not work in a sub-query`
 	tx.Table("(?) AS a", short).Find(&accounts)
 
 	tx.Scopes(gormlock.WithXactLock(key)).Session(&gorm.Session{NewDB: true}).Find(&accounts) // want `a Session with NewDB drops the advisory lock`

@@ -12,7 +12,7 @@ type Account struct {
 
 func silent(db *gorm.DB) {
 	db.Save(&Account{}) //gormlockvet:ignore ignored the row is made in a test, and looked at below
-	//gormlockvet:ignore ignored,around the caller looks // want `silenced: nothing is found here by around: take the comment away`
+	//gormlockvet:ignore ignored,around the caller looks // want `silenced: nothing is found here by around: remove the comment`
 	db.Save(&Account{})
 	//gormlockvet:ignore ignored // want `silenced: say why`
 	db.Save(&Account{})

@@ -1,7 +1,7 @@
 // Package page is what the page of package inspect looks like: a template, a style, a script, the drawing of who waits
 // for whom, and the plots of the last minutes.
 //
-// It knows nothing of databases. [Write] makes HTML of a [Content], whose texts are ready to be read.
+// It does not know databases. [Write] makes HTML of a [Content], whose texts are ready to be read.
 package page
 
 import "time"

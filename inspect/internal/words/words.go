@@ -2,7 +2,7 @@
 // "takes invoice/42, timeout 3s" and not the SQL that does it.
 //
 // It knows them by their text, as far as a server shows it. The statements of the program are none of its business: they
-// stay the SQL that they are, also where gormlock added a condition.
+// stay the SQL that they are, even if gormlock added a condition.
 package words
 
 import (

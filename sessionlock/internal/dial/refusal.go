@@ -30,7 +30,7 @@ func (r *Refusals) admit(ctx context.Context, conn *pgconn.PgConn, s *Server, al
 	case allowPooler:
 		return r.admitPooled(ctx, conn, s)
 	case int(conn.PID()) != s.PID:
-		return fmt.Errorf("%w: the connection says backend %d, the server says %d: connect to PostgreSQL itself, or to a pooler in session mode with AllowPooler", r.Pooler, conn.PID(), s.PID)
+		return fmt.Errorf("%w: the connection has backend %d, the server says %d: connect to PostgreSQL itself, or to a pooler in session mode with AllowPooler", r.Pooler, conn.PID(), s.PID)
 	}
 	return nil
 }

@@ -35,12 +35,12 @@ func look(ctx context.Context, conn *pgconn.PgConn) (*Server, error) {
 	}
 	if err != nil {
 		if name := lookalike.NameOf(s.version); s.version != "" && name != "" {
-			return nil, fmt.Errorf("%w: it is %s (%s), which does not know what a session lock needs: %w", lookalike.ErrServer, name, s.version, err)
+			return nil, fmt.Errorf("%w: it is %s (%s), which lacks what a session lock needs: %w", lookalike.ErrServer, name, s.version, err)
 		}
 		return nil, fmt.Errorf("gormlock: look at the server: %w", err)
 	}
 	if len(results) != 3 || len(results[1].Rows) != 1 {
-		return nil, errors.New("gormlock: look at the server: it answers like no PostgreSQL")
+		return nil, errors.New("gormlock: look at the server: its answers are not those of PostgreSQL")
 	}
 	row := results[1].Rows[0]
 	s.standby = string(row[1]) == "t"

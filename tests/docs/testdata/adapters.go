@@ -3,6 +3,7 @@ package adapters
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"time"
 
 	"github.com/gormlock/gormlock/lease"
@@ -20,9 +21,10 @@ var (
 	migrations any
 )
 
-type goroutines struct{}
+// goroutines is an errgroup.Group. What a snippet starts ends before the next one begins.
+type goroutines struct{ running sync.WaitGroup }
 
-func (goroutines) Go(f func() error) { go func() { _ = f() }() }
+func (g *goroutines) Go(f func() error) { g.running.Go(func() { _ = f() }) }
 
 type migrate struct{}
 
@@ -71,4 +73,13 @@ func (asynq) Start() error { return nil }
 
 func (asynq) Shutdown() {}
 
-func setup(*runner.World) { runner.Check(lease.Migrate(ctx, pool)) }
+func setup(world *runner.World) {
+	runner.Check(lease.Migrate(ctx, pool))
+	running, stop := context.WithCancel(ctx)
+	ctx = running
+	world.Defer(func() error {
+		stop()
+		group.running.Wait()
+		return nil
+	})
+}

@@ -2,6 +2,7 @@ package leaders
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/gormlock/gormlock/lease"
@@ -13,10 +14,10 @@ var (
 	group  goroutines
 )
 
-// goroutines is an errgroup.Group, of which the snippets wait for nothing.
-type goroutines struct{}
+// goroutines is an errgroup.Group. What a snippet starts ends before the next one begins.
+type goroutines struct{ running sync.WaitGroup }
 
-func (goroutines) Go(f func() error) { go func() { _ = f() }() }
+func (g *goroutines) Go(f func() error) { g.running.Go(func() { _ = f() }) }
 
 func follow(ctx context.Context) error { return ctx.Err() }
 
@@ -24,4 +25,13 @@ func pay(ctx context.Context) error { return ctx.Err() }
 
 func send(ctx context.Context, _ time.Time) error { return ctx.Err() }
 
-func setup(*runner.World) { runner.Check(lease.Migrate(ctx, pool)) }
+func setup(world *runner.World) {
+	runner.Check(lease.Migrate(ctx, pool))
+	running, stop := context.WithCancel(ctx)
+	ctx = running
+	world.Defer(func() error {
+		stop()
+		group.running.Wait()
+		return nil
+	})
+}

@@ -1,7 +1,6 @@
 package observability
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 
@@ -21,8 +20,6 @@ var (
 func onlyAdmins(next http.Handler) http.Handler { return next }
 
 type Mail struct{ work.Job }
-
-func handle(context.Context, *Mail) error { return nil }
 
 func isAdmin(*http.Request) bool { return false }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/glebarez/sqlite"
+	"gorm.io/driver/mysql"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 )
 
 // Modes are the ways to talk to the server that a promise holds in.
@@ -73,7 +75,7 @@ func OnSQLite(t testing.TB, models []any, change ...func(*gorm.Config)) *gorm.DB
 	return db
 }
 
-// OnBoth runs a test on PostgreSQL and on SQLite.
+// OnBoth runs a test on PostgreSQL and on SQLite, whose SQL it writes.
 func OnBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
@@ -83,6 +85,32 @@ func OnBoth(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		test(t, OnSQLite(t, models))
+	})
+}
+
+// LikeMySQL lets a MariaDB return no rows of an INSERT, as MySQL does not.
+var LikeMySQL = mariaserver.Dialect(func(c *mysql.Config) { c.DisableWithReturning = true })
+
+// concat lets || join texts, as it does elsewhere.
+var concat = mariaserver.Param("sql_mode=%27PIPES_AS_CONCAT%2CSTRICT_TRANS_TABLES%27")
+
+// OnEach runs a test on PostgreSQL, on SQLite and on MariaDB.
+func OnEach(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
+	t.Helper()
+	OnBoth(t, models, test)
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		test(t, mariaserver.Open(t, models, concat))
+	})
+}
+
+// OnEachAndMySQL does so on a MariaDB too that returns no rows.
+func OnEachAndMySQL(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
+	t.Helper()
+	OnEach(t, models, test)
+	t.Run("mariadb like MySQL", func(t *testing.T) {
+		t.Parallel()
+		test(t, mariaserver.Open(t, models, concat, LikeMySQL))
 	})
 }
 

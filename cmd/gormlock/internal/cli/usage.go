@@ -26,9 +26,9 @@ func (u Usage) Count(args []string) error {
 		return fmt.Errorf("%s is missing", u.Args)
 	case u.AtMost >= 0 && len(args) > u.AtMost:
 		if u.AtMost == 0 {
-			return fmt.Errorf("%q is too much, it takes flags only", args[0])
+			return fmt.Errorf("unexpected argument %q, it takes flags only", args[0])
 		}
-		return fmt.Errorf("%q is too much after %s", args[u.AtMost], u.Args)
+		return fmt.Errorf("unexpected argument %q after %s", args[u.AtMost], u.Args)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package doctor is the command doctor: it looks for what in a server and a schema makes locks lie.
+// Package doctor is the command doctor: it looks for what in a server and a schema makes locks fail silently.
 package doctor
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 )
 
-// Command looks for what makes locks lie.
+// Command looks for what makes locks fail silently.
 type Command struct {
 	server.Target
 	json    bool
@@ -45,7 +45,7 @@ func (w *words) Set(text string) error {
 // Usage implements [cli.Command].
 func (*Command) Usage() cli.Usage {
 	return cli.Usage{
-		Name: "doctor", Args: "[DSN]", AtMost: 1, Summary: "what in this server and schema makes locks lie, with the cures",
+		Name: "doctor", Args: "[DSN]", AtMost: 1, Summary: "what makes locks fail silently in this server and schema, with the cures",
 		Details: `
 Checks, as the role and through the address that the program itself would use:
 
@@ -64,8 +64,8 @@ Checks, as the role and through the address that the program itself would use:
   tables      gormlock_fence, gormlock_lease, gormlock_schedule, gormlock_once,
               gormlock_key_name: complete, logged, usable
 
-Each finding has its cure. A note is no finding: what package sessionlock sets for its own
-sessions, or what is not there because nobody needs it. It changes nothing without --apply.
+Each finding has its cure. A note is not a finding: it is about what package sessionlock sets
+for its own sessions, or what is missing because nothing needs it. It changes nothing without --apply.
 
 --fix prints the cures as SQL: statements where they are right whatever the program is, as
 for a version column without a default, and comments where somebody has to decide. --apply
@@ -97,7 +97,7 @@ func (c *Command) Flags(set *flag.FlagSet) {
 	set.BoolVar(&c.fix, "fix", false, "print the cures as a script of SQL")
 	set.BoolVar(&c.apply, "apply", false, "run the SQL that --fix prints, and look again")
 	set.Var(&c.columns, "column", "a `NAME` of version columns besides version and lock_version; can be repeated")
-	set.Var(&c.ignore, "ignore", "a `CHECK` whose findings are well known: the name in front of it; can be repeated")
+	set.Var(&c.ignore, "ignore", "a `CHECK` whose findings are known and accepted: the name in front of it; can be repeated")
 }
 
 // Run implements [cli.Command].
@@ -109,7 +109,7 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 		c.DSN = args[0]
 	}
 	if c.observe < 0 || c.sample < 2 {
-		return fmt.Errorf("--observe is not negative, and --sample at least 2")
+		return fmt.Errorf("--observe must not be negative, and --sample must be at least 2")
 	}
 	config, err := c.Config("doctor")
 	if err != nil {

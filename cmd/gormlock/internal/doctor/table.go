@@ -96,7 +96,7 @@ func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, err
 
 func (x *examination) reportTable(t ownTable, states []tableState) {
 	if len(states) == 0 {
-		x.add(finding{Check: t.name, Status: note, Says: "is not there, which is well unless " + t.needed + " are used", Cure: t.make + " makes it"})
+		x.add(finding{Check: t.name, Status: note, Says: "does not exist, which is fine unless " + t.needed + " are used", Cure: t.make + " makes it"})
 		return
 	}
 	bad := func(how status, cure, format string, args ...any) {

@@ -267,7 +267,7 @@ func (x *examination) reportWrites(ctx context.Context, o *observed, second map[
 		x.add(finding{
 			Check: "writes", Status: wrong,
 			Says: fmt.Sprintf("%s: %d of %s kept the version, such as the key %s (%s)", o.name(), kept, terminal.Count(written, "written row"), strings.Join(examples, " and "), scope),
-			Cure: "find the writer: another program, psql, raw SQL, a model without the plugin; it is well if only columns tagged unversioned were written" + o.trigger(),
+			Cure: "find the writer: another program, psql, raw SQL, a model without the plugin; it is fine if only columns tagged unversioned were written" + o.trigger(),
 		})
 	case written == 0 && !o.whole && updates > 0:
 		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s: the server counted %s, none in the sample (%s)", o.name(), terminal.Count(updates, "update"), scope), Cure: "--sample watches more rows"})

@@ -29,7 +29,7 @@ func (*Command) Usage() cli.Usage {
 		Details: `
 Shows the jobs of a table by queue: those that are ready, run, wait for their time or are
 dead, and for how long the oldest that is ready has waited. Below are those that died
-last, with their errors. requeue has dead ones tried again, from the first attempt on;
+last, with their errors. requeue makes dead jobs ready again, from the first attempt on;
 workers hear of it at once. The columns are those that package work gives to a model.
 
 Examples
@@ -55,11 +55,11 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 	var ids []string
 	if len(args) > 1 {
 		if args[1] != "requeue" {
-			return fmt.Errorf("%q is too much after TABLE%s", args[1], cli.DidYouMean(args[1], []string{"requeue"}))
+			return fmt.Errorf("unexpected argument %q after TABLE%s", args[1], cli.DidYouMean(args[1], []string{"requeue"}))
 		}
 		for _, arg := range args[2:] {
 			if _, err := strconv.ParseInt(arg, 10, 64); err != nil {
-				return fmt.Errorf("%q is no ID of a job", arg)
+				return fmt.Errorf("%q is not the ID of a job", arg)
 			}
 		}
 		if ids = args[2:]; len(ids) == 0 {
@@ -103,7 +103,7 @@ func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	case !quoted.Valid:
 		return nil, fmt.Errorf("there is no table %s: name its schema too, or quote a name with capitals, as in '\"Mails\"'", name)
 	case missing != "":
-		return nil, fmt.Errorf("%s is no table of jobs, it lacks %s: work.Migrate makes one", name, missing)
+		return nil, fmt.Errorf("%s is not a table of jobs, it has no %s: work.Migrate makes one", name, missing)
 	}
 	return &table{db, quoted.String}, nil
 }
@@ -229,7 +229,8 @@ func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
 	return all, rows.Err()
 }
 
-// requeue has dead jobs tried again. The notification rides along: this is no busy program whose commits would wait.
+// requeue makes dead jobs ready again. The notification is in the same statement: nobody runs this so often that
+// commits would wait.
 func (t *table) requeue(ctx context.Context, p *cli.Program, ids []string) error {
 	var n int
 	err := t.db.QueryRowContext(ctx, `WITH again AS (UPDATE `+t.name+` SET state = 'ready', attempts = 0, run_at = now(), claimed_by = '', claimed_until = NULL,
@@ -245,7 +246,7 @@ func (t *table) requeue(ctx context.Context, p *cli.Program, ids []string) error
 		distinct[id] = true
 	}
 	if n < len(distinct) {
-		return fmt.Errorf("%w: %d of %s not dead, or not there", cli.ErrNotDone, len(distinct)-n, terminal.Count(len(distinct), "job"))
+		return fmt.Errorf("%w: %d of %s are not dead or do not exist", cli.ErrNotDone, len(distinct)-n, terminal.Count(len(distinct), "job"))
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (c *Command) printHolders(p *cli.Program, v *inspect.View, line func(name, 
 // list prints the schemes.
 func (c *Command) list(p *cli.Program, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("--schemes takes no %s", terminal.OneLine(args[0]))
+		return fmt.Errorf("unexpected argument %s after --schemes", terminal.OneLine(args[0]))
 	}
 	t := &terminal.Table{Head: []string{"SCHEME", "MADE OF", "WHOSE"}}
 	for _, s := range schemes() {

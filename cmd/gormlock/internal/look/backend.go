@@ -50,7 +50,7 @@ func backendAt(ctx context.Context, db *sql.DB, pid int) (*backend, error) {
 func pidOf(text string) (int, error) {
 	pid, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || pid < 1 {
-		return 0, fmt.Errorf("%q is no PID, which is a number such as gormlock ls shows", text)
+		return 0, fmt.Errorf("%q is not a PID: gormlock ls shows the PIDs", text)
 	}
 	return int(pid), nil
 }

@@ -30,8 +30,8 @@ var (
 		details: `
 Shows what the process is doing and who waits for it, asks, and ends the statement: its
 program gets an error (57014), its session goes on, and a transaction it is in can only
-be rolled back. A process that runs no statement is left alone, for there is nothing to
-cancel: its locks go with its transaction or session, which terminate ends.`,
+be rolled back. A process that runs no statement has nothing to cancel
+and is left alone: terminate ends its transaction or session, and frees its locks.`,
 	}
 	terminating = verb{
 		name: "terminate", summary: "end the session of a process, and free its locks", asks: "end this session", done: "the session has ended",
@@ -103,7 +103,7 @@ func (c *End) Run(ctx context.Context, p *cli.Program, args []string) error {
 		return err
 	}
 	if c.verb == cancelling && !b.Hidden && b.State != "active" {
-		return fmt.Errorf("%w: %d runs no statement: its locks go with its transaction or session, which gormlock terminate %d ends", cli.ErrNotDone, pid, pid)
+		return fmt.Errorf("%w: %d runs no statement: gormlock terminate %d ends its transaction or session, and frees its locks", cli.ErrNotDone, pid, pid)
 	}
 	if err := c.confirm(ctx, p); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *End) confirm(ctx context.Context, p *cli.Program) error {
 		case "y", "yes":
 			return nil
 		}
-		return fmt.Errorf("%w: it was not confirmed, and nothing was ended; --yes does not ask", cli.ErrNotDone)
+		return fmt.Errorf("%w: not confirmed, nothing was ended; --yes skips the question", cli.ErrNotDone)
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *End) signal(ctx context.Context, p *cli.Program, db *sql.DB, b *backend
 	err := db.QueryRowContext(ctx, query, args...).Scan(&sent)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("%w: %d has ended, or does something else meanwhile", cli.ErrNotDone, b.PID)
+		return fmt.Errorf("%w: %d has ended, or runs something else by now", cli.ErrNotDone, b.PID)
 	case err != nil:
 		return server.ErrorOf(err)
 	case !sent:
@@ -240,7 +240,7 @@ func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, b *backend)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late:
-			return fmt.Errorf("%w: %d was asked to, and has not ended within %s: gormlock why %d", cli.ErrNotDone, b.PID, c.wait, b.PID)
+			return fmt.Errorf("%w: %d was told to end and has not within %s: gormlock why %d shows what it does", cli.ErrNotDone, b.PID, c.wait, b.PID)
 		case <-tick.C:
 		}
 	}

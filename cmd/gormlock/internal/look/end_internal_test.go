@@ -40,7 +40,7 @@ func TestEnd_letsASuccessorAlone(t *testing.T) {
 	}
 	p := &cli.Program{}
 	b.State, b.StateSince = "active", b.now
-	if err := (&End{verb: cancelling, wait: 1}).signal(t.Context(), p, db, b); err == nil || !strings.Contains(err.Error(), "does something else meanwhile") {
+	if err := (&End{verb: cancelling, wait: 1}).signal(t.Context(), p, db, b); err == nil || !strings.Contains(err.Error(), "runs something else by now") {
 		t.Errorf("cancel: %v", err)
 	}
 	b.Started = b.Started.Add(-1e9)

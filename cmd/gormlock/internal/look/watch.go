@@ -58,7 +58,7 @@ func (c *Watch) Run(ctx context.Context, p *cli.Program, _ []string) error {
 		return err
 	}
 	if c.interval < 10*time.Millisecond || c.looks < 0 {
-		return fmt.Errorf("--interval is at least 10ms, and --count not negative")
+		return fmt.Errorf("--interval must be at least 10ms, and --count must not be negative")
 	}
 	db, err := c.Open(ctx, "watch")
 	if err != nil {

@@ -123,7 +123,7 @@ func lost(carry, outer gormapi.Carry, group, join bool) string {
 	case carry&gormapi.RowLock != 0 && carry&gormapi.Text != 0:
 		return "the row lock on a raw sub-query is dropped, without an error, for its text is copied as it is"
 	case carry&gormapi.RowLock != 0 && carry&gormapi.Waits != 0:
-		return "a row lock with Try or Timeout has no place in a sub-query"
+		return "a row lock with Try or Timeout does not work in a sub-query"
 	case carry&gormapi.Version != 0 && outer&gormapi.Version == 0:
 		return "the version clause on a part of a statement compares nothing"
 	case carry&gormapi.Fence != 0 && group && outer&gormapi.Fence == 0:

@@ -58,7 +58,7 @@ func (c *checker) transaction(h *code.Handover) {
 			}
 			for _, at := range known.Runs {
 				if c.outside(h, base, c.p.At(call, at)) {
-					c.report(h, call, "%s runs statements on the db from outside of the transaction, on another connection: hand it the one that the function was given",
+					c.report(h, call, "%s runs statements on the db from outside of the transaction, on another connection: give it the one that the function was given",
 						code.Name(call).Name)
 				}
 			}

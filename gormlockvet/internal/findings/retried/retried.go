@@ -44,7 +44,7 @@ func (c *checker) check() {
 				}
 			case *ssa.Send:
 				if v, ok := c.outside(instr.Chan); ok {
-					c.report(instr.Pos(), "%s gets a value from each attempt, also from those that are rolled back: send after the transaction", v)
+					c.report(instr.Pos(), "%s gets a value from each attempt, even from those that are rolled back: send after the transaction", v)
 				}
 			case ssa.CallInstruction:
 				c.call(instr)
@@ -78,7 +78,7 @@ func (c *checker) store(store *ssa.Store) {
 	if !ok || !c.p.GrowsFrom(store.Val, store.Addr) || countsAttempts(v, store.Val) || c.reset(store, v) {
 		return
 	}
-	c.report(place(store), "%s grows with each attempt, also with those that are rolled back: start it anew inside", v)
+	c.report(place(store), "%s grows with each attempt, even with those that are rolled back: start it anew inside", v)
 }
 
 func place(store *ssa.Store) token.Pos {
@@ -99,7 +99,7 @@ func (c *checker) call(call ssa.CallInstruction) {
 			}
 		case "delete":
 			if v, ok := c.outside(common.Args[0]); ok && !c.reset(call, v) {
-				c.report(call.Pos(), "%s lacks what a failed attempt took out of it: change it after the transaction", v)
+				c.report(call.Pos(), "%s has lost what a failed attempt took out of it: change it after the transaction", v)
 			}
 		}
 		return
@@ -107,7 +107,7 @@ func (c *checker) call(call ssa.CallInstruction) {
 	name := code.Name(call)
 	if (name.Pkg == "strings" && name.Recv == "Builder" || name.Pkg == "bytes" && name.Recv == "Buffer") && len(name.Name) > 5 && name.Name[:5] == "Write" {
 		if v, ok := c.outside(code.Receiver(call)); ok && !c.reset(call, v) {
-			c.report(call.Pos(), "%s grows with each attempt, also with those that are rolled back: start it anew inside", v)
+			c.report(call.Pos(), "%s grows with each attempt, even with those that are rolled back: start it anew inside", v)
 		}
 	}
 	c.grown(call)
@@ -126,7 +126,7 @@ func (c *checker) grown(call ssa.CallInstruction) {
 		}
 		v, ok := c.outside(args[at.Param])
 		if v = v.Field(at.Path); ok && !c.reset(call, v) {
-			c.report(call.Pos(), "%s grows with each attempt, also with those that are rolled back, for %s appends to it: start it anew inside",
+			c.report(call.Pos(), "%s grows with each attempt, even with those that are rolled back, for %s appends to it: start it anew inside",
 				v, code.Name(call).Name)
 		}
 	}

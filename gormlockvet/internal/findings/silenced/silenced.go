@@ -44,7 +44,7 @@ func run(pass *analysis.Pass, p *code.Package, names []string) {
 		case c.Reason == "":
 			report(c.At, "say why: a comment that silences a finding gives a reason, and without one it silences nothing", nil)
 		case len(c.Unused()) > 0:
-			report(c.At, "nothing is found here by "+strings.Join(c.Unused(), ", ")+": take the comment away",
+			report(c.At, "nothing is found here by "+strings.Join(c.Unused(), ", ")+": remove the comment",
 				code.Replace("take the comment away", c.At.Pos(), c.At.End(), ""))
 		}
 	}

@@ -173,7 +173,7 @@ func (s *Shop) steps(x *User) error {
 	})
 }
 
-// 9: what collects is made for each attempt, also where a method appends to it.
+// 9: what collects is made for each attempt, even if a method appends to it.
 type outbox struct{ events []Note }
 
 func (o *outbox) emit(tx *gorm.DB) error {

@@ -158,7 +158,7 @@ type Capital struct {
 
 type Text struct {
 	ID      int64
-	Version string `gormlock:"version"` // want `a version field is an integer, .*, not string`
+	Version string `gormlock:"version"` // want `a version field must be an integer, .*, not string`
 }
 
 type Float struct {
@@ -207,7 +207,7 @@ type TwiceMixed struct {
 
 type InitialText struct {
 	ID      int64
-	Version int64 `gormlock:"version,initial=one"` // want `initial=one: the first version is a whole number from 0`
+	Version int64 `gormlock:"version,initial=one"` // want `initial=one: the first version must be a whole number, 0 or more`
 }
 
 type InitialNegative struct {
@@ -222,7 +222,7 @@ type InitialTime struct {
 
 type RailsTime struct {
 	ID      int64
-	Changed time.Time `gormlock:"version,rails"` // want `a Rails lock column is an integer, not time.Time`
+	Changed time.Time `gormlock:"version,rails"` // want `a Rails lock column must be an integer, not time.Time`
 }
 
 type XminInitial struct {
@@ -232,27 +232,27 @@ type XminInitial struct {
 
 type XminType struct {
 	ID   int64
-	Xmin int64 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"` // want `stands on a uint32 field, not on int64`
+	Xmin int64 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"` // want `needs a uint32 field, not int64`
 }
 
 type XminBare struct {
 	ID   int64
-	Xmin uint32 `gormlock:"version,xmin"` // want `the system column is tagged`
+	Xmin uint32 `gormlock:"version,xmin"` // want `tag the system column`
 }
 
 type ReadOnly struct {
 	ID      int64
-	Version int64 `gorm:"->" gormlock:"version"` // want `a version column is read and written`
+	Version int64 `gorm:"->" gormlock:"version"` // want `a version column must be readable and writable`
 }
 
 type CreateOnly struct {
 	ID      int64
-	Version int64 `gorm:"<-:create" gormlock:"version"` // want `a version column is read and written`
+	Version int64 `gorm:"<-:create" gormlock:"version"` // want `a version column must be readable and writable`
 }
 
 type Hidden struct {
 	ID      int64
-	Version int64 `gorm:"->:false;<-" gormlock:"version"` // want `a version column is read and written`
+	Version int64 `gorm:"->:false;<-" gormlock:"version"` // want `a version column must be readable and writable`
 }
 
 type DefaultWrong struct {
@@ -267,12 +267,12 @@ type DefaultRails struct {
 
 type Serialized struct {
 	ID      int64
-	Version int64 `gorm:"serializer:json" gormlock:"version"` // want `a version field is an integer`
+	Version int64 `gorm:"serializer:json" gormlock:"version"` // want `a version field must be an integer`
 }
 
 type UnversionedMore struct {
 	ID      int64
-	Note    string `gormlock:"unversioned,checked"` // want `takes nothing more, not "checked"`
+	Note    string `gormlock:"unversioned,checked"` // want `has no options: remove "checked"`
 	Version int64  `gormlock:"version"`
 }
 
@@ -297,7 +297,7 @@ type RootOnColumn struct {
 type RootMore struct {
 	ID      int64
 	PlainID int64
-	Plain   *Plain `gormlock:"root,touch"` // want `takes nothing more, not "touch"`
+	Plain   *Plain `gormlock:"root,touch"` // want `has no options: remove "touch"`
 }
 
 type RootOfPlain struct {

@@ -7,7 +7,7 @@ import (
 
 type FenceText struct {
 	ID    int64
-	Fence string `gormlock:"fence"` // want `a fence field is an int64, a pointer to one or a sql.NullInt64, not string`
+	Fence string `gormlock:"fence"` // want `a fence field must be an int64, a pointer to one or a sql.NullInt64, not string`
 }
 
 type FenceSmall struct {
@@ -38,7 +38,7 @@ type FenceKey struct {
 
 type FenceReadOnly struct {
 	ID    int64
-	Fence int64 `gorm:"<-:update" gormlock:"fence"` // want `a fence column is read and written`
+	Fence int64 `gorm:"<-:update" gormlock:"fence"` // want `a fence column must be readable and writable`
 }
 
 type FenceAuto struct {
@@ -89,12 +89,12 @@ type FenceLeft struct {
 
 // Wrong is embedded where it is wrong.
 type Wrong struct {
-	Version string `gormlock:"version"` // want `tags: Wrong.Version: a version field is an integer`
+	Version string `gormlock:"version"` // want `tags: Wrong.Version: a version field must be an integer`
 }
 
 type EmbeddedWrong struct {
 	ID    int64
-	Wrong // want `tags: EmbeddedWrong.Version: a version field is an integer`
+	Wrong // want `tags: EmbeddedWrong.Version: a version field must be an integer`
 }
 
 type Uint struct {

@@ -5,11 +5,11 @@ import "time"
 
 type Spelled struct {
 	ID int64
-	A  int64 `gormLock:"version"`                      // want `tags: Spelled.A: the tag gormLock is read by nobody: the name is gormlock`
-	B  int64 `gorm_lock:"version"`                     // want `the tag gorm_lock is read by nobody`
-	C  int64 `json:"c" gromlock:"fence,key=report"`    // want `the tag gromlock is read by nobody`
-	D  int64 `gormlocks:"unversioned"`                 // want `the tag gormlocks is read by nobody`
-	E  int64 `gorm:"gormlock:version"`                 // want `gormlock has a tag of its own and is not read inside of the tag gorm: write gormlock:"version"`
+	A  int64 `gormLock:"version"`                      // want `tags: Spelled.A: nothing reads the tag gormLock: the name is gormlock`
+	B  int64 `gorm_lock:"version"`                     // want `nothing reads the tag gorm_lock`
+	C  int64 `json:"c" gromlock:"fence,key=report"`    // want `nothing reads the tag gromlock`
+	D  int64 `gormlocks:"unversioned"`                 // want `nothing reads the tag gormlocks`
+	E  int64 `gorm:"gormlock:version"`                 // want `gormlock has a tag of its own and is not read inside the tag gorm: write gormlock:"version"`
 	F  int64 `gorm:"not null;fence"`                   // want `fence is a word of the tag gormlock`
 	G  int64 `gormlock:""`                             // want `the tag gormlock:"" says nothing`
 	h  int64 `gormlock:"version"`                      // want `Spelled.h: GORM does not see an unexported field`

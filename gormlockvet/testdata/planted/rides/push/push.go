@@ -1,4 +1,4 @@
-// Package push sends notes to telephones. It knows nothing of GORM.
+// Package push sends notes to telephones. It does not use GORM.
 package push
 
 import (

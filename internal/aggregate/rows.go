@@ -1,0 +1,187 @@
+package aggregate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// columns are what identifies a row and its roots.
+func (p *part) columns() []*schema.Field {
+	columns := slices.Clone(p.model.Schema.PrimaryFields)
+	for _, key := range p.foreignKeys() {
+		if !slices.Contains(columns, key) {
+			columns = append(columns, key)
+		}
+	}
+	return columns
+}
+
+// read reads what identifies the rows under these conditions, and their roots.
+func (p *part) read(unscoped, lock bool, conditions ...clause.Expression) ([]reflect.Value, error) {
+	stmt, s := p.db.Statement, p.model.Schema
+	var names []string
+	for _, field := range p.columns() {
+		names = append(names, field.DBName)
+	}
+	if version := p.model.Column; version != nil && !version.IsSystem() {
+		names = append(names, version.Field.DBName)
+	}
+	rows := reflect.New(reflect.SliceOf(s.ModelType))
+	query := p.db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Model(rows.Interface()).Select(names)
+	statement.SameTable(query.Statement, stmt)
+	query.Statement.Unscoped = unscoped
+	if len(conditions) > 0 {
+		query = query.Clauses(clause.Where{Exprs: conditions})
+	}
+	if speaks := dialect.Of(p.db); lock && speaks.LocksRows() {
+		query = query.Clauses(clause.Locking{Strength: speaks.Strength("NO KEY UPDATE")})
+	}
+	if query = query.Find(rows.Interface()); query.Error != nil {
+		return nil, query.Error
+	}
+	found := make([]reflect.Value, rows.Elem().Len())
+	for i := range found {
+		found[i] = rows.Elem().Index(i)
+	}
+	return found, nil
+}
+
+// stored finds the rows that are there under these conditions, and locks them: they stay where they are.
+func (p *part) stored(unscoped bool, conditions ...clause.Expression) (err error) {
+	p.there, err = p.read(unscoped, true, conditions...)
+	return err
+}
+
+// keyOf is the key of a struct; nil where it has none.
+func (p *part) keyOf(row reflect.Value) []any {
+	key, _ := statement.KeyOf(p.db.Statement, p.model.Schema, row)
+	return key
+}
+
+// storedKey is the key of a row that was read: it has one, though it may be nothing but zeros.
+func (p *part) storedKey(row reflect.Value) []any {
+	key := make([]any, len(p.model.Schema.PrimaryFields))
+	for i, field := range p.model.Schema.PrimaryFields {
+		key[i], _ = field.ValueOf(p.db.Statement.Context, row)
+	}
+	return key
+}
+
+// narrow lets the statement write the rows that were found, and no others. What it says of its rows held when they were found:
+// a move of their roots may have made it untrue since, and other writers may have stored more that it fits.
+func (p *part) narrow() error {
+	stmt := p.db.Statement
+	var keys [][]any
+	for _, row := range p.there {
+		keys = append(keys, p.storedKey(row))
+	}
+	if !guard.FitIn(p.db, keys) {
+		return fmt.Errorf("gormlock: %s: %d rows are too many for one statement that moves their roots: write fewer at a time", p.model.Schema.Name, len(keys))
+	}
+	p.where, p.narrowed = stmt.Clauses["WHERE"], true
+	narrow := p.where
+	narrow.Name, narrow.Builder = "WHERE", nil
+	narrow.Expression = clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1=0"}}}
+	if len(keys) > 0 {
+		narrow.Expression = clause.Where{Exprs: []clause.Expression{guard.KeyIn(p.model.Schema, keys)}}
+	}
+	stmt.Clauses["WHERE"] = narrow
+	return nil
+}
+
+// onlyFound lets an upsert update no other rows than those that were found: one that is stored since would leave its root
+// without anybody's knowing.
+func (p *part) onlyFound(conflict clause.OnConflict) {
+	stmt := p.db.Statement
+	var only clause.Expression = clause.Expr{SQL: "1=0"}
+	if len(p.there) > 0 {
+		keys := make([][]any, len(p.there))
+		for i, row := range p.there {
+			keys[i] = p.storedKey(row)
+		}
+		only = guard.KeyIn(p.model.Schema, keys)
+	}
+	conflict.Where.Exprs = append(slices.Clip(conflict.Where.Exprs), only)
+	c := stmt.Clauses["ON CONFLICT"]
+	c.Expression = conflict
+	stmt.Clauses["ON CONFLICT"] = c
+}
+
+// mustBeFound is the error of an upsert that met a row which was stored after it had looked.
+func (p *part) mustBeFound(written []reflect.Value) error {
+	structs := 0
+	statement.EachStruct(p.db.Statement.ReflectValue, func(reflect.Value) { structs++ })
+	if len(p.absent) == 0 || p.db.RowsAffected >= int64(structs) {
+		return nil
+	}
+	var names []string
+	for _, row := range written {
+		if !p.seen.InStructs() {
+			names = append(names, statement.KeyName(p.storedKey(row)))
+		}
+	}
+	there, err := p.read(true, false, guard.KeyIn(p.model.Schema, p.absent))
+	if err != nil {
+		return err
+	}
+	for _, row := range there {
+		if key := p.storedKey(row); !slices.Contains(names, statement.KeyName(key)) {
+			e := &fault.Stale{Table: p.model.Schema.Table, Op: guard.OpUpsert.String(), PrimaryKey: keyMap(p.model.Schema, key), Keys: p.model.Schema.PrimaryFieldDBNames}
+			return e.Err()
+		}
+	}
+	return nil
+}
+
+// ask reads the rows that the statement has written, where it could not return them.
+func (p *part) ask() ([]reflect.Value, error) {
+	var keys [][]any
+	if stmt := p.db.Statement; slices.Contains(stmt.BuildClauses, "VALUES") {
+		keys = p.keys(stmt.ReflectValue)
+		keys = append(keys, p.keysOfMaps()...)
+		keys = slices.DeleteFunc(keys, func(key []any) bool { return p.isThere(key) && statement.DoesNothing(stmt) })
+	} else {
+		for _, row := range p.there {
+			keys = append(keys, p.storedKey(row))
+		}
+	}
+	if int64(len(keys)) < p.db.RowsAffected {
+		return nil, fmt.Errorf("gormlock: %s has a root, and the maps do not show the keys of the rows that were created: create structs, or give the maps their keys", p.model.Schema.Name)
+	}
+	if !guard.FitIn(p.db, keys) {
+		return nil, fmt.Errorf("gormlock: %s: %d rows are too many for one statement that moves their roots: write fewer at a time", p.model.Schema.Name, len(keys))
+	}
+	return p.read(true, false, guard.KeyIn(p.model.Schema, keys))
+}
+
+// keysOfMaps are the keys of the maps that were created: GORM has put into them what the server made.
+func (p *part) keysOfMaps() (keys [][]any) {
+	for _, values := range mapsIn(p.db.Statement.Dest) {
+		key := make([]any, 0, len(p.model.Schema.PrimaryFields))
+		for _, field := range p.model.Schema.PrimaryFields {
+			if value, is := named(values, field); is && value != nil && !statement.Computed(value) {
+				key = append(key, value)
+			}
+		}
+		if len(key) == len(p.model.Schema.PrimaryFields) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (p *part) isThere(key []any) bool {
+	return key != nil && slices.ContainsFunc(p.there, func(row reflect.Value) bool {
+		return statement.KeyName(p.storedKey(row)) == statement.KeyName(key)
+	})
+}

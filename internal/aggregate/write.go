@@ -1,0 +1,310 @@
+package aggregate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// created finds the roots of new rows, and of those that an upsert finds.
+func (p *part) created() error {
+	stmt := p.db.Statement
+	p.unscoped = stmt.Unscoped
+	for _, values := range mapsIn(stmt.Dest) {
+		if err := p.mapOf(values); err != nil {
+			return err
+		}
+	}
+	if conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); upserts {
+		return p.upserted(conflict)
+	}
+	p.addAll(stmt.ReflectValue)
+	p.seen = guard.Observe(stmt, p.columns())
+	return p.move()
+}
+
+func (p *part) upserted(conflict clause.OnConflict) error {
+	stmt := p.db.Statement
+	onKey := conflict.OnConstraint == "" && !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
+		field := p.model.Schema.LookUpField(c.Name)
+		return field == nil || !field.PrimaryKey
+	})
+	if mapsIn(stmt.Dest) != nil || !onKey && !conflict.DoNothing {
+		return fmt.Errorf("gormlock: %s has a root, and an upsert of maps, or on other columns than the primary key, does not show which root moves: update the rows that exist, and create the others", p.model.Schema.Name)
+	}
+	if keys := p.keys(stmt.ReflectValue); len(keys) > 0 {
+		if err := p.stored(true, guard.KeyIn(p.model.Schema, keys)); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if !conflict.DoNothing && !p.isThere(key) {
+				p.absent = append(p.absent, key)
+			}
+		}
+	}
+	if !conflict.DoNothing { // those that are there are written
+		for _, row := range p.there {
+			p.addOf(row, false)
+		}
+	}
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() == p.model.Schema.ModelType && (!conflict.DoNothing || !p.isThere(p.keyOf(row))) {
+			p.addOf(row, true)
+		}
+	})
+	p.seen = guard.Observe(stmt, p.columns())
+	if len(p.absent) > 0 {
+		p.onlyFound(conflict)
+	}
+	return p.move()
+}
+
+// updated finds the roots of rows that are to be updated, and those that they are to be moved to. What the structs hold is moved
+// first: the root is locked before its parts then.
+func (p *part) updated() error {
+	stmt := p.db.Statement
+	p.unscoped = stmt.Unscoped
+	conditions, keys, err := p.conditions(reflect.ValueOf(stmt.Model))
+	if _, ownSet := stmt.Clauses["SET"]; ownSet && len(conditions) == 0 && !stmt.AllowGlobalUpdate {
+		return err // GORM adds no key, and refuses it
+	}
+	if err != nil || len(conditions)+keys == 0 && !stmt.AllowGlobalUpdate {
+		return err
+	}
+	p.addAll(reflect.ValueOf(stmt.Model))
+	assigned, err := p.assigned()
+	if err != nil {
+		return err
+	}
+	for _, relation := range p.model.Roots {
+		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] })
+	}
+	p.addValues()
+	if err := p.find(conditions, keys, reflect.ValueOf(stmt.Model)); err != nil {
+		return err
+	}
+	for _, row := range p.there {
+		p.addOf(row, false)
+		p.addMoved(row, assigned)
+	}
+	p.seen = guard.Observe(stmt, p.columns())
+	return p.move()
+}
+
+// find finds the rows of the statement, and keeps it to them. The roots that are known are moved before, unless conditions of the
+// caller's may be about them.
+func (p *part) find(conditions []clause.Expression, keys int, of ...reflect.Value) error {
+	_, moves := p.db.Statement.Settings.Load(movingSetting)
+	if len(conditions) == 0 || moves {
+		if err := p.move(); err != nil {
+			return err
+		}
+	}
+	all := slices.Clone(conditions)
+	for _, value := range of {
+		if keys := p.keys(value); len(keys) > 0 {
+			all = append(all, guard.KeyIn(p.model.Schema, keys))
+		}
+	}
+	if err := p.stored(p.db.Statement.Unscoped, all...); err != nil {
+		return err
+	}
+	if len(conditions) > 0 || keys == 0 || len(p.there) < keys {
+		return p.narrow()
+	}
+	return nil
+}
+
+// addMoved adds the roots that a row belongs to when the update has assigned these columns of it.
+func (p *part) addMoved(row reflect.Value, assigned map[string]any) {
+	if len(assigned) == 0 {
+		return
+	}
+	for _, relation := range p.model.Roots {
+		p.add(relation, func(field *schema.Field) any {
+			if value, is := assigned[field.DBName]; is {
+				return value
+			}
+			value, _ := field.ValueOf(p.db.Statement.Context, row)
+			return value
+		})
+	}
+}
+
+// deleted finds the roots of rows that are to be deleted.
+func (p *part) deleted() error {
+	stmt := p.db.Statement
+	p.deletes, p.unscoped = true, stmt.Unscoped
+	of := []reflect.Value{reflect.ValueOf(stmt.Dest)}
+	if stmt.Model != nil && !statement.SamePointer(stmt.Dest, stmt.Model) {
+		of = append(of, reflect.ValueOf(stmt.Model))
+	}
+	conditions, keys, err := p.conditions(of...)
+	if err != nil || len(conditions)+keys == 0 && !stmt.AllowGlobalUpdate {
+		return err
+	}
+	for _, value := range of {
+		p.addAll(value)
+	}
+	if err := p.find(conditions, keys, of...); err != nil {
+		return err
+	}
+	for _, row := range p.there {
+		p.addOf(row, false)
+	}
+	p.seen = guard.Observe(stmt, p.columns())
+	return p.move()
+}
+
+// conditions are those that the caller gave the statement, and how many keys there are in the structs of it.
+func (p *part) conditions(of ...reflect.Value) (given []clause.Expression, keys int, err error) {
+	stmt := p.db.Statement
+	if _, joins := stmt.Clauses["FROM"]; joins || len(stmt.Joins) > 0 {
+		return nil, 0, fmt.Errorf("gormlock: %s has a root, and a statement with joins does not show which root moves: select the rows by a sub-query", p.model.Schema.Name)
+	}
+	where, given := statement.Conditions(stmt)
+	if len(given) == 0 && where.Expression != nil {
+		given = []clause.Expression{where.Expression}
+	}
+	distinct := map[string]bool{}
+	for _, value := range of {
+		for _, key := range p.keys(value) {
+			distinct[statement.KeyName(key)] = true
+		}
+	}
+	return given, len(distinct), nil
+}
+
+// assigned are the values that an update assigns to keys of roots, by column.
+func (p *part) assigned() (map[string]any, error) {
+	stmt := p.db.Statement
+	if set, own := stmt.Clauses["SET"].Expression.(clause.Set); own {
+		values := map[string]any{}
+		for _, assignment := range set {
+			values[assignment.Column.Name] = assignment.Value
+		}
+		return p.inMap(values)
+	}
+	if statement.FromMap(stmt.Dest) {
+		return p.inMap(mapsIn(stmt.Dest)[0])
+	}
+	dest, form := p.values()
+	if form == nil {
+		return nil, nil
+	}
+	assigned := map[string]any{}
+	for _, key := range p.foreignKeys() {
+		if from := form.LookUpField(key.DBName); from != nil {
+			if value, zero := from.ValueOf(stmt.Context, dest); !zero {
+				assigned[key.DBName] = value
+			}
+		}
+	}
+	return assigned, nil
+}
+
+// values is the struct that an update takes its values from, where that is not the one that it updates, and its schema.
+func (p *part) values() (reflect.Value, *schema.Schema) {
+	stmt := p.db.Statement
+	dest := reflect.ValueOf(stmt.Dest)
+	for dest.Kind() == reflect.Pointer {
+		dest = dest.Elem()
+	}
+	if dest.Kind() != reflect.Struct || statement.SamePointer(stmt.Dest, stmt.Model) {
+		return reflect.Value{}, nil
+	}
+	form := &gorm.Statement{DB: p.db}
+	if err := form.Parse(stmt.Dest); err != nil {
+		return reflect.Value{}, nil // GORM refuses it
+	}
+	return dest, form.Schema
+}
+
+// addValues adds the structs of roots that an update has among its values.
+func (p *part) addValues() {
+	dest, form := p.values()
+	if form == nil || form.ModelType != p.model.Schema.ModelType {
+		return
+	}
+	for _, relation := range p.model.Roots {
+		if loaded := p.loaded(relation, dest, p.keyedBy(relation, dest)); loaded.IsValid() {
+			p.addLoaded(relation, loaded)
+		}
+	}
+}
+
+// keyedBy is the struct that says the root of the rows that these values are for: the values, or the struct that is updated.
+func (p *part) keyedBy(relation *schema.Relationship, dest reflect.Value) reflect.Value {
+	updated := reflect.Indirect(reflect.ValueOf(p.db.Statement.Model))
+	if p.foreignOf(relation, dest) == nil && updated.Kind() == reflect.Struct && updated.Type() == p.model.Schema.ModelType {
+		return updated
+	}
+	return dest
+}
+
+// inMap are the keys of roots in a map. One of another type than its field is left to the server, which may read it otherwise
+// than Go does.
+func (p *part) inMap(values map[string]any) (map[string]any, error) {
+	assigned := map[string]any{}
+	for _, key := range p.foreignKeys() {
+		value, is := named(values, key)
+		if statement.Computed(value) {
+			return nil, fmt.Errorf("gormlock: %s.%s: the key of a root cannot be an expression, which does not show which root moves: assign a value", p.model.Schema.Name, key.Name)
+		}
+		switch {
+		case is && isInteger(key) && !isNumber(plain(value)):
+			assigned[key.DBName] = leftToServer{}
+		case is:
+			assigned[key.DBName] = value
+		}
+	}
+	return assigned, nil
+}
+
+// leftToServer is a key that only the server can read.
+type leftToServer struct{}
+
+func isNumber(value any) bool {
+	v := reflect.ValueOf(value)
+	return value == nil || v.CanInt() || v.CanUint() || v.Kind() == reflect.Struct
+}
+
+// mapsIn are the maps that values come in.
+func mapsIn(dest any) []map[string]any {
+	switch dest := dest.(type) {
+	case map[string]any:
+		return []map[string]any{dest}
+	case *map[string]any:
+		return []map[string]any{*dest}
+	case []map[string]any:
+		return dest
+	case *[]map[string]any:
+		return *dest
+	}
+	return nil
+}
+
+// mapOf adds the roots that a map names.
+func (p *part) mapOf(values map[string]any) error {
+	assigned, err := p.inMap(values)
+	for _, relation := range p.model.Roots {
+		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] })
+	}
+	return err
+}
+
+// named is what a map has for a field, by the name of the column or of the field.
+func named(values map[string]any, field *schema.Field) (any, bool) {
+	value, is := values[field.DBName]
+	if !is {
+		value, is = values[field.Name]
+	}
+	return value, is
+}

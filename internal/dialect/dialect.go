@@ -1,0 +1,212 @@
+// Package dialect knows how the databases differ that versioned and locked rows may lie in: PostgreSQL, MariaDB and MySQL,
+// and SQLite in tests. What one of them cannot do is decided here, and nowhere by its name.
+package dialect
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// Dialect is the SQL that a database speaks.
+type Dialect struct {
+	name    string // as GORM's driver calls it
+	version string // as the driver of MariaDB and MySQL has asked for it
+}
+
+// Of is the dialect of the database.
+func Of(db *gorm.DB) Dialect {
+	d := Dialect{name: db.Name()}
+	if d.IsMySQL() {
+		if config := reflect.Indirect(reflect.ValueOf(db.Dialector)); config.Kind() == reflect.Struct {
+			if version := config.FieldByName("ServerVersion"); version.IsValid() && version.Kind() == reflect.String {
+				d.version = version.String()
+			}
+		}
+	}
+	return d
+}
+
+// IsPostgres reports whether it is PostgreSQL's, or that of a server that speaks like it.
+func (d Dialect) IsPostgres() bool { return d.name == "postgres" }
+
+// IsMySQL reports whether it is that of MariaDB or MySQL.
+func (d Dialect) IsMySQL() bool { return d.name == "mysql" }
+
+// IsSQLite reports whether it is that of SQLite, which tests run on.
+func (d Dialect) IsSQLite() bool { return d.name == "sqlite" }
+
+// IsMariaDB reports whether the server has said that it is a MariaDB.
+func (d Dialect) IsMariaDB() bool { return strings.Contains(d.version, "MariaDB") }
+
+// String is the server for people.
+func (d Dialect) String() string {
+	switch {
+	case d.IsMariaDB():
+		return "MariaDB"
+	case d.IsMySQL():
+		return "MySQL"
+	}
+	return d.name
+}
+
+// LocksRows reports whether the server locks rows that a query reads.
+func (d Dialect) LocksRows() bool { return d.IsPostgres() || d.IsMySQL() }
+
+// Strength is how strongly rows are locked that are to be locked so: MariaDB and MySQL know two strengths, and take the
+// stronger one.
+func (d Dialect) Strength(strength string) string {
+	if !d.IsMySQL() {
+		return strength
+	}
+	switch strength {
+	case "NO KEY UPDATE":
+		return "UPDATE"
+	case "KEY SHARE":
+		return "SHARE"
+	}
+	return strength
+}
+
+// RefusesLocksSafely reports whether a lock that is not granted leaves the transaction as it was: PostgreSQL aborts it.
+func (d Dialect) RefusesLocksSafely() bool { return d.IsMySQL() }
+
+// LockTimeout is the setting that bounds a wait for a row.
+func (d Dialect) LockTimeout() string {
+	if d.IsMySQL() {
+		return "innodb_lock_wait_timeout"
+	}
+	return "lock_timeout"
+}
+
+// UpdateReturns reports whether an UPDATE can return the rows it wrote. GORM's driver claims it of MariaDB, which cannot.
+func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
+
+// CountsChanged reports whether an update that leaves a row as it was does not count it.
+func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
+
+// Same is the operator that holds of equal values, and of NULL and NULL.
+func (d Dialect) Same() string {
+	switch {
+	case d.IsPostgres():
+		return " IS NOT DISTINCT FROM "
+	case d.IsMySQL():
+		return "<=>"
+	}
+	return " IS "
+}
+
+// Proposed is the value that an upsert proposes for a quoted column.
+func (d Dialect) Proposed(column string) string {
+	if d.IsMySQL() {
+		return "VALUES(" + column + ")"
+	}
+	return `"excluded".` + column
+}
+
+// Excluded reports whether the value is that of the proposed row, and the name of its column.
+func Excluded(value any) (column string, is bool) {
+	c, ok := value.(clause.Column)
+	return c.Name, ok && c.Table == "excluded"
+}
+
+// Bytes is what stands before and behind a value of a column of MariaDB or MySQL, for it to be compared by its bytes: its
+// collation takes other texts for the same, and any collation ignores blanks at the end.
+func (Dialect) Bytes(column string) (before, behind string) {
+	kind := strings.ToLower(column)
+	for _, text := range []string{"char", "text", "enum", "set(", "json"} {
+		if strings.Contains(kind, text) {
+			return "CAST(CONVERT(", " USING utf8mb4) AS BINARY)"
+		}
+	}
+	return "", ""
+}
+
+// IsInexact reports whether the server sends another value of such a column than it holds.
+func (d Dialect) IsInexact(column string) bool {
+	kind := strings.ToLower(column)
+	return d.IsMySQL() && (strings.HasPrefix(kind, "float") || strings.HasPrefix(kind, "real"))
+}
+
+// Interval is a span of time, to be added to a time.
+func (d Dialect) Interval(span time.Duration) string {
+	micros := strconv.FormatInt(span.Microseconds(), 10)
+	if d.IsMySQL() {
+		return "INTERVAL " + micros + " MICROSECOND"
+	}
+	return "interval '" + micros + " microseconds'"
+}
+
+// BigInt is the type to which an integer is cast.
+func (d Dialect) BigInt() string {
+	if d.IsMySQL() {
+		return "SIGNED"
+	}
+	return "bigint"
+}
+
+// Tick is the precision of a column of times, where the database alone decides it.
+func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, decided bool) {
+	if !d.IsMySQL() {
+		return 0, false
+	}
+	precision := 0
+	kind := strings.ToLower(db.DataTypeOf(field))
+	if _, in, has := strings.Cut(kind, "("); has {
+		digits, _, _ := strings.Cut(in, ")")
+		precision, _ = strconv.Atoi(strings.TrimSpace(digits))
+	}
+	tick = time.Second
+	for range min(precision, 6) {
+		tick /= 10
+	}
+	return tick, true
+}
+
+// Later is a time that is no earlier than one given, and later by a tick than what the column has: value writes the first,
+// had is the second.
+func (d Dialect) Later(text func(...string), value func(), had string, tick time.Duration) {
+	if d.IsMySQL() { // where GREATEST of NULL is NULL
+		text("GREATEST(")
+		value()
+		text(",COALESCE(", had, "+", d.Interval(tick), ",'1000-01-01'))")
+		return
+	}
+	text("GREATEST(")
+	value()
+	text(",", had, "+", d.Interval(tick), ")")
+}
+
+// Latest is a tick past a time given and the times of two columns.
+func (d Dialect) Latest(text func(...string), value func(), had, proposed string, tick time.Duration) {
+	text("GREATEST(")
+	value()
+	if d.IsMySQL() {
+		had = "COALESCE(" + had + ",'1000-01-01')"
+	}
+	text(",", had, ",", proposed, ")+", d.Interval(tick))
+}
+
+// never is an expression of MariaDB and MySQL that fails for each row, when it comes to it: it depends on the row, so that
+// no plan works it out before.
+func never(column string) string {
+	return "COALESCE(LENGTH(" + column + "),LENGTH('gormlock'))*0+9223372036854775807+1"
+}
+
+// OrFail makes of a condition one that fails the statement where it does not hold, on MariaDB and MySQL, whose upserts have
+// no condition of their own.
+func OrFail(text func(...string), column string, condition func()) {
+	text("((")
+	condition()
+	text(") OR (", never(column), ")>0)")
+}
+
+// IsFailure reports whether the error of a server is that of OrFail.
+func IsFailure(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "'gormlock'") && strings.Contains(err.Error(), "out of range")
+}

@@ -1,0 +1,101 @@
+package guard
+
+import (
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// keepInserted leaves of the rows that an upsert returned those that it inserted: MariaDB returns those too that it found and
+// left alone. A struct that stands for a row proposes a version that only an INSERT can have stored. Any other was inserted if
+// its row is all that the struct holds; if it is not, the struct gets the row's key, by which GORM refers to it, and counts as
+// not read.
+func (w *Write) keepInserted(db *gorm.DB, from []reflect.Value) {
+	v := &w.version
+	for i, row := range from {
+		if !row.IsValid() || v.Read(row).Equal(v.Stored(w.rows[i].next)) && (w.upsert.rows[i].loaded || w.isRow(db, i, row)) {
+			continue
+		}
+		from[i] = reflect.Value{}
+		if to := w.rows[i].Struct; !w.upsert.rows[i].loaded && to.CanAddr() {
+			w.upsert.rows[i].found = row
+		}
+	}
+}
+
+// followFound gives a struct the key of the row that was found in its place.
+func (w *Write) followFound(i int) {
+	found, to := w.upsert.rows[i].found, w.rows[i].Struct
+	if !found.IsValid() {
+		return
+	}
+	for _, field := range w.model.Schema.PrimaryFields {
+		if source, place := statement.Place(field, found), statement.Place(field, to); source.IsValid() && place.IsValid() && place.CanSet() {
+			place.Set(source)
+		}
+	}
+	w.version.Write(to, w.version.Unread())
+}
+
+// isRow reports whether the struct holds what its row does, but for what the server has filled in.
+func (w *Write) isRow(db *gorm.DB, i int, row reflect.Value) bool {
+	for _, field := range w.model.Readable() {
+		if !field.Creatable || field == w.version.Field {
+			continue
+		}
+		mine, zero := field.ValueOf(db.Statement.Context, w.rows[i].Struct)
+		if zero && (field.HasDefaultValue || field.AutoIncrement) {
+			continue
+		}
+		theirs, _ := field.ValueOf(db.Statement.Context, row)
+		if !sameValue(mine, theirs, column.TickIn(db, field)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameValue compares what two structs hold in a field, times at the precision of its column.
+func sameValue(a, b any, tick time.Duration) bool {
+	x, y := reflect.Indirect(reflect.ValueOf(a)), reflect.Indirect(reflect.ValueOf(b))
+	if x.IsValid() && y.IsValid() {
+		s, isTime := x.Interface().(time.Time)
+		t, both := y.Interface().(time.Time)
+		if isTime && both {
+			return s.Sub(t).Abs() < tick
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// readUpsert reads the rows of an upsert that the server did not return, by the keys of its structs. It reports whether it
+// could: in a transaction the rows are locked.
+func (w *Write) readUpsert(db *gorm.DB) (could bool, err error) {
+	r := w.returning
+	if !r.wanted() || !r.back || statement.Transaction(db.Statement) == nil {
+		return false, nil
+	}
+	var keys [][]any
+	for i := range w.rows {
+		row := &w.rows[i]
+		if row.Key == nil { // by the key that GORM has worked out, which may be another's
+			row.Key, _ = statement.KeyOf(db.Statement, w.model.Schema, row.Struct)
+			row.name, w.upsert.rows[i].guessed = statement.KeyName(row.Key), true
+		}
+		if row.Key != nil {
+			keys = append(keys, row.Key)
+		}
+	}
+	return true, w.readInto(db, keys, func(found []reflect.Value) []reflect.Value { return found })
+}
+
+// isUnseen reports whether nothing tells what became of the struct in an upsert whose rows were read behind it: the row of the
+// key that GORM has worked out for it is not what it holds. It counts as not read.
+func (w *Write) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
+	return w.upsert.rows[i].guessed &&
+		(!row.IsValid() || !w.version.Read(row).Equal(w.version.Stored(w.rows[i].next)) || !w.isRow(db, i, row))
+}

@@ -1,0 +1,69 @@
+package memory_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/memory"
+)
+
+type ring struct {
+	Next *ring
+	N    int
+}
+
+// kinds has all that a value can stand behind.
+type kinds struct {
+	Map       map[string][]int
+	Slice     [][]string
+	Pointer   **int
+	Any       any
+	Array     [2]*int
+	Raw       json.RawMessage
+	At        *time.Time
+	Number    *big.Int
+	Bare      big.Int
+	Address   netip.Addr
+	Ring      *ring
+	NilMap    map[string]int
+	NilSlice  []int
+	NilPoints *int
+	Empty     []int
+	hidden    []int
+}
+
+func newKinds() *kinds {
+	n, at := 1, time.Now()
+	p := &n
+	r := &ring{N: 1}
+	r.Next = &ring{r, 2}
+	return &kinds{
+		map[string][]int{"a": {1}}, [][]string{{"x"}}, &p, map[string]any{"k": []any{1.5}}, [2]*int{p, nil}, json.RawMessage(`{}`), &at,
+		big.NewInt(1 << 40), *big.NewInt(7), netip.MustParseAddr("::1"), r, nil, nil, nil, []int{}, []int{1},
+	}
+}
+
+// What is done to an own value is not done to the one it was made of, which it equals.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	given := newKinds()
+	was := memory.Own(reflect.ValueOf(given)).Interface().(*kinds)
+	own := memory.Own(reflect.ValueOf(given).Elem()).Interface().(kinds)
+	if !reflect.DeepEqual(own, *given) || !reflect.DeepEqual(was, given) {
+		t.Fatalf("%+v is not %+v", own, given)
+	}
+	own.Map["a"][0], own.Map["b"], own.Slice[0][0] = 2, nil, "y"
+	**own.Pointer, *own.Array[0], own.Raw[0] = 2, 3, '['
+	own.Any.(map[string]any)["k"].([]any)[0] = "other"
+	*own.At = time.Time{}
+	own.Number.Add(own.Number, own.Number)
+	own.Bare.Add(&own.Bare, big.NewInt(1))
+	own.Ring.Next.Next.N = 9
+	if !reflect.DeepEqual(was, given) {
+		t.Errorf("%+v was changed to %+v", was, given)
+	}
+}

@@ -1,0 +1,95 @@
+package rowlock
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// MariaDB and MySQL know two strengths, lock the rows of all tables of a query, and bound a wait in the clause itself. A lock
+// that is not granted fails its statement and leaves the transaction as it was.
+
+// keyword is what the clause begins with.
+func (l Lock) keyword(stmt *gorm.Statement) string {
+	if dialect.Of(stmt.DB).IsMySQL() && l.shares(stmt) {
+		return "LOCK"
+	}
+	return l.Name()
+}
+
+func (l Lock) shares(stmt *gorm.Statement) bool {
+	return l.Strength >= forShare && dialect.Of(stmt.DB).Strength(l.Strength.SQL()) == forShare.SQL()
+}
+
+func (l Lock) buildMySQL(stmt *gorm.Statement) {
+	if l.shares(stmt) {
+		statement.Write(stmt, "IN SHARE MODE")
+	} else {
+		statement.Write(stmt, forUpdate.SQL())
+	}
+	if running, ok := stmt.Clauses[rowWait].Expression.(Lock); ok {
+		l.Timeout = running.Timeout // the plugin's, where the query has none
+	}
+	switch {
+	case l.Skip:
+		statement.Write(stmt, " SKIP LOCKED")
+	case l.Try:
+		statement.Write(stmt, " NOWAIT")
+	case l.Timeout > 0:
+		statement.Write(stmt, " WAIT ", strconv.FormatInt(int64((l.Timeout+time.Second-1)/time.Second), 10))
+	}
+}
+
+// fitsMySQL refuses what MariaDB or MySQL cannot say.
+func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
+	speaks := dialect.Of(stmt.DB)
+	switch {
+	case !speaks.IsMySQL():
+		return nil
+	case len(l.Of) > 0:
+		return fmt.Errorf("%w: %s locks the rows of all tables of a query: leave out Of(%q), or lock in a query of its own", fault.ErrOption, speaks, l.Of)
+	case l.Timeout > 0 && !speaks.IsMariaDB():
+		return fmt.Errorf("%w: %s bounds no wait for one query: leave out Timeout, take Try, or set innodb_lock_wait_timeout", fault.ErrOption, speaks)
+	}
+	return nil
+}
+
+// askEngine asks the server whether the rows of a table can be locked: those of InnoDB can.
+func askEngine(stmt *gorm.Statement, relation string) (there bool, why string, err error) {
+	var database sql.NullString
+	table := strings.Trim(relation, "`")
+	if schema, name, has := strings.Cut(relation, "`.`"); has {
+		database, table = sql.NullString{String: strings.Trim(schema, "`"), Valid: true}, strings.Trim(name, "`")
+	} else if schema, name, has := strings.Cut(relation, "."); has && !strings.HasPrefix(relation, "`") {
+		database, table = sql.NullString{String: schema, Valid: true}, name
+	}
+	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context,
+		"SELECT table_type, COALESCE(engine,'') FROM information_schema.tables WHERE table_schema=COALESCE(?,DATABASE()) AND table_name=?",
+		database, strings.ReplaceAll(table, "``", "`"))
+	if err != nil {
+		return false, "", err
+	}
+	defer func() { _ = rows.Close() }()
+	if rows.Next() {
+		var kind, engine string
+		err = rows.Scan(&kind, &engine)
+		switch {
+		case err != nil:
+		case kind != "BASE TABLE":
+			why = "is a " + strings.ToLower(kind) + ", lock the rows of its table"
+		case !strings.EqualFold(engine, "InnoDB"):
+			why = "has the engine " + engine + ", which locks no rows: ALTER TABLE … ENGINE=InnoDB"
+		}
+		there = err == nil
+	}
+	return there, why, errors.Join(err, rows.Err())
+}

@@ -1,0 +1,160 @@
+package mariaserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/gormlock/gormlock"
+)
+
+// Option changes how [Open] opens a database.
+type Option func(*opening)
+
+type opening struct {
+	config  gorm.Config
+	params  string
+	plain   bool
+	plugin  []gormlock.Option
+	dialect mysql.Config
+}
+
+// Config changes GORM's configuration.
+func Config(change func(*gorm.Config)) Option { return func(o *opening) { change(&o.config) } }
+
+// Dialect changes the configuration of GORM's driver.
+func Dialect(change func(*mysql.Config)) Option { return func(o *opening) { change(&o.dialect) } }
+
+// Param adds a parameter to the connection string.
+func Param(param string) Option { return func(o *opening) { o.params += "&" + param } }
+
+// Plain leaves gormlock out.
+func Plain() Option { return func(o *opening) { o.plain = true } }
+
+// Plugin gives options to gormlock.
+func Plugin(opts ...gormlock.Option) Option { return func(o *opening) { o.plugin = opts } }
+
+// logged is held by the test that has the general log, which is one for all databases.
+var logged sync.Mutex
+
+var databases atomic.Int64
+
+// DSN creates an empty database, which is dropped at the end of the test, and returns its connection string. The test is
+// skipped where GORMLOCK_WITHOUT_MARIADB says that there is no server.
+func DSN(t testing.TB) string {
+	t.Helper()
+	s, err := started()
+	if errors.Is(err, errNone) && os.Getenv("GORMLOCK_WITHOUT_MARIADB") != "" {
+		t.Skip("left out by GORMLOCK_WITHOUT_MARIADB: there is no mariadbd here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("t%d", databases.Add(1))
+	server, err := sql.Open("mysql", s.dsn(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = server.ExecContext(context.Background(), "DROP DATABASE "+name)
+		_ = server.Close()
+	})
+	if _, err := server.ExecContext(t.Context(), "CREATE DATABASE "+name+" CHARACTER SET utf8mb4"); err != nil {
+		t.Fatal(err)
+	}
+	return s.dsn(name)
+}
+
+// Open opens a database of the test's own with tables for the models.
+func Open(t testing.TB, models []any, opts ...Option) *gorm.DB {
+	t.Helper()
+	return OpenDSN(t, DSN(t), models, opts...)
+}
+
+// OpenDSN opens a database that is there, beside others who have it open.
+func OpenDSN(t testing.TB, dsn string, models []any, opts ...Option) *gorm.DB {
+	t.Helper()
+	o := opening{config: gorm.Config{Logger: logger.Discard}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	o.dialect.DSN = dsn + o.params
+	db, err := gorm.Open(mysql.New(o.dialect), &o.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.SetMaxIdleConns(20) // the log knows databases by the connections that are open
+	t.Cleanup(func() { _ = pool.Close() })
+	if !o.plain {
+		plugin := gormlock.New(o.plugin...)
+		t.Cleanup(func() { _ = plugin.Close() })
+		if err := db.Use(plugin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(models) > 0 {
+		if err := db.AutoMigrate(models...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// Statements returns what the server was sent while do ran, by its general log: on this database, without what
+// administers connections.
+func Statements(t testing.TB, db *gorm.DB, do func()) []string {
+	t.Helper()
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	if err := pool.QueryRowContext(t.Context(), "SELECT DATABASE()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	logged.Lock()
+	defer logged.Unlock()
+	for _, set := range []string{"SET GLOBAL log_output='TABLE'", "TRUNCATE mysql.general_log", "SET GLOBAL general_log=1"} {
+		if _, err := pool.ExecContext(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do()
+	if _, err := pool.ExecContext(t.Context(), "SET GLOBAL general_log=0"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := pool.QueryContext(t.Context(), "SELECT argument FROM mysql.general_log WHERE command_type IN ('Query','Prepare','Execute')"+
+		" AND thread_id IN (SELECT id FROM information_schema.processlist WHERE db = DATABASE())")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, "general_log") {
+			all = append(all, text)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

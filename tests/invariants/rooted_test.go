@@ -1,0 +1,241 @@
+package invariants
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+)
+
+type (
+	// Owner is the root of parts, and Group that of owners.
+	Owner struct {
+		ID      int64
+		Title   string
+		Version int64 `gormlock:"version"`
+		GroupID *int64
+		Group   *Group `gormlock:"root"`
+	}
+	Group struct {
+		ID      int64
+		Title   string
+		Version int64 `gormlock:"version"`
+	}
+	// Part belongs to an owner.
+	Part struct {
+		ID int64
+		Columns
+		Version int64  `gormlock:"version"`
+		OwnerID *int64 `gorm:"index"`
+		Owner   *Owner `gormlock:"root"`
+	}
+	// SoftPart does so too, with hooks and a soft delete.
+	SoftPart struct {
+		Failing
+		ID int64
+		Columns
+		Version   int64 `gormlock:"version,rails"`
+		DeletedAt gorm.DeletedAt
+		OwnerID   int64
+		Owner     *Owner `gormlock:"root"`
+	}
+)
+
+var rooted = []*shape{shapeOf[Part](1, intKey), shapeOf[SoftPart](0, intKey)}
+
+func migrateRooted(t testing.TB, w *world) {
+	t.Helper()
+	plain := w.plain.Session(&gorm.Session{})
+	config := *plain.Config
+	config.DisableForeignKeyConstraintWhenMigrating = true
+	plain.Config = &config
+	for _, s := range rooted {
+		must(t, plain.AutoMigrate(s.pointer()))
+		must(t, w.audit(s.table, s.schema.PrimaryFieldDBNames))
+	}
+	must(t, plain.AutoMigrate(&Owner{}, &Group{}))
+	must(t, w.audit("owners", []string{"id"}))
+	must(t, w.audit("groups", []string{"id"}))
+}
+
+// parted is what a cell knows of the roots of its rows.
+type parted struct {
+	variant      string
+	owner, other int64
+	held         *Owner // if the struct holds it
+	from         int64
+}
+
+// variants are what the program does about the root beside the statement.
+var variants = []string{"", "moves", "holds"}
+
+func (p *parted) own(row reflect.Value) {
+	if p.owner != 0 {
+		setOwner(row, p.owner)
+	}
+}
+
+func setOwner(row reflect.Value, id int64) {
+	field := row.FieldByName("OwnerID")
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.ValueOf(&id))
+		return
+	}
+	field.SetInt(id)
+}
+
+func (p *parted) seed(t testing.TB, c *cell) {
+	t.Helper()
+	if !c.shape.has("OwnerID") {
+		return
+	}
+	p.owner, p.other = c.w.keys.Add(1), c.w.keys.Add(1)
+	c.w.exec(t, "INSERT INTO groups (id, title, version) VALUES ($1, 'g', 5)", p.owner)
+	c.w.exec(t, "INSERT INTO owners (id, title, version, group_id) VALUES ($1, 'o', 5, $1), ($2, 'p', 5, $1)", p.owner, p.other)
+}
+
+// hold lets the struct hold its root, as it was read.
+func (p *parted) hold(t testing.TB, c *cell) {
+	t.Helper()
+	if p.variant == "holds" {
+		p.held = &Owner{}
+		must(t, c.w.plain.First(p.held, p.owner).Error)
+		c.h.row().FieldByName("Owner").Set(reflect.ValueOf(p.held))
+	}
+	p.from = c.w.now(t)
+}
+
+// move lets the program give the struct to another root.
+func (p *parted) move(h *held) {
+	if p.variant == "moves" {
+		value := any(p.other)
+		if h.row().FieldByName("OwnerID").Kind() == reflect.Pointer {
+			value = &p.other
+		}
+		h.assign("OwnerID", value)
+	}
+}
+
+// mayRefuse reports whether an error is one of those that say whose root would not move.
+func (p *parted) mayRefuse(err error) bool {
+	return p.owner != 0 && (strings.Contains(err.Error(), "has a root") || strings.Contains(err.Error(), "not given by pointer") || errors.Is(err, gormlock.ErrNoTransaction))
+}
+
+// strays is the oracle: the changes of parts that were committed without a move of each root they belonged to before and after, in
+// the same transaction, and the roots that moved more than once in one.
+const strays = `
+SELECT 'root stood' AS rule, c.op || ' ' || c.tab || ' ' || c.key || ' of ' || r.tab || ' ' || r.root AS what, c.tx
+FROM audit c CROSS JOIN LATERAL (VALUES ('owners', c.before ->> 'owner_id'), ('owners', c.after ->> 'owner_id'), ('groups', c.before ->> 'group_id'), ('groups', c.after ->> 'group_id')) r (tab, root)
+WHERE c.id > @from AND c.writer = 'writer' AND c.tab IN ('parts', 'soft_parts', 'owners') AND r.root <> '0' AND NOT EXISTS (
+	SELECT FROM audit o WHERE o.tab = r.tab AND o.tx = c.tx AND o.key = r.root
+	AND (o.op <> 'UPDATE' OR o.before ->> 'version' IS DISTINCT FROM o.after ->> 'version'))
+UNION ALL
+SELECT 'root moved twice', o.tab || ' ' || o.key || ', ' || count(*) || ' times', o.tx FROM audit o
+WHERE o.id > @from AND o.writer = 'writer' AND o.tab IN ('owners', 'groups') AND o.op = 'UPDATE' AND o.before ->> 'version' IS DISTINCT FROM o.after ->> 'version'
+	AND o.before - 'version' = o.after - 'version' -- a write of its own moves it again
+GROUP BY o.tab, o.key, o.tx HAVING count(*) > 1`
+
+type stray struct {
+	Rule, What string
+	Tx         int64
+}
+
+func (w *world) strays(t testing.TB, from int64) (all []stray) {
+	t.Helper()
+	must(t, w.plain.Raw(strays, map[string]any{"from": from}).Scan(&all).Error)
+	return all
+}
+
+// judge asks the oracle, before others write.
+func (p *parted) judge(t testing.TB, c *cell) {
+	t.Helper()
+	if p.owner == 0 {
+		return
+	}
+	for _, one := range c.w.strays(t, p.from) {
+		switch {
+		case one.Rule == "root moved twice" && c.isHidden(): // what the transaction did before is not known
+		case one.Rule == "root stood" && (strings.HasPrefix(c.form.name, "raw ") || strings.HasPrefix(c.form.name, "Table ")): // docs/versions.md: without a model nothing moves
+		default:
+			c.report(one.Rule, "%s", one.What)
+		}
+	}
+	if c.err == nil && !c.undone() { // what moves a root has read a part
+		c.changes = slices.DeleteFunc(c.changes, func(one change) bool { return one.Tab == "owners" || one.Tab == "groups" })
+	}
+	if p.held == nil {
+		return
+	}
+	var row Owner
+	must(t, c.w.plain.First(&row, p.owner).Error)
+	switch held := p.held.Version; {
+	case held > row.Version:
+		c.report("root ahead", "it is at %d, its row at %d", held, row.Version)
+	case held != row.Version && held != 0 && c.form.kind == checked && c.state.fresh && c.err == nil && c.end == nil && !c.undone() && !c.isHidden():
+		c.report("root behind", "it is at %d, its row at %d", held, row.Version)
+	}
+}
+
+// TestRooted runs each form on parts: in each state, and in each transaction, with roots that are held and that change.
+func TestRooted(t *testing.T) {
+	t.Parallel()
+	var cells []*cell
+	n := 0
+	fits := func(c *cell) bool { // a part is not written outside of a transaction, and a root that is held in one that nobody sees is unread
+		return c.makesSense() && c.config != "SkipDefaultTransaction" && (c.parted.variant != "holds" || !c.isHidden())
+	}
+	add := func(f *form, st *state, sc *scope) {
+		n++
+		c := &cell{form: f, shape: rooted[n%len(rooted)], state: st, scope: sc, config: configurations[n/5%len(configurations)].name}
+		c.parted.variant = variants[n/2%len(variants)]
+		for i := 0; !fits(c) && i < len(configurations)*len(rooted); i++ {
+			c.shape, c.config = rooted[i%len(rooted)], configurations[i/len(rooted)].name
+		}
+		if fits(c) {
+			cells = append(cells, c)
+		}
+	}
+	for i := range forms {
+		at := 0
+		if forms[i].inside {
+			at = 2
+		}
+		for j := range states {
+			add(&forms[i], &states[j], &scopes[at])
+		}
+		for j := range scopes {
+			if (i+j)%7 == 0 {
+				add(&forms[i], &states[0], &scopes[j])
+			}
+		}
+	}
+	seen := &tally{}
+	ended := make(chan *cell, len(cells))
+	onWorlds(t, thinned(cells), func(w *world, t testing.TB, c *cell) {
+		t.Helper()
+		c.w = w
+		c.run(t)
+		ended <- c
+	})
+	close(ended)
+	for c := range ended {
+		seen.count(c)
+		for _, rule := range c.rules() {
+			if class := c.classOf(rule); class == "" {
+				seen.complain(t, c, fmt.Sprintf("%s (%s)", rule, c.parted.variant), "")
+				for _, v := range c.found {
+					t.Logf("\t%s: %.400s", v.rule, v.what)
+				}
+				t.Logf("\tit said %v, %v", c.err, c.end)
+			}
+		}
+	}
+	seen.list(t)
+	t.Logf("%v", seen)
+}
