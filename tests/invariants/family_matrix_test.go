@@ -232,7 +232,7 @@ var familyClasses = []struct {
 	name  string
 	holds func(k *kinship, rule string) bool
 }{
-	// docs/versions.md: GORM creates the row and saves its parent in two statements, and begins no transaction for both.
+	// docs/version-limits.md: GORM creates the row and saves its parent in two statements, and begins no transaction for both.
 	{"outside of a transaction Append of a map leaves what it created if its parent is refused", func(k *kinship, rule string) bool {
 		return k.branch.name == "Append a map" && rule == "error but stored" && !k.scope.inside
 	}},

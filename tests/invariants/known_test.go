@@ -14,11 +14,11 @@ type class struct {
 
 // classes are looked at in their order, for each rule that a cell breaks. What stands here no plugin of GORM's can see.
 var classes = []class{
-	// docs/versions.md: ScanRows runs no callback, so nothing tells where the rows came from.
+	// docs/version-limits.md: ScanRows runs no callback, so nothing tells where the rows came from.
 	{"what ScanRows read keeps its version after a rollback", func(c *cell, rule string) bool {
 		return c.form.name == "raw update, ScanRows" && (c.undone() || c.err != nil) && slices.Contains([]string{"ahead", "not fresh", "silent overwrite later"}, rule)
 	}},
-	// docs/versions.md: each batch is a statement of its own, and GORM begins no transaction for all of them.
+	// docs/version-limits.md: each batch is a statement of its own, and GORM begins no transaction for all of them.
 	{"with SkipDefaultTransaction a batch that fails leaves those before it", func(c *cell, rule string) bool {
 		return c.form.name == "upsert in batches" && c.config == "SkipDefaultTransaction" && !c.scope.inside && strings.HasPrefix(rule, "error but")
 	}},

@@ -18,17 +18,6 @@ type Row struct {
 	State string
 }
 
-type Order struct {
-	ID      int64
-	Version int64 `gorm:"not null;default:1" gormlock:"version"`
-}
-
-type Line struct {
-	ID, Qty int64
-	OrderID *int64
-	Order   *Order `gormlock:"root"`
-}
-
 var (
 	account, order Account
 	row, before    Row
@@ -36,8 +25,8 @@ var (
 )
 
 func setup(world *runner.World) {
-	world.Tables(&Account{}, &Row{}, &Order{}, &Line{})
+	world.Tables(&Account{}, &Row{})
 	account, order, row = Account{ID: 2, Balance: 100, Version: 7}, Account{ID: 3, Balance: 1}, Row{State: "new"}
-	world.Rows(&Account{ID: 1, Version: 7}, &account, &order, &row, &Order{ID: 3})
+	world.Rows(&Account{ID: 1, Version: 7}, &account, &order, &row)
 	before = row
 }
