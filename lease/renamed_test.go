@@ -40,10 +40,10 @@ func TestRenamed_isRefusedWithTheCure(t *testing.T) {
 	}
 }
 
-// The statements of docs/fencing.md move a key: its tokens go on, old holders are refused, and the schedule repeats nothing.
+// The statements of docs/renaming-keys.md move a key: its tokens go on, old holders are refused, and the schedule repeats nothing.
 func TestRenamed_theDocumentedMove(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/fencing.md")
+	page, err := os.ReadFile("../docs/renaming-keys.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type former struct {
 // Transaction-level locks, advisory.SessionLocker, and Do and AcquireAll of sessionlock take both. Leases, schedules,
 // leaders, slots and fencing tokens refuse a renamed key with an error, because each is a row under one key. Tokens of
 // two keys cannot be compared: a holder could be superseded under one key while its writes are guarded by the other.
-// docs/fencing.md has the statements that move such a row, which you run while nobody holds the old key.
+// docs/renaming-keys.md has the statements that move such a row, which you run while nobody holds the old key.
 //
 // Let the whole fleet take both before the second step: a process that takes old alone and one that takes new alone do
 // not exclude each other. Name and Topic are those of new. Int64 and Pair return false, because there are two locks:

@@ -67,7 +67,7 @@ type place struct {
 func postgres(t *testing.T, direct, pooled string) *place {
 	t.Helper()
 	opts, dsn := []pgtest.Option{pgtest.MaxConns(3)}, direct
-	if pooled != "" { // as docs/operations.md says: nothing is prepared
+	if pooled != "" { // as docs/poolers.md says: nothing is prepared
 		opts, dsn = append(opts, pgtest.SimpleProtocol()), pooled
 	}
 	tables(t, pgtest.Open(t, pgtest.Through(direct), pgtest.SimpleProtocol(), pgtest.MaxConns(1), pgtest.Plugin(gormlock.New())), true)

@@ -16,7 +16,7 @@ const rowTimeout = 50 * time.Millisecond
 
 // settings make a session one that nothing but its end takes the locks from, and whose
 // end the server notices a while after the manager does: see the arithmetic in the
-// section Silence of docs/internals/sessionlock.md.
+// section Silence of docs/internals/sessionlock-waiting.md.
 func (d *Dialer) settings(r wire.Role) [][2]string {
 	h := d.Heartbeat
 	seconds := func(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }

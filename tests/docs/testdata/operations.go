@@ -4,5 +4,3 @@ type Account struct {
 	ID, Balance int64
 	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
 }
-
-var n = 1000

@@ -1,0 +1,5 @@
+package renamingkeys
+
+import "gorm.io/gorm"
+
+func fn(*gorm.DB) error { return nil }
