@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -113,7 +114,7 @@ func (c *claim) readAgain(query *gorm.DB, keys [][]any) error {
 	statement.Write(stmt, "SELECT *,NULL AS gormlock_place FROM ")
 	stmt.WriteQuoted(statement.OwnTable)
 	c.byKey(stmt, keys)
-	statement.Write(stmt, " LOCK IN SHARE MODE") // a snapshot would show a row that the update left as it was as it was before
+	statement.Write(stmt, dialect.Of(query).Current()) // a snapshot would show a row that the update left as it was as it was before
 	rows, err := query.Statement.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
 	if err != nil {
 		return err

@@ -84,6 +84,15 @@ func (d Dialect) LockTimeout() string {
 	return "lock_timeout"
 }
 
+// Current is what a query in a transaction ends with for it to read rows as they are. Without it MariaDB and MySQL show them as
+// the snapshot of the transaction has them, even those that it has locked.
+func (d Dialect) Current() string {
+	if d.IsMySQL() {
+		return " LOCK IN SHARE MODE"
+	}
+	return ""
+}
+
 // UpdateReturns reports whether an UPDATE can return the rows it wrote. GORM's driver claims it of MariaDB, which cannot.
 func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -77,6 +78,7 @@ func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, 
 		sql.Text("=")
 		sql.Expression(key[i])
 	}
+	sql.Text(dialect.Of(db).Current())
 	answers := make([]Compared, len(columns))
 	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, stmt.SQL.String(), stmt.Vars...)
 	if err != nil {
