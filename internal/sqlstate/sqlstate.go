@@ -95,17 +95,33 @@ func mysqlNumber(err error) (number uint64, is bool) {
 	return field.Uint(), true
 }
 
-// MayEndTransaction reports whether it may have done so: after a wait for a lock, where innodb_rollback_on_timeout is on.
-func MayEndTransaction(err error) bool {
-	number, is := mysqlNumber(err)
-	return is && number == 1205
-}
-
 // EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none
-// had been begun: MariaDB and MySQL do so after a deadlock.
+// had been begun. MariaDB and MySQL do so after a deadlock and where the table of locks is full, MariaDB also where a row has
+// changed since the snapshot.
 func EndsTransaction(err error) bool {
 	number, is := mysqlNumber(err)
-	return is && number == 1213
+	return is && ending[number]
+}
+
+var ending = map[uint64]bool{1020: true, 1206: true, 1213: true, 1614: true}
+
+// MayEndTransaction reports whether it may have done so, or a routine that failed may have ended it: with most errors of
+// MariaDB and MySQL. Some are known to be about one statement, such as a value that does not fit.
+func MayEndTransaction(err error) bool {
+	number, is := mysqlNumber(err)
+	return is && !ending[number] && !aboutStatement[number]
+}
+
+var aboutStatement = map[uint64]bool{
+	1048: true, 1054: true, 1062: true, 1064: true, 1146: true, 1264: true, 1265: true, 1292: true, 1364: true, 1366: true, 1406: true,
+	1451: true, 1452: true, 1690: true,
+}
+
+// IsLockWaitTimeout reports whether a wait for a lock of MariaDB or MySQL ran out: innodb_rollback_on_timeout says what
+// becomes of the transaction.
+func IsLockWaitTimeout(err error) bool {
+	number, is := mysqlNumber(err)
+	return is && number == 1205
 }
 
 // Is reports whether the SQLSTATE of err is one of codes.

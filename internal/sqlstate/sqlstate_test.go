@@ -116,7 +116,7 @@ func TestOf_mysql(t *testing.T) {
 			if got := sqlstate.Of(err); got != want {
 				t.Errorf("%d: got %q, want %q", number, got, want)
 			}
-			if got := sqlstate.EndsTransaction(err); got != (number == 1213) {
+			if got := sqlstate.EndsTransaction(err); got != (number == 1213 || number == 1020) {
 				t.Errorf("%d ends the transaction: %t", number, got)
 			}
 			if got := sqlstate.MayEndTransaction(err); got != (number == 1205) {

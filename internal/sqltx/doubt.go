@@ -23,29 +23,39 @@ func (c *lent) doubt(err error) {
 	_ = c.tx.rollback()
 }
 
-// hasEnded reports whether the server has rolled the transaction back with this error. With some it does so only as it is
-// configured, and is asked.
+// hasEnded reports whether the server has rolled the transaction back with this error, or it ended otherwise. Where the error
+// does not say so, the server is asked.
 func (c *lent) hasEnded(err error) bool {
-	return sqlstate.EndsTransaction(err) || sqlstate.MayEndTransaction(err) && c.isOutside()
+	if sqlstate.EndsTransaction(err) {
+		return true
+	}
+	if !sqlstate.MayEndTransaction(err) {
+		return false
+	}
+	over, known := c.ask("SELECT IF(@@in_transaction,'open','over')")
+	if !known && sqlstate.IsLockWaitTimeout(err) { // MySQL does not know the first question
+		over, _ = c.ask("SELECT IF(@@innodb_rollback_on_timeout,'over','open')")
+	}
+	return over
 }
 
-// isOutside asks MariaDB whether no transaction is open. MySQL does not know the question: its answer is an error.
-func (c *lent) isOutside() bool {
+// ask asks the server a question whose answer is that the transaction is over, or not. It is not known where the answer is an error.
+func (c *lent) ask(question string) (over, known bool) {
 	queryer, ok := c.driver.(driver.QueryerContext)
 	if !ok {
-		return false
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.plan.ctx), time.Second)
 	defer cancel()
-	rows, err := queryer.QueryContext(ctx, "SELECT IF(@@in_transaction,'open','over')", nil)
+	rows, err := queryer.QueryContext(ctx, question, nil)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer func() { _ = rows.Close() }()
 	said := make([]driver.Value, 1)
 	if rows.Next(said) != nil {
-		return false
+		return false, false
 	}
 	text, _ := said[0].([]byte)
-	return string(text) == "over" || said[0] == "over"
+	return string(text) == "over" || said[0] == "over", true
 }
