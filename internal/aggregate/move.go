@@ -68,13 +68,14 @@ func After(db *gorm.DB) {
 	if db.Error == nil && db.RowsAffected == 0 && guard.Touches(stmt) {
 		fault.Add(db, gorm.ErrRecordNotFound) // which takes the moves of the roots back
 	}
+	p.db = db
+	p.explainFailure()
 	if db.Error != nil {
 		if len(p.done) > 0 {
 			guard.Doom(db, db.Error)
 		}
 		return
 	}
-	p.db = db
 	err := p.mustBeFound(rows)
 	if err == nil && p.seen == nil && db.RowsAffected > 0 && !p.deletes {
 		rows, err = p.ask()

@@ -43,8 +43,11 @@ func (p *part) read(unscoped, lock bool, conditions ...clause.Expression) ([]ref
 	if len(conditions) > 0 {
 		query = query.Clauses(clause.Where{Exprs: conditions})
 	}
-	if speaks := dialect.Of(p.db); lock && speaks.LocksRows() {
+	switch speaks := dialect.Of(p.db); {
+	case lock && speaks.LocksRows():
 		query = query.Clauses(clause.Locking{Strength: speaks.Strength("NO KEY UPDATE")})
+	case speaks.IsMySQL(): // a snapshot would show rows as they were before
+		query = query.Clauses(clause.Locking{Strength: clause.LockingStrengthShare})
 	}
 	if query = query.Find(rows.Interface()); query.Error != nil {
 		return nil, query.Error
@@ -111,7 +114,7 @@ func (p *part) onlyFound(conflict clause.OnConflict) {
 		}
 		only = guard.KeyIn(p.model.Schema, keys)
 	}
-	conflict.Where.Exprs = append(slices.Clip(conflict.Where.Exprs), only)
+	conflict.Where.Exprs = append(slices.Clip(conflict.Where.Exprs), guard.OnlyThese{Expression: only})
 	c := stmt.Clauses["ON CONFLICT"]
 	c.Expression = conflict
 	stmt.Clauses["ON CONFLICT"] = c
@@ -119,9 +122,7 @@ func (p *part) onlyFound(conflict clause.OnConflict) {
 
 // mustBeFound is the error of an upsert that met a row which was stored after it had looked.
 func (p *part) mustBeFound(written []reflect.Value) error {
-	structs := 0
-	statement.EachStruct(p.db.Statement.ReflectValue, func(reflect.Value) { structs++ })
-	if len(p.absent) == 0 || p.db.RowsAffected >= int64(structs) {
+	if len(p.absent) == 0 || p.db.RowsAffected >= int64(p.structs()) {
 		return nil
 	}
 	var names []string
@@ -143,10 +144,28 @@ func (p *part) mustBeFound(written []reflect.Value) error {
 	return nil
 }
 
+// explainFailure makes the failure of an upsert that was to update no other rows than those found what it is.
+func (p *part) explainFailure() {
+	failed := p.db.Error
+	if !dialect.IsFailure(failed) {
+		return
+	}
+	p.db.Error = nil
+	err := p.mustBeFound(nil)
+	if err == nil {
+		err = fmt.Errorf("gormlock: %s has a root, and the upsert found a row by another unique index than its key: nothing was written: %w", p.model.Schema.Name, failed)
+	}
+	fault.Add(p.db, err)
+}
+
 // ask reads the rows that the statement has written, where it could not return them.
 func (p *part) ask() ([]reflect.Value, error) {
 	var keys [][]any
+	written := p.db.RowsAffected
 	if stmt := p.db.Statement; slices.Contains(stmt.BuildClauses, "VALUES") {
+		if dialect.Of(p.db).FindsByAnyIndex() && statement.HasUpsert(stmt) { // which counts a row twice that it updates
+			written = min(written, int64(p.structs()))
+		}
 		keys = p.keys(stmt.ReflectValue)
 		keys = append(keys, p.keysOfMaps()...)
 		keys = slices.DeleteFunc(keys, func(key []any) bool { return p.isThere(key) && statement.DoesNothing(stmt) })
@@ -155,13 +174,19 @@ func (p *part) ask() ([]reflect.Value, error) {
 			keys = append(keys, p.storedKey(row))
 		}
 	}
-	if int64(len(keys)) < p.db.RowsAffected {
+	if int64(len(keys)) < written {
 		return nil, fmt.Errorf("gormlock: %s has a root, and the maps do not show the keys of the rows that were created: create structs, or give the maps their keys", p.model.Schema.Name)
 	}
 	if !guard.FitIn(p.db, keys) {
 		return nil, fmt.Errorf("gormlock: %s: %d rows are too many for one statement that moves their roots: write fewer at a time", p.model.Schema.Name, len(keys))
 	}
 	return p.read(true, false, guard.KeyIn(p.model.Schema, keys))
+}
+
+// structs is how many the statement is about.
+func (p *part) structs() (n int) {
+	statement.EachStruct(p.db.Statement.ReflectValue, func(reflect.Value) { n++ })
+	return n
 }
 
 // keysOfMaps are the keys of the maps that were created: GORM has put into them what the server made.

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -60,7 +61,7 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 		}
 	})
 	p.seen = guard.Observe(stmt, p.columns())
-	if len(p.absent) > 0 {
+	if !conflict.DoNothing && (len(p.absent) > 0 || dialect.Of(stmt.DB).FindsByAnyIndex()) {
 		p.onlyFound(conflict)
 	}
 	return p.move()

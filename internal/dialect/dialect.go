@@ -99,6 +99,9 @@ func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 // CountsChanged reports whether an update that leaves a row as it was does not count it.
 func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
 
+// FindsByAnyIndex reports whether an upsert finds rows by each unique index, whichever one it names.
+func (d Dialect) FindsByAnyIndex() bool { return d.IsMySQL() }
+
 // Same is the operator that holds of equal values, and of NULL and NULL.
 func (d Dialect) Same() string {
 	switch {

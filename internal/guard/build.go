@@ -65,6 +65,9 @@ func InstallBuilders(db *gorm.DB) {
 				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w, rest}, c) {
 					return
 				}
+				if name == "ON CONFLICT" {
+					c = builder{SQL: statement.SQL{Statement: stmt}}.failOutside(c)
+				}
 			}
 			plainly(rest, c, to)
 		}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -50,7 +51,7 @@ func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	u.updates = statement.HasUpsert(stmt)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.skips = conflict.DoNothing
-	if err := w.fitsUpsert(stmt, conflict); err != nil {
+	if err := cmp.Or(w.refuseIgnore(stmt), w.fitsUpsert(stmt, conflict)); err != nil {
 		return err
 	}
 	if !w.version.is() {

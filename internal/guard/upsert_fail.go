@@ -3,6 +3,8 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -79,6 +81,43 @@ func (b builder) assigned(value any) {
 		return
 	}
 	b.Expression(value)
+}
+
+// OnlyThese is a condition of an upsert by the primary key that must hold of each row it updates. MariaDB and MySQL, whose
+// drivers leave conditions out, fail the statement where it does not hold.
+type OnlyThese struct{ clause.Expression }
+
+// failOutside lets the upsert of a row that no guard is on fail where [OnlyThese] does not hold.
+func (b builder) failOutside(c clause.Clause) clause.Clause {
+	found, ok := c.Expression.(clause.OnConflict)
+	isOnly := func(e clause.Expression) bool { _, only := e.(OnlyThese); return only }
+	if !ok || found.DoNothing || !dialect.Of(b.DB).IsMySQL() || !slices.ContainsFunc(found.Where.Exprs, isOnly) {
+		return c
+	}
+	keys := b.Schema.PrimaryFieldDBNames
+	first := clause.Assignment{Column: clause.Column{Name: keys[0]}, Value: clause.Column{Table: b.Table, Name: keys[0]}}
+	if len(found.DoUpdates) > 0 {
+		first = found.DoUpdates[0]
+		found.DoUpdates = found.DoUpdates[1:]
+	}
+	guarded := guardedAssignment{column: first.Column.Name, value: first.Value, where: found.Where.Exprs}
+	for _, key := range keys {
+		guarded.meets = append(guarded.meets, clause.Column{Name: key})
+	}
+	first.Value = guarded
+	found.DoUpdates, found.Where = append(clause.Set{first}, found.DoUpdates...), clause.Where{}
+	c.Expression = found
+	return c
+}
+
+// refuseIgnore refuses a create that leaves out rows in silence: its structs would count as stored, and the next save of one
+// would overwrite the row that was there.
+func (w *Write) refuseIgnore(stmt *gorm.Statement) error {
+	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", w.model.Schema.Name)
 }
 
 // fitsUpsert refuses what the upsert of a guarded row cannot say to the server, whose driver would leave it out in silence.

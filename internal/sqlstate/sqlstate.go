@@ -96,7 +96,7 @@ func mysqlNumber(err error) (number uint64, is bool) {
 }
 
 // EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none
-// had been begun. MariaDB and MySQL do so after a deadlock and where the table of locks is full, MariaDB also where a row has
+// had been begun. MariaDB and MySQL do so after a deadlock and where the table of locks is full, and MariaDB where a row has
 // changed since the snapshot.
 func EndsTransaction(err error) bool {
 	number, is := mysqlNumber(err)
