@@ -18,6 +18,9 @@ var (
 	// server. No lock was taken. PostgreSQL, and servers that are PostgreSQL inside, never cause it. See
 	// [AllowServer].
 	ErrServer = lockrequest.ErrServer
+	// ErrNotPostgres says that the database is another than PostgreSQL, such as MariaDB or SQLite. It is that of package
+	// gormlock, and of every package here that is given a pool, a connection or a transaction. Nothing was done.
+	ErrNotPostgres = lockrequest.ErrNotPostgres
 	// ErrOption says that an option's value, or a combination of options, means nothing.
 	ErrOption = lockrequest.ErrOption
 )

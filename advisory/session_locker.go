@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -40,7 +41,7 @@ const (
 // server would end one of them as a deadlock.
 //
 // [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby.
-// [ErrServer]: it is not PostgreSQL. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the
+// [ErrServer]: it is not PostgreSQL and looks like it. [ErrNotPostgres]: it is another database. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the
 // lock. After any other error conn is closed, because nobody knows what it holds.
 //
 // A pooler is noticed only with pgx, or with a wrapper of its connection that has a method Raw. With another driver connect past
@@ -50,7 +51,10 @@ func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	if err != nil {
 		return err
 	}
-	backend := backendOf(conn)
+	backend, other := backendOf(conn)
+	if other != nil {
+		return other.Refusal("lock "+l.key.String(), nil)
+	}
 	for wait := firstTry; ; wait = min(2*wait, longestTry) {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%w: lock %s: %w", ErrNotAcquired, l.key, err)
@@ -81,19 +85,20 @@ func (l *KeyLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	return l.do(ctx, conn, session.Unlock)
 }
 
-// backendOf is the server's process that pgx was told of when it connected, 0 if conn is not of pgx.
-func backendOf(conn *sql.Conn) (pid uint32) {
+// backendOf is the server's process that pgx was told of when it connected, 0 if conn is not of pgx, and the database that
+// conn leads to if its driver is not of PostgreSQL.
+func backendOf(conn *sql.Conn) (pid uint32, other *otherdb.Database) {
 	_ = conn.Raw(func(of any) error {
 		for {
 			wrapper, is := of.(interface{ Raw() driver.Conn }) // such as otelsql's
 			if !is {
-				pid = pidOf(of)
+				pid, other = pidOf(of), otherdb.OfDriver(of)
 				return nil
 			}
 			of = wrapper.Raw()
 		}
 	})
-	return pid
+	return pid, other
 }
 
 // pidOf is conn.Conn().PgConn().PID() of pgx, by reflection: this package imports no driver.
@@ -119,7 +124,7 @@ func (l *KeyLocker) do(ctx context.Context, conn *sql.Conn, ask func(context.Con
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionWithin)
 	defer cancel()
 	err := ask(ctx, conn)
-	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrPooler) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) {
+	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrPooler) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotPostgres) {
 		return err
 	}
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it

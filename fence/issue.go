@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/tokens"
 )
 
@@ -20,19 +21,29 @@ type Queryer interface {
 // With a *sql.DB or *sql.Conn the token is committed when Issue returns. With a
 // *sql.Tx it is issued when the transaction commits, and until then everybody
 // else who wants a token of the same key waits. After an error do not use a
-// token; its number may be left out.
+// token; its number may be left out. On another database than PostgreSQL it is
+// advisory.ErrNotPostgres, and nothing is issued.
 func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
 	t, err := For(key, 0)
 	if err != nil {
 		return Token{}, err
 	}
+	if other := otherdb.Under(q); other != nil {
+		return Token{}, other.Refusal(issuing+t.Name, nil)
+	}
 	number, err := queryNumber(ctx, q, tokens.IssueOne, t.Space, t.ID, t.Name)
 	if err != nil {
-		return Token{}, fmt.Errorf("gormlock: fencing token for %s: %w", t.Name, tokens.Explain(err))
+		return Token{}, explain(err, issuing, t)
 	}
 	t.Number = number
 	return t, nil
 }
+
+// What is done for a token, for people.
+const (
+	issuing = "fencing token for "
+	asking  = "latest fencing token of "
+)
 
 const latest = `SELECT token FROM gormlock_fence WHERE space = $1::smallint AND id = $2::bigint FOR SHARE`
 
@@ -41,14 +52,25 @@ const latest = `SELECT token FROM gormlock_fence WHERE space = $1::smallint AND 
 // later token is not issued before that. The holder of t is superseded when the
 // number is greater than its own.
 func Latest(ctx context.Context, q Queryer, t Token) (int64, error) {
+	if other := otherdb.Under(q); other != nil {
+		return 0, other.Refusal(asking+t.Name, nil)
+	}
 	number, err := queryNumber(ctx, q, latest, t.Space, t.ID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("gormlock: latest fencing token of %s: %w", t.Name, tokens.Explain(err))
+		return 0, explain(err, asking, t)
 	}
 	return number, nil
+}
+
+// explain is the error of what was asked for t, with the cure where there is one.
+func explain(err error, what string, t Token) error {
+	if other := otherdb.Said(err); other != nil {
+		return other.Refusal(what+t.Name, err)
+	}
+	return fmt.Errorf("gormlock: %s%s: %w", what, t.Name, tokens.Explain(err))
 }
 
 func queryNumber(ctx context.Context, q Queryer, query string, args ...any) (number int64, err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // Table is the name of the token table.
@@ -34,9 +36,17 @@ const migration = `DO $gormlock$ BEGIN
 END $gormlock$`
 
 // Migrate creates the token table if the search_path finds none. Any number of
-// programs may call it at once. On failure nothing was created.
+// programs may call it at once. On failure nothing was created. On another database
+// than PostgreSQL it is advisory.ErrNotPostgres.
 func Migrate(ctx context.Context, db Execer) error {
+	const what = "create table " + Table
+	if other := otherdb.Under(db); other != nil {
+		return other.Refusal(what, nil)
+	}
 	if _, err := db.ExecContext(ctx, migration); err != nil {
+		if other := otherdb.Said(err); other != nil {
+			return other.Refusal(what, err)
+		}
 		return fmt.Errorf("gormlock: create table %s: %w", Table, err)
 	}
 	return nil

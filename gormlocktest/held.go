@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -95,12 +96,18 @@ func look(t testing.TB, pool *sql.DB, key lockkey.Key) (holders []string, waitin
 	} else {
 		t.Fatal(key.Err())
 	}
+	if other := otherdb.Under(pool); other != nil {
+		t.Fatal(other.Refusal("look for lock "+key.String(), nil))
+	}
 	// Also when the test is about to end, and its context has: a cleanup wants to know.
 	rows, err := pool.QueryContext(context.WithoutCancel(t.Context()), fmt.Sprintf(`
 		SELECT granted, format('backend %%s (%%s, %%s, last statement %%s)', pid, mode, coalesce(state, 'unknown'), left(coalesce(query, ''), 200))
 		FROM pg_locks LEFT JOIN pg_stat_activity USING (pid)
 		WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND classid = %d AND objid = %d AND objsubid = %d ORDER BY pid`, class, object, space))
+	if other := otherdb.Said(err); other != nil {
+		t.Fatal(other.Refusal("look for lock "+key.String(), err))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

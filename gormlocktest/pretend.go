@@ -33,8 +33,8 @@ var ErrNotATest = errors.New("gormlocktest: locks can be pretended only in tests
 // What differs from PostgreSQL:
 //
 //   - Row locks with Try or Timeout, SkipLocked, Claim, LockRow, Once, package work, leases, session locks and package
-//     advisory are not pretended. They are still ErrNotPostgres, or fail in SQLite. [Hold], [Held] and the like need a
-//     server.
+//     advisory are not pretended. They are still ErrNotPostgres. [Hold], [Held] and the like need a PostgreSQL, and end
+//     the test without one.
 //   - A transaction of db.Begin or db.Transaction under PlainTransactions, or on db.Connection, is ErrNotPostgres: its end is
 //     not seen. [gormlock.Transaction] works there.
 //   - A statement whose own context ends leaves its transaction open, as SQLite does; on PostgreSQL the transaction is lost with

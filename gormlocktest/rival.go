@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -21,6 +22,9 @@ type Rival struct {
 // rival does not get the lock, the test ends.
 func Hold(t testing.TB, pool *sql.DB, key lockkey.Key, opts ...advisory.Option) *Rival {
 	t.Helper()
+	if other := otherdb.Under(pool); other != nil {
+		t.Fatal(other.Refusal("lock "+key.String(), nil))
+	}
 	tx, err := pool.BeginTx(context.WithoutCancel(t.Context()), nil)
 	if err != nil {
 		t.Fatal(err)

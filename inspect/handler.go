@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/inspect/internal/ending"
 	"github.com/gormlock/gormlock/inspect/internal/page"
 	"github.com/gormlock/gormlock/inspect/internal/poll"
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // HandlerOption changes what [Handler] shows and allows: every [Option] of a snapshot,
@@ -80,7 +81,8 @@ type seen struct {
 // its pool may wait for locks.
 //
 // It shows queries, and the values in them: let only those see it who may. With an
-// option that makes no sense, it answers every request with that error.
+// option that makes no sense, it answers every request with that error, and so it does
+// with a db that does not lead to PostgreSQL.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 	p := &Page{db: db, refresh: 2 * time.Second}
 	p.snapshot = []Option{Limit(300)}
@@ -90,6 +92,9 @@ func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 			continue
 		}
 		p.invalid = errors.Join(p.invalid, o.applyHandler(p))
+	}
+	if other := otherdb.Under(db); other != nil {
+		p.invalid = errors.Join(p.invalid, other.Refusal("inspect", nil))
 	}
 	p.looks = poll.New(p.refresh, p.look)
 	return p

@@ -16,5 +16,6 @@ const Schema = keynames.Schema
 type Execer = keynames.Execer
 
 // Migrate creates the table of names if the search_path finds none. Any number of
-// programs may call it at once. On failure nothing was created.
+// programs may call it at once. On failure nothing was created. On another database than
+// PostgreSQL it is advisory.ErrNotPostgres.
 func Migrate(ctx context.Context, db Execer) error { return keynames.Migrate(ctx, db) }

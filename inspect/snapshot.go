@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/inspect/internal/words"
 	"github.com/gormlock/gormlock/internal/lockid"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -18,7 +19,8 @@ import (
 //
 // It needs no privileges; Unseen lists what it may not see. It works on PostgreSQL 14
 // and newer, standbys included, and through transaction poolers. The statements of one
-// snapshot run a few milliseconds apart, so a lock may name a session that is gone.
+// snapshot run a few milliseconds apart, so a lock may name a session that is gone. Of
+// another database than PostgreSQL there is none: advisory.ErrNotPostgres.
 //
 // It takes one connection of db. When a program hangs, all of its connections may wait
 // for locks: use a pool of its own to look at it.
@@ -27,17 +29,20 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if other := otherdb.Under(db); other != nil {
+		return nil, other.Refusal("inspect", nil)
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		if pool := db.Stats(); ctx.Err() != nil && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
 			err = fmt.Errorf("all %d connections of the pool are in use, give the inspector a pool of its own: %w", pool.InUse, err)
 		}
-		return nil, fmt.Errorf("gormlock: inspect: %w", err)
+		return nil, explain(err)
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
 	r := &reader{conn: conn, config: c, names: map[lockid.ID]name{}, own: map[int]words.Statement{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Schedules: []Schedule{}, Jobs: []JobQueue{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
-		return nil, fmt.Errorf("gormlock: inspect: %w", err)
+		return nil, explain(err)
 	}
 	r.readTables(ctx)
 	r.readJobs(ctx)
@@ -49,6 +54,14 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	r.date()
 	r.hint()
 	return r.view, nil
+}
+
+// explain is the error of a look at the database.
+func explain(err error) error {
+	if other := otherdb.Said(err); other != nil {
+		return other.Refusal("inspect", err)
+	}
+	return fmt.Errorf("gormlock: inspect: %w", err)
 }
 
 // reader makes one View.

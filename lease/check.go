@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // wanted is what a table has to be like.
@@ -43,7 +44,9 @@ func (k *checker) check(ctx context.Context) error {
 	_, err := k.query(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean`, nil, func(rows *sql.Rows) error {
 		return rows.Scan(&standby, &readOnly)
 	})
-	switch {
+	switch other := otherdb.Said(err); {
+	case other != nil:
+		return other.Refusal("leases in "+k.config.tableName(), err)
 	case err != nil:
 		return fmt.Errorf("gormlock: leases: look at the server: %w", explain(err))
 	case standby:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -33,11 +34,15 @@ type Manager struct {
 //
 // It refuses what cannot work, with an error that says what to do: [ErrStandby],
 // [ErrReadOnly], and [ErrTable] for a table that is missing, lacks columns, keys or
-// privileges, or is emptied by a crash.
+// privileges, or is emptied by a crash. A database other than PostgreSQL is
+// advisory.ErrNotPostgres.
 func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 	c, err := newConfig(opts)
 	if err != nil {
 		return nil, err
+	}
+	if other := otherdb.Under(db); other != nil {
+		return nil, other.Refusal("leases in "+c.tableName(), nil)
 	}
 	clock := holder.ClockOf(ctx)
 	s := &store{&server{db, clock}, newTable(c)}

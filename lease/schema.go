@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/tables"
 )
 
@@ -29,11 +30,15 @@ END $gormlock$`
 
 // Migrate creates the tables of the leases, of the fencing tokens and of the schedules, each if the search_path
 // finds none. Give it the options of [New]: only [Table] and [ShedLock] matter here. Any number of programs may
-// call it at once. On failure a table may have been created, and the call may be repeated.
+// call it at once. On failure a table may have been created, and the call may be repeated. On another database than
+// PostgreSQL it is advisory.ErrNotPostgres, and none was.
 func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
 	c, err := newConfig(opts)
 	if err != nil {
 		return err
+	}
+	if other := otherdb.Under(db); other != nil {
+		return other.Refusal("create table "+c.tableName(), nil)
 	}
 	if err := fence.Migrate(ctx, db); err != nil {
 		return err

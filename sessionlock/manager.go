@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/sessionlock/internal/dial"
 )
 
@@ -24,8 +25,12 @@ type Manager struct {
 // for this call.
 //
 // It refuses a server on which a session lock would exclude nobody, with an error
-// that says what to do: [ErrPooler], [ErrStandby], [ErrNoExclusion].
+// that says what to do: [ErrPooler], [ErrStandby], [ErrNoExclusion]. A connection string of
+// another database is advisory.ErrNotPostgres, and nothing is connected to.
 func Open(ctx context.Context, dsn string, opts ...Option) (*Manager, error) {
+	if other := otherdb.Named(dsn); other != nil {
+		return nil, other.Refusal(what, nil)
+	}
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("gormlock: %w", err)
@@ -39,6 +44,9 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	if err != nil {
 		return nil, err
 	}
+	if err := ofPostgres(dsn); err != nil {
+		return nil, err
+	}
 	d := c.dialer(dsn)
 	first, err := d.First(ctx)
 	if err != nil {
@@ -47,6 +55,23 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	k := newCore(ctx, d, c)
 	k.start(first)
 	return &Manager{core: k, dialer: d, reporter: k.ledger.reporter}, nil
+}
+
+// what is asked for here, for people.
+const what = "session locks"
+
+// ofPostgres refuses what pgx has made of the connection string of another database: it takes all before the first = for the
+// name of a setting, and would send it, with its password, to the server that the environment names.
+func ofPostgres(c *pgx.ConnConfig) error {
+	if other := otherdb.Named(c.ConnString()); other != nil {
+		return other.Refusal(what, nil)
+	}
+	for name := range c.RuntimeParams {
+		if !otherdb.IsKeyword(name) {
+			return errors.New("gormlock: this is no connection string of PostgreSQL: write postgres://user@host/database, or host=… user=… dbname=…")
+		}
+	}
+	return nil
 }
 
 // Close releases every lock and ends every connection. Before that the locks count as

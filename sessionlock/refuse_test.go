@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
+	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -54,6 +57,56 @@ func TestOpen_namesWhatIsWrong(t *testing.T) {
 	m := open(t)
 	if _, err := m.Acquire(t.Context(), lockkey.Of()); !errors.Is(err, lockkey.ErrInvalid) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// pgx reads the connection strings of some other databases as one setting for the server that the environment names. Nothing
+// connects to that one, and no password gets there.
+func TestOpen_refusesTheConnectionStringOfAnotherDatabase(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int64
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = listener.Close() })
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	t.Setenv("PGHOST", host)
+	t.Setenv("PGPORT", port)
+	for dsn, name := range map[string]string{
+		"root:s3cret@tcp(db:3306)/shop?parseTime=true":    "MySQL or MariaDB",
+		"root:s3=cret@unix(/run/mysqld.sock)/shop":        "MySQL or MariaDB",
+		"mysql://root:s3cret@db/shop":                     "MySQL or MariaDB",
+		"file:s3cret.db?cache=shared":                     "SQLite",
+		"sqlserver://sa:s3cret@db?database=shop":          "SQL Server",
+		"u/s3cret@db:1521/shop?x=y":                       "",
+		"server=db;user id=sa;password=s3cret;database=x": "",
+	} {
+		open := map[string]func() (*sessionlock.Manager, error){"Open": func() (*sessionlock.Manager, error) { return sessionlock.Open(t.Context(), dsn) }}
+		if config, err := pgx.ParseConfig(dsn); err == nil {
+			open["OpenConfig"] = func() (*sessionlock.Manager, error) { return sessionlock.OpenConfig(t.Context(), config) }
+		}
+		for door, open := range open {
+			_, err := open()
+			if err == nil || errors.Is(err, advisory.ErrNotPostgres) != (name != "") || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "s3c") {
+				t.Errorf("%s of %s: %v", door, dsn, err)
+			}
+		}
+	}
+	if n := connections.Load(); n > 0 {
+		t.Errorf("%d connections", n)
+	}
+	if _, err := sessionlock.Open(t.Context(), "dbname=shop application_name=b sslmode=disable"); err == nil || connections.Load() == 0 {
+		t.Errorf("a connection string of PostgreSQL: %v, %d connections", err, connections.Load())
 	}
 }
 

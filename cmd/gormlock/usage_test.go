@@ -62,7 +62,12 @@ func TestUsage_whatIsWrongIsSaidInOneLine(t *testing.T) {
 		"unexpected argument x after --schemes":                       "key --schemes x",
 		"--sample must be at least 2":                                 "doctor --sample 1",
 		"this is no connection string":                                "ls --dsn nonsense",
-		"not the URL of a PostgreSQL server":                          "ls --dsn mysql://u:s3cret@h/d",
+		"not the URL of a PostgreSQL server":                          "ls --dsn redis://u:s3cret@h/d",
+		"this leads to MySQL or MariaDB":                              "ls --dsn mysql://u:s3cret@h/d",
+		"leads to MySQL or MariaDB":                                   "doctor --dsn u:s3cret@tcp(h)/d?parseTime=true",
+		"leads to SQLite":                                             "doctor --dsn file:s3cret.db?cache=shared",
+		"give it the connection string of a PostgreSQL server":        "ls --dsn sqlserver://u:s3cret@h?database=d",
+		"host=… user=… dbname=…":                                      "ls --dsn u/s3cret@h:1521/d?x=y",
 	} {
 		fields := strings.Fields(args)
 		if fields[len(fields)-1] == "--" {

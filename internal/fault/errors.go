@@ -5,12 +5,13 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/cause"
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // The sentinels. The root package declares each again, and says there what it means to a caller.
 var (
 	ErrNotInstalled   = errors.New("gormlock: the plugin is not installed, call db.Use(gormlock.New())")
-	ErrNotPostgres    = errors.New("gormlock: needs PostgreSQL")
+	ErrNotPostgres    = otherdb.ErrNotPostgres
 	ErrNoTransaction  = errors.New("gormlock: no transaction is open, run this inside db.Transaction")
 	ErrSubQuery       = errors.New("gormlock: a lock on a sub-query or a group of conditions is never taken, put it on the statement around it")
 	ErrStale          = errors.New("gormlock: stale version")

@@ -116,7 +116,7 @@ func (r *Recorder) pause(err error) time.Duration {
 		return every
 	}
 	if r.failures == 0 {
-		r.report(fmt.Errorf("gormlock: names of keys are not written to %s: %w", Table, explain(err)))
+		r.report(explain(err))
 	}
 	r.failures++
 	return min(every<<min(r.failures, 10), maxBackoff)

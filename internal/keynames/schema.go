@@ -7,6 +7,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // Table is the name of the table of names.
@@ -40,7 +42,14 @@ END $gormlock$`
 // Migrate creates the table of names where the search_path finds none. Any number of
 // programs may call it at once. On failure nothing was created.
 func Migrate(ctx context.Context, db Execer) error {
+	const what = "create table " + Table
+	if other := otherdb.Under(db); other != nil {
+		return other.Refusal(what, nil)
+	}
 	if _, err := db.ExecContext(ctx, migration); err != nil {
+		if other := otherdb.Said(err); other != nil {
+			return other.Refusal(what, err)
+		}
 		return fmt.Errorf("gormlock: create table %s: %w", Table, err)
 	}
 	return nil

@@ -3,9 +3,11 @@ package keynames
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -40,6 +42,9 @@ type row struct {
 
 // locked is the set of keys that are held or waited for.
 func (r *Recorder) locked(ctx context.Context) (map[ID]bool, error) {
+	if other := otherdb.Under(r.db); other != nil {
+		return nil, other.Refusal(naming, nil)
+	}
 	rows, err := r.db.QueryContext(ctx, lockedSQL)
 	if err != nil {
 		return nil, err
@@ -79,10 +84,19 @@ func (r *Recorder) sweep(ctx context.Context) error {
 	return nil
 }
 
-// explain adds the cure to the error of a missing table.
+// naming is what a recorder does, for people.
+const naming = "names of keys are not written to " + Table
+
+// explain says what was not done, with the cure where there is one.
 func explain(err error) error {
-	if sqlstate.Is(err, sqlstate.UndefinedTable) {
-		return fmt.Errorf("%w (inspect.Migrate creates the table)", err)
+	if errors.Is(err, otherdb.ErrNotPostgres) {
+		return err
 	}
-	return err
+	if other := otherdb.Said(err); other != nil {
+		return other.Refusal(naming, err)
+	}
+	if sqlstate.Is(err, sqlstate.UndefinedTable) {
+		err = fmt.Errorf("%w (inspect.Migrate creates the table)", err)
+	}
+	return fmt.Errorf("gormlock: "+naming+": %w", err)
 }

@@ -38,6 +38,10 @@ func (r *Request) Acquire(ctx context.Context, tx Tx) error {
 // undo takes the transaction back to the savepoint, where it was usable and held none of the request's locks.
 func (r *Request) undo(ctx context.Context, tx Tx, failed error) error {
 	verdict := r.verdict(ctx, failed)
+	if errors.Is(verdict, ErrNotPostgres) {
+		_ = rollBack(ctx, tx) // SQLite has executed the savepoint; where nothing was, this is refused too
+		return verdict
+	}
 	if ctx.Err() != nil || errors.Is(failed, sql.ErrTxDone) || sqlstate.Of(failed) == "" || noSavepoint(failed) {
 		return verdict
 	}

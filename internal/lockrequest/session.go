@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/lockid"
 	"github.com/gormlock/gormlock/internal/lookalike"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -59,6 +60,9 @@ func (s *Session) Try(ctx context.Context, q Queryer, backend uint32) error {
 		// The parts of CASE are evaluated in order, and no further than needed.
 		answer, err := one(ctx, q, "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN "+lookalike.Condition(s.request.servers)+" THEN '"+lookalike.Says+"' || version() WHEN "+pooled+" THEN 'pooler' WHEN EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
 			") THEN 'held' WHEN pg_try_advisory_lock("+literal(l)+") THEN 'granted' ELSE 'refused' END")
+		if other := otherdb.Said(err); other != nil {
+			return other.Refusal("lock "+l.key.String(), err)
+		}
 		if foreign(err) {
 			version, _ := one(ctx, q, "SELECT version()")
 			return &lockError{state: ErrServer, cause: err, what: l.key.String(), detail: lookalike.Itself(version)}
@@ -92,7 +96,9 @@ func (s *Session) Unlock(ctx context.Context, q Queryer) error {
 	for _, l := range s.request.locks {
 		answer, err := one(ctx, q, "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM pg_locks WHERE "+mine(l)+
 			") THEN 'not held' WHEN pg_advisory_unlock("+literal(l)+") THEN 'given back' ELSE 'not held' END")
-		switch {
+		switch other := otherdb.Said(err); {
+		case other != nil:
+			return other.Refusal("unlock "+l.key.String(), err)
 		case err != nil:
 			failed = append(failed, fmt.Errorf("gormlock: unlock %s: %w", l.key, err))
 		case answer == "not held":

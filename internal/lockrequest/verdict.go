@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/lookalike"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -19,6 +20,7 @@ var (
 	ErrStandby       = errors.New("gormlock: the server is a standby, its locks exclude nobody on the primary")
 	ErrOption        = errors.New("gormlock: invalid lock option")
 	ErrServer        = lookalike.ErrServer
+	ErrNotPostgres   = otherdb.ErrNotPostgres
 )
 
 // lockError is a failed call: errors.Is finds the state, errors.As the driver's error.
@@ -54,6 +56,9 @@ const (
 func (r *Request) verdict(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return cause.Add(ctx, &lockError{state: ended, cause: err, what: r.String(), detail: "the transaction is lost"})
+	}
+	if other := otherdb.Said(err); other != nil {
+		return other.Refusal("lock "+r.String(), err)
 	}
 	if version := lookalike.Read(err.Error()); version != "" {
 		return r.server(version, err)

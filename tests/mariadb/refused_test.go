@@ -11,10 +11,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/advisory"
-	"github.com/gormlock/gormlock/fence"
-	"github.com/gormlock/gormlock/inspect"
-	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -126,34 +122,4 @@ func TestNeedsPostgres(t *testing.T) {
 		tx.Rollback()
 	}
 	stand.Equal(t, "row", stand.Row[plain](t, db, 1), plain{ID: 1})
-}
-
-// What has a *sql.DB and no GORM knows no dialect: the server refuses its SQL. Nothing is left behind.
-func TestNeedsPostgres_withoutGORM(t *testing.T) {
-	t.Parallel()
-	db := open(t)
-	pool, err := db.DB()
-	stand.Must(t, err)
-	ctx := t.Context()
-	tx, err := pool.BeginTx(ctx, nil)
-	stand.Must(t, err)
-	defer func() { _ = tx.Rollback() }()
-	for name, do := range map[string]func() error{
-		"advisory.Acquire": func() error { return advisory.Acquire(ctx, tx, []lockkey.Key{key}) },
-		"fence.Migrate":    func() error { return fence.Migrate(ctx, pool) },
-		"fence.Issue":      func() error { _, err := fence.Issue(ctx, pool, key); return err },
-		"lease.Migrate":    func() error { return lease.Migrate(ctx, pool) },
-		"lease.New":        func() error { _, err := lease.New(ctx, pool); return err },
-		"inspect.Migrate":  func() error { return inspect.Migrate(ctx, pool) },
-		"inspect.Snapshot": func() error { _, err := inspect.Snapshot(ctx, pool); return err },
-	} {
-		if err := do(); err == nil {
-			t.Errorf("%s: no error", name)
-		} else {
-			t.Log(name, err)
-		}
-	}
-	var tables []string
-	stand.Must(t, db.Raw("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()").Scan(&tables).Error)
-	stand.Equal(t, "tables", len(tables), 0)
 }

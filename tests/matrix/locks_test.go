@@ -20,8 +20,8 @@ import (
 
 const simple = pgx.QueryExecModeSimpleProtocol
 
-// errNoDoor is for a server that does not speak PostgreSQL's protocol, where pgx cannot be used at all.
-var errNoDoor = fmt.Errorf("%w: pgx does not speak to it", gormlock.ErrNotPostgres)
+// errNoDoor is for a server that pgx does not speak to: there is nothing to give to package pgxlock.
+var errNoDoor = errors.New("no connection of pgx")
 
 type letter struct {
 	work.Job
@@ -155,9 +155,6 @@ func onlyOnce(ctx context.Context, p *place) error {
 
 // sessions asserts that a lock of one manager is refused to another one, and free after it.
 func sessions(ctx context.Context, p *place, opts ...sessionlock.Option) error {
-	if p.pgx == nil {
-		return errNoDoor
-	}
 	holder, err := sessionlock.Open(ctx, p.dsn, opts...)
 	if err != nil {
 		return err

@@ -93,6 +93,9 @@ func cell(ctx context.Context, t *testing.T, of string, err error) string {
 		}
 	}
 	t.Logf("%s: %v", of, err)
+	if errors.Is(err, errNoDoor) {
+		return "–"
+	}
 	if ctx.Err() != nil {
 		return "waits"
 	}

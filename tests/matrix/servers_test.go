@@ -48,7 +48,8 @@ var servers = []server{
 		return p
 	}},
 	{"MariaDB", func(t *testing.T) *place {
-		return other(t, mariaserver.Open(t, nil))
+		dsn := mariaserver.DSN(t)
+		return other(t, dsn, mariaserver.OpenDSN(t, dsn, nil))
 	}},
 	{"SQLite", onSQLite},
 }
@@ -58,7 +59,7 @@ type place struct {
 	db   *gorm.DB      // with the plugin
 	pool *sql.DB       // past the plugin
 	pgx  *pgxpool.Pool // nil where nobody speaks PostgreSQL's protocol
-	dsn  string        // as pgx
+	dsn  string        // the connection string
 	// within bounds one feature: what waits longer neither works nor is refused.
 	within time.Duration
 }
@@ -96,27 +97,28 @@ func bounced(t *testing.T, mode string) *place {
 
 func onSQLite(t *testing.T) *place {
 	t.Helper()
-	db, err := gorm.Open(sqlite.Open("file:"+t.TempDir()+"/matrix.db?_pragma=busy_timeout(2000)"), &gorm.Config{Logger: logger.Discard})
+	dsn := "file:" + t.TempDir() + "/matrix.db?_pragma=busy_timeout(2000)"
+	db, err := gorm.Open(sqlite.Open(dsn), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Use(gormlock.New()); err != nil {
 		t.Fatal(err)
 	}
-	p := other(t, db)
+	p := other(t, dsn, db)
 	t.Cleanup(func() { _ = p.pool.Close() })
 	return p
 }
 
 // other is a server that is no PostgreSQL.
-func other(t *testing.T, db *gorm.DB) *place {
+func other(t *testing.T, dsn string, db *gorm.DB) *place {
 	t.Helper()
 	tables(t, db, false)
 	pool, err := db.DB()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &place{within: patience, db: db, pool: pool}
+	return &place{within: patience, db: db, pool: pool, dsn: dsn}
 }
 
 // tables makes those of the features; what only PostgreSQL has is left out elsewhere.

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // Form answers the POSTs of a page. Authorize is asked for each request.
@@ -87,7 +89,11 @@ func (f *Form) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, sql.ErrNoRows), err == nil && !told:
 		outcome = "gone"
 	case err != nil:
-		http.Error(w, "gormlock: inspect: "+err.Error(), http.StatusBadGateway)
+		text := "gormlock: inspect: " + err.Error()
+		if other := otherdb.Said(err); other != nil {
+			text = other.Refusal("inspect", err).Error()
+		}
+		http.Error(w, text, http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Location", "?"+url.Values{"did": {outcome}, "pid": {strconv.FormatInt(pid, 10)}}.Encode())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -76,6 +77,11 @@ func (t *Target) Config(command string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", from, parseProblem(dsn, err))
+	}
+	for name := range c.RuntimeParams {
+		if !otherdb.IsKeyword(name) { // pgx would send it, with what may be a password, to the server that the environment names
+			return nil, fmt.Errorf("%s: %s", from, noConnString)
+		}
 	}
 	c.RuntimeParams["application_name"] = "gormlock-cli " + command
 	if c.ConnectTimeout == 0 {

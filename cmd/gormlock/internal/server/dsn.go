@@ -5,19 +5,26 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+
+	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
 // scheme of a URL, as far as it is one.
 var schemeOf = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.:-]*://`)
 
+const noConnString = "this is no connection string: postgres://user@host/database, or host=… user=… dbname=…"
+
 // ambiguous says why a connection string is refused before anybody reads it: what part
 // of it is the password would be a guess, and a wrong guess ends in an error message.
 func ambiguous(dsn string) string {
+	if other := otherdb.Named(dsn); other != nil {
+		return "this leads to " + other.String() + ", and gormlock looks into PostgreSQL: give it the connection string of a PostgreSQL server"
+	}
 	scheme := schemeOf.FindString(dsn)
 	switch scheme {
 	case "":
 		if dsn != "" && !strings.Contains(dsn, "=") {
-			return "this is no connection string: postgres://user@host/database, or host=… user=… dbname=…"
+			return noConnString
 		}
 		return ""
 	case "postgres://", "postgresql://":
