@@ -13,8 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -89,7 +89,7 @@ func TestOpen_refusesTheConnectionStringOfAnotherDatabase(t *testing.T) {
 		"file:s3cret.db?cache=shared":                     "SQLite",
 		"sqlserver://sa:s3cret@db?database=shop":          "SQL Server",
 		"u/s3cret@db:1521/shop?x=y":                       "",
-		"server=db;user id=sa;password=s3cret;database=x": "",
+		"server=db;user id=sa;password=s3cret;database=x": "SQL Server",
 	} {
 		open := map[string]func() (*sessionlock.Manager, error){"Open": func() (*sessionlock.Manager, error) { return sessionlock.Open(t.Context(), dsn) }}
 		if config, err := pgx.ParseConfig(dsn); err == nil {

@@ -6,11 +6,11 @@ import "strings"
 // list of its keywords.
 func Named(connString string) *Database {
 	text := strings.ToLower(strings.TrimSpace(connString))
-	keyword, _, _ := strings.Cut(text, "=")
-	switch {
-	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"), IsKeyword(strings.TrimSpace(keyword)):
-		return nil // what follows may be part of a password
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		return nil
 	}
+	keyword, _, _ := strings.Cut(text, "=")
+	isList := IsKeyword(strings.TrimSpace(keyword)) // what is within it may be part of a password
 	for _, d := range known {
 		for _, begin := range d.begins {
 			if strings.HasPrefix(text, begin) {
@@ -18,7 +18,7 @@ func Named(connString string) *Database {
 			}
 		}
 		for _, part := range d.within {
-			if strings.Contains(text, part) {
+			if !isList && strings.Contains(text, part) {
 				return d
 			}
 		}

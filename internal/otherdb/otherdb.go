@@ -42,7 +42,7 @@ var known = []*Database{
 	{
 		name:    "SQL Server",
 		drivers: []string{"github.com/microsoft/go-mssqldb", "github.com/denisenkom/go-mssqldb"},
-		begins:  []string{"sqlserver:", "mssql:", "jdbc:sqlserver:"},
+		begins:  []string{"sqlserver:", "mssql:", "jdbc:sqlserver:", "server=", "data source="},
 	},
 	{name: "Oracle", drivers: []string{"github.com/godror/godror", "github.com/sijms/go-ora"}, begins: []string{"oracle:", "jdbc:oracle:"}},
 	{name: "ClickHouse", drivers: []string{"github.com/ClickHouse/clickhouse-go"}, begins: []string{"clickhouse:", "jdbc:clickhouse:"}},
