@@ -83,7 +83,7 @@ func said(err error) (found *Database, postgres bool) {
 	if found = ofType(reflect.TypeOf(err)); found != nil {
 		return found, false
 	}
-	if _, postgres = err.(interface{ SQLState() string }); postgres { //nolint:errorlint // each error is looked at
+	if _, postgres = err.(interface{ SQLState() string }); postgres {
 		return nil, true
 	}
 	var inner []error
