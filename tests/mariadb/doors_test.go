@@ -44,15 +44,15 @@ type runner interface {
 	fence.Queryer
 }
 
-// entry is one way into a package without GORM, by what it is given.
-type entry map[string]func(ctx context.Context, h handle) error
+// passage is one way into a package without GORM, by what it is given.
+type passage map[string]func(ctx context.Context, h handle) error
 
-func forPool(do func(ctx context.Context, pool *sql.DB) error) entry {
-	return entry{"pool": func(ctx context.Context, h handle) error { return do(ctx, h.pool) }}
+func forPool(do func(ctx context.Context, pool *sql.DB) error) passage {
+	return passage{"pool": func(ctx context.Context, h handle) error { return do(ctx, h.pool) }}
 }
 
-func forEach(do func(ctx context.Context, on runner) error) entry {
-	return entry{
+func forEach(do func(ctx context.Context, on runner) error) passage {
+	return passage{
 		"pool": func(ctx context.Context, h handle) error { return do(ctx, h.pool) },
 		"conn": func(ctx context.Context, h handle) error { return do(ctx, h.conn) },
 		"tx":   func(ctx context.Context, h handle) error { return do(ctx, h.tx) },
@@ -60,7 +60,7 @@ func forEach(do func(ctx context.Context, on runner) error) entry {
 }
 
 // forTest is a door of package gormlocktest, which ends a test.
-func forTest(do func(t testing.TB, pool *sql.DB)) entry {
+func forTest(do func(t testing.TB, pool *sql.DB)) passage {
 	return forPool(func(ctx context.Context, pool *sql.DB) error {
 		fake := &fakeTest{ctx: ctx}
 		done := make(chan struct{})
@@ -103,7 +103,7 @@ func fromText(text string) error {
 }
 
 // withoutGORM is all that is given a *sql.DB, *sql.Conn or *sql.Tx.
-var withoutGORM = map[string]entry{
+var withoutGORM = map[string]passage{
 	"advisory.Acquire": {
 		"tx": func(ctx context.Context, h handle) error { return advisory.Acquire(ctx, h.tx, []lockkey.Key{key}) },
 		"tx, Try": func(ctx context.Context, h handle) error {
