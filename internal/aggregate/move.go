@@ -65,7 +65,7 @@ func After(db *gorm.DB) {
 	if p.seen != nil {
 		rows = p.seen.Rows(stmt)
 	}
-	if db.Error == nil && db.RowsAffected == 0 && guard.Touches(stmt) {
+	if db.Error == nil && db.RowsAffected == 0 && guard.Touches(stmt) && !guard.IntentOf(stmt).IsTentative() {
 		fault.Add(db, gorm.ErrRecordNotFound) // which takes the moves of the roots back
 	}
 	p.db = db
@@ -82,7 +82,10 @@ func After(db *gorm.DB) {
 	}
 	if err == nil {
 		for _, row := range rows {
-			p.addOf(row, false)
+			p.addOf(row)
+			if p.late { // it had another root perhaps
+				p.addThere(row)
+			}
 		}
 		err = p.move()
 	}

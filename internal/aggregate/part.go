@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"database/sql/driver"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -21,11 +19,12 @@ type part struct {
 	db       *gorm.DB
 	model    *model.Model
 	found    []*root
-	done     map[string]*root // those that were found, by name; nil: moved too
-	err      error            // of what parts hold
+	done     map[string]bool // those that were found, by name
+	held     []holding       // the structs of roots that parts hold
 	seen     *guard.Observation
 	asked    // what is known of the rows before
 	deletes  bool
+	late     bool // which rows are written is seen afterwards only, and their roots are moved then
 	unscoped bool // the roots of soft-deleted parts may be so too
 }
 
@@ -38,7 +37,7 @@ type asked struct {
 }
 
 func newPart(db *gorm.DB, m *model.Model) *part {
-	return &part{db: db, model: m, done: map[string]*root{}}
+	return &part{db: db, model: m, done: map[string]bool{}}
 }
 
 // add adds the root with the key that foreign returns for each field of the child. A NULL in it is none, and so is nothing but zeros
@@ -58,9 +57,8 @@ func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) an
 		return
 	}
 	name := nameOf(relation.FieldSchema, key)
-	if _, known := p.done[name]; !known {
-		r := &root{schema: relation.FieldSchema, key: key, name: name}
-		p.found, p.done[name] = append(p.found, r), r
+	if !p.done[name] {
+		p.found, p.done[name] = append(p.found, &root{schema: relation.FieldSchema, key: key, name: name}), true
 	}
 }
 
@@ -89,85 +87,18 @@ func plain(value any) any {
 	return v.Interface()
 }
 
-// addOf adds the roots of a struct of the model, and, if it is the caller's, the structs of them that it holds.
-func (p *part) addOf(row reflect.Value, callers bool) {
-	intent := guard.IntentOf(p.db.Statement)
+// addOf adds the roots of a row.
+func (p *part) addOf(row reflect.Value) {
 	for _, relation := range p.model.Roots {
-		if callers && intent.Merges() {
-			p.addFollowing(relation, row)
-			continue
-		}
-		if callers {
-			if loaded := p.loaded(relation, row, row); loaded.IsValid() {
-				p.addLoaded(relation, loaded)
-				continue
-			}
-		}
-		p.add(relation, func(field *schema.Field) any {
-			value, _ := field.ValueOf(p.db.Statement.Context, row)
-			return value
-		})
+		p.addBy(relation, row)
 	}
 }
 
-// addFollowing adds the root of a struct that is merged with its row. What the struct holds of it is not compared, as associations
-// are left out, but it follows a move from its version.
-func (p *part) addFollowing(relation *schema.Relationship, row reflect.Value) {
-	foreign := p.foreignOf(relation, row)
-	if foreign == nil {
-		return
-	}
+func (p *part) addBy(relation *schema.Relationship, row reflect.Value) {
 	p.add(relation, func(field *schema.Field) any {
 		value, _ := field.ValueOf(p.db.Statement.Context, row)
 		return value
 	})
-	place, m := held(relation, row), model.OfSchema(p.db, relation.FieldSchema)
-	if r := p.done[nameOf(relation.FieldSchema, foreign)]; r != nil && place.IsValid() && place.CanAddr() && m.Column != nil && m.Column.Loaded(m.Column.Read(place)) {
-		if key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place); key != nil && p.isSame(relation, key, foreign) {
-			r.following = append(r.following, place)
-		}
-	}
-}
-
-// addLoaded adds a root by a struct of it.
-func (p *part) addLoaded(relation *schema.Relationship, loaded reflect.Value) {
-	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, loaded)
-	name := nameOf(relation.FieldSchema, key)
-	r := p.done[name]
-	if r == nil {
-		r = &root{schema: relation.FieldSchema, key: key, name: name}
-		p.found, p.done[name] = append(p.found, r), r
-	}
-	r.loaded = append(r.loaded, loaded)
-}
-
-// loaded is the root that a struct holds, if it was read and is the one of the foreign key in a row, which is the same struct
-// where an update does not take its values from another one.
-func (p *part) loaded(relation *schema.Relationship, row, keyed reflect.Value) reflect.Value {
-	stmt := p.db.Statement
-	place := held(relation, row)
-	m := model.OfSchema(p.db, relation.FieldSchema)
-	if !place.IsValid() || m.Column == nil {
-		return reflect.Value{}
-	}
-	key, _ := statement.KeyOf(stmt, relation.FieldSchema, place)
-	foreign := p.foreignOf(relation, keyed)
-	if key == nil || foreign == nil || !p.isSame(relation, key, foreign) {
-		return reflect.Value{}
-	}
-	if !m.Column.Loaded(m.Column.Read(place)) {
-		if p.isUnread(m, place) {
-			p.err = fmt.Errorf("%w: %s: the root in %s.%s was not read from its row: read it first, or give it nothing but its key",
-				fault.ErrVersionMissing, fault.Row(m.Schema.Table, m.Schema.PrimaryFieldDBNames, keyMap(m.Schema, key)), p.model.Schema.Name, relation.Name)
-		}
-		return reflect.Value{}
-	}
-	if place.CanAddr() {
-		return place
-	}
-	own := reflect.New(place.Type()).Elem() // it is compared, and memory cannot follow
-	own.Set(place)
-	return own
 }
 
 func keyMap(s *schema.Schema, key []any) map[string]any {
@@ -176,18 +107,6 @@ func keyMap(s *schema.Schema, key []any) map[string]any {
 		named[field.DBName] = key[i]
 	}
 	return named
-}
-
-// held is the struct in the field of a relation; not valid where there is none.
-func held(relation *schema.Relationship, row reflect.Value) reflect.Value {
-	place := statement.Place(relation.Field, row)
-	for place.IsValid() && place.Kind() == reflect.Pointer {
-		place = place.Elem()
-	}
-	if !place.IsValid() || place.IsZero() {
-		return reflect.Value{}
-	}
-	return place
 }
 
 // foreignOf is the key of the root in a row of the model, in the order of the root's fields; nil where a part of it is NULL.
@@ -223,15 +142,6 @@ func (p *part) isSame(relation *schema.Relationship, key, other []any) bool {
 
 func isInteger(field *schema.Field) bool {
 	return field.DataType == schema.Int || field.DataType == schema.Uint
-}
-
-// addAll adds the roots of the caller's structs of the model that value is or holds.
-func (p *part) addAll(value reflect.Value) {
-	statement.EachStruct(value, func(row reflect.Value) {
-		if row.Type() == p.model.Schema.ModelType {
-			p.addOf(row, true)
-		}
-	})
 }
 
 // keys are those of the structs of the model that value is or holds.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
@@ -22,6 +23,7 @@ type root struct {
 	key    []any
 	name   string          // of table and key
 	loaded []reflect.Value // structs of it that parts hold, which are compared
+	moved  bool            // by this statement
 
 	following []reflect.Value // those that are not, and get the new version if they have the one that it moves from
 }
@@ -31,31 +33,41 @@ const movingSetting = "gormlock:moving"
 
 // move moves the roots that were found, in the order of their names, each once in a transaction.
 func (p *part) move() error {
-	if p.err != nil {
-		return p.err
-	}
 	roots := p.found
 	p.found = nil
 	slices.SortFunc(roots, func(a, b *root) int { return strings.Compare(a.name, b.name) })
-	value, _ := p.db.Statement.Settings.Load(movingSetting)
-	moving, _ := value.([]string)
-	for _, written := range []any{p.db.Statement.Model, p.db.Statement.Dest} { // which move by themselves
-		for _, key := range p.keys(reflect.ValueOf(written)) {
-			moving = append(slices.Clip(moving), nameOf(p.model.Schema, key))
-		}
-	}
 	for _, r := range roots {
-		p.done[r.name] = nil
-		if slices.Contains(moving, r.name) {
-			continue // it is a part of a part of itself
+		err := p.take(r)
+		if session := p.sessionOf(r); err == nil && session != nil {
+			err = r.move(session)
 		}
-		session := p.db.Session(&gorm.Session{NewDB: true}).Set(movingSetting, append(slices.Clip(moving), r.name)).Session(&gorm.Session{})
-		session.Statement.Unscoped = p.unscoped
-		if err := r.move(session.Session(&gorm.Session{})); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sessionOf is a session to move a root in; nil where the root is moved anyway: it is a part of a part of itself, or it is written by
+// the statement itself.
+func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
+	value, _ := p.db.Statement.Settings.Load(movingSetting)
+	moving, _ := value.([]string)
+	for _, written := range []any{p.db.Statement.Model, p.db.Statement.Dest} {
+		for _, key := range p.keys(reflect.ValueOf(written)) {
+			moving = append(slices.Clip(moving), nameOf(p.model.Schema, key))
+		}
+	}
+	if slices.Contains(moving, r.name) {
+		return nil
+	}
+	session := p.db.Session(&gorm.Session{NewDB: true}).Set(movingSetting, append(slices.Clip(moving), r.name))
+	for i := 0; i+1 < len(settings); i += 2 {
+		session = session.Set(settings[i].(string), settings[i+1]) //nolint:forcetypeassert // only names are given
+	}
+	session = session.Session(&gorm.Session{})
+	session.Statement.Unscoped = p.unscoped
+	return session.Session(&gorm.Session{})
 }
 
 // move moves the version of the root, unless the transaction has done so. A struct of it that was read must be at its version.
@@ -66,7 +78,7 @@ func (r *root) move(db *gorm.DB) error {
 	}
 	for _, row := range r.loaded {
 		held := m.Column.Read(row)
-		if guard.Moved(db.Statement, m, r.key) {
+		if r.moved || guard.Moved(db.Statement, m, r.key) {
 			if to, touched := guard.Touched(db.Statement, m, r.key, held); touched {
 				guard.Adopt(db.Statement, m, row, to)
 				continue
@@ -76,12 +88,13 @@ func (r *root) move(db *gorm.DB) error {
 			}
 			continue
 		}
-		if err := reload.Touch(db, row.Addr().Interface()); err != nil {
+		if err := r.touch(db, row); err != nil {
 			return r.gone(m, err)
 		}
+		r.moved = true
 	}
-	if !guard.Moved(db.Statement, m, r.key) {
-		if err := reload.TouchKey(db, reflect.New(r.schema.ModelType).Interface(), r.key); err != nil {
+	if !r.moved && !guard.Moved(db.Statement, m, r.key) {
+		if err := r.touch(db, reflect.Value{}); err != nil {
 			return r.gone(m, err)
 		}
 	}
@@ -91,6 +104,14 @@ func (r *root) move(db *gorm.DB) error {
 		}
 	}
 	return nil
+}
+
+// touch moves the root, by a struct of it or by its key.
+func (r *root) touch(db *gorm.DB, row reflect.Value, conditions ...clause.Expression) error {
+	if row.IsValid() {
+		return reload.Touch(db, row.Addr().Interface(), conditions...)
+	}
+	return reload.TouchKey(db, reflect.New(r.schema.ModelType).Interface(), r.key, conditions...)
 }
 
 // gone makes of a root that is not there what it is: a stale one.

@@ -205,6 +205,16 @@ func (p *part) keysOfMaps() (keys [][]any) {
 	return keys
 }
 
+// addThere adds the roots that a row had before it was written.
+func (p *part) addThere(row reflect.Value) {
+	name := statement.KeyName(p.storedKey(row))
+	for _, there := range p.there {
+		if statement.KeyName(p.storedKey(there)) == name {
+			p.addOf(there)
+		}
+	}
+}
+
 func (p *part) isThere(key []any) bool {
 	return key != nil && slices.ContainsFunc(p.there, func(row reflect.Value) bool {
 		return statement.KeyName(p.storedKey(row)) == statement.KeyName(key)

@@ -26,7 +26,12 @@ func (p *part) created() error {
 	if conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); upserts {
 		return p.upserted(conflict)
 	}
-	p.addAll(stmt.ReflectValue)
+	p.hold(stmt.ReflectValue)
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() == p.model.Schema.ModelType {
+			p.addOf(row)
+		}
+	})
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
 }
@@ -50,14 +55,23 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 			}
 		}
 	}
-	if !conflict.DoNothing { // those that are there are written
+	p.hold(stmt.ReflectValue)
+	// Some rows may stay as they are. Where the check of a foreign key locks its row, the root is moved before nevertheless.
+	p.late = (conflict.DoNothing || len(conflict.Where.Exprs) > 0) && !dialect.Of(p.db).IsMySQL()
+	if !conflict.DoNothing && !p.late { // those that are there are written
 		for _, row := range p.there {
-			p.addOf(row, false)
+			p.addOf(row)
 		}
 	}
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
-		if row.Type() == p.model.Schema.ModelType && (!conflict.DoNothing || !p.isThere(p.keyOf(row))) {
-			p.addOf(row, true)
+		if row.Type() != p.model.Schema.ModelType || p.late {
+			return
+		}
+		is := p.isThere(p.keyOf(row))
+		for _, relation := range p.model.Roots {
+			if !is || moves(conflict, relation) {
+				p.addBy(relation, row)
+			}
 		}
 	})
 	p.seen = guard.Observe(stmt, p.columns())
@@ -67,8 +81,16 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 	return p.move()
 }
 
-// updated finds the roots of rows that are to be updated, and those that they are to be moved to. What the structs hold is moved
-// first: the root is locked before its parts then.
+// moves reports whether an upsert gives the rows that it finds the root that their structs name. A default, and what else the server
+// makes of the key, is seen afterwards.
+func moves(conflict clause.OnConflict, relation *schema.Relationship) bool {
+	return !conflict.DoNothing && slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool {
+		return conflict.UpdateAll && !ref.ForeignKey.HasDefaultValue ||
+			slices.ContainsFunc(conflict.DoUpdates, func(a clause.Assignment) bool { return a.Column.Name == ref.ForeignKey.DBName })
+	})
+}
+
+// updated finds the roots of rows that are to be updated, and those that they are to be moved to.
 func (p *part) updated() error {
 	stmt := p.db.Statement
 	p.unscoped = stmt.Unscoped
@@ -79,32 +101,35 @@ func (p *part) updated() error {
 	if err != nil || len(conditions)+keys == 0 && !stmt.AllowGlobalUpdate {
 		return err
 	}
-	p.addAll(reflect.ValueOf(stmt.Model))
-	assigned, err := p.assigned()
+	set := statement.Assignments(stmt)
+	if guard.SetsNothing(stmt, set) {
+		return nil
+	}
+	assigned, err := p.assigned(set)
 	if err != nil {
 		return err
 	}
-	for _, relation := range p.model.Roots {
-		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] })
+	p.hold(reflect.ValueOf(stmt.Model))
+	if dest, form := p.values(); form != nil {
+		p.hold(dest)
 	}
-	p.addValues()
-	if err := p.find(conditions, keys, reflect.ValueOf(stmt.Model)); err != nil {
+	if err := p.find(conditions, keys, assigned, reflect.ValueOf(stmt.Model)); err != nil {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row, false)
+		p.addOf(row)
 		p.addMoved(row, assigned)
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
 }
 
-// find finds the rows of the statement, and keeps it to them. The roots that are known are moved before, unless conditions of the
+// find finds the rows of the statement, and keeps it to them. The roots that structs name are moved before, unless conditions of the
 // caller's may be about them.
-func (p *part) find(conditions []clause.Expression, keys int, of ...reflect.Value) error {
+func (p *part) find(conditions []clause.Expression, keys int, assigned map[string]any, of ...reflect.Value) error {
 	_, moves := p.db.Statement.Settings.Load(movingSetting)
 	if len(conditions) == 0 || moves {
-		if err := p.move(); err != nil {
+		if err := p.ahead(assigned, of...); err != nil {
 			return err
 		}
 	}
@@ -152,13 +177,13 @@ func (p *part) deleted() error {
 		return err
 	}
 	for _, value := range of {
-		p.addAll(value)
+		p.hold(value)
 	}
-	if err := p.find(conditions, keys, of...); err != nil {
+	if err := p.find(conditions, keys, nil, of...); err != nil {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row, false)
+		p.addOf(row)
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
@@ -184,31 +209,12 @@ func (p *part) conditions(of ...reflect.Value) (given []clause.Expression, keys 
 }
 
 // assigned are the values that an update assigns to keys of roots, by column.
-func (p *part) assigned() (map[string]any, error) {
-	stmt := p.db.Statement
-	if set, own := stmt.Clauses["SET"].Expression.(clause.Set); own {
-		values := map[string]any{}
-		for _, assignment := range set {
-			values[assignment.Column.Name] = assignment.Value
-		}
-		return p.inMap(values)
+func (p *part) assigned(set clause.Set) (map[string]any, error) {
+	values := map[string]any{}
+	for _, assignment := range set {
+		values[assignment.Column.Name] = assignment.Value
 	}
-	if statement.FromMap(stmt.Dest) {
-		return p.inMap(mapsIn(stmt.Dest)[0])
-	}
-	dest, form := p.values()
-	if form == nil {
-		return nil, nil
-	}
-	assigned := map[string]any{}
-	for _, key := range p.foreignKeys() {
-		if from := form.LookUpField(key.DBName); from != nil {
-			if value, zero := from.ValueOf(stmt.Context, dest); !zero {
-				assigned[key.DBName] = value
-			}
-		}
-	}
-	return assigned, nil
+	return p.inMap(values)
 }
 
 // values is the struct that an update takes its values from, where that is not the one that it updates, and its schema.
@@ -226,19 +232,6 @@ func (p *part) values() (reflect.Value, *schema.Schema) {
 		return reflect.Value{}, nil // GORM refuses it
 	}
 	return dest, form.Schema
-}
-
-// addValues adds the structs of roots that an update has among its values.
-func (p *part) addValues() {
-	dest, form := p.values()
-	if form == nil || form.ModelType != p.model.Schema.ModelType {
-		return
-	}
-	for _, relation := range p.model.Roots {
-		if loaded := p.loaded(relation, dest, p.keyedBy(relation, dest)); loaded.IsValid() {
-			p.addLoaded(relation, loaded)
-		}
-	}
 }
 
 // keyedBy is the struct that says the root of the rows that these values are for: the values, or the struct that is updated.

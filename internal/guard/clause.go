@@ -82,6 +82,11 @@ func Touch() Clause {
 	return Clause{change: func(i *Intent) { i.touch = true }}
 }
 
+// Tentatively lets a touch find no row: nothing is compared with what is there then, and nothing is refused.
+func Tentatively() Clause {
+	return Clause{change: func(i *Intent) { i.tentative = true }}
+}
+
 // Fence guards a statement by a token.
 func Fence(token fence.Token) Clause {
 	return Clause{change: func(i *Intent) { i.tokens = append(i.tokens[:len(i.tokens):len(i.tokens)], token) }}

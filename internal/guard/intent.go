@@ -19,6 +19,7 @@ type Intent struct {
 	Expects   bool
 	Expected  any
 	touch     bool
+	tentative bool // of a touch: to find no row is an answer, not a conflict
 	preserve  bool
 	Unchanged *unchangedColumns
 	merged    *mergedRow // nil: all columns are written
@@ -52,6 +53,9 @@ func (i *Intent) ignores() bool { return i != nil && i.Ignore }
 func Touches(stmt *gorm.Statement) bool { return IntentOf(stmt).touches() }
 
 func (i *Intent) touches() bool { return i != nil && i.touch }
+
+// IsTentative reports whether a touch may find no row.
+func (i *Intent) IsTentative() bool { return i != nil && i.tentative }
 
 func (i *Intent) preserves() bool { return i != nil && i.preserve }
 

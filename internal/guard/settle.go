@@ -18,6 +18,8 @@ func (w *Write) settle(db *gorm.DB) {
 		if !w.explainFence(db) {
 			w.serializationFailure(db)
 		}
+	case w.intent.IsTentative() && db.RowsAffected == 0:
+		w.outcome.none = true
 	case w.built.nothing && w.built.named && !db.DryRun:
 		w.where.filtered = true // nothing was to be written
 		w.refuse(db, w.whyNone(db))

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -55,6 +56,16 @@ func refuseNothing(db *gorm.DB) {
 	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
 		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: use Touch or VerifyVersion", statement.TableName(db.Statement)))
 	}
+}
+
+// SetsNothing reports whether an update that SETs this writes no row: GORM sends none, or what is named is the version alone.
+func SetsNothing(stmt *gorm.Statement, set clause.Set) bool {
+	w := writeOf(stmt)
+	if w == nil || !w.version.is() || len(set) == 0 {
+		return len(set) == 0
+	}
+	others := slices.ContainsFunc(set, func(a clause.Assignment) bool { return !w.version.owns(a.Column.Name) })
+	return !others && !w.version.forced && !w.where.mustWrite
 }
 
 // BeforeDelete decides which version each row must have. A soft delete is an update inside: its version moves.

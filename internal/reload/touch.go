@@ -16,8 +16,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Touch moves the version of a row forward. A row that is not there is an error, checked or not.
-func Touch(db *gorm.DB, value any) error {
+// Touch moves the version of a row forward. A row that is not there is an error, checked or not. With conditions, one that they
+// keep from being moved, or that is at another version, counts as not there.
+func Touch(db *gorm.DB, value any, conditions ...clause.Expression) error {
 	m, row, err := versionedStruct(db, value, "Touch")
 	if err != nil {
 		return err
@@ -26,12 +27,12 @@ func Touch(db *gorm.DB, value any) error {
 	if key == nil {
 		return fmt.Errorf("gormlock: Touch: %s has no primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
-	return touch(db, m, value, key)
+	return touch(db, m, value, key, conditions)
 }
 
 // TouchKey does so for the row with this key, which may be nothing but zeros, at whatever version it is. row points to an empty
 // struct.
-func TouchKey(db *gorm.DB, row any, key []any) error {
+func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) error {
 	m, empty, err := versionedStruct(db, row, "Touch")
 	if err != nil {
 		return err
@@ -41,11 +42,14 @@ func TouchKey(db *gorm.DB, row any, key []any) error {
 			return err
 		}
 	}
-	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key)
+	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key, conditions)
 }
 
-func touch(db *gorm.DB, m *model.Model, value any, key []any) error {
+func touch(db *gorm.DB, m *model.Model, value any, key []any, conditions []clause.Expression) error {
 	tx := statement.Beside(db)
+	if len(conditions) > 0 {
+		tx = tx.Clauses(guard.Tentatively())
+	}
 	if m.Column.IsSystem() {
 		return fmt.Errorf("gormlock: Touch: %s: xmin moves with every update and cannot be touched alone", m.Schema.Name)
 	}
@@ -54,7 +58,7 @@ func touch(db *gorm.DB, m *model.Model, value any, key []any) error {
 		set = append(set, statement.UpdateTimes(tx, m.Schema)...)
 	}
 	r := rowToLock{schema: m.Schema, key: key}
-	tx = tx.Model(value).Clauses(guard.Touch(), set).Scopes(mark.Narrow(r.isKey()...)).
+	tx = tx.Model(value).Clauses(guard.Touch(), set).Scopes(mark.Narrow(append(r.isKey(), conditions...)...)).
 		UpdateColumns(map[string]any{})
 	if (tx.Error == nil || errors.Is(tx.Error, gorm.ErrRecordNotFound)) && tx.RowsAffected == 0 && !tx.DryRun {
 		r.table = statement.TableName(tx.Statement)
