@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
-	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/statement", gormModule},
+	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/attempt", "internal/column", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 		"observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
 		gormModule,
 	},
 	"internal/once": {"internal/fault", "internal/install", "internal/journal", "internal/sqlstate", "internal/statement", "advisory", gormModule},

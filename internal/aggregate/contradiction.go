@@ -173,6 +173,9 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 		if !place.IsValid() || !place.CanAddr() || m.Column.Loaded(m.Column.Read(place)) || !p.hasContent(m, place) {
 			return
 		}
+		if key, _ := statement.KeyOf(stmt, relation.FieldSchema, place); key == nil {
+			return // GORM is about to create it
+		}
 		all, _ := stmt.Settings.LoadOrStore(unreadSetting, map[uintptr]bool{})
 		all.(map[uintptr]bool)[place.Addr().Pointer()] = true //nolint:forcetypeassert // it is stored here
 	}

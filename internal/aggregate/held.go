@@ -18,6 +18,7 @@ type holding struct {
 	key      []any
 	place    reflect.Value
 	follows  bool  // it is not compared, and gets the new version if it has the one that the root moves from
+	copied   bool  // GORM copies it to the caller, where a rollback does not reach it
 	err      error // it was not read
 }
 
@@ -50,11 +51,12 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	if !place.IsValid() || m.Column == nil {
 		return
 	}
+	copied := guard.IsCopied(p.db.Statement, relation)
 	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place)
 	if key == nil {
 		return
 	}
-	h := holding{relation: relation, key: key, place: place, follows: guard.IntentOf(p.db.Statement).Merges()}
+	h := holding{relation: relation, key: key, place: place, copied: copied, follows: guard.IntentOf(p.db.Statement).Merges()}
 	switch loaded := m.Column.Loaded(m.Column.Read(place)); {
 	case !loaded && (h.follows || !p.isUnread(m, place)), h.follows && !place.CanAddr():
 		return
@@ -70,7 +72,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 
 // take gives a root the structs of it that parts hold.
 func (p *part) take(r *root) error {
-	r.loaded, r.following = nil, nil
+	r.loaded, r.following, r.copied = nil, nil, nil
 	for _, h := range p.held {
 		switch {
 		case h.relation.FieldSchema.Table != r.schema.Table || !p.isSame(h.relation, h.key, r.key):
@@ -80,6 +82,9 @@ func (p *part) take(r *root) error {
 			r.following = append(r.following, h.place)
 		default:
 			r.key, r.loaded = h.key, append(r.loaded, h.place)
+			if h.copied {
+				r.copied = append(r.copied, h.place)
+			}
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ type root struct {
 	loaded []reflect.Value // structs of it that parts hold, which are compared
 	moved  bool            // by this statement
 
+	copied    []reflect.Value // those that count as not read afterwards
 	following []reflect.Value // those that are not, and get the new version if they have the one that it moves from
 }
 
@@ -97,6 +98,9 @@ func (r *root) move(db *gorm.DB) error {
 		if err := r.touch(db, reflect.Value{}); err != nil {
 			return r.gone(m, err)
 		}
+	}
+	for _, row := range r.copied {
+		guard.Adopt(db.Statement, m, row, m.Column.Unread())
 	}
 	for _, row := range r.following {
 		if to, touched := guard.Touched(db.Statement, m, r.key, m.Column.Read(row)); touched {

@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -49,7 +50,10 @@ func (p *part) read(unscoped, lock bool, conditions ...clause.Expression) ([]ref
 	case speaks.IsMySQL(): // a snapshot would show rows as they were before
 		query = query.Clauses(clause.Locking{Strength: clause.LockingStrengthShare})
 	}
-	if query = query.Find(rows.Interface()); query.Error != nil {
+	if query = query.Find(rows.Interface()); sqlstate.Of(query.Error) == sqlstate.SerializationFailure {
+		return nil, guard.Overtaken(p.db, p.model, p.op(), p.keysOfStatement(), query.Error)
+	}
+	if query.Error != nil {
 		return nil, query.Error
 	}
 	found := make([]reflect.Value, rows.Elem().Len())
@@ -57,6 +61,25 @@ func (p *part) read(unscoped, lock bool, conditions ...clause.Expression) ([]ref
 		found[i] = rows.Elem().Index(i)
 	}
 	return found, nil
+}
+
+// op is what the statement does.
+func (p *part) op() guard.Op {
+	switch {
+	case p.deletes:
+		return guard.OpDelete
+	case slices.Contains(p.db.Statement.BuildClauses, "VALUES"):
+		return guard.OpUpsert
+	}
+	return guard.OpUpdate
+}
+
+// keysOfStatement are the keys of the structs that it writes.
+func (p *part) keysOfStatement() [][]any {
+	if stmt := p.db.Statement; p.deletes || slices.Contains(stmt.BuildClauses, "VALUES") {
+		return p.keys(reflect.ValueOf(stmt.Dest))
+	}
+	return p.keys(reflect.ValueOf(p.db.Statement.Model))
 }
 
 // stored finds the rows that are there under these conditions, and locks them: they stay where they are.

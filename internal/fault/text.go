@@ -25,6 +25,8 @@ func (s *Stale) Text() string {
 		b.WriteString("this root is gone, so its part was not written: if it is soft-deleted, use Unscoped")
 	case s.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
+	case s.Actual == nil && s.Expected == nil && s.Cause != nil:
+		b.WriteString("another transaction has changed " + s.one())
 	case s.Actual == nil:
 		fmt.Fprintf(&b, "version %s is stale", Version(s.Expected))
 	default:
@@ -41,6 +43,14 @@ func (s *Stale) Text() string {
 		b.WriteString(s.Cause.Error())
 	}
 	return b.String()
+}
+
+// one is the row that was named, or one that was not.
+func (s *Stale) one() string {
+	if len(s.Keys) == 0 {
+		return "a row of it"
+	}
+	return "it"
 }
 
 // isAhead reports whether a version is one that the row has not had yet.

@@ -14,9 +14,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// serializationFailure turns 40001 in a checked write into a stale row: another transaction has changed it.
+// serializationFailure turns 40001 in a checked write into a stale row: another transaction has changed it. The row of a touch is
+// named too where any version will do: a root that is moved by its key.
 func (w *Write) serializationFailure(db *gorm.DB) {
-	if !w.built.any || !w.compares() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
+	if !w.built.any || !w.compares() && !w.intent.touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
 	}
 	stale := w.staleError(db.Statement, nil)

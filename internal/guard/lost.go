@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
@@ -28,7 +29,8 @@ func (w *Write) Lose() {
 			continue
 		}
 		was := w.memory.Was(i)
-		if w.op != OpCreate && w.op != OpUpsert && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
+		stays := w.op != OpCreate && w.op != OpUpsert || w.upsert != nil && w.upsert.skips && was.IsValid() && v.Loaded(v.Read(was))
+		if stays && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
 			continue // it was read before, and the statement left it
 		}
 		v.Write(row, v.Unread())
@@ -48,7 +50,34 @@ func NoticeCopies(db *gorm.DB) {
 	if _, marked := stmt.Settings.Load(copiedSetting); marked || !statement.InAssociation() {
 		return
 	}
-	stmt.Settings.Store(copiedSetting, stmt.Schema)
+	if relation := savedRelation(stmt); relation == nil || isHeldByValue(relation) {
+		stmt.Settings.Store(copiedSetting, stmt.Schema)
+	}
+}
+
+// savedRelation is the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil where all of them are
+// saved.
+func savedRelation(stmt *gorm.Statement) *schema.Relationship {
+	if len(stmt.Selects) == 0 {
+		return nil
+	}
+	return stmt.Schema.Relationships.Relations[stmt.Selects[0]]
+}
+
+// isHeldByValue reports whether the field of a relation holds structs, and not pointers to those of the caller.
+func isHeldByValue(relation *schema.Relationship) bool {
+	held := relation.Field.IndirectFieldType
+	if held.Kind() == reflect.Slice || held.Kind() == reflect.Array {
+		return held.Elem().Kind() == reflect.Struct
+	}
+	return relation.Field.FieldType.Kind() == reflect.Struct
+}
+
+// IsCopied reports whether GORM copies what a statement's field of this relation holds to the caller when it is over: a rollback does
+// not reach the copy.
+func IsCopied(stmt *gorm.Statement, relation *schema.Relationship) bool {
+	_, copied := stmt.Settings.Load(copiedSetting)
+	return copied && isHeldByValue(relation)
 }
 
 // isCopied reports whether GORM will copy the structs of the statement.

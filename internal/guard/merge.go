@@ -8,6 +8,8 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -119,6 +121,21 @@ func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause er
 	e := w.staleError(db.Statement, &w.rows[0])
 	e.Cause = cause
 	return e.Err()
+}
+
+// Overtaken is the error of a write of these rows that the server refuses to lock: another transaction has changed one of them since
+// the snapshot.
+func Overtaken(db *gorm.DB, m *model.Model, op Op, keys [][]any, cause error) error {
+	e := &fault.Stale{Table: m.Table, Op: op.String(), PrimaryKey: map[string]any{}, Cause: cause}
+	if len(keys) == 1 {
+		for i, field := range m.Schema.PrimaryFields {
+			e.PrimaryKey[field.DBName] = keys[0][i]
+			e.Keys = append(e.Keys, field.DBName)
+		}
+	}
+	err := e.Err()
+	install.Of(db).TellRefused(db.Statement.Context, err)
+	return err
 }
 
 // savedRow is the save of one row that is not written.

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -42,7 +45,35 @@ func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) 
 			return err
 		}
 	}
+	if m.Column.IsTemporal() {
+		if err := lockVersion(db, m, row, key, conditions); err != nil {
+			return err
+		}
+		if conditions = nil; m.Column.Loaded(m.Column.Read(empty)) {
+			return touch(db, m, row, key, nil)
+		}
+	}
 	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key, conditions)
+}
+
+// lockVersion locks a row and reads its version: unlike a number, a time does not show which one it came after, and structs that have
+// that one are to follow.
+func lockVersion(db *gorm.DB, m *model.Model, row any, key []any, conditions []clause.Expression) error {
+	names := append(slices.Clip(m.Schema.PrimaryFieldDBNames), m.Column.Field.DBName)
+	r := rowToLock{schema: m.Schema, key: key}
+	query := statement.Beside(db).Session(&gorm.Session{SkipHooks: true}).Model(row).Select(names).Scopes(mark.Narrow(append(r.isKey(), conditions...)...))
+	if speaks := dialect.Of(db); speaks.LocksRows() {
+		query = query.Clauses(clause.Locking{Strength: speaks.Strength("NO KEY UPDATE")})
+	}
+	query = query.Limit(1).Find(row)
+	switch {
+	case sqlstate.Of(query.Error) == sqlstate.SerializationFailure:
+		return guard.Overtaken(query, m, guard.OpTouch, [][]any{key}, query.Error)
+	case query.Error == nil && query.RowsAffected == 0:
+		r.table = statement.TableName(query.Statement)
+		return fmt.Errorf("gormlock: touch %s: %w", r, gorm.ErrRecordNotFound)
+	}
+	return query.Error
 }
 
 func touch(db *gorm.DB, m *model.Model, value any, key []any, conditions []clause.Expression) error {
