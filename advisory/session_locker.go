@@ -82,6 +82,9 @@ func (l *KeyLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	if err != nil {
 		return err
 	}
+	if other := otherdb.Under(conn); other != nil {
+		return other.Refusal("unlock "+l.key.String(), nil)
+	}
 	return l.do(ctx, conn, session.Unlock)
 }
 
@@ -89,14 +92,8 @@ func (l *KeyLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 // conn leads to if its driver is not of PostgreSQL.
 func backendOf(conn *sql.Conn) (pid uint32, other *otherdb.Database) {
 	_ = conn.Raw(func(of any) error {
-		for {
-			wrapper, is := of.(interface{ Raw() driver.Conn }) // such as otelsql's
-			if !is {
-				pid, other = pidOf(of), otherdb.OfDriver(of)
-				return nil
-			}
-			of = wrapper.Raw()
-		}
+		pid, other = pidOf(otherdb.Innermost(of)), otherdb.OfConn(of)
+		return nil
 	})
 	return pid, other
 }

@@ -50,21 +50,43 @@ var known = []*Database{
 	{name: "Snowflake", drivers: []string{"github.com/snowflakedb/gosnowflake"}, begins: []string{"snowflake:"}},
 }
 
-// Under is the database that a pool leads to, by its driver. It is nil for PostgreSQL, for a driver that is not known, and
-// for what is no pool: a *sql.DB, and what embeds it, is one. It asks the server nothing.
-func Under(pool any) *Database {
-	if db, is := pool.(*sql.DB); is && db == nil {
+// Under is the database that a *sql.DB, what embeds it, or a *sql.Conn leads to, by the driver. It is nil for PostgreSQL, for a
+// driver that is not known, and for a *sql.Tx, which does not tell its driver. It asks the server nothing.
+func Under(handle any) (found *Database) {
+	if db, is := handle.(*sql.DB); is && db == nil {
 		return nil
 	}
-	of, is := pool.(interface{ Driver() driver.Driver })
-	if !is {
-		return nil
+	switch of := handle.(type) {
+	case interface{ Driver() driver.Driver }:
+		return ofType(reflect.TypeOf(of.Driver()))
+	case *sql.Conn:
+		return underConn(of)
 	}
-	return OfDriver(of.Driver())
+	return nil
 }
 
-// OfDriver is [Under] for a driver, or for a connection as the driver has made it.
-func OfDriver(d any) *Database { return ofType(reflect.TypeOf(d)) }
+// underConn is apart because what it keeps for Raw is on the heap.
+func underConn(conn *sql.Conn) (found *Database) {
+	if conn != nil {
+		_ = conn.Raw(func(made any) error { found = OfConn(made); return nil }) // a closed one is of none
+	}
+	return found
+}
+
+// OfConn is the database of a connection as [sql.Conn.Raw] gives it.
+func OfConn(made any) *Database { return ofType(reflect.TypeOf(Innermost(made))) }
+
+// Innermost is the connection that the driver has made, inside of wrappers such as otelsql's.
+func Innermost(made any) any {
+	for range 8 {
+		wrapper, is := made.(interface{ Raw() driver.Conn })
+		if !is {
+			break
+		}
+		made = wrapper.Raw()
+	}
+	return made
+}
 
 // Said is the database whose driver has made err, or an error in it. It is nil where none has, and where an error of
 // PostgreSQL is among them.

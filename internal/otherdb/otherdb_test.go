@@ -58,7 +58,7 @@ func TestUnder(t *testing.T) { //nolint:paralleltest // it counts allocations
 	pool := stdlib.OpenDB(pgx.ConnConfig{})
 	defer func() { _ = pool.Close() }()
 	var none *sql.DB
-	for _, on := range []any{pool, struct{ *sql.DB }{pool}, none, &sql.Tx{}, nil, 1} {
+	for _, on := range []any{pool, struct{ *sql.DB }{pool}, none, (*sql.Conn)(nil), &sql.Tx{}, nil, 1} {
 		if got := otherdb.Under(on); got != nil {
 			t.Errorf("%T: %v", on, got)
 		}
