@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -17,6 +18,7 @@ import (
 type journal struct {
 	pool      gorm.ConnPool        // the transaction, as GORM's statements hold it
 	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
+	opening   sqltx.Opening        // what it began with
 	deaf      bool                 // its connection tells nothing: what GORM executes is heard, see Hear
 
 	Mu     sync.Mutex
@@ -40,9 +42,6 @@ type undoing func()
 func (u undoing) Undo() { u() }
 func (u undoing) Lose() { u() }
 
-// journals holds the journals of open transactions, by what stands for the transaction in GORM's statements.
-var journals sync.Map
-
 // Of is the journal of the transaction that the statement runs in. It is nil outside of one, and in one whose end
 // gormlock does not see.
 func Of(stmt *gorm.Statement) *journal {
@@ -50,10 +49,7 @@ func Of(stmt *gorm.Statement) *journal {
 	if !isKey(pool) {
 		return nil
 	}
-	if j, ok := journals.Load(pool); ok {
-		return j.(*journal)
-	}
-	return nil
+	return drawerOf(pool).get(pool)
 }
 
 // isKey reports whether a transaction can be found by pool.
@@ -70,7 +66,7 @@ func isKey(pool gorm.ConnPool) bool {
 // of makes j the journal of the transaction until it has ended.
 func (j *journal) of(pool gorm.ConnPool) {
 	j.pool = pool
-	journals.Store(pool, j)
+	drawerOf(pool).put(pool, j)
 }
 
 // Keep keeps a step for the case that the transaction, or the savepoint it is in now, is rolled back. The newest step is
@@ -149,7 +145,7 @@ func (j *journal) Commit() error {
 
 // Ended is called once, when the transaction has.
 func (j *journal) Ended(committed bool) {
-	journals.Delete(j.pool)
+	drawerOf(j.pool).put(j.pool, nil)
 	defer j.Abandoned()
 	j.end(func(steps []Step) {
 		if committed {

@@ -84,13 +84,13 @@ func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 
 func (p *ConnPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, snapshot bool) (*sql.Tx, error) {
 	request := j.BegunWith
-	opening := sqltx.Opening{Options: opts, Watcher: j}
+	j.opening = sqltx.Opening{Options: opts, Watcher: j}
 	if request != nil {
 		locks := request.Opening(snapshot)
-		opening.Before, opening.After = locks.Before, locks.After
-		opening.Opened, opening.Clean = locks.Opened, locks.Clean
+		j.opening.Before, j.opening.After = locks.Before, locks.After
+		j.opening.Opened, j.opening.Clean = locks.Opened, locks.Clean
 	}
-	tx, err := p.transactions.Begin(ctx, opening)
+	tx, err := p.transactions.Begin(ctx, &j.opening)
 	if err != nil {
 		return nil, err
 	}

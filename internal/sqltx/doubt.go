@@ -12,7 +12,7 @@ import (
 
 // doubt remembers what an error says of the connection: that the driver has given it up, or that the server has rolled the
 // transaction back. What is executed afterwards would be committed by itself, statement for statement: it is refused.
-func (c *lent) doubt(err error) {
+func (c *loan) doubt(err error) {
 	if errors.Is(err, driver.ErrBadConn) {
 		c.clean = false
 	}
@@ -25,7 +25,7 @@ func (c *lent) doubt(err error) {
 
 // hasEnded reports whether the server has rolled the transaction back with this error, or it ended otherwise. Where the error
 // does not say so, the server is asked.
-func (c *lent) hasEnded(err error) bool {
+func (c *loan) hasEnded(err error) bool {
 	if sqlstate.EndsTransaction(err) {
 		return true
 	}
@@ -40,12 +40,12 @@ func (c *lent) hasEnded(err error) bool {
 }
 
 // ask asks the server a question whose answer is that the transaction is over, or not. It is not known where the answer is an error.
-func (c *lent) ask(question string) (over, known bool) {
+func (c *loan) ask(question string) (over, known bool) {
 	queryer, ok := c.driver.(driver.QueryerContext)
 	if !ok {
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.plan.ctx), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.opening.ctx), time.Second)
 	defer cancel()
 	rows, err := queryer.QueryContext(ctx, question, nil)
 	if err != nil {

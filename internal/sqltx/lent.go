@@ -13,43 +13,117 @@ import (
 // rollbackTime bounds a rollback: past it the connection is closed, which rolls back as well.
 const rollbackTime = 5 * time.Second
 
-// lent is a driver's connection, lent to one transaction or one statement.
+// lent is a connection of the lender's. database/sql uses it again and again; each time it borrows one of the application's.
 type lent struct {
-	pool   *Pool
-	conn   *sql.Conn
-	driver driver.Conn
-	plan   *plan // nil outside of a transaction begun by the pool
+	pool *Pool
+	*loan
+}
+
+// loan is a driver's connection, lent to one transaction or one statement.
+type loan struct {
+	pool    *Pool
+	conn    *sql.Conn
+	driver  driver.Conn
+	opening *Opening // nil outside of a transaction begun by the pool
 
 	mu       sync.Mutex // one call to the driver at a time: the end of ctx comes from its own goroutine
-	tx       *lentTx    // the open transaction
-	rows     int        // open results: while there are any the driver's connection is theirs
-	expired  error      // ctx has ended; nothing is executed any more
-	clean    bool       // the server confirmed that no transaction is open
-	returned bool       // conn is back in the application's pool, or closed
+	failed   error      // nothing could be borrowed
+	tx       *lentTx    // the open transaction: own
+	own      lentTx
+	rows     int   // open results: while there are any the driver's connection is theirs
+	expired  error // ctx has ended; nothing is executed any more
+	clean    bool  // the server confirmed that no transaction is open
+	returned bool  // conn is back in the application's pool, or closed
 
 	asked    bool       // whether reporter was looked for
 	reporter reporter   // nil: the driver does not say how the transaction stands
 	late     []lateText // what the watcher has not heard of yet
 }
 
-func (c *lent) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if c.plan == nil {
+// borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
+func (p *Pool) borrow(ctx context.Context) (*loan, error) {
+	l, opening := (*loan)(nil), (*Opening)(nil)
+	if opening, _ = ctx.Value(openingKey{}).(*Opening); opening != nil {
+		l, ctx = &opening.loan, opening.ctx
+		*l = loan{} // it may be tried again
+	} else {
+		l = &loan{}
+	}
+	l.opening = opening
+	l.pool, l.clean = p, true
+	var err error
+	if l.conn, err = p.db.Conn(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.conn.Raw(l.take); err != nil {
+		_ = l.conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (c *loan) take(driverConn any) (err error) {
+	var ok bool
+	if c.driver, ok = driverConn.(driver.Conn); !ok {
+		err = errors.New("gormlock: the driver's connection is not a driver.Conn")
+	}
+	return err
+}
+
+// ResetSession borrows again: database/sql calls it before it uses a connection that it has kept. It would not heed another
+// error than that the connection is bad, so the first use returns that.
+func (c *lent) ResetSession(ctx context.Context) error {
+	borrowed, err := c.pool.borrow(ctx)
+	if errors.Is(err, driver.ErrBadConn) {
+		return err
+	}
+	if err != nil {
+		borrowed = &loan{pool: c.pool, failed: err}
+	}
+	c.loan = borrowed
+	return nil
+}
+
+// IsValid gives back what was borrowed: database/sql calls it, once, when the transaction or the statement is done with it.
+func (c *lent) IsValid() bool {
+	_ = c.Close()
+	return true
+}
+
+// Close gives back what was borrowed.
+func (c *lent) Close() error {
+	if c.loan != nil {
+		c.loan.end()
+		c.loan = nil
+	}
+	return nil
+}
+
+func (c *loan) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	if c.opening == nil {
 		return c.beginDriver(ctx, opts)
 	}
 	c.clean = false
 	begin := c.beginByDriver
-	if c.plan.After != "" {
+	if c.opening.After != "" {
 		begin = c.beginByText
 	}
 	tx, err := begin(ctx, opts)
 	if err != nil {
-		if ended := c.plan.ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		if ended := c.opening.ctx.Err(); ended != nil && !errors.Is(err, ended) {
 			err = fmt.Errorf("%w: %w", ended, err)
 		}
 		return nil, err
 	}
+	c.mu.Lock()
 	c.tx = tx
-	c.tx.forget = afterEnd(c.plan.ctx, c.expire)
+	c.mu.Unlock()
+	if tx.forget = neverEnds; c.opening.ctx.Done() != nil {
+		tx.forget = context.AfterFunc(c.opening.ctx, tx.expire)
+	}
 	return c.tx, nil
 }
 
@@ -63,48 +137,54 @@ func afterEnd(ctx context.Context, run func()) (stop func() bool) {
 
 func neverEnds() bool { return true }
 
-func (c *lent) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentTx, error) {
+func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentTx, error) {
 	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
 	running, interrupt := context.WithCancel(ctx)
-	stop := afterEnd(c.plan.ctx, interrupt)
+	stop := afterEnd(c.opening.ctx, interrupt)
 	tx, err := c.beginDriver(running, opts)
 	// As in database/sql: what the driver refused to begin is no reason to close a connection.
-	c.clean = err != nil && c.plan.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
+	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
 	if !stop() && err == nil {
-		err = c.plan.ctx.Err()
+		err = c.opening.ctx.Err()
 	}
 	if err != nil {
 		interrupt()
 		return nil, err
 	}
-	return &lentTx{conn: c, tx: tx, interrupt: interrupt}, nil
+	return c.begun(tx, interrupt), nil
 }
 
 // beginByText begins with the texts of the plan. Each text has a ctx of its own: where the plan's cannot end, a driver need not
 // look after it.
-func (c *lent) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, error) {
+func (c *loan) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, error) {
 	begin, err := beginText(opts)
 	if err != nil {
 		c.clean = true
 		return nil, err
 	}
-	ctx, tx := c.plan.ctx, textTx{c}
-	result, err := c.exec(ctx, c.plan.Before+begin+"; "+c.plan.After, nil)
+	ctx, tx := c.opening.ctx, textTx{c}
+	result, err := c.exec(ctx, c.opening.Before+begin+"; "+c.opening.After, nil)
 	if errors.Is(err, driver.ErrBadConn) {
 		return nil, err
 	}
-	err = c.plan.Opened(ctx, result, err)
+	err = c.opening.Opened(ctx, result, err)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.plan.Clean(err)
+		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.opening.Clean(err)
 		return nil, err
 	}
-	return &lentTx{conn: c, tx: tx, interrupt: func() {}}, nil
+	return c.begun(tx, func() {}), nil
 }
 
-func (c *lent) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+// begun is the transaction that the driver, or a text, has begun.
+func (c *loan) begun(tx driver.Tx, interrupt context.CancelFunc) *lentTx {
+	c.own.conn, c.own.tx, c.own.interrupt = c, tx, interrupt
+	return &c.own
+}
+
+func (c *loan) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if beginner, ok := c.driver.(driver.ConnBeginTx); ok {
 		return beginner.BeginTx(ctx, opts)
 	}
@@ -115,21 +195,23 @@ func (c *lent) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.T
 }
 
 // expire rolls back and gives the connection back when ctx has ended. The Watcher hears of it later, see lentTx.
-func (c *lent) expire() {
+func (t *lentTx) expire() {
+	c := t.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.tx == nil {
-		return
-	}
-	c.expired = c.plan.ctx.Err()
+	c.expired = c.opening.ctx.Err()
 	if c.rows == 0 {
-		c.tx.abandon()
+		t.abandon()
 	}
 }
 
 // enter begins a call to the driver's connection, unless ctx has ended.
-func (c *lent) enter() error {
+func (c *loan) enter() error {
 	c.mu.Lock()
+	if c.failed != nil {
+		defer c.mu.Unlock()
+		return c.failed
+	}
 	if c.expired != nil {
 		tx := c.tx
 		c.mu.Unlock()
@@ -142,7 +224,7 @@ func (c *lent) enter() error {
 	return nil
 }
 
-func (c *lent) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *loan) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
@@ -156,7 +238,7 @@ func (c *lent) ExecContext(ctx context.Context, query string, args []driver.Name
 	return result, err
 }
 
-func (c *lent) exec(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *loan) exec(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	execer, ok := c.driver.(driver.ExecerContext)
 	if !ok {
 		return nil, driver.ErrSkip
@@ -166,7 +248,7 @@ func (c *lent) exec(ctx context.Context, query string, args []driver.NamedValue)
 	return result, err
 }
 
-func (c *lent) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *loan) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
@@ -184,7 +266,7 @@ func (c *lent) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 // opened counts a result as open until it is closed. A text of several statements may not be through before.
-func (c *lent) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
+func (c *loan) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
 	c.doubt(err)
 	if err != nil || heard.text.Single {
 		c.tell(&heard, err)
@@ -207,18 +289,21 @@ func (c *lent) Prepare(query string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), query)
 }
 
-func (c *lent) Begin() (driver.Tx, error) {
+func (c *loan) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
-func (c *lent) CheckNamedValue(value *driver.NamedValue) error {
+func (c *loan) CheckNamedValue(value *driver.NamedValue) error {
+	if c.failed != nil {
+		return nil // it is not executed
+	}
 	if checker, ok := c.driver.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(value)
 	}
 	return driver.ErrSkip
 }
 
-func (c *lent) Ping(ctx context.Context) error {
+func (c *loan) Ping(ctx context.Context) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
@@ -229,19 +314,18 @@ func (c *lent) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the connection back. database/sql calls it once, when the transaction or the statement is done with it.
-func (c *lent) Close() error {
+// end gives the connection back when database/sql is done with it.
+func (c *loan) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.giveBack()
 	if c.tx != nil {
 		c.pool.giveBack()
 	}
-	return nil
 }
 
-func (c *lent) giveBack() {
-	if c.returned {
+func (c *loan) giveBack() {
+	if c.conn == nil || c.returned {
 		return
 	}
 	c.returned = true

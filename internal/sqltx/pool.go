@@ -26,12 +26,15 @@ type Pool struct {
 // linger is how long the lender outlives its last transaction: a program that begins one after the other makes one lender.
 const linger = 50 * time.Millisecond
 
+// mostIdle is how many connections of the lender wait for their next use, with nothing borrowed.
+const mostIdle = 256
+
 // New is a pool over db, which stays the application's to close.
 func New(db *sql.DB) *Pool {
 	return &Pool{db: db}
 }
 
-// Opening is what a transaction begins with.
+// Opening is what a transaction begins with. It is for one call of Begin, and belongs to its transaction from then on.
 type Opening struct {
 	Options sql.TxOptions
 	// Before and After are sent around the BEGIN, all as one message without arguments. Both empty: the driver begins.
@@ -41,6 +44,9 @@ type Opening struct {
 	// Clean says whether a rollback makes the connection fit for others after an error of Opened.
 	Clean   func(err error) bool
 	Watcher Watcher
+
+	ctx  context.Context
+	loan loan // what is borrowed for it
 }
 
 // Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
@@ -58,14 +64,14 @@ type Watcher interface {
 }
 
 // Begin opens a transaction. It is rolled back when ctx ends before it is committed.
-func (p *Pool) Begin(ctx context.Context, opening Opening) (*sql.Tx, error) {
+func (p *Pool) Begin(ctx context.Context, opening *Opening) (*sql.Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	lender := p.lend()
-	plan := &plan{Opening: opening, ctx: ctx}
+	opening.ctx = ctx
 	// database/sql would end the transaction behind the caller's back when its ctx ends: here lent does that.
-	tx, err := lender.BeginTx(planContext{plan}, &plan.Options)
+	tx, err := lender.BeginTx(openingContext{opening}, &opening.Options)
 	if err != nil {
 		p.giveBack()
 		if errors.Is(err, driver.ErrBadConn) && ctx.Err() != nil {
@@ -99,24 +105,18 @@ func (p *Pool) Close() error {
 	return lender.Close()
 }
 
-// plan is one call of Begin on its way through database/sql to the driver.
-type plan struct {
-	Opening
-	ctx context.Context
-}
+type openingKey struct{}
 
-type planKey struct{}
+// openingContext hands an Opening to the driver, and does not end with its ctx.
+type openingContext struct{ *Opening }
 
-// planContext hands a plan to the driver, and does not end with the plan's ctx.
-type planContext struct{ *plan }
+func (openingContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (openingContext) Done() <-chan struct{}                   { return nil }
+func (openingContext) Err() error                              { return nil }
 
-func (planContext) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-func (planContext) Done() <-chan struct{}                   { return nil }
-func (planContext) Err() error                              { return nil }
-
-func (c planContext) Value(key any) any {
-	if key == (planKey{}) {
-		return c.plan
+func (c openingContext) Value(key any) any {
+	if key == (openingKey{}) {
+		return c.Opening
 	}
 	return c.ctx.Value(key)
 }
@@ -140,7 +140,7 @@ func (p *Pool) keepLender() *sql.DB {
 func (p *Pool) opened() *sql.DB {
 	if p.lender == nil {
 		p.lender = sql.OpenDB(connector{p})
-		p.lender.SetMaxIdleConns(-1)
+		p.lender.SetMaxIdleConns(mostIdle)
 	}
 	return p.lender
 }
@@ -174,30 +174,15 @@ func (p *Pool) closeIdle(used int) {
 	}
 }
 
-// connector gives the lender its connections: each is borrowed for one transaction, or one statement.
+// connector gives the lender its connections.
 type connector struct{ pool *Pool }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	plan, _ := ctx.Value(planKey{}).(*plan)
-	if plan != nil {
-		ctx = plan.ctx
-	}
-	conn, err := c.pool.db.Conn(ctx)
+	borrowed, err := c.pool.borrow(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &lent{pool: c.pool, conn: conn, plan: plan, clean: true}
-	if err := conn.Raw(func(driverConn any) error {
-		var ok bool
-		if l.driver, ok = driverConn.(driver.Conn); !ok {
-			return errors.New("gormlock: the driver's connection is not a driver.Conn")
-		}
-		return nil
-	}); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return l, nil
+	return &lent{c.pool, borrowed}, nil
 }
 
 func (c connector) Driver() driver.Driver { return c.pool.db.Driver() }

@@ -69,7 +69,7 @@ func TestWatcherHears(t *testing.T) {
 	pool := sqltx.New(pgtest.SQLDB(t))
 	t.Run("savepoints in every spelling", func(t *testing.T) {
 		w := &ending{}
-		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		tx, err := pool.Begin(ctx, &sqltx.Opening{Watcher: w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestWatcherHears(t *testing.T) {
 	})
 	t.Run("a commit", func(t *testing.T) {
 		w := &ending{}
-		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		tx, err := pool.Begin(ctx, &sqltx.Opening{Watcher: w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestWatcherHears(t *testing.T) {
 	})
 	t.Run("a commit it refuses", func(t *testing.T) {
 		w := &ending{refusal: errors.New("no")}
-		tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: w})
+		tx, err := pool.Begin(ctx, &sqltx.Opening{Watcher: w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestBeginFailsClean(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := &ending{}
-			_, err := sqltx.New(db).Begin(ctx, sqltx.Opening{
+			_, err := sqltx.New(db).Begin(ctx, &sqltx.Opening{
 				Before:  fmt.Sprintf("BEGIN; SELECT pg_advisory_lock(%d); COMMIT; ", id),
 				After:   "SELECT 1/0",
 				Opened:  func(_ context.Context, _ sql.Result, err error) error { return err },
@@ -161,7 +161,7 @@ func TestBeginRefusedByTheDriver(t *testing.T) {
 		return n
 	}
 	before := pid()
-	_, err := sqltx.New(db).Begin(ctx, sqltx.Opening{Options: sql.TxOptions{Isolation: sql.LevelLinearizable}})
+	_, err := sqltx.New(db).Begin(ctx, &sqltx.Opening{Options: sql.TxOptions{Isolation: sql.LevelLinearizable}})
 	if err == nil {
 		t.Error("an isolation level that PostgreSQL does not have began")
 	}
@@ -206,7 +206,7 @@ func TestPreparedBeforeTheTableWasAltered(t *testing.T) {
 	if _, err := db.ExecContext(ctx, "ALTER TABLE t ADD c int"); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := pool.Begin(ctx, sqltx.Opening{})
+	tx, err := pool.Begin(ctx, &sqltx.Opening{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestBeginOnAPoolThatIsClosed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t)
 	_ = db.Close()
-	if _, err := sqltx.New(db).Begin(context.Background(), sqltx.Opening{Watcher: &ending{}}); err == nil {
+	if _, err := sqltx.New(db).Begin(context.Background(), &sqltx.Opening{Watcher: &ending{}}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -232,17 +232,17 @@ func TestBeginWaitsForAConnection(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
 	pool := sqltx.New(db)
-	first, err := pool.Begin(context.Background(), sqltx.Opening{})
+	first, err := pool.Begin(context.Background(), &sqltx.Opening{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := pool.Begin(ctx, sqltx.Opening{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := pool.Begin(ctx, &sqltx.Opening{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	_ = first.Rollback()
-	second, err := pool.Begin(context.Background(), sqltx.Opening{})
+	second, err := pool.Begin(context.Background(), &sqltx.Opening{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for i := range 40 {
 				ctx, cancel := context.WithCancel(context.Background())
-				tx, err := pool.Begin(ctx, sqltx.Opening{Watcher: &ending{}})
+				tx, err := pool.Begin(ctx, &sqltx.Opening{Watcher: &ending{}})
 				if err != nil {
 					t.Error(err)
 					cancel()

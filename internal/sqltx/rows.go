@@ -12,7 +12,7 @@ import (
 // lentRows is an open result. While it is open the end of the transaction's ctx leaves the connection to it.
 type lentRows struct {
 	driver.Rows
-	conn  *lent
+	conn  *loan
 	ctx   context.Context // of the query
 	heard heard
 	err   error // why the rows ended early

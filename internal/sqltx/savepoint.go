@@ -76,14 +76,14 @@ type heard struct {
 }
 
 // listen reads a text before it is executed. An error says that the transaction must not be committed.
-func (c *lent) listen(query string) (heard, error) {
-	if c.plan == nil || c.plan.Watcher == nil {
+func (c *loan) listen(query string) (heard, error) {
+	if c.opening == nil || c.opening.Watcher == nil {
 		return heard{told: true}, nil
 	}
 	h := heard{text: sqltext.Read(query)}
 	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes
 	if h.text.Commits() {
-		if err := c.plan.Watcher.Commit(); err != nil {
+		if err := c.opening.Watcher.Commit(); err != nil {
 			return h, err
 		}
 	}
@@ -94,7 +94,7 @@ func (c *lent) listen(query string) (heard, error) {
 }
 
 // tell says what became of a text.
-func (c *lent) tell(h *heard, err error) {
+func (c *loan) tell(h *heard, err error) {
 	if h.told || errors.Is(err, driver.ErrSkip) {
 		return
 	}
@@ -103,11 +103,11 @@ func (c *lent) tell(h *heard, err error) {
 	if h.text.Ends() || h.text.Unsure {
 		answer.After = c.status()
 	}
-	c.plan.Watcher.Executed(h.text, answer)
+	c.opening.Watcher.Executed(h.text, answer)
 }
 
 // status asks the driver, which knows without asking the server.
-func (c *lent) status() Status {
+func (c *loan) status() Status {
 	if !c.asked {
 		c.asked, c.reporter = true, reporterOf(c.driver)
 	}
@@ -118,7 +118,7 @@ func (c *lent) status() Status {
 }
 
 // catchUp tells of texts whose result was closed from another goroutine than the caller's.
-func (c *lent) catchUp() {
+func (c *loan) catchUp() {
 	late := c.late
 	c.late = nil
 	for i := range late {

@@ -89,7 +89,7 @@ func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
 // isOutdated reports whether the server refused what the driver had prepared before a table was altered (0A000), as it does
 // once: the driver forgets it then. It is run again, but not in a transaction, which has failed with it.
 func (s *stmt) isOutdated(err error) bool {
-	return s.conn.plan == nil && sqlstate.Is(err, sqlstate.FeatureNotSupported)
+	return s.conn.opening == nil && sqlstate.Is(err, sqlstate.FeatureNotSupported)
 }
 
 // Exec and Query are never called: database/sql prefers the forms with a context.

@@ -14,10 +14,10 @@ import (
 
 // lentTx is the transaction that database/sql commits or rolls back, once.
 type lentTx struct {
-	conn      *lent
+	conn      *loan
 	tx        driver.Tx          // the driver's, or a textTx
 	interrupt context.CancelFunc // ends the ctx that tx runs under
-	forget    func() bool        // stops waiting for the end of the plan's ctx
+	forget    func() bool        // stops waiting for the end of the opening's ctx
 	over      bool               // no longer open on the server, or the connection is given up
 	heard     atomic.Bool        // the watcher knows of the end
 }
@@ -50,22 +50,22 @@ func (t *lentTx) commit() error {
 		return c.expired
 	}
 	c.catchUp()
-	if err := c.plan.ctx.Err(); err != nil {
+	if err := c.opening.ctx.Err(); err != nil {
 		_ = t.rollback()
 		return err
 	}
-	if c.plan.Watcher != nil {
-		if refusal := c.plan.Watcher.Commit(); refusal != nil {
+	if c.opening.Watcher != nil {
+		if refusal := c.opening.Watcher.Commit(); refusal != nil {
 			_ = t.rollback() // what fails to roll back is closed, which rolls back
 			return refusal
 		}
 	}
-	stop := afterEnd(c.plan.ctx, t.interrupt)
+	stop := afterEnd(c.opening.ctx, t.interrupt)
 	defer stop()
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
-	if ended := c.plan.ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+	if ended := c.opening.ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	return err
@@ -86,7 +86,7 @@ func (t *lentTx) abandon() {
 		return
 	}
 	_ = t.rollback()
-	if watcher := t.conn.plan.Watcher; watcher != nil {
+	if watcher := t.conn.opening.Watcher; watcher != nil {
 		watcher.Abandoned()
 	}
 	t.conn.giveBack()
@@ -99,21 +99,21 @@ func (t *lentTx) ended(committed bool) {
 
 // tell lets the watcher know of the end, once.
 func (t *lentTx) tell(committed bool) {
-	if t.conn.plan.Watcher == nil || t.heard.Swap(true) {
+	if t.conn.opening.Watcher == nil || t.heard.Swap(true) {
 		return
 	}
 	heard := false
 	defer func() {
 		if !heard { // it panics: database/sql will not close the connection
-			_ = t.conn.Close()
+			t.conn.end()
 		}
 	}()
-	t.conn.plan.Watcher.Ended(committed)
+	t.conn.opening.Watcher.Ended(committed)
 	heard = true
 }
 
 // reusable reports whether the connection is outside of any transaction after a commit that failed with err.
-func (c *lent) reusable(err error) bool {
+func (c *loan) reusable(err error) bool {
 	if sqlstate.Of(err) != "" {
 		return true
 	}
@@ -122,12 +122,12 @@ func (c *lent) reusable(err error) bool {
 }
 
 // textTx is a transaction begun by text, so that statements could travel with its BEGIN.
-type textTx struct{ conn *lent }
+type textTx struct{ conn *loan }
 
 // Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
 // database/sql has no place for that answer.
 func (t textTx) Commit() error {
-	_, err := t.conn.exec(t.conn.plan.ctx, "SELECT 1; COMMIT", nil)
+	_, err := t.conn.exec(t.conn.opening.ctx, "SELECT 1; COMMIT", nil)
 	if sqlstate.Is(err, sqlstate.InFailedSQLTransaction) {
 		if rollback := t.Rollback(); rollback != nil {
 			return errors.Join(err, driver.ErrBadConn)
@@ -138,7 +138,7 @@ func (t textTx) Commit() error {
 }
 
 func (t textTx) Rollback() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.conn.plan.ctx), rollbackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
 	defer cancel()
 	_, err := t.conn.exec(ctx, "ROLLBACK", nil)
 	return err

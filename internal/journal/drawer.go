@@ -1,0 +1,43 @@
+package journal
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"gorm.io/gorm"
+)
+
+// drawers hold the journals of open transactions, by what stands for the transaction in GORM's statements. There are several
+// maps, so that programs on many processors seldom wait for each other. A [sync.Map] would allocate for each transaction.
+var drawers [32]drawer
+
+var seed = maphash.MakeSeed()
+
+type drawer struct {
+	mu       sync.RWMutex
+	journals map[gorm.ConnPool]*journal
+}
+
+func drawerOf(pool gorm.ConnPool) *drawer {
+	return &drawers[maphash.Comparable(seed, pool)%uint64(len(drawers))]
+}
+
+func (d *drawer) get(pool gorm.ConnPool) *journal {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.journals[pool]
+}
+
+// put forgets the journal of pool where j is nil.
+func (d *drawer) put(pool gorm.ConnPool, j *journal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case j == nil:
+		delete(d.journals, pool)
+	case d.journals == nil:
+		d.journals = map[gorm.ConnPool]*journal{pool: j}
+	default:
+		d.journals[pool] = j
+	}
+}
