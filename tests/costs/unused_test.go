@@ -144,6 +144,28 @@ func TestUnused_Allocations(t *testing.T) {
 	}
 }
 
+// TestTransaction_Allocations: to see the end of an explicit transaction costs five allocations.
+//
+//nolint:paralleltest // allocations can only be counted while nobody else allocates
+func TestTransaction_Allocations(t *testing.T) {
+	run := func(db *gorm.DB) func() {
+		return func() {
+			if err := db.Transaction(func(tx *gorm.DB) error { return tx.Exec("UPDATE notes SET title = 'x'").Error }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	with, without := run(idle(t, 1, gorm.Config{}, gormlock.New())), run(idle(t, 1, gorm.Config{}))
+	const more = 5
+	least, plain := math.Inf(1), math.Inf(1)
+	for round := 0; round < 20 && (round < 3 || least > plain+more); round++ {
+		least, plain = min(least, testing.AllocsPerRun(100, with)), min(plain, testing.AllocsPerRun(100, without))
+	}
+	if least > plain+more+allocationSlack {
+		t.Errorf("%v allocations with the plugin, %v without", least, plain)
+	}
+}
+
 func BenchmarkUnused(b *testing.B) {
 	for _, u := range unused {
 		for name, plugins := range map[string][]gorm.Plugin{"plain": nil, "plugin": {gormlock.New()}} {
