@@ -53,8 +53,7 @@ func (m *Manager) Do(ctx context.Context, key lockkey.Key, ttl time.Duration, fn
 	return holder.Do(ctx, l, releaseWithin, fn)
 }
 
-// giveBack gives one acquisition back, in company where that is possible, and reports
-// whether it was there.
+// giveBack releases one acquisition, together with others if possible, and reports whether it was still in the table.
 func (m *Manager) giveBack(ctx context.Context, it item) (there bool, err error) {
 	done, end, err := m.releases.do(ctx, &call{item: it})
 	if done || err != nil {
@@ -65,7 +64,7 @@ func (m *Manager) giveBack(ctx context.Context, it item) (there bool, err error)
 	return len(found) > 0, err
 }
 
-// returnLate gives back what was granted to somebody who has left.
+// returnLate releases a lease that was granted after its caller had left.
 func (m *Manager) returnLate(c *call) {
 	if c.answer.granted() || c.err != nil && mayBeDone(c.sent, c.err) {
 		m.unconfirmed.add(item{c.claim, 0}, c.span)

@@ -14,7 +14,7 @@ import (
 const (
 	firstPoll   = 10 * time.Millisecond
 	longestPoll = 250 * time.Millisecond
-	// heardPoll is how often those ask again who are woken by a notification.
+	// heardPoll is how often a waiter asks again although notifications wake it.
 	heardPoll = 2 * time.Second
 )
 
@@ -24,7 +24,7 @@ type acquisition struct {
 	*request
 }
 
-// take takes the lease, in the time that the request has.
+// take takes the lease, within the time limit of the request.
 func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, leaseError(a.key, err, nil, "not asked for")
@@ -46,7 +46,7 @@ func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	return l, err
 }
 
-// takeNow asks until there is an answer; what is asked again is over in a moment.
+// takeNow asks until there is an answer. What makes it ask again is over in a moment.
 func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 	for n := 0; ; n++ {
 		l, answer, err := a.ask(ctx, false)
@@ -84,7 +84,7 @@ func (a *acquisition) takeInTurn(ctx context.Context) (*Lease, error) {
 		case err == nil && l != nil:
 			return l, nil
 		case err == nil && n == 0 && a.m.notifications.listener != nil:
-			continue // and says this time that it waits
+			continue // the next question marks the row: a release notifies
 		case err != nil && (ended(ctx) != nil || !passes(err)):
 			return nil, a.gaveUp(ctx, last, err)
 		case err != nil:
@@ -96,8 +96,8 @@ func (a *acquisition) takeInTurn(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// ask asks once, in company where that is possible. Who waits to be notified asks alone. No lease and no error: refused,
-// or a race was lost, or the answer came too late.
+// ask asks the server once, together with others if possible. A waiter that wants a notification asks alone. It returns
+// neither a lease nor an error if the lease was refused, a race was lost, or the answer came too late.
 func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, error) {
 	if a.m.holdings.isClosed() {
 		return nil, nil, ErrClosed
@@ -109,7 +109,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 		done, end, err := a.m.acquires.do(ctx, in)
 		switch {
 		case err != nil:
-			if done { // else late sees to it
+			if done { // otherwise late releases it
 				a.m.returnLate(in)
 			}
 			return nil, nil, err
@@ -132,7 +132,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 	return l, found, err
 }
 
-// askAlone asks by a statement for one.
+// askAlone asks with the statement for one lease.
 func (a *acquisition) askAlone(
 	ctx context.Context, c claim, by func(context.Context, *request, claim, bool) (answer, holder.Instant, error), listened bool,
 ) (*Lease, *answer, error) {
@@ -149,7 +149,7 @@ func (a *acquisition) askAlone(
 	return a.granted(c, &found, sent), &answer{}, nil
 }
 
-// seek has a claim looked for that may have been granted, in whichever slot.
+// seek has the manager look for a claim that may have been granted, in whichever slot, and release it.
 func (a *acquisition) seek(c claim) {
 	if a.slots == 0 {
 		a.m.unconfirmed.add(item{c, 0}, a.ttl)
@@ -159,7 +159,7 @@ func (a *acquisition) seek(c claim) {
 	}
 }
 
-// granted makes a lease of an answer, or nil when it came too late to be believed.
+// granted returns the lease that an answer grants, or nil if the answer came too late.
 func (a *acquisition) granted(c claim, found *answer, sent holder.Instant) *Lease {
 	c = c.inSlot(found.slot)
 	c.token.Number = found.number
@@ -174,8 +174,8 @@ func (a *acquisition) granted(c claim, found *answer, sent holder.Instant) *Leas
 	return l
 }
 
-// await waits until it is worth asking again for the n-th time: at a release that is heard
-// of, when the holder's lease runs out, or after a while.
+// await waits until it is worth asking again for the n-th time: until a release is heard of, the lease of the holder runs
+// out, or a pause is over.
 func (a *acquisition) await(ctx context.Context, w *waiter, n int, found *answer) error {
 	most := longestPoll
 	if found.marked {
@@ -201,7 +201,7 @@ func (a *acquisition) await(ctx context.Context, w *waiter, n int, found *answer
 	return nil
 }
 
-// ended is the error of ctx. A connection's deadline may pass a moment before ctx knows.
+// ended is the error of ctx. The deadline of a connection may pass a moment before ctx ends.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		<-ctx.Done()
@@ -226,7 +226,7 @@ func (a *acquisition) gaveUp(ctx context.Context, last, err error) error {
 func (a *acquisition) observe(ctx context.Context, l *Lease, began time.Time, err error) {
 	kind, ok := holder.Outcome(ctx, err)
 	if !ok || a.m.config.observer == nil {
-		return // not a fact about the lease, or nobody to tell
+		return // the error says nothing about the lease, or there is no observer
 	}
 	e := observe.Event{Kind: kind, Key: a.key.String(), Mode: "exclusive", Wait: time.Since(began), Err: err}
 	if l != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// background is what runs for a manager until it is closed: goroutines, and one look now and then at what is due.
+// background runs the goroutines of a manager until it is closed, and calls a function whenever something is due.
 type background struct {
-	ctx    context.Context // ends when it is closed
+	ctx    context.Context // ends at close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	woken  chan struct{}
 
 	mu     sync.Mutex
 	closed bool
-	dueAt  time.Duration // when is looked next, on the monotonic clock
+	dueAt  time.Duration // the time of the next look, on the monotonic clock
 }
 
 func newBackground(ctx context.Context) *background {
@@ -26,7 +26,7 @@ func newBackground(ctx context.Context) *background {
 	return b
 }
 
-// start runs f in a goroutine; after close it does not.
+// start runs f in a goroutine. After close it does nothing.
 func (b *background) start(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *background) start(f func()) {
 	}
 }
 
-// close ends the context of all that runs. It waits for nothing: see wait.
+// close ends the context of all goroutines. It does not wait for them: see wait.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -43,10 +43,10 @@ func (b *background) close() {
 	b.cancel()
 }
 
-// wait returns when nothing runs any more.
+// wait returns when no goroutine runs any more.
 func (b *background) wait() { b.wg.Wait() }
 
-// wakeBy makes it look at the given time at the latest.
+// wakeBy makes watch look at the given time at the latest.
 func (b *background) wakeBy(at time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,10 +59,10 @@ func (b *background) wakeBy(at time.Duration) {
 	}
 }
 
-// idle is how long it sleeps when nothing is due.
+// idle is how long watch sleeps if nothing is due.
 const idle = time.Hour
 
-// watch calls look at once, and again whenever it said that something is due, or [background.wakeBy] did.
+// watch calls look at once, and again at the time that look returned or that [background.wakeBy] gave.
 func (b *background) watch(clock holder.Clock, look func(now holder.Instant) (due time.Duration)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// maxRunning is how many statements of a batcher are on their way before others gather.
+	// maxRunning is how many statements of a batcher can be on their way before further calls are gathered.
 	maxRunning = 8
-	// minGathered is from how many on one statement for all is cheaper than one for each.
+	// minGathered is the number of calls from which one statement for all is cheaper than one for each.
 	minGathered = 8
-	// slowStatement is what slow is for a manager.
+	// slowStatement is after how long a statement of a manager counts as slow.
 	slowStatement = 50 * time.Millisecond
-	// maxGathered is how many travel in one statement.
+	// maxGathered is how many calls one statement can serve.
 	maxGathered = 256
-	// batchWithin bounds a statement that nobody's ctx bounds.
+	// batchWithin bounds a statement for many, which no caller's ctx bounds.
 	batchWithin = 30 * time.Second
 )
 
-// batcher sends what many goroutines want at once in one statement. Who comes when fewer than
-// maxRunning are on their way goes alone and at once, by the statement for one; the others
-// gather until one of those has ended. A statement for many passes over rows that somebody
-// has locked, so that nobody waits for the lock of another's key.
+// batcher sends the requests of many goroutines in one statement. While fewer than maxRunning statements are on their
+// way, a call is sent alone and at once. Otherwise it is gathered with others until one of those statements has ended. A
+// statement for many skips rows that somebody has locked, so no call waits for the lock of another call's key.
 type batcher struct {
-	send       func(ctx context.Context, batch []*call) (sent holder.Instant, err error) // nil: everybody goes alone
-	late       func(c *call)                                                             // for the answer to somebody who left
+	send       func(ctx context.Context, batch []*call) (sent holder.Instant, err error) // nil: each call is sent alone
+	late       func(c *call)                                                             // takes the answer to a caller that has left
 	background *background
-	slow       time.Duration // after it a statement is not waited for by those who gather: it may wait for a lock
+	slow       time.Duration // gathered calls do not wait for a statement that takes longer: it may wait for a lock
 
 	mu       sync.Mutex // guards what follows, and the state of calls
 	closed   bool
@@ -37,12 +36,12 @@ type batcher struct {
 	gathered []*call
 }
 
-// call is what somebody wants of a batcher, and the answer.
+// call is one request to a batcher, and its answer.
 type call struct {
 	item
 	done  chan struct{}
-	left  bool   // nobody waits for the answer any more
-	alone func() // set: the call goes alone, and calls this when it has ended
+	left  bool   // its caller has left
+	alone func() // set: the call is sent alone, and calls this when it has ended
 
 	sent     holder.Instant
 	err      error
@@ -58,9 +57,9 @@ func itemsOf(batch []*call) []item {
 	return items
 }
 
-// do makes a call in company, and reports whether there is an answer, such as err. If not,
-// it is to be made alone, also after company, and end is called when that is done; or ctx
-// has ended, which is err then.
+// do sends a call together with others and reports whether there is an answer; err is part of the answer. If there is
+// none, there are two cases. If ctx has ended, err is its error. Otherwise the caller must send the request alone, and
+// call end afterwards.
 func (b *batcher) do(ctx context.Context, c *call) (done bool, end func(), err error) {
 	b.mu.Lock()
 	if b.send == nil || b.closed {
@@ -97,7 +96,7 @@ func (b *batcher) do(ctx context.Context, c *call) (done bool, end func(), err e
 	return true, nil, c.err
 }
 
-// close makes those who come from now on go alone, and those who have gathered fail.
+// close makes gathered calls fail, and later calls be sent alone.
 func (b *batcher) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +108,7 @@ func (b *batcher) close() {
 	b.gathered = nil
 }
 
-// begin counts a statement until it ends, or is slow. It is called with mu held.
+// begin counts a statement until it ends or is slow. It is called with mu held.
 func (b *batcher) begin() (end func()) {
 	b.running++
 	var once sync.Once
@@ -128,7 +127,7 @@ func (b *batcher) begin() (end func()) {
 	}
 }
 
-// sendNext sends those who gathered, or the first of them alone. It is called with mu held.
+// sendNext sends the gathered calls, or only the first of them, alone. It is called with mu held.
 func (b *batcher) sendNext() {
 	batch := b.take()
 	switch {
@@ -145,7 +144,7 @@ func (b *batcher) sendNext() {
 	}
 }
 
-// take takes from those who gathered whoever goes next: no key twice. It is called with mu held.
+// take removes the calls of the next statement from the gathered ones, no key twice. It is called with mu held.
 func (b *batcher) take() (batch []*call) {
 	most := maxGathered
 	if len(b.gathered) < minGathered {

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
-// wanted is what a table has to be like.
+// wanted says what a table must look like.
 type wanted struct {
 	table   string // quoted
 	name    string // for people
@@ -28,11 +28,11 @@ var ownColumns = map[string]string{
 
 var shedlockColumns = map[string]string{
 	"name": "", "locked_by": "",
-	// With a zone they would mean something else to every session that has another one.
+	// With a time zone they would mean another time in each session with another zone.
 	"lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
 }
 
-// checker looks whether the leases of a manager can work where they are to be.
+// checker finds out whether the leases of a manager can work with its server and tables.
 type checker struct {
 	*store
 	config *config
@@ -71,7 +71,7 @@ func (k *checker) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is left to go wrong the server knows itself: row security, types, rules.
+	// Other faults are only known to the server: row security, types, rules.
 	for text, args := range map[string][]any{
 		k.sql.acquireSlot: append(k.acquireArgs(&request{}, claim{}), 1),
 		k.sql.acquireAll:  k.acquireArgs(&request{}, claim{}),
@@ -90,10 +90,10 @@ func (k *checker) check(ctx context.Context) error {
 	return nil
 }
 
-// column is one of a table as the catalog knows it.
+// column is a column of a table, as the catalog describes it.
 type column struct {
 	name, kind string
-	room       int  // characters, 0 is any number
+	room       int  // in characters; 0: unlimited
 	given      bool // by the caller, the server or a default: it may be left out
 	missing    string
 }
@@ -141,7 +141,7 @@ func (k *checker) checkTable(ctx context.Context, w wanted) ([]column, error) {
 	return columns, nil
 }
 
-// checkRoom looks how long names and owners may be in ShedLock's table.
+// checkRoom finds out how long names and owners may be in ShedLock's table.
 func (k *checker) checkRoom(columns []column) error {
 	if !k.config.shedlock {
 		return nil
@@ -159,7 +159,7 @@ func (k *checker) checkRoom(columns []column) error {
 	return nil
 }
 
-// lookAtTable returns relpersistence, "" for no table, and whether the key is unique.
+// lookAtTable returns the relpersistence of a table ("" if there is none), and whether its key is unique.
 func (k *checker) lookAtTable(ctx context.Context, w wanted) (kind string, unique bool, err error) {
 	_, err = k.query(ctx, `SELECT c.relpersistence::text, EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid
 			AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL

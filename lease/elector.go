@@ -19,7 +19,7 @@ type Candidate struct {
 	key lockkey.Key
 	ttl time.Duration
 
-	asking chan struct{} // has room for the one who asks the database
+	asking chan struct{} // has room for one: the caller that asks the database
 
 	mu       sync.Mutex
 	lease    *Lease
@@ -48,7 +48,7 @@ func (c *Candidate) IsLeader(ctx context.Context) error {
 		return leaseError(c.key, ErrNotAcquired, ctx.Err(), "the server does not answer")
 	}
 	answered := make(chan error, 1)
-	go func() { // which a driver that heeds no ctx keeps
+	go func() { // a driver that ignores ctx may keep it running
 		defer func() { <-c.asking }()
 		answered <- c.stand(ctx)
 	}()
@@ -60,7 +60,7 @@ func (c *Candidate) IsLeader(ctx context.Context) error {
 	}
 }
 
-// know is the answer where no question has to be asked.
+// know returns the answer if the database need not be asked.
 func (c *Candidate) know() (known bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *Candidate) know() (known bool, err error) {
 
 // stand tries to take the leadership.
 func (c *Candidate) stand(ctx context.Context) error {
-	if known, err := c.know(); known { // who was asking before got it
+	if known, err := c.know(); known { // the caller before this one acquired it
 		return err
 	}
 	l, err := c.m.TryAcquire(ctx, c.key, c.ttl, as(candidate))
@@ -107,7 +107,7 @@ func (c *Candidate) Resign(ctx context.Context) error {
 	c.mu.Unlock()
 	if l == nil {
 		select {
-		case c.asking <- struct{}{}: // nobody asks for it any more, or gets it
+		case c.asking <- struct{}{}: // from now on nobody asks, and nobody acquires it
 			<-c.asking
 		case <-ctx.Done():
 			return leaseError(c.key, ctx.Err(), nil, "it may be granted still, and is given back then")

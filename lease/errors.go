@@ -46,12 +46,12 @@ func leaseError(key lockkey.Key, state, cause error, detail string) error {
 	return &holder.Error{Thing: "lease", Key: key, State: state, Cause: cause, Detail: detail}
 }
 
-// isRetry reports whether err says that a transaction met another.
+// isRetry reports whether err says that a transaction conflicted with another one.
 func isRetry(err error) bool {
 	return sqlstate.Is(err, sqlstate.SerializationFailure, sqlstate.DeadlockDetected)
 }
 
-// explain adds the cure to errors of the server that have one. What is said before it has our prefix.
+// explain adds the cure to errors of the server that have one. The text before it gets our prefix.
 func explain(err error) error {
 	switch sqlstate.Of(err) {
 	case sqlstate.ReadOnlySQLTransaction:
@@ -64,9 +64,9 @@ func explain(err error) error {
 	return err
 }
 
-// passes reports whether the cause of err will pass by itself: a server that is down, starts, was demoted or is out of
-// connections, memory or space, a transaction that met another, or a statement that waited for longer than the settings
-// of the role allow.
+// passes reports whether the cause of err ends by itself. The server is down, starting, demoted, or out of connections,
+// memory or space; or a transaction met another one; or a statement waited for longer than the settings of the role
+// allow.
 func passes(err error) bool {
 	switch sqlstate.Of(err) {
 	case "":

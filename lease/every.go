@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// longestSleep is after how long the row is looked at again, whatever the schedule says: the clock of the database
+	// longestSleep is after how long Every looks at the row again, whatever the schedule says: the clock of the database
 	// may have been set.
 	longestSleep = 30 * time.Second
 	// firstBackoff and longestBackoff are the pauses after the first run of a tick that failed, and after many.
@@ -72,13 +72,13 @@ type every struct {
 	schedule Schedule
 	fn       func(ctx context.Context, tick time.Time) error
 	rows     *scheduleStore
-	within   time.Duration // bounds the wait for the answer whether a run may begin
+	within   time.Duration // bounds the wait for the answer to "may the run begin?"
 
 	announced time.Time
 	searched  struct{ first, last time.Time } // what lastTwo found last
 }
 
-// run looks what is to be done and does it, until ctx ends.
+// run finds out what is to be done and does it, until ctx ends.
 func (e *every) run(ctx context.Context) error {
 	var awaited time.Time
 	for {
@@ -107,7 +107,7 @@ func (e *every) run(ctx context.Context) error {
 			e.m.background.sleep(ctx, min(next.at.Sub(p.now), longestSleep))
 			continue
 		case !p.tick.IsZero():
-			awaited = time.Time{} // a run of an earlier tick stands before it
+			awaited = time.Time{} // an earlier tick must be run first
 		}
 		if err := e.turn(ctx, p, awaited); err != nil {
 			return err
@@ -115,8 +115,8 @@ func (e *every) run(ctx context.Context) error {
 	}
 }
 
-// announce writes down the tick that is waited for, for people, once for each tick. The run before it does it too; the
-// first one is written all the same: where that may not be done no tick could be begun, and it is said now.
+// announce stores the tick that is waited for, for people, once for each tick. The run before it stores it too. The first
+// one is stored here nevertheless: if the role may not write, no tick could begin, and the error comes now.
 func (e *every) announce(ctx context.Context, p *progress, awaited time.Time) error {
 	first := e.announced.IsZero()
 	if e.announced.Equal(awaited) || awaited.IsZero() {
@@ -132,14 +132,14 @@ func (e *every) announce(ctx context.Context, p *progress, awaited time.Time) er
 	return nil
 }
 
-// turn takes the lease, if it is free, and does what is to be done under it.
+// turn takes the lease if it is free, and does under it what is to be done.
 func (e *every) turn(ctx context.Context, p *progress, awaited time.Time) error {
 	within, cancel := context.WithTimeout(ctx, e.within)
 	l, err := e.m.TryAcquire(within, e.key, e.ttl, as(runner))
 	cancel()
 	if errors.Is(err, ErrNotAcquired) {
 		wait := longestPoll
-		if !p.tick.IsZero() { // a run is on, which may take its time
+		if !p.tick.IsZero() { // another process runs a tick, which may take long
 			wait = min(max(wait, e.ttl/4), heardPoll)
 		}
 		e.m.background.pause(ctx, wait)
@@ -151,7 +151,7 @@ func (e *every) turn(ctx context.Context, p *progress, awaited time.Time) error 
 	defer func() {
 		detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 		defer cancel()
-		_ = l.Release(detached) // it runs out
+		_ = l.Release(detached) // if this fails, the lease runs out
 	}()
 	for l.Err() == nil && ctx.Err() == nil {
 		more, err := e.step(ctx, l, awaited)
@@ -161,12 +161,12 @@ func (e *every) turn(ctx context.Context, p *progress, awaited time.Time) error 
 		if !more {
 			return nil
 		}
-		awaited = time.Time{} // what comes due during a run is missed
+		awaited = time.Time{} // a tick that is due during a run is missed
 	}
 	return nil
 }
 
-// step does one thing under the lease, and reports whether there may be more to do at once.
+// step does one thing under the lease, and reports whether there may be more to do now.
 func (e *every) step(ctx context.Context, l *Lease, awaited time.Time) (more bool, err error) {
 	p, err := e.rows.look(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func (e *every) report(ctx context.Context, l *Lease, tick time.Time, o outcome)
 	ctx = context.WithoutCancel(ctx)
 	for {
 		if l.Err() != nil {
-			return nil //nolint:nilerr // its word does not count any more, and the tick is run again
+			return nil //nolint:nilerr // the outcome does not count any more, and the tick is run again
 		}
 		counts, err := e.rows.end(ctx, l.Token(), tick, o)
 		switch {
@@ -266,7 +266,7 @@ func backoff(attempt int) time.Duration {
 	return min(firstBackoff<<(attempt-1), longestBackoff)
 }
 
-// weather waits a moment after an error that ends by itself, and returns any other.
+// weather waits a moment after an error whose cause ends by itself, and returns any other error.
 func (e *every) weather(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !passes(err) {
 		return err

@@ -14,7 +14,7 @@ type everyOption func(*terms) error
 
 func (o everyOption) applyEvery(t *terms) error { return o(t) }
 
-// terms are those of one schedule.
+// terms are the options of one schedule.
 type terms struct {
 	missed MissedPolicy
 	tries  int

@@ -11,12 +11,12 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// holdings are the leases that a manager holds. Its mutex guards them and the state of each, so that
-// a loss ends contexts before anybody hears of the next holder. No statement and no observer runs under it: what has to be
-// told is returned.
+// holdings are the leases that a manager holds. Its mutex guards them and the state of each lease, so a loss ends
+// contexts before anybody hears of the next holder. No statement and no observer runs under the mutex: events are
+// returned, and reported after it is unlocked.
 type holdings struct {
 	clock   holder.Clock
-	wakeBy  func(at time.Duration) // sees that due is asked in time
+	wakeBy  func(at time.Duration) // makes the background call due by this time
 	observe func(ctx context.Context, e observe.Event)
 
 	mu     sync.Mutex
@@ -24,32 +24,32 @@ type holdings struct {
 	held   map[holder.Place]*Lease
 }
 
-// state is what a lease is at the moment. It belongs to the mutex of holdings.
+// state is the state of a lease. The mutex of holdings guards it.
 type state struct {
 	proof    holder.Instant // when the last statement that was answered in time was sent
 	renewAt  time.Duration  // on the monotonic clock
 	renewing bool           // a statement of renewals is on its way
 	timer    *time.Timer    // for when it runs out
 	err      error          // why it is not held any more
-	lost     chan struct{}  // made by whoever asks first
+	lost     chan struct{}  // made by the first call of Lost
 	bound    holder.Contexts
 }
 
 var (
 	// errTaken says that somebody else was granted the lease.
 	errTaken = errors.New("somebody else has it")
-	// errGone says that the row is another acquisition's, or not there.
+	// errGone says that the row is gone, or belongs to another acquisition.
 	errGone = errors.New("the database says that it ran out or is somebody else's")
 )
 
-// isClosed reports whether no lease is held any more, and none will be.
+// isClosed reports whether the manager was closed: no lease is held, and none will be.
 func (h *holdings) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed
 }
 
-// add holds a lease from its proof on, and reports false where the answer came too late to be believed.
+// add adds a lease that is held from its proof on. It reports false if the answer came too late.
 func (h *holdings) add(l *Lease) bool {
 	h.mu.Lock()
 	now := h.clock()
@@ -59,7 +59,7 @@ func (h *holdings) add(l *Lease) bool {
 	}
 	tell := func() {}
 	if old := h.held[l.claim.place()]; old != nil {
-		tell = h.lose(old, errTaken) // before anybody hears of the new one
+		tell = h.lose(old, errTaken) // before the new holder is told
 	}
 	h.held[l.claim.place()] = l
 	l.state.timer = time.AfterFunc(l.remains(now), l.runOut)
@@ -71,8 +71,8 @@ func (h *holdings) add(l *Lease) bool {
 	return true
 }
 
-// due returns the leases to renew now, and those nearly due with them: renewed
-// together, they stay together. next is when one is due again.
+// due returns the leases to renew now, and those that are nearly due: leases renewed together stay together. next is the
+// time of the next renewal.
 func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, told []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, 
 	for _, l := range h.held {
 		switch {
 		case l.ranOut(now):
-			told = append(told, h.lose(l, l.whyRanOut())) // the timer's clock may have stood still
+			told = append(told, h.lose(l, l.whyRanOut())) // the timer may be late: its clock stops while the machine sleeps
 		case l.renews:
 			due = due || l.state.renewAt <= now.Mono
 		}
@@ -92,7 +92,7 @@ func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, 
 		}
 		if due && (l.state.renewAt <= now.Mono || !l.state.renewing && l.state.renewAt-l.ttl/6 <= now.Mono) {
 			l.state.renewing = true
-			l.state.renewAt = now.Mono + l.ttl/4 // again, beside this one, if it is not answered by then
+			l.state.renewAt = now.Mono + l.ttl/4 // a second renewal starts then if this one has no answer
 			batch = append(batch, l)
 		}
 		next = min(next, l.state.renewAt)
@@ -100,7 +100,7 @@ func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, 
 	return batch, next, told
 }
 
-// renewed takes what a renewal found, which was sent then.
+// renewed stores the result of a renewal that was sent at the time sent.
 func (h *holdings) renewed(batch []*Lease, found []renewed, sent holder.Instant) (told []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +125,7 @@ func (h *holdings) renewed(batch []*Lease, found []renewed, sent holder.Instant)
 	return told
 }
 
-// renewalEnded takes that the renewal of a batch is not on its way any more; failed, it is due again soon.
+// renewalEnded notes that the renewal of a batch has ended. If it failed, the leases are due again soon.
 func (h *holdings) renewalEnded(batch []*Lease, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,8 +141,8 @@ func (h *holdings) renewalEnded(batch []*Lease, failed bool) {
 	}
 }
 
-// look loses a lease that ran out, and returns why it is not held, or nil. It is called with mu held; tell is called
-// without.
+// look marks a lease that ran out as lost, and returns why it is not held, or nil. It is called with mu held; the caller
+// calls tell after unlocking it.
 func (h *holdings) look(l *Lease) (tell func(), err error) {
 	tell = func() {}
 	if l.state.err == nil && l.ranOut(h.clock()) {
@@ -151,7 +151,7 @@ func (h *holdings) look(l *Lease) (tell func(), err error) {
 	return tell, l.state.err
 }
 
-// lose ends a lease as lost. It is called with mu held; what it returns is called without.
+// lose marks a lease as lost. It is called with mu held; the caller calls what it returns after unlocking it.
 func (h *holdings) lose(l *Lease, cause error) (tell func()) {
 	err := leaseError(l.key, ErrLost, cause, "")
 	l.state.err = err
@@ -176,7 +176,7 @@ func (h *holdings) end(l *Lease, cause error) {
 	l.state.bound.End(cause)
 }
 
-// close loses all leases, and returns them to be given back; first is false where that was done before.
+// close marks all leases as lost, and returns them to be released. first is false if it was called before.
 func (h *holdings) close() (left []item, told []func(), first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,15 +188,15 @@ func (h *holdings) close() (left []item, told []func(), first bool) {
 	return left, told, first
 }
 
-// remains is for how long the lease is still believed in.
+// remains is how long the holder may still rely on the lease.
 func (l *Lease) remains(now holder.Instant) time.Duration {
 	return believed(l.ttl) - now.Since(l.state.proof)
 }
 
 func (l *Lease) ranOut(now holder.Instant) bool { return l.remains(now) <= 0 }
 
-// believed is for how long after the sending of a statement its answer is believed: a
-// little less than the length of the lease, for clocks that do not run equally fast.
+// believed is for how long after the sending of a statement the holder relies on its answer: a little less than the
+// length of the lease, because clocks do not run equally fast.
 func believed(ttl time.Duration) time.Duration { return ttl - ttl/50 }
 
 func (l *Lease) whyRanOut() error {

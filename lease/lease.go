@@ -22,7 +22,7 @@ type Lease struct {
 	renews  bool
 	role    role
 	slot    int
-	since   holder.Instant // when it was asked for
+	since   holder.Instant // when it was requested
 	state   state
 }
 
@@ -151,7 +151,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// lostAtRelease turns a release that found nothing into a loss.
+// lostAtRelease makes a loss of a release that found no row.
 func (l *Lease) lostAtRelease() error {
 	l.m.holdings.mu.Lock()
 	tell := l.m.holdings.lose(l, errGone)

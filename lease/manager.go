@@ -18,8 +18,8 @@ type Manager struct {
 	store  *store
 
 	holdings      *holdings      // what is held
-	renewals      *renewals      // keep it
-	unconfirmed   *unconfirmed   // what may be in the table though nobody holds it
+	renewals      *renewals      // renew it
+	unconfirmed   *unconfirmed   // what may be in the table although nobody holds it
 	waiters       *waiters       // who waits in this process
 	notifications *notifications // wake them when another process releases
 	acquires      *batcher
@@ -63,14 +63,14 @@ func newManager(ctx context.Context, c *config, s *store) *Manager {
 	m.notifications = &notifications{waiters: m.waiters, background: m.background}
 	m.acquires = &batcher{background: m.background, slow: slowStatement, late: m.returnLate}
 	m.releases = &batcher{background: m.background, slow: slowStatement, late: func(*call) {}}
-	if !c.shedlock { // whose table has no statements for that
+	if !c.shedlock { // ShedLock's table has no such statements
 		m.notifications.listener = c.listener
 		m.acquires.send, m.releases.send = s.acquireMany, s.releaseMany
 	}
 	return m
 }
 
-// lookForDue renews leases and gives back what is unconfirmed, and returns when that is due again.
+// lookForDue renews leases and releases unconfirmed acquisitions that are due. It returns when the next are due.
 func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	batch, renewAt, told := m.holdings.due(now)
 	items, searchAt := m.unconfirmed.due(now.Mono)
@@ -97,7 +97,7 @@ func (m *Manager) Close(ctx context.Context) error {
 		m.background.wait()
 		return nil
 	}
-	m.acquires.close() // before the background: what gathers now would be sent by nobody
+	m.acquires.close() // before the background, which sends gathered calls
 	m.releases.close()
 	m.background.close()
 	left = append(left, m.unconfirmed.close()...)

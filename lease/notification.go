@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// channel is where releases are notified of.
+// channel is the channel on which releases are notified.
 const channel = "gormlock_lease"
 
 // Listener provides a session that receives notifications, which database/sql
@@ -23,7 +23,7 @@ type Listener interface {
 
 // notifications wake waiters when a lease is released, by whichever process.
 type notifications struct {
-	listener   Listener // nil: nobody hears
+	listener   Listener // nil: no notifications
 	waiters    *waiters
 	background *background
 	once       sync.Once
@@ -41,13 +41,13 @@ func (n *notifications) heard() bool {
 func (n *notifications) listen() {
 	ctx := n.background.ctx
 	for ctx.Err() == nil {
-		// Whoever waits asks again from time to time, whatever becomes of this.
+		// Waiters also ask from time to time, so an error here does no harm.
 		_ = n.listener.Listen(ctx, channel, n.wake)
 		n.background.pause(ctx, longestPoll)
 	}
 }
 
-// wake wakes those who wait for the key that a payload names; without a name, all.
+// wake wakes the waiters of the key that a payload names. An empty payload wakes all.
 func (n *notifications) wake(payload string) {
 	if at, ok := parsePlace(payload); ok {
 		n.waiters.wake(at)

@@ -2,7 +2,7 @@ package lease
 
 import "time"
 
-// progress is how far a schedule has come: its row.
+// progress is the row of a schedule: which ticks are done, and what happens to the current one.
 type progress struct {
 	now      time.Time // by the database
 	settled  time.Time // all ticks up to this one are done, given up or skipped
@@ -10,7 +10,7 @@ type progress struct {
 	attempts int       // runs of it that were begun
 	retryAt  time.Time // when it may be begun again
 	problem  string    // of the last run that failed
-	next     time.Time // as it was written down for people
+	next     time.Time // as it was stored for people
 	token    int64     // of the last run that was begun
 }
 
@@ -19,13 +19,13 @@ type plan struct {
 	at       time.Time // when to look again; zero: now
 	tick     time.Time // to be begun
 	settle   time.Time // ticks up to this time are skipped with it
-	after    time.Time // the tick after it, for people
-	giveUp   bool      // tick has been begun often enough
+	after    time.Time // the next tick, for people
+	giveUp   bool      // tick has used up its tries
 	awaiting time.Time // the tick that is waited for, when it has not come yet
 }
 
-// plan says what is to be done next. awaited is the tick that this process has been waiting for since before it
-// came: it is on time, and no missed one.
+// plan returns what is to be done next. awaited is the tick for which this process was already waiting before it came:
+// this tick is on time, and not missed.
 func (e *every) plan(p *progress, awaited time.Time) (plan, error) {
 	if !p.tick.IsZero() {
 		switch {
@@ -50,15 +50,16 @@ func (e *every) plan(p *progress, awaited time.Time) (plan, error) {
 		return plan{}, err
 	}
 	if e.missed == Skip && (!last.tick.Equal(awaited) || p.now.Sub(awaited) > e.ttl) {
-		// Nothing is written: another process may have been waiting for the tick, and be about to begin it.
+		// Do not write that it was missed: another process may have been waiting for the tick, and be about to begin it.
 		next, err := nextTick(e.schedule, last.tick)
 		return plan{at: next, awaiting: next}, err
 	}
 	return last, nil
 }
 
-// lastTwo plans the last tick that is not after now, given one that is not, and skips those before it. It goes on from where it
-// was: a schedule of seconds that missed a month takes seconds to search, and each search would be late for the next tick.
+// lastTwo plans the last tick that is not after now, given an earlier one, and skips those between. It continues where
+// its last search ended: to search a month of a schedule of seconds takes seconds, and a search from the start would
+// always be late for the next tick.
 func (e *every) lastTwo(first, now time.Time) (plan, error) {
 	from := first
 	if e.searched.first.Equal(first) && !e.searched.last.After(now) {

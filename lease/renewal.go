@@ -9,7 +9,7 @@ type renewals struct {
 	background *background
 }
 
-// renewDue renews leases, and sees that what failed is asked for again while there is time.
+// renewDue renews leases. If that fails, it makes sure that they are tried again in time.
 func (r *renewals) renewDue(batch []*Lease) {
 	within := batch[0].ttl
 	for _, l := range batch {
@@ -21,8 +21,8 @@ func (r *renewals) renewDue(batch []*Lease) {
 	r.holdings.renewalEnded(batch, err != nil)
 }
 
-// renew renews leases in one statement, and loses those that the database does not
-// know any more. locked is how many it could not look at.
+// renew renews leases in one statement, and marks as lost those that are no longer in the table. locked is how many rows
+// it could not look at.
 func (r *renewals) renew(ctx context.Context, batch []*Lease) (locked int, err error) {
 	items := make([]item, len(batch))
 	for i, l := range batch {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// minRenewed is the shortest lease that is renewed: three tries have to fit into it.
+	// minRenewed is the shortest lease that is renewed: it leaves time for three tries.
 	minRenewed = 100 * time.Millisecond
-	// minTTL is the shortest lease of all: the answer has to arrive within it.
+	// minTTL is the shortest lease: the answer has to arrive within it.
 	minTTL = 10 * time.Millisecond
 	// maxName is how many bytes a key's name may have.
 	maxName = 1024
 )
 
-// request is a lease that is asked for.
+// request is a request for a lease.
 type request struct {
 	key       lockkey.Key
 	token     fence.Token // without a number
@@ -31,12 +31,12 @@ type request struct {
 	timeout   time.Duration
 	data      []byte
 	noRenewal bool
-	slots     int // of so many; 0: the whole key
+	slots     int // number of slots of the key; 0: the whole key
 	try       bool
 	role      role
 }
 
-// role is what a lease is held for. The row shows it to people, in front of the name of the acquisition.
+// role is the purpose of a lease. It stands in the row before the name of the acquisition, for people.
 type role string
 
 const (
@@ -57,7 +57,7 @@ func (r role) prefix() string {
 	return ""
 }
 
-// as is the option of a role.
+// as returns the option that sets a role.
 func as(wanted role) AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.role = wanted
@@ -65,11 +65,11 @@ func as(wanted role) AcquireOption {
 	})
 }
 
-// leastWithin is the least that a statement is given where no ctx bounds it.
+// leastWithin is the shortest bound of a statement that no ctx bounds.
 const leastWithin = 5 * time.Second
 
-// within bounds one statement that asks for the lease: a network can go silent, and what is granted later than the length
-// of the lease is not believed anyway.
+// within is the bound of one statement that requests the lease. Without it a silent network would block the call for
+// ever. An answer that comes later than the length of the lease grants nothing.
 func (r *request) within() time.Duration { return min(max(r.ttl, leastWithin), batchWithin) }
 
 func (r *request) place() holder.Place { return holder.Place{Space: r.token.Space, ID: r.token.ID} }
@@ -100,7 +100,7 @@ func newRequest(t *table, key lockkey.Key, ttl time.Duration, opts []AcquireOpti
 	return r, r.checkForShedLock(t)
 }
 
-// checkTimes refuses what no option can see alone.
+// checkTimes refuses combinations of options that no option can see alone.
 func (r *request) checkTimes() error {
 	least := minRenewed
 	if r.noRenewal {

@@ -30,7 +30,7 @@ func (d interval) check() error {
 	return nil
 }
 
-// last skips what Next would be asked for one by one.
+// last finds the last tick at once, without one call of Next for each tick.
 func (d interval) last(after, now time.Time) time.Time {
 	step := time.Duration(d).Truncate(resolution)
 	if time.Duration(d) != step {
@@ -66,35 +66,35 @@ func (d daily) Next(t time.Time) time.Time {
 	}
 }
 
-// on is the tick of a date, which is given in UTC; ok is false where location has left the date out.
+// on returns the tick of a date, which is given in UTC. ok is false if the date does not exist in location.
 func (d daily) on(date time.Time) (tick time.Time, ok bool) {
 	wall := date.Add(time.Duration(d.hour)*time.Hour + time.Duration(d.minute)*time.Minute)
 	tick = time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, d.location)
 	from, until := tick.ZoneBounds()
 	switch found := wallClock(tick); {
-	case found.After(wall): // the time does not exist; Go took the offset of before the gap
+	case found.After(wall): // the time does not exist; Go used the offset before the gap
 		tick = from
-	case found.Before(wall): // and here that of after it
+	case found.Before(wall): // here Go used the offset after the gap
 		tick = until
-	case !from.IsZero(): // it may exist before the clocks were set, too
+	case !from.IsZero(): // it may exist twice: look before the clocks were set
 		_, offset := from.Add(-1).Zone()
 		if first := wall.Add(-time.Duration(offset) * time.Second); first.Before(from) {
 			tick = first.In(d.location)
 		}
 	}
-	// A jump from the last hour of a date leads into the next one: it is of the date that it ends.
+	// A jump from the last hour of a date leads into the next date. The tick belongs to the date that ends.
 	return tick, sameDate(wallClock(tick), date) || sameDate(wallClock(tick.Add(-1)), date)
 }
 
 func sameDate(a, b time.Time) bool { return a.Year() == b.Year() && a.YearDay() == b.YearDay() }
 
-// wallClock is what a clock on the wall shows at t, as if it were UTC.
+// wallClock returns what a clock in location shows at t, as a time in UTC.
 func wallClock(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// checkSchedule refuses what ticks never.
+// checkSchedule refuses a schedule that never ticks.
 func checkSchedule(s Schedule) error {
 	if s == nil {
 		return fmt.Errorf("%w: Every without a schedule", ErrOption)
@@ -105,8 +105,8 @@ func checkSchedule(s Schedule) error {
 	return nil
 }
 
-// nextTick is the first tick after t, as the database stores it: rounded up to its resolution, so that the next one is
-// not the same again.
+// nextTick returns the first tick after t, rounded up to the resolution of the database. Without rounding, the next call
+// would return the same tick again.
 func nextTick(s Schedule, t time.Time) (time.Time, error) {
 	t = t.UTC()
 	next := s.Next(t)
@@ -120,7 +120,7 @@ func nextTick(s Schedule, t time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// lastTick is the last tick that is not after now, given one that is not.
+// lastTick returns the last tick that is not after now, given an earlier one.
 func lastTick(s Schedule, tick, now time.Time) (time.Time, error) {
 	if d, ok := s.(interval); ok {
 		return d.last(tick, now), nil

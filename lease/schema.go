@@ -18,9 +18,8 @@ import (
 // written on the page of the row that it replaces, and nothing grows.
 const Schema = tables.Lease
 
-// migration creates the table where it is missing. Programs that start together take
-// turns, for IF NOT EXISTS alone fails in some of them; and a role that may not create
-// tables is asked for nothing when the table is there.
+// migration creates the table if it is missing. Programs that start together take turns, because IF NOT EXISTS fails in
+// some of them. If the table exists, nothing is done for which a role would need the right to create tables.
 const migration = `DO $gormlock$ BEGIN
 	IF to_regclass(%s) IS NULL THEN
 		PERFORM pg_advisory_xact_lock(7452331120164529998);
@@ -58,7 +57,7 @@ func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
 	return nil
 }
 
-// migration is the call that creates the table, for people.
+// migration names the call that creates the table, for error texts.
 func (c *config) migration() string {
 	var options []string
 	if c.shedlock {

@@ -15,12 +15,12 @@ type server struct {
 	clock holder.Clock
 }
 
-// query runs a statement and scans its rows. sent is from before the server could have
-// seen it, and zero when it was not sent; the wait for a connection of the pool is not in it.
+// query runs a statement and scans its rows. sent is a time at which the server could not have seen the statement yet. It
+// is zero if nothing was sent, and does not include the wait for a connection of the pool.
 func (s *server) query(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) (sent holder.Instant, err error) {
 	for range 3 {
 		sent, err = s.queryOnce(ctx, text, args, scan)
-		if !errors.Is(err, driver.ErrBadConn) { // which says that the server has not seen it
+		if !errors.Is(err, driver.ErrBadConn) { // ErrBadConn: the server has not seen the statement
 			return sent, err
 		}
 	}

@@ -2,12 +2,11 @@ package lease
 
 import "strings"
 
-// A row is free when expires_at has passed. holder names one acquisition and is empty once
-// that was released, so that nothing which is still on its way finds it. wanted asks the
-// releaser for a notification; to take the lease takes it back. In front of the holder's name
-// stands what it is held for, for people: "leader:", "tick:" of a schedule, nothing for a plain lease.
+// A row is free when expires_at has passed. holder names one acquisition. It is empty after a release, so a statement
+// that is still on its way does not find it. wanted asks the releaser for a notification; taking the lease clears it. The
+// holder's name has a prefix for people: "leader:", "tick:" for a schedule, nothing for a plain lease.
 
-// ownStatements are those of the table of [Schema], whose name is quoted.
+// ownStatements are the statements for the table of [Schema], whose name is quoted.
 func ownStatements(table string) *statements {
 	named := strings.NewReplacer("{lease}", table)
 	return &statements{
@@ -27,14 +26,15 @@ func ownStatements(table string) *statements {
 	}
 }
 
-// unlistened and listened make two of one statement: the second marks what is taken, so that its release is notified.
+// unlistened and listened make two statements of one text: the second marks a lease that is taken, so its release is
+// notified.
 var unlistened = strings.NewReplacer(", {marked}", "", "{is marked}", "false")
 
 func listened(marked string) *strings.Replacer {
 	return strings.NewReplacer("{marked}", marked, "{is marked}", "wanted OR EXISTS (SELECT 1 FROM marked)")
 }
 
-// What is taken is looked for first: a refusal writes nothing.
+// Look first whether the lease is taken: then a refusal writes nothing.
 var ownAcquire = `WITH taken AS MATERIALIZED (
 	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
 	WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()
@@ -53,16 +53,16 @@ SELECT token, ''::text, 0::bigint, false FROM issued
 UNION ALL
 SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked} FROM taken`
 
-// ownMarked puts down a waiter's wish to be notified, while the lease is still taken: else
-// nobody would read it, and the waiter asks again.
+// ownMarked stores a waiter's wish to be notified if the lease is still taken. If it is free, nobody would read the wish,
+// and the waiter asks again.
 const ownMarked = `marked AS (
 	UPDATE {lease} l SET wanted = true FROM taken
 	WHERE NOT taken.wanted AND l.space = $1::smallint AND l.id = $2::bigint AND l.expires_at > now()
 	RETURNING 1
 )`
 
-// A release of one has a plan that does not depend on its parameters, which the server
-// keeps; that of a list it makes anew each time.
+// The plan of a release of one lease does not depend on the parameters, so the server keeps it. For a list it would make
+// a new plan each time.
 const ownRelease = `WITH released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + $4::bigint * interval '1 microsecond', holder = ''
 	WHERE l.space = $1::smallint AND l.id = $2::bigint AND l.holder = $3::text
@@ -76,17 +76,16 @@ const ownList = `given AS MATERIALIZED (
 	FROM unnest($4::text::smallint[], $1::text::bigint[], $2::text::text[], $3::text::bigint[]) WITH ORDINALITY g(space, id, holder, span, n)
 )`
 
-// ownShortList is ownList for no more than a few hundred. That the lists come out of a
-// SELECT keeps the server from making a plan for each length of them.
+// ownShortList is ownList for at most a few hundred items. The lists come out of a SELECT, so the server does not make a
+// plan for each length.
 const ownShortList = `given AS MATERIALIZED (
 	SELECT g.n, g.space, g.id, g.holder, g.span * interval '1 microsecond' AS span
 	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
 		WITH ORDINALITY g(space, id, holder, span, n)
 )`
 
-// Only what is plainly free is taken in company: keys that were leased before and whose
-// rows nobody has locked. No row is the answer to the others, who then ask alone. No key
-// is there twice.
+// Only keys that were leased before, are free, and whose rows nobody has locked are taken together. The other keys get no
+// row, and their callers then ask alone. No key is in the list twice.
 var ownAcquireMany = `WITH given AS MATERIALIZED (
 	SELECT g.n, g.space, g.id, g.name, g.holder, g.span * interval '1 microsecond' AS span
 	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $5::text)::text[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
@@ -111,8 +110,7 @@ SELECT 0, space, id, token, ''::text, 0::bigint FROM issued
 UNION ALL
 SELECT n, 0, 0, 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint FROM taken`
 
-// A row that somebody has locked is passed over and asked for again: it must not keep the
-// others from being renewed.
+// A row that somebody has locked is skipped and tried again later, so it does not keep the others from being renewed.
 const ownRenew = `WITH ` + ownList + `, ` + durable + `, free AS MATERIALIZED (
 	SELECT given.n, l.space, l.id, given.span
 	FROM durable, given JOIN {lease} l USING (space, id)
@@ -127,7 +125,7 @@ SELECT given.n, EXISTS (SELECT 1 FROM {lease} l
 	WHERE l.space = given.space AND l.id = given.id AND l.holder = given.holder AND l.expires_at > now())
 FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
 
-// What somebody has locked is passed over here, and released alone.
+// A row that somebody has locked is skipped here, and released alone.
 const ownReleaseFree = `WITH ` + ownShortList + `, free AS MATERIALIZED (
 	SELECT given.n, l.space, l.id, given.span
 	FROM given JOIN {lease} l USING (space, id)

@@ -15,12 +15,12 @@ import (
 // of the database. No row is ever deleted. If you delete one, its schedule starts anew and has missed nothing.
 const ScheduleSchema = tables.Schedule
 
-// scheduleStore is the row of one key in that table. It has one method for each thing that is done to it, and keeps nothing.
+// scheduleStore reads and writes the row of one key in that table: one method for each statement. It has no state.
 type scheduleStore struct {
 	server *server
 	key    fence.Token // without a number
 	owner  string
-	within time.Duration // bounds a statement: a network can go silent, and nobody's ctx ends for that
+	within time.Duration // bounds a statement: if the network goes silent, no ctx ends
 }
 
 func (s *scheduleStore) query(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
@@ -37,11 +37,11 @@ const scheduleLook = `SELECT (extract(epoch FROM now()) * 1000000)::bigint, (ext
 	(extract(epoch FROM next_at) * 1000000)::bigint, token
 FROM gormlock_schedule WHERE space = $1::smallint AND id = $2::bigint`
 
-// A first start has missed nothing: all is settled up to now.
+// At a first start no tick was missed: all until now count as done.
 const scheduleStart = `INSERT INTO gormlock_schedule (space, id, name, settled_at, attempts, owner, token, failures)
 VALUES ($1::smallint, $2::bigint, $3::text, now(), 0, $4::text, 0, 0) ON CONFLICT DO NOTHING`
 
-// look reads how far the schedule has come, and starts it where nobody has.
+// look reads the row of the schedule, and creates it if there is none.
 func (s *scheduleStore) look(ctx context.Context) (*progress, error) {
 	for range 10 {
 		var p *progress
@@ -68,12 +68,12 @@ func (s *scheduleStore) look(ctx context.Context) (*progress, error) {
 const scheduleAnnounce = `UPDATE gormlock_schedule SET next_at = ` + epoch + `$3::bigint * interval '1 microsecond'
 WHERE space = $1::smallint AND id = $2::bigint AND tick_at IS NULL`
 
-// announce writes down the tick that is waited for.
+// announce stores the tick that is waited for.
 func (s *scheduleStore) announce(ctx context.Context, next time.Time) error {
 	return s.explain(s.query(ctx, scheduleAnnounce, []any{s.key.Space, s.key.ID, next.UnixMicro()}, func(*sql.Rows) error { return nil }))
 }
 
-// A run that was superseded begins and ends nothing: the row knows the token of the run, and the table of tokens whether a
+// A superseded run can begin and end nothing: the row has the token of the run, and the table of tokens says whether a
 // later one was issued.
 const scheduleBegin = `WITH ` + durable + `
 UPDATE gormlock_schedule s SET
@@ -88,8 +88,8 @@ WHERE s.space = $1::smallint AND s.id = $2::bigint AND s.token <= $3::bigint
 	AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space = $10::smallint AND id = $11::bigint AND token > $3::bigint)
 RETURNING s.attempts`
 
-// begin writes down that a tick is begun, and those before it are skipped. begun is false where another run has been there
-// since p was read.
+// begin stores that a tick has begun and that the ticks before it are skipped. begun is false if another run changed the
+// row since p was read.
 func (s *scheduleStore) begin(ctx context.Context, t fence.Token, p *progress, next plan) (begun bool, attempt int, err error) {
 	settle := p.settled
 	if !next.settle.IsZero() {
@@ -105,8 +105,9 @@ func (s *scheduleStore) begin(ctx context.Context, t fence.Token, p *progress, n
 	return begun, attempt, s.explain(err)
 }
 
-// What became of a run is written once: a run that was begun has no retry_at, and one that was settled no tick_at. Asked
-// again, because the answer got lost, it says the same and changes nothing.
+// The outcome of a run is written once: while a run is on, retry_at is NULL; after its outcome is stored, retry_at is set
+// or tick_at is NULL. If the answer got lost and the statement is sent again, it gives the same answer and changes
+// nothing.
 const scheduleEnd = `WITH ` + durable + `, ended AS (
 	UPDATE gormlock_schedule s SET
 		settled_at = CASE WHEN $5::boolean THEN s.tick_at ELSE s.settled_at END,
@@ -151,10 +152,10 @@ func (s *scheduleStore) explain(err error) error {
 	return fmt.Errorf("gormlock: schedule %s: %w", s.key.Name, explain(err))
 }
 
-// maxProblem is how much of an error is kept, in bytes.
+// maxProblem is how many bytes of an error text are stored.
 const maxProblem = 8000
 
-// storable is text as PostgreSQL can store it.
+// storable returns text without what PostgreSQL cannot store.
 func storable(text string) string {
 	if len(text) > maxProblem {
 		text = text[:maxProblem] + "…"

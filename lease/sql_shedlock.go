@@ -15,10 +15,9 @@ const shedlockSchema = `CREATE TABLE IF NOT EXISTS shedlock (
 	PRIMARY KEY (name)
 )`
 
-// shedlockStatements are those of ShedLock's table, whose name is quoted. Conditions and
-// times are those of its own statements (usingDbTime): the columns hold UTC without a
-// zone, a row is free when lock_until has passed, and no row is ever deleted. locked_by is
-// the owner and the name of the acquisition, which makes it one acquisition's alone.
+// shedlockStatements are the statements for ShedLock's table, whose name is quoted. Conditions and times are those of its
+// own statements (usingDbTime): the columns hold UTC without a zone, a row is free when lock_until has passed, and no row
+// is ever deleted. locked_by is the owner and the name of the acquisition, so no other acquisition has the same.
 func shedlockStatements(table string) *statements {
 	named := strings.NewReplacer("{shedlock}", table, "{now}", "timezone('utc', CURRENT_TIMESTAMP)")
 	return &statements{
@@ -83,7 +82,7 @@ SELECT n, NULL::text FROM released`
 const shedlockHolder = `SELECT locked_by::text, NULL::bytea, (extract(epoch FROM {now} - locked_at) * 1000000)::bigint, ceil(extract(epoch FROM lock_until - {now}) * 1000000)::bigint
 FROM {shedlock} WHERE name = $1::text AND lock_until > {now}`
 
-// shedlockName is what the lock of a key is called in Java.
+// shedlockName returns the name that Java gives to the lock of a key.
 func shedlockName(k lockkey.Key) string {
 	if k == k.Named(k.Topic()) {
 		return k.Topic()
@@ -94,7 +93,7 @@ func shedlockName(k lockkey.Key) string {
 // holderMark is between the owner and the name of an acquisition in locked_by.
 const holderMark = " #"
 
-// shedlockOwner is who of a locked_by: all of it when Java wrote it.
+// shedlockOwner returns the owner in a locked_by. If Java wrote it, that is all of it.
 func shedlockOwner(lockedBy string) string {
 	owner, _, _ := strings.Cut(lockedBy, holderMark)
 	return owner

@@ -2,13 +2,13 @@ package lease
 
 import "strings"
 
-// A key that is held by slots has a row for each slot, in a space of its own: that of the key and 16 times the number of
-// the slot, counted from 1. So each slot is renewed, released and numbered by tokens like any lease. The row of the key
-// stands for them all meanwhile: its holder is "slots n x", where n is how many rows may be taken and x is new with each
-// slot that is taken, and it does not run out. Whoever takes a slot, or the whole key after slots, changes that row if it
-// is as it was when the slots were counted: else a race was lost, and it counts again.
+// A key with slots has a row for each slot, in its own space: that of the key plus 16 times the number of the slot, from
+// 1. So a slot is renewed and released, and gets tokens, like any lease. Meanwhile the row of the key stands for all
+// slots. Its holder is "slots n x": n is how many slots there may be, and x changes whenever a slot is taken. This row
+// does not run out. A caller that takes a slot (or the whole key after slots) counts the slots and then changes this row.
+// If the row has changed since the count, the caller lost a race and counts again.
 
-// slotsKnown says what the row of a key tells of its slots.
+// slotsKnown reads from the row of a key what it says about slots.
 var slotsKnown = strings.NewReplacer(
 	"{main}", `main AS MATERIALIZED (
 	SELECT holder, owner, data, wanted, acquired_at, expires_at,
@@ -21,7 +21,7 @@ var slotsKnown = strings.NewReplacer(
 // farOff is when the row of a key with slots runs out.
 const farOff = `timestamptz '2200-01-01 00:00:00+00'`
 
-// What is taken is counted, then the row of the key is changed, then that of the slot with the least number that is free.
+// Count the slots that are taken, then change the row of the key, then the row of the free slot with the least number.
 var ownAcquireSlot = `WITH {main}, taken AS MATERIALIZED (
 	SELECT s.n, l.owner, l.wanted, l.expires_at - now() AS remains
 	FROM generate_series(1, greatest($8::integer, (SELECT slots FROM main))) s(n) JOIN {lease} l ON {slot}
@@ -57,7 +57,7 @@ UNION ALL
 (SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked}, (SELECT count(*) FROM taken)::integer
 FROM taken WHERE NOT EXISTS (SELECT 1 FROM free) ORDER BY remains LIMIT 1)`
 
-// ownAcquireAll takes the whole key after slots: once the last of them is free.
+// ownAcquireAll takes the whole key after slots, when no slot is held any more.
 var ownAcquireAll = `WITH {main}, taken AS MATERIALIZED (
 	SELECT s.n, l.owner, l.wanted, l.expires_at - now() AS remains
 	FROM main, generate_series(1, main.slots) s(n) JOIN {lease} l ON {slot}
@@ -77,8 +77,8 @@ UNION ALL
 (SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked}, (SELECT count(*) FROM taken)::integer
 FROM taken ORDER BY remains LIMIT 1)`
 
-// ownSlotsMarked puts down a waiter's wish to be notified in every row that stands in its way: whichever is released
-// first may be enough.
+// ownSlotsMarked stores a waiter's wish to be notified in every row that is in its way: the release of any of them may be
+// enough.
 const ownSlotsMarked = `marked AS (
 	UPDATE {lease} l SET wanted = true FROM taken
 	WHERE NOT EXISTS (SELECT 1 FROM free) AND NOT taken.wanted
@@ -86,7 +86,7 @@ const ownSlotsMarked = `marked AS (
 	RETURNING 1
 )`
 
-// ownHolder reads who holds a key, or the slot of it with the least number that is held.
+// ownHolder reads who holds a key, or the held slot with the least number.
 const ownHolder = `WITH {main}
 SELECT owner, data, (extract(epoch FROM now() - acquired_at) * 1000000)::bigint, ceil(extract(epoch FROM expires_at - now()) * 1000000)::bigint
 FROM main WHERE slots = 0 AND expires_at > now()

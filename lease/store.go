@@ -11,23 +11,23 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// store is the table of the leases on its server. It has one method for each thing that is done to the table, which is
-// one statement, and keeps nothing.
+// store reads and writes the table of the leases: one method for each statement. It has no state.
 type store struct {
 	*server
 	*table
 }
 
-// claim is one acquisition as the table knows it.
+// claim is one acquisition, as it is stored in the table.
 type claim struct {
 	token  fence.Token // its Number is 0 until it is granted
 	row    string      // the name of the row in ShedLock's table
-	holder string      // names the acquisition, as nothing else does
+	holder string      // the unique name of the acquisition
 }
 
 func (c claim) place() holder.Place { return holder.Place{Space: c.token.Space, ID: c.token.ID} }
 
-// inSlot is the claim of a slot, counted from 1: it has a space, and so tokens, of its own. The slot 0 is the whole key.
+// inSlot returns the claim of a slot, counted from 1. It has its own space, and so its own tokens. Slot 0 is the whole
+// key.
 func (c claim) inSlot(n int) claim {
 	if n > 0 {
 		c.token.Space += int16(slotStep * n)
@@ -36,23 +36,23 @@ func (c claim) inSlot(n int) claim {
 	return c
 }
 
-// slotStep is between the spaces of two slots of a key.
+// slotStep is the difference between the spaces of two neighbouring slots of a key.
 const slotStep = 16
 
-// keyOf is the place of the key that a slot, or the whole of it, belongs to.
+// keyOf returns the place of the key to which a slot belongs.
 func keyOf(at holder.Place) holder.Place { return holder.Place{Space: at.Space % slotStep, ID: at.ID} }
 
-// item is a claim in a list that a statement works off, with a span of time: the length of the lease to take or to renew,
-// or the AtLeast of the one to release.
+// item is a claim in a list, with a span of time. The span is the length of a lease to take or renew, or the AtLeast of a
+// lease to release.
 type item struct {
 	claim
 	span time.Duration
 }
 
-// holderLength is how long the name of an acquisition is: 80 bits of chance.
+// holderLength is the length of an acquisition's name: 80 random bits.
 const holderLength = 16
 
-// newClaim is a claim under a name that no other acquisition has.
+// newClaim returns a claim with a name that no other acquisition has.
 func (s *store) newClaim(r *request) claim {
 	c := claim{token: r.token, row: r.row, holder: rand.Text()[:holderLength]}
 	if s.shedlock {
@@ -63,24 +63,24 @@ func (s *store) newClaim(r *request) claim {
 	return c
 }
 
-// answer is what the server says to who asks for a lease.
+// answer is the server's answer to a request for a lease.
 type answer struct {
 	number  int64   // of the token; 0: refused
-	owner   *string // who has it; nil when the answer does not say: a race was lost
+	owner   *string // who has it; nil: not known, because a race was lost
 	remains time.Duration
 	marked  bool // the release will be notified
 	slot    int  // from 1, when one was granted
-	held    int  // slots of others, when they are why nothing was
+	held    int  // slots that others hold, if the request was refused because of them
 }
 
 func (a *answer) granted() bool { return a.number != 0 }
 
 func (a *answer) refused() bool { return a.number == 0 && a.owner != nil }
 
-// aCentury is longer than a lease runs: what does is the row of a key that is held by slots.
+// aCentury is longer than any lease runs. Only the row of a key with slots runs for longer.
 const aCentury = 100 * 365 * 24 * time.Hour
 
-// bySlots reports whether slots stand in the way, which the statement for the whole key does not see.
+// bySlots reports whether slots are in the way. The statement for the whole key does not see them.
 func (a *answer) bySlots() bool { return a.refused() && a.remains > aCentury }
 
 func (a *answer) String() string {
@@ -90,7 +90,7 @@ func (a *answer) String() string {
 	return fmt.Sprintf("%q holds it for %s if it is not renewed", *a.owner, a.remains)
 }
 
-// acquire asks for one lease; listened, whoever has it is asked to notify of the release.
+// acquire requests one lease. With listened it also asks the holder to notify of the release.
 func (s *store) acquire(ctx context.Context, r *request, c claim, listened bool) (a answer, sent holder.Instant, err error) {
 	text := s.sql.acquire
 	if listened {
@@ -113,7 +113,7 @@ func (s *store) acquire(ctx context.Context, r *request, c claim, listened bool)
 	return a, sent, err
 }
 
-// acquireSlot asks for a slot, or for the whole key where slots stand in the way.
+// acquireSlot requests a slot, or the whole key if slots are in the way.
 func (s *store) acquireSlot(ctx context.Context, r *request, c claim, listened bool) (a answer, sent holder.Instant, err error) {
 	text, args := s.sql.acquireAll, s.acquireArgs(r, c)
 	if listened {
@@ -142,7 +142,7 @@ func (s *store) acquireSlot(ctx context.Context, r *request, c claim, listened b
 	return a, sent, err
 }
 
-// acquireMany asks for many leases and answers the calls that nothing stood in the way of, or somebody else's lease.
+// acquireMany requests many leases. It answers the calls that got their lease or found it taken.
 func (s *store) acquireMany(ctx context.Context, batch []*call) (sent holder.Instant, err error) {
 	return s.query(ctx, s.sql.acquireMany, s.acquireManyArgs(itemsOf(batch)), func(rows *sql.Rows) error {
 		var n int
@@ -166,12 +166,12 @@ func (s *store) acquireMany(ctx context.Context, batch []*call) (sent holder.Ins
 	})
 }
 
-// renewed is what a renewal found.
+// renewed is the result of a renewal.
 type renewed uint8
 
 const (
 	renewedInTime renewed = iota
-	rowLocked             // by somebody; it is held
+	rowLocked             // by somebody; the lease is still held
 	rowGone               // it ran out, or is somebody else's
 )
 
@@ -193,7 +193,7 @@ func (s *store) renew(ctx context.Context, items []item) (found []renewed, sent 
 	return found, sent, err
 }
 
-// release gives leases back and returns which of them were there.
+// release releases leases and returns which of them were there.
 func (s *store) release(ctx context.Context, items []item) (there []int, err error) {
 	text, args := s.sql.releaseMany, s.listArgs(items)
 	if len(items) == 1 {
@@ -213,7 +213,7 @@ func (s *store) release(ctx context.Context, items []item) (there []int, err err
 	return there, err
 }
 
-// releaseMany gives back those whose rows nobody has locked, and answers their calls.
+// releaseMany releases the leases whose rows nobody has locked, and answers their calls.
 func (s *store) releaseMany(ctx context.Context, batch []*call) (sent holder.Instant, err error) {
 	return s.query(ctx, s.sql.releaseFree, s.listArgs(itemsOf(batch)), func(rows *sql.Rows) error {
 		n, err := scanReleased(rows)
@@ -224,7 +224,7 @@ func (s *store) releaseMany(ctx context.Context, batch []*call) (sent holder.Ins
 	})
 }
 
-// scanReleased reads which of a list was released.
+// scanReleased reads which leases of a list were released.
 func scanReleased(rows *sql.Rows) (int, error) {
 	var n int
 	var notified sql.NullString

@@ -7,7 +7,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
-// table is where the leases of a manager are: its name, its kind, and the parameters of its statements.
+// table is the table of a manager: its name, its kind, and the parameters of its statements.
 type table struct {
 	name     string // for people
 	quoted   string
@@ -51,8 +51,7 @@ func (t *table) releaseArgs(it item) []any {
 	return []any{it.token.Space, it.token.ID, it.holder, it.span.Microseconds()}
 }
 
-// listArgs are lists as text: the keys, the holders, a span of time for each, and the
-// spaces of the keys.
+// listArgs returns lists as text: the keys, the holders, a span of time for each, and the spaces of the keys.
 func (t *table) listArgs(items []item) []any {
 	var keys, holders, spans, spaces pgarray.Array
 	for _, it := range items {
@@ -67,12 +66,12 @@ func (t *table) listArgs(items []item) []any {
 	}
 	args := []any{keys.String(), holders.String(), spans.String()}
 	if t.shedlock {
-		return args // its key is the name alone
+		return args // ShedLock's key is only the name
 	}
 	return append(args, spaces.String())
 }
 
-// keyArgs name one lease.
+// keyArgs are the parameters that name one lease.
 func (t *table) keyArgs(c claim) []any {
 	if t.shedlock {
 		return []any{c.row}
@@ -80,7 +79,7 @@ func (t *table) keyArgs(c claim) []any {
 	return []any{c.token.Space, c.token.ID}
 }
 
-// tableName is the table as people know it.
+// tableName returns the name of the table for people.
 func (c *config) tableName() string {
 	switch {
 	case c.table != "":
@@ -91,9 +90,9 @@ func (c *config) tableName() string {
 	return "gormlock_lease"
 }
 
-// quotedTable is the table as SQL takes it.
+// quotedTable returns the name of the table for SQL.
 func (c *config) quotedTable() string {
-	quoted, _ := quoteTable(c.tableName()) // looked at when it was given
+	quoted, _ := quoteTable(c.tableName()) // checked when the option was given
 	return quoted
 }
 

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// firstSearch and longestSearch are the pauses between two looks for the same acquisition.
+	// firstSearch and longestSearch are the shortest and the longest pause between two searches for an acquisition.
 	firstSearch   = 20 * time.Millisecond
 	longestSearch = time.Second
-	// searchWithin bounds one look.
+	// searchWithin bounds one search.
 	searchWithin = 5 * time.Second
 )
 
-// unconfirmed are acquisitions that may be in the table although nobody holds them, or not any more: the statement that
-// took them was not answered, or their release. They are looked for until they are found, and given back, or have run out.
+// unconfirmed are acquisitions that may be in the table although nobody holds them: the statement that took or released
+// them got no answer. The manager searches for them until it has released them, or they have run out.
 type unconfirmed struct {
 	store      *store
 	waiters    *waiters
@@ -28,15 +28,15 @@ type unconfirmed struct {
 	sought []*sought
 }
 
-// sought is one of them.
+// sought is one such acquisition.
 type sought struct {
 	item
-	next  time.Duration // when it is looked for again, on the monotonic clock
+	next  time.Duration // the time of the next search, on the monotonic clock
 	pause time.Duration
 	until time.Duration // when it will have run out
 }
 
-// add has an acquisition of the given length looked for, to be given back after the span of it.
+// add has the manager search for an acquisition of the given length, and release it after the span of its item.
 func (u *unconfirmed) add(it item, ttl time.Duration) {
 	u.mu.Lock()
 	closed := u.closed
@@ -49,12 +49,12 @@ func (u *unconfirmed) add(it item, ttl time.Duration) {
 		u.background.wakeBy(now)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), longestSearch) // nobody is left to do it
+	ctx, cancel := context.WithTimeout(context.Background(), longestSearch) // the manager is closed: no background does it
 	defer cancel()
 	_, _ = u.store.release(ctx, []item{it})
 }
 
-// due returns those to look for now, and when the next one is due.
+// due returns the acquisitions to search for now, and when the next search is due.
 func (u *unconfirmed) due(now time.Duration) (due []item, next time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,7 +77,7 @@ func (u *unconfirmed) due(now time.Duration) (due []item, next time.Duration) {
 	return due, next
 }
 
-// giveBack looks for some of them. After an error they are looked for again.
+// giveBack searches for some of them and releases them. After an error they are searched for again.
 func (u *unconfirmed) giveBack(items []item) {
 	ctx, cancel := context.WithTimeout(u.background.ctx, searchWithin)
 	defer cancel()
@@ -102,7 +102,7 @@ func (u *unconfirmed) giveBack(items []item) {
 	u.sought = kept
 }
 
-// close returns those that were not found yet. What is added from now on is given back by whoever adds it.
+// close returns those that were not found yet. From now on, add releases an acquisition itself.
 func (u *unconfirmed) close() (left []item) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

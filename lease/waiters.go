@@ -7,14 +7,14 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 )
 
-// waiters are those of this process who wait for leases. Those who want the same of a key, so many slots or the whole,
-// stand in one queue, and only the first of a queue asks the database.
+// waiters are the callers of this process that wait for leases. Callers that want the same (a key with so many slots, or
+// the whole key) form one queue. Only the first of a queue asks the database.
 type waiters struct {
 	mu     sync.Mutex
 	queues map[holder.Place]map[int][]*waiter // by the number of slots
 }
 
-// waiter stands in a queue.
+// waiter is a place in a queue.
 type waiter struct {
 	first chan struct{} // closed when it is the first
 	woken chan struct{} // gets a value when it is worth asking again
@@ -60,7 +60,7 @@ func (q *waiters) leave(key holder.Place, slots int, w *waiter) {
 	delete(q.queues, key)
 }
 
-// wake makes the first of each queue for a key ask again, given its place or that of a slot of it.
+// wake makes the first of each queue of a key ask again. place is that of the key or of one of its slots.
 func (q *waiters) wake(at holder.Place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
