@@ -143,6 +143,9 @@ func largestOf(field *schema.Field, mode string) int64 {
 // largestIn is what the column holds, which may be less than the field's type does.
 func largestIn(db *gorm.DB, field *schema.Field, largest int64) int64 {
 	column := strings.ToLower(db.DataTypeOf(field))
+	if holds, decided := dialect.Of(db).Largest(column); decided {
+		return min(largest, holds)
+	}
 	switch {
 	case strings.HasPrefix(column, "smallint"), column == "int2":
 		largest = min(largest, math.MaxInt16)

@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // Dialect is the SQL that a database speaks.
@@ -43,6 +46,9 @@ func (d Dialect) IsSQLite() bool { return d.name == "sqlite" }
 
 // IsMariaDB reports whether the server has said that it is a MariaDB.
 func (d Dialect) IsMariaDB() bool { return strings.Contains(d.version, "MariaDB") }
+
+// KnowsForShare reports whether the server has said that it is a MySQL, which knows FOR SHARE.
+func (d Dialect) KnowsForShare() bool { return d.IsMySQL() && d.version != "" && !d.IsMariaDB() }
 
 // String is the server for people.
 func (d Dialect) String() string {
@@ -128,13 +134,36 @@ func Excluded(value any) (column string, is bool) {
 }
 
 // Bytes is what stands before and behind a value of a column of MariaDB or MySQL, for it to be compared by its bytes: its
-// collation takes other texts for the same, and any collation ignores blanks at the end.
-func (Dialect) Bytes(column string) (before, behind string) {
+// collation takes other texts for the same, and any collation ignores blanks at the end. Bits that a struct holds as bytes are
+// no number.
+func (Dialect) Bytes(column string, held reflect.Type) (before, behind string) {
 	kind := strings.ToLower(column)
+	if strings.HasPrefix(kind, "bit") && held.Kind() == reflect.Slice {
+		return "CAST(", " AS BINARY)"
+	}
 	for _, text := range []string{"char", "text", "enum", "set(", "json"} {
 		if strings.Contains(kind, text) {
 			return "CAST(CONVERT(", " USING utf8mb4) AS BINARY)"
 		}
+	}
+	return "", ""
+}
+
+// StoredTime is what stands before and behind a time that a struct holds, for it to be as the column stores it: sql_mode decides
+// whether MariaDB rounds it, and MySQL does.
+func (Dialect) StoredTime(column string, held reflect.Type) (before, behind string) {
+	kind := strings.ToLower(column)
+	switch {
+	case held != reflect.TypeFor[time.Time]():
+	case strings.HasPrefix(kind, "datetime"), strings.HasPrefix(kind, "timestamp"):
+		_, precision, has := strings.Cut(kind, "(")
+		precision, _, closed := strings.Cut(precision, ")")
+		if has && closed {
+			return "CAST(", " AS DATETIME(" + precision + "))"
+		}
+		return "CAST(", " AS DATETIME)"
+	case strings.HasPrefix(kind, "date"):
+		return "CAST(", " AS DATE)"
 	}
 	return "", ""
 }
@@ -152,6 +181,32 @@ func (d Dialect) Interval(span time.Duration) string {
 		return "INTERVAL " + micros + " MICROSECOND"
 	}
 	return "interval '" + micros + " microseconds'"
+}
+
+// Largest is the largest number that a column holds, where the database has types of its own.
+func (d Dialect) Largest(column string) (largest int64, decided bool) {
+	if !d.IsMySQL() {
+		return 0, false
+	}
+	bits := 64
+	for name, width := range map[string]int{"tinyint": 8, "bool": 8, "smallint": 16, "mediumint": 24, "int": 32} {
+		if strings.HasPrefix(column, name) {
+			bits = width
+		}
+	}
+	if !strings.Contains(column, "unsigned") || bits == 64 {
+		bits--
+	}
+	return math.MaxInt64 >> (63 - bits), true
+}
+
+// One is what is added to a version. MariaDB and MySQL, where they are not strict, keep the largest number that a column holds
+// instead of a larger one: many writers would write at one version. It fails there, for columns that come to their end.
+func (d Dialect) One(column string, largest int64) string {
+	if !d.IsMySQL() || largest == math.MaxInt64 || largest == 0 {
+		return "1"
+	}
+	return "IF(COALESCE(" + column + ",0)<" + strconv.FormatInt(largest, 10) + ",1," + never(column, "the version is the largest its column holds") + ")"
 }
 
 // BigInt is the type to which an integer is cast.
@@ -206,8 +261,8 @@ func (d Dialect) Latest(text func(...string), value func(), had, proposed string
 
 // never is an expression of MariaDB and MySQL that fails for each row, when it comes to it: it depends on the row, so that
 // no plan works it out before.
-func never(column string) string {
-	return "COALESCE(LENGTH(" + column + "),LENGTH('gormlock'))*0+9223372036854775807+1"
+func never(column, why string) string {
+	return "COALESCE(LENGTH(" + column + "),LENGTH('" + why + "'))*0+9223372036854775807+1"
 }
 
 // OrFail makes of a condition one that fails the statement where it does not hold, on MariaDB and MySQL, whose upserts have
@@ -215,10 +270,13 @@ func never(column string) string {
 func OrFail(text func(...string), column string, condition func()) {
 	text("((")
 	condition()
-	text(") OR (", never(column), ")>0)")
+	text(") OR (", never(column, failure), ")>0)")
 }
 
-// IsFailure reports whether the error of a server is that of OrFail.
+// failure is what the server's error shows of OrFail.
+const failure = "gormlock"
+
+// IsFailure reports whether the error of a server is that of OrFail. The words around it are of the server's language.
 func IsFailure(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "'gormlock'") && strings.Contains(err.Error(), "out of range")
+	return sqlstate.IsOutOfRange(err) && strings.Contains(err.Error(), "'"+failure+"'")
 }

@@ -23,7 +23,7 @@ type comparison struct {
 
 	same, collate string
 	before, as    string // what stands before and behind each value
-	stored        string // the type as which the column stores what a struct holds
+	store, stored string // what stands before and behind what a struct holds: the type as which the column stores it
 	shown         bool   // compared as the server shows it
 	noText        bool   // an empty text is no value of the column: a struct has it where the row has NULL
 }
@@ -34,7 +34,9 @@ func newComparison(sql statement.SQL, table string, field *schema.Field) compari
 	c.same = speaks.Same()
 	switch {
 	case speaks.IsMySQL():
-		c.before, c.as = speaks.Bytes(ColumnType(sql.DB, field))
+		kind := ColumnType(sql.DB, field)
+		c.before, c.as = speaks.Bytes(kind, field.IndirectFieldType)
+		c.store, c.stored = speaks.StoredTime(kind, field.IndirectFieldType)
 		return c
 	case !speaks.IsPostgres():
 		return c
@@ -95,10 +97,7 @@ func isJSON(field *schema.Field) bool {
 // valueIn writes what a struct holds, of the type of the column if it has to say so: a parameter has none of its own.
 func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 	value, zero := c.field.ValueOf(c.Context, row)
-	switch speaks := dialect.Of(c.DB); {
-	case speaks.IsMySQL():
-		value = column.InTick(value, column.TickIn(c.DB, c.field))
-	case speaks.IsPostgres():
+	if statement.IsPostgres(c.DB) {
 		value = column.InTick(value, time.Microsecond)
 	}
 	noText := zero && c.field.FieldType.Kind() == reflect.String
@@ -116,6 +115,7 @@ func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 			c.Column(c.table, c.field.DBName)
 			c.Text(" ELSE ")
 		}
+		c.Text(c.store)
 		c.Expression(value)
 		c.Text(c.stored)
 		if typed || c.shown {

@@ -68,7 +68,7 @@ func (u upsertBump) Build(to clause.Builder) {
 		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, b.proposed(v.Field.DBName), v.Tick)
 	default:
 		first := strconv.FormatInt(v.Initial, 10)
-		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+1 ELSE ", first, "+1 END")
+		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+", u.w.model.In(b.Statement).One, " ELSE ", first, "+1 END")
 	}
 }
 

@@ -3,6 +3,8 @@ package model
 import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/dialect"
 )
 
 // SQL is the text that versioned statements of one table have in common. It is written beside what GORM builds,
@@ -11,6 +13,7 @@ import (
 type SQL struct {
 	Name    string // "version"
 	Column  string // "accounts"."version"
+	One     string // 1, or what fails where the column holds no larger version
 	Bump    string // "version"="accounts"."version"+1
 	BumpAny string // the same where the version may be NULL
 	Keep    string // "version"="accounts"."version"
@@ -21,8 +24,9 @@ func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
 	s := &SQL{}
 	s.Name = stmt.Quote(clause.Column{Name: m.Column.Field.DBName})
 	s.Column = stmt.Quote(clause.Column{Table: table, Name: m.Column.Field.DBName})
-	s.Bump = s.Name + "=" + s.Column + "+1"
-	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+1"
+	s.One = dialect.Of(db).One(s.Column, m.Column.Largest)
+	s.Bump = s.Name + "=" + s.Column + "+" + s.One
+	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+" + s.One
 	s.Keep = s.Name + "=" + s.Column
 	return s
 }

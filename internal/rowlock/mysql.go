@@ -20,7 +20,7 @@ import (
 
 // keyword is what the clause begins with.
 func (l Lock) keyword(stmt *gorm.Statement) string {
-	if dialect.Of(stmt.DB).IsMySQL() && l.shares(stmt) {
+	if speaks := dialect.Of(stmt.DB); speaks.IsMySQL() && l.shares(stmt) && !l.waitsForShare(speaks) {
 		return "LOCK"
 	}
 	return l.Name()
@@ -30,11 +30,19 @@ func (l Lock) shares(stmt *gorm.Statement) bool {
 	return l.Strength >= forShare && dialect.Of(stmt.DB).Strength(l.Strength.SQL()) == forShare.SQL()
 }
 
+// waitsForShare reports whether MySQL takes the wait of a shared lock behind FOR SHARE alone, which MariaDB does not know.
+func (l Lock) waitsForShare(speaks dialect.Dialect) bool {
+	return (l.Try || l.Skip) && speaks.KnowsForShare()
+}
+
 func (l Lock) buildMySQL(stmt *gorm.Statement) {
-	if l.shares(stmt) {
-		statement.Write(stmt, "IN SHARE MODE")
-	} else {
+	switch {
+	case !l.shares(stmt):
 		statement.Write(stmt, forUpdate.SQL())
+	case l.waitsForShare(dialect.Of(stmt.DB)):
+		statement.Write(stmt, forShare.SQL())
+	default:
+		statement.Write(stmt, "IN SHARE MODE")
 	}
 	if running, ok := stmt.Clauses[rowWait].Expression.(Lock); ok {
 		l.Timeout = running.Timeout // the plugin's, where the query has none

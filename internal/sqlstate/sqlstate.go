@@ -117,6 +117,12 @@ var aboutStatement = map[uint64]bool{
 	1451: true, 1452: true, 1690: true,
 }
 
+// IsOutOfRange reports whether a number of MariaDB or MySQL was out of range.
+func IsOutOfRange(err error) bool {
+	number, is := mysqlNumber(err)
+	return is && number == 1690
+}
+
 // IsLockWaitTimeout reports whether a wait for a lock of MariaDB or MySQL ran out: innodb_rollback_on_timeout says what
 // becomes of the transaction.
 func IsLockWaitTimeout(err error) bool {
