@@ -105,6 +105,9 @@ func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 // CountsChanged reports whether an update that leaves a row as it was does not count it.
 func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
 
+// CommitsTables reports whether the server commits the open transaction before a statement about tables.
+func (d Dialect) CommitsTables() bool { return d.IsMySQL() }
+
 // FindsByAnyIndex reports whether an upsert finds rows by each unique index, whichever one it names.
 func (d Dialect) FindsByAnyIndex() bool { return d.IsMySQL() }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/cause"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/sqltx"
@@ -32,6 +33,7 @@ type ConnPool struct {
 	*sql.DB
 	transactions *sqltx.Pool
 	plugin       *install.Settings
+	implicit     bool // the server commits before a statement about tables
 }
 
 // ReplacePool puts a pool in the place of the *sql.DB of db, under GORM's cache of prepared statements if there is
@@ -39,7 +41,7 @@ type ConnPool struct {
 func ReplacePool(s *install.Settings, db *gorm.DB) {
 	wrap := func(pool gorm.ConnPool) gorm.ConnPool {
 		if plain, ok := pool.(*sql.DB); ok && plain != nil {
-			return poolOver(s, plain)
+			return poolOver(s, plain, db)
 		}
 		return pool
 	}
@@ -84,7 +86,7 @@ func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 
 func (p *ConnPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, snapshot bool) (*sql.Tx, error) {
 	request := j.BegunWith
-	j.opening = sqltx.Opening{Options: opts, Watcher: j}
+	j.opening = sqltx.Opening{Options: opts, Watcher: j, Implicit: p.implicit}
 	if request != nil {
 		locks := request.Opening(snapshot)
 		j.opening.Before, j.opening.After = locks.Before, locks.After
@@ -124,16 +126,16 @@ func ChoosePool(db *gorm.DB, needed bool) {
 		}
 	case *sql.DB:
 		if s := install.Of(db); needed && s != nil && !s.PlainTransactions && pool != nil {
-			db.Statement.ConnPool = poolOver(s, pool)
+			db.Statement.ConnPool = poolOver(s, pool, db)
 		}
 	}
 }
 
 // poolOver is the one ConnPool over plain that the plugin keeps.
-func poolOver(s *install.Settings, plain *sql.DB) *ConnPool {
+func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {
 	pool, ok := s.Pools.Load(plain)
 	if !ok {
-		pool, _ = s.Pools.LoadOrStore(plain, &ConnPool{plain, sqltx.New(plain), s})
+		pool, _ = s.Pools.LoadOrStore(plain, &ConnPool{plain, sqltx.New(plain), s, dialect.Of(db).CommitsTables()})
 	}
 	return pool.(*ConnPool)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // doubt remembers what an error says of the connection: that the driver has given it up, or that the server has rolled the
@@ -16,11 +17,46 @@ func (c *loan) doubt(err error) {
 	if errors.Is(err, driver.ErrBadConn) {
 		c.clean = false
 	}
-	if err == nil || c.tx == nil || c.tx.over || !c.hasEnded(err) {
+	if err == nil || c.tx == nil || c.tx.over {
+		return
+	}
+	if c.implicit == sqltext.Commits && !sqlstate.EndsTransaction(err) { // which it may have done before it failed
+		c.followImplicit(c.implicit)
+		return
+	}
+	if !c.hasEnded(err) {
 		return
 	}
 	c.expired = fmt.Errorf("gormlock: the server has rolled this transaction back, nothing more is executed in it: %w", err)
 	_ = c.tx.rollback()
+}
+
+// whetherOpen is a question that MariaDB answers, and MySQL does not know.
+const whetherOpen = "SELECT IF(@@in_transaction,'open','over')"
+
+// followImplicit follows a text that may have ended the transaction without saying so. Where the server has committed it another
+// one is begun, so that what follows is executed in one, and row locks last. What a routine did to it nobody knows.
+func (c *loan) followImplicit(how sqltext.Implicit) {
+	if c.tx == nil || c.tx.over {
+		return
+	}
+	if over, _ := c.ask(whetherOpen); !over {
+		return
+	}
+	if how == sqltext.Calls {
+		c.expired = errors.New("gormlock: a routine has ended this transaction, nothing more is executed in it")
+		_ = c.tx.rollback()
+		return
+	}
+	c.opening.Watcher.Executed(sqltext.Text{Single: true, Commands: []sqltext.Command{{Verb: sqltext.Commit, Chain: true, Last: true}}}, Answer{Before: Open, After: Open})
+	options := c.opening.Options
+	tx, err := c.beginDriver(c.opening.ctx, driver.TxOptions{Isolation: driver.IsolationLevel(options.Isolation), ReadOnly: options.ReadOnly})
+	if err != nil {
+		c.expired = fmt.Errorf("gormlock: a statement about tables has committed this transaction, and another one could not be begun: %w", err)
+		_ = c.tx.rollback()
+		return
+	}
+	c.tx.tx = tx
 }
 
 // hasEnded reports whether the server has rolled the transaction back with this error, or it ended otherwise. Where the error
@@ -32,7 +68,7 @@ func (c *loan) hasEnded(err error) bool {
 	if !sqlstate.MayEndTransaction(err) {
 		return false
 	}
-	over, known := c.ask("SELECT IF(@@in_transaction,'open','over')")
+	over, known := c.ask(whetherOpen)
 	if !known && sqlstate.IsLockWaitTimeout(err) { // MySQL does not know the first question
 		over, _ = c.ask("SELECT IF(@@innodb_rollback_on_timeout,'over','open')")
 	}

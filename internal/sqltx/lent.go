@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // rollbackTime bounds a rollback: past it the connection is closed, which rolls back as well.
@@ -34,6 +36,8 @@ type loan struct {
 	expired  error // ctx has ended; nothing is executed any more
 	clean    bool  // the server confirmed that no transaction is open
 	returned bool  // conn is back in the application's pool, or closed
+
+	implicit sqltext.Implicit // of the text that is executed
 
 	asked    bool       // whether reporter was looked for
 	reporter reporter   // nil: the driver does not say how the transaction stands
@@ -268,7 +272,7 @@ func (c *loan) QueryContext(ctx context.Context, query string, args []driver.Nam
 // opened counts a result as open until it is closed. A text of several statements may not be through before.
 func (c *loan) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
 	c.doubt(err)
-	if err != nil || heard.text.Single {
+	if err != nil || heard.text.Single && heard.implicit == sqltext.Nothing {
 		c.tell(&heard, err)
 	}
 	if err != nil {

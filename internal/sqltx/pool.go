@@ -44,6 +44,8 @@ type Opening struct {
 	// Clean says whether a rollback makes the connection fit for others after an error of Opened.
 	Clean   func(err error) bool
 	Watcher Watcher
+	// Implicit says that the server commits the transaction before it executes a statement about tables.
+	Implicit bool
 
 	ctx  context.Context
 	loan loan // what is borrowed for it

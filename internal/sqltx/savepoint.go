@@ -70,9 +70,10 @@ func answer(method reflect.Value) reflect.Value {
 
 // heard is a text on its way to the server and back.
 type heard struct {
-	text   sqltext.Text
-	before Status
-	told   bool
+	text     sqltext.Text
+	implicit sqltext.Implicit
+	before   Status
+	told     bool
 }
 
 // listen reads a text before it is executed. An error says that the transaction must not be committed.
@@ -81,8 +82,12 @@ func (c *loan) listen(query string) (heard, error) {
 		return heard{told: true}, nil
 	}
 	h := heard{text: sqltext.Read(query)}
-	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes
-	if h.text.Commits() {
+	if c.opening.Implicit {
+		h.implicit = sqltext.ImplicitIn(query)
+	}
+	c.implicit = h.implicit
+	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes && h.implicit == sqltext.Nothing
+	if h.text.Commits() || h.implicit == sqltext.Commits {
 		if err := c.opening.Watcher.Commit(); err != nil {
 			return h, err
 		}
@@ -99,6 +104,9 @@ func (c *loan) tell(h *heard, err error) {
 		return
 	}
 	h.told = true
+	if h.implicit != sqltext.Nothing && err == nil {
+		c.followImplicit(h.implicit)
+	}
 	answer := Answer{Failed: err != nil, Before: h.before}
 	if h.text.Ends() || h.text.Unsure {
 		answer.After = c.status()
