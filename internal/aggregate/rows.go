@@ -192,13 +192,16 @@ func (p *part) ask() ([]reflect.Value, error) {
 		keys = p.keys(stmt.ReflectValue)
 		keys = append(keys, p.keysOfMaps()...)
 		keys = slices.DeleteFunc(keys, func(key []any) bool { return p.isThere(key) && statement.DoesNothing(stmt) })
+		if int64(len(keys)) < written {
+			return nil, fmt.Errorf("gormlock: %s has a root, and the maps do not show the keys of the rows that were created: create structs, or give the maps their keys", p.model.Schema.Name)
+		}
 	} else {
 		for _, row := range p.there {
 			keys = append(keys, p.storedKey(row))
 		}
 	}
-	if int64(len(keys)) < written {
-		return nil, fmt.Errorf("gormlock: %s has a root, and the maps do not show the keys of the rows that were created: create structs, or give the maps their keys", p.model.Schema.Name)
+	if len(keys) == 0 { // Save has found no row, and stored one by another statement
+		return nil, nil
 	}
 	if !guard.FitIn(p.db, keys) {
 		return nil, fmt.Errorf("gormlock: %s: %d rows are too many for one statement that moves their roots: write fewer at a time", p.model.Schema.Name, len(keys))

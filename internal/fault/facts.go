@@ -17,7 +17,8 @@ type Stale struct {
 	Expected, Actual any
 	Deleted          bool
 	Columns          []string // what IfUnchanged compared
-	Own              bool     // the transaction itself has changed the row before
+	Own              bool     // the transaction itself has moved the row from the version expected
+	Given            bool     // the caller named that version: no struct holds it
 	Soft             bool     // the row is there, soft-deleted
 	Cause            error    // what the server said
 }

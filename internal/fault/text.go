@@ -22,7 +22,7 @@ func (s *Stale) Text() string {
 	case s.Soft:
 		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
 	case s.Deleted && s.Expected == nil && s.Op == "touch":
-		b.WriteString("this root is gone, so its part was not written: if it is soft-deleted, use Unscoped")
+		b.WriteString("this root is gone, so its part was not written: use Unscoped if it is soft-deleted, or else delete or reassign the part with db.Exec")
 	case s.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
 	case s.Actual == nil && s.Expected == nil && s.Cause != nil:
@@ -35,6 +35,8 @@ func (s *Stale) Text() string {
 	switch {
 	case s.Own:
 		b.WriteString(": this transaction itself changed it, through another struct")
+	case s.Given && isAhead(s.Expected, s.Actual):
+		b.WriteString(": the row has not been at the expected version yet: is it that of another row?")
 	case isAhead(s.Expected, s.Actual):
 		b.WriteString(": the struct is ahead of its row: did something increment its version by hand?")
 	}

@@ -24,6 +24,7 @@ func NewCheck(m *model.Model, row reflect.Value, key []any, intent *Intent) (Che
 		if expected, err = w.version.expect(intent); err != nil {
 			return Check{}, err
 		}
+		w.version.given = true
 	}
 	w.rows = w.single[:]
 	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key), held: expected, Expected: expected}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 )
 
@@ -26,35 +27,10 @@ func IfUnchanged(before any, names []string) Clause {
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
 		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %T", before)}
 	}
-	// The values of this moment are compared: the caller may change the struct later.
+	// The values of this moment are compared: the caller may change the struct later, and GORM writes through its pointers.
 	kept := reflect.New(row.Elem().Type()).Elem()
-	kept.Set(row.Elem())
-	detach(kept)
+	kept.Set(memory.Own(row.Elem()))
 	return Clause{change: func(i *Intent) { i.Unchanged = &unchangedColumns{before: kept, names: names} }}
-}
-
-// detach gives a struct its own copies of what stands behind its pointers and slices: GORM writes through them, before
-// the columns are compared.
-func detach(row reflect.Value) {
-	for i := range row.NumField() {
-		field := row.Field(i)
-		switch {
-		case !field.CanSet():
-		case field.Kind() == reflect.Struct:
-			detach(field)
-		case field.Kind() == reflect.Pointer && !field.IsNil():
-			own := reflect.New(field.Type().Elem())
-			own.Elem().Set(field.Elem())
-			if row.Type().Field(i).Anonymous && own.Elem().Kind() == reflect.Struct {
-				detach(own.Elem())
-			}
-			field.Set(own)
-		case field.Kind() == reflect.Slice && !field.IsNil():
-			own := reflect.MakeSlice(field.Type(), field.Len(), field.Len())
-			reflect.Copy(own, field)
-			field.Set(own)
-		}
-	}
 }
 
 // of finds the columns in the model.
@@ -102,6 +78,9 @@ func (u *unchangedColumns) hold(b builder) {
 // why says that one of the columns was changed: the row is there, at the right version.
 func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	e := w.stale(stmt, row, nil, false)
+	if w.version.is() {
+		e.Own = hasLeft(stmt, w.model, row.name, w.version.Read(u.before), false)
+	}
 	if w.version.is() && w.version.checked {
 		e.Actual = w.version.Any(w.version.Read(current))
 	}

@@ -31,6 +31,18 @@ func (w *Write) serializationFailure(db *gorm.DB) {
 	fault.Add(db, err)
 }
 
+// versionIsFull makes of a touch that the server finds out of range what it is: nothing else than the version is counted up.
+func (w *Write) versionIsFull(db *gorm.DB) bool {
+	if !w.intent.touches() || !w.version.is() || !w.version.IsInteger() || len(w.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
+		return false
+	}
+	err := fmt.Errorf("gormlock: %s: its version is the largest its column holds: give the column %s a larger type: %w",
+		w.rowName(db.Statement, w.named(db.Statement, &w.rows[0]).Key), w.version.Field.DBName, db.Error)
+	db.Error = nil
+	fault.Add(db, err)
+	return true
+}
+
 func (w *Write) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
 	e := &fault.Stale{Table: w.tableName(stmt), Op: w.op.String(), PrimaryKey: map[string]any{}}
 	expected := w.single[0].Expected
@@ -44,6 +56,7 @@ func (w *Write) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
 	}
 	if w.version.is() && w.version.checked && (row != nil || !w.batch) {
 		e.Expected = w.version.Any(expected)
+		e.Given = w.version.given
 		if w.version.choice != nil {
 			e.Expected = w.version.choice.String()
 		}
@@ -54,8 +67,14 @@ func (w *Write) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
 func (w *Write) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) *fault.Stale {
 	e := w.staleError(stmt, row)
 	e.Actual, e.Deleted = actual, deleted
-	e.Own = row != nil && wasWrittenHere(stmt, w.model, row.name)
+	e.Own = w.isOwn(stmt, row)
 	return e
+}
+
+// isOwn reports whether the transaction itself has moved the row from the version that is expected of it, or removed it then. If a
+// rival had moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
+func (w *Write) isOwn(stmt *gorm.Statement, row *Row) bool {
+	return row != nil && w.version.is() && w.version.checked && w.version.choice == nil && hasLeft(stmt, w.model, row.name, row.Expected, true)
 }
 
 // unlooked is the error of a row that was not written, if the reason could not be read.
@@ -210,7 +229,9 @@ func (w *Write) whyNoRows(db *gorm.DB) error {
 	if len(found) == 1 {
 		one := Row{Expected: w.single[0].Expected}
 		one.Key, _ = statement.KeyOf(stmt, w.model.Schema, found[0])
+		one.name = statement.KeyName(one.Key)
 		e = w.staleError(stmt, &one)
+		e.Own = w.isOwn(stmt, &one)
 		if w.version.is() {
 			e.Actual = w.version.Any(w.version.Read(found[0]))
 		}

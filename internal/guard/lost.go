@@ -8,7 +8,6 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -87,21 +86,6 @@ func isCopied(stmt *gorm.Statement) bool {
 	}
 	_, copied := stmt.Settings.Load(copiedSetting)
 	return copied
-}
-
-// wasWrittenHere reports whether the transaction has written the row of this name before, by another struct.
-func wasWrittenHere(stmt *gorm.Statement, m *model.Model, name string) bool {
-	j := journal.Of(stmt)
-	return j != nil && j.Has(func(step journal.Step) bool {
-		w, is := step.(*Write)
-		if !is || !w.version.is() || w.model.Table != m.Table {
-			return false
-		}
-		if w.upsert != nil && w.upsert.skips { // of which the rows that were there are not written
-			return w.left(stmt, name, differ)
-		}
-		return w.wrote(stmt, name)
-	})
 }
 
 func differ(was, after column.Value) bool { return !was.Equal(after) }

@@ -15,7 +15,7 @@ func (w *Write) settle(db *gorm.DB) {
 	w.observe(db)
 	switch {
 	case db.Error != nil:
-		if !w.explainFence(db) {
+		if !w.explainFence(db) && !w.versionIsFull(db) {
 			w.serializationFailure(db)
 		}
 	case w.intent.IsTentative() && db.RowsAffected == 0:

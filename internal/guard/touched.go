@@ -3,6 +3,7 @@ package guard
 import (
 	"database/sql/driver"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -94,7 +95,7 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	case found[0].isLive() && m.Column.Read(found[0].Value).Equal(held):
 		return nil
 	}
-	e := &fault.Stale{Table: m.Schema.Table, Op: OpTouch.String(), PrimaryKey: map[string]any{}, Expected: m.Column.Any(held), Own: movedFrom(db.Statement, m, name, held)}
+	e := &fault.Stale{Table: m.Schema.Table, Op: OpTouch.String(), PrimaryKey: map[string]any{}, Expected: m.Column.Any(held), Own: hasLeft(db.Statement, m, name, held, true)}
 	if found[0].isLive() {
 		e.Actual = m.Column.Any(m.Column.Read(found[0].Value))
 	}
@@ -105,11 +106,26 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	return e.Err()
 }
 
-// movedFrom reports whether it is known that the transaction moved the row of this name from the version given.
-func movedFrom(stmt *gorm.Statement, m *model.Model, name string, from column.Value) bool {
-	return hasWrite(stmt, m, func(w *Write) bool {
-		return w.left(stmt, name, func(was, after column.Value) bool { return was.Equal(from) && differ(was, after) })
-	})
+// hasLeft reports whether it is known that the transaction wrote the row of this name when it was at the version given. If it is to
+// have moved, a write that kept the version does not count.
+func hasLeft(stmt *gorm.Statement, m *model.Model, name string, from column.Value, moved bool) bool {
+	return m.Column.Loaded(from) && hasWrite(stmt, m, func(w *Write) bool { return !w.outcome.none && w.hasLeft(stmt, name, from, moved) })
+}
+
+// hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.
+func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, moved bool) bool {
+	compared := w.version.checked && !w.built.unchecked && !w.intent.ignores()
+	removes := w.op == OpDelete || w.built.hides
+	if compared && w.left(stmt, name, func(was, after column.Value) bool {
+		return was.Equal(from) && (!moved || removes || differ(was, after))
+	}) {
+		return true
+	}
+	next := func(row reflect.Value) bool {
+		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
+		return key != nil && statement.KeyName(key) == name && w.version.BeforeBump(w.version.Read(row)).Equal(from)
+	}
+	return w.built.bumps && w.version.IsInteger() && slices.ContainsFunc(w.returning.seen(), next)
 }
 
 // Touched reports whether the transaction has done no more to the row with this key than to move its version, as a root, from

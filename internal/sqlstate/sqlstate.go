@@ -13,6 +13,7 @@ import (
 const (
 	ProtocolViolation          = "08P01"
 	FeatureNotSupported        = "0A000"
+	NumericValueOutOfRange     = "22003"
 	InvalidTextRepresentation  = "22P02"
 	UniqueViolation            = "23505"
 	ReadOnlySQLTransaction     = "25006"
@@ -66,7 +67,9 @@ var byNumber = map[uint64]string{
 	1146: UndefinedTable,
 	1205: LockNotAvailable, // a wait that ran out, and NOWAIT of MariaDB
 	1213: DeadlockDetected,
+	1264: NumericValueOutOfRange,
 	1317: QueryCanceled,
+	1690: NumericValueOutOfRange,
 	1792: ReadOnlySQLTransaction,
 	3572: LockNotAvailable, // NOWAIT of MySQL
 }

@@ -29,7 +29,7 @@ type stock struct {
 	Row         int64 `gorm:"primaryKey;autoIncrement:false"`
 	Column      int64 `gorm:"primaryKey;autoIncrement:false"`
 	Text        string
-	ShopCountry string
+	ShopCountry string `gorm:"size:40"`
 	ShopNumber  int64
 	Shop        *shop `gorm:"foreignKey:ShopCountry,ShopNumber;references:Country,Number" gormlock:"root"`
 	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
@@ -52,7 +52,7 @@ func pointerTo(id int64) *int64 { return &id }
 // Two roots of one part move once each, one that is both moves once.
 func TestRoot_two(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, append([]any{&pair{}}, models...), func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, append([]any{&pair{}}, models...), func(t *testing.T, db *gorm.DB) {
 		stand.Must(t, db.Create(&[]order{{}, {}, {}}).Error)
 		is := func(what string, want ...int64) {
 			t.Helper()
@@ -86,7 +86,7 @@ func TestRoot_two(t *testing.T) {
 
 func TestRoot_zeroInKeys(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, []any{&shop{}, &stock{}}, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, []any{&shop{}, &stock{}}, func(t *testing.T, db *gorm.DB) {
 		stand.Must(t, db.Create([]shop{{Country: "fr", Number: 0}, {Country: "", Number: 2}}).Error)
 		version := func(number int64) int64 {
 			var s shop
@@ -114,7 +114,7 @@ func TestRoot_zeroInKeys(t *testing.T) {
 // The rows of a join table are parts too.
 func TestRoot_joinTable(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, append([]any{&label{}, &tagging{}}, models...), func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, append([]any{&label{}, &tagging{}}, models...), func(t *testing.T, db *gorm.DB) {
 		stand.Must(t, db.SetupJoinTable(&label{}, "Orders", &tagging{}))
 		orders := []order{{}, {}, {}}
 		stand.Must(t, db.Create(&orders).Error)
@@ -229,7 +229,7 @@ func TestRoot_beside(t *testing.T) {
 // A savepoint that is rolled back takes the move back, whoever sees it.
 func TestRoot_movesAgain(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{}
 		stand.Must(t, db.Create(&o).Error)
 		l := line{OrderID: o.ID}
@@ -311,7 +311,7 @@ func (h *hooked) AfterSave(*gorm.DB) error {
 
 func TestRoot_hooks(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, append([]any{&hooked{}}, models...), func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, append([]any{&hooked{}}, models...), func(t *testing.T, db *gorm.DB) {
 		stand.Must(t, db.Create(&[]order{{}, {}, {}}).Error)
 		h := hooked{OrderID: 1}
 		stand.Must(t, db.Create(&h).Error)

@@ -16,7 +16,7 @@ import (
 func TestRoot_keyAndStruct(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		for name, c := range map[string]struct {
 			write func(tx *gorm.DB, l *line, n *note, two *order) error
 			moves bool
@@ -139,7 +139,7 @@ func TestRoot_keyAndStruct(t *testing.T) {
 // A struct of the root that cannot be compared is an error, and one that can be is compared, wherever it stands.
 func TestRoot_structOfIt(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{Title: "a"}
 		stand.Must(t, db.Create(&o).Error)
 		l, n := line{OrderID: o.ID}, note{OrderID: &o.ID}
@@ -176,7 +176,7 @@ func TestRoot_structOfIt(t *testing.T) {
 // A root that the transaction itself has deleted is gone.
 func TestRoot_deletedBefore(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		for name, remove := range map[string]func(tx *gorm.DB, o *order) error{
 			"by its struct": func(tx *gorm.DB, o *order) error { return tx.Delete(o).Error },
 			"by its key":    func(tx *gorm.DB, o *order) error { return tx.Delete(&order{}, o.ID).Error },
@@ -222,7 +222,7 @@ func TestRoot_deletedBefore(t *testing.T) {
 func TestRoot_notRefused(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o, two := order{}, order{}
 		stand.Must(t, db.Create(&o).Error)
 		stand.Must(t, db.Create(&two).Error)

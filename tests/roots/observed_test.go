@@ -168,7 +168,7 @@ func TestRoot_spelledOtherwise(t *testing.T) {
 // it is about.
 func TestRoot_bulk(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{}
 		stand.Must(t, db.Create(&o).Error)
 		stand.Must(t, db.Create(&[]line{{OrderID: o.ID}, {OrderID: o.ID}}).Error)

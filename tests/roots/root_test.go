@@ -229,7 +229,7 @@ func TestRoot_ownWrite(t *testing.T) {
 // A struct of the root that was read after the transaction had moved it is at its version.
 func TestRoot_readAfterItsMove(t *testing.T) {
 	t.Parallel()
-	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		o := order{}
 		stand.Must(t, db.Create(&o).Error)
 		stale := o

@@ -13,7 +13,7 @@ import (
 type booth struct {
 	ID          int64
 	Text        string
-	ShopCountry *string
+	ShopCountry *string `gorm:"size:40"`
 	ShopNumber  *int64
 	Shop        *shop `gorm:"foreignKey:ShopCountry,ShopNumber;references:Country,Number" gormlock:"root"`
 }
