@@ -61,6 +61,7 @@ var answers = map[string]answer{
 	"advisory.ErrServer":        {advisory.ErrServer, 0, mistake},
 	"advisory.ErrOption":        {advisory.ErrOption, 0, mistake},
 	"advisory.ErrPooler":        {advisory.ErrPooler, 0, mistake},
+	"advisory.ErrNotPostgres":   {advisory.ErrNotPostgres, 0, mistake},
 	"advisory.ErrHeld":          {advisory.ErrHeld, 0, mistake},
 	"advisory.ErrNotHeld":       {advisory.ErrNotHeld, 0, mistake},
 
