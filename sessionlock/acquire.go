@@ -21,7 +21,7 @@ type request struct {
 	timeout time.Duration
 }
 
-// wanted is what an acquisition wants of the ledger.
+// wanted is the part of an acquisition that the ledger needs.
 type wanted struct {
 	id   holder.Place
 	mode wire.Mode
@@ -41,8 +41,7 @@ func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
 	return r.with(opts)
 }
 
-// with is r with options. It is a function of its own so that a request without any
-// stays off the heap.
+// with returns r with options. It is a function of its own, so a request without options stays off the heap.
 func (r request) with(opts []AcquireOption) (request, error) {
 	for _, o := range opts {
 		if o == nil {
@@ -105,7 +104,8 @@ func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.C
 	return holder.Do(ctx, l, m.dialer.Silence(), fn)
 }
 
-// doBoth runs fn while it holds both locks of a renamed key, the second inside the first. Timeout is the budget of both.
+// doBoth runs fn while it holds both locks of a renamed key, the second taken inside of the first. Timeout limits both
+// together.
 func (m *Manager) doBoth(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts []AcquireOption) error {
 	var pair [2]request
 	for i, k := range key.Keys() {
@@ -157,9 +157,8 @@ func (m *Manager) take(ctx context.Context, r *request) (*Lock, error) {
 	return l, err
 }
 
-// takeWithToken takes the lock and its token. A lock that is lost before its token is
-// there is taken again, unless it was only tried for: the token would be later than that
-// of whoever holds the lock by then.
+// takeWithToken takes the lock and its token. If the lock is lost before its token is issued, it takes the lock again. A
+// call that only tries does not: the token would be later than that of the next holder.
 func (m *Manager) takeWithToken(ctx context.Context, r *request) (*Lock, error) {
 	for {
 		l, err := m.takeOne(ctx, r)
@@ -174,7 +173,7 @@ func (m *Manager) takeWithToken(ctx context.Context, r *request) (*Lock, error) 
 			m.core.Unlock()
 			return l, nil
 		}
-		_ = Locks{l}.discard(ctx) // not to be used either way
+		_ = Locks{l}.discard(ctx) // released or lost, it is not used
 		if lost == nil || r.try || ctx.Err() != nil || errors.Is(lost, ErrClosed) {
 			return nil, cmp.Or(err, lost)
 		}
@@ -195,7 +194,7 @@ func (m *Manager) takeOne(ctx context.Context, r *request) (*Lock, error) {
 	return l, err
 }
 
-// issueToken issues the token of a lock that is held. It is durable when issueToken returns.
+// issueToken issues the token of a lock that is held. When it returns, the token is durable.
 func (m *Manager) issueToken(ctx context.Context, r *request) (fence.Token, error) {
 	token, err := fence.For(r.key, 0)
 	if err != nil {
@@ -213,8 +212,8 @@ func (m *Manager) issueToken(ctx context.Context, r *request) (fence.Token, erro
 	return t.token, err
 }
 
-// unanswered is the error of a caller whose ctx ended first. Its cause is why there is no
-// connection, else that of ctx.
+// unanswered is the error of a caller whose ctx ended before its answer. Its cause says why there is no connection; if
+// there is one, it is that of ctx.
 func (m *Manager) unanswered(ctx context.Context, r *request, err error, dialError *error) error {
 	state, cause, detail := err, causeOf(ctx), "not acquired"
 	if holder.TimedOut(ctx) {
@@ -228,7 +227,7 @@ func (m *Manager) unanswered(ctx context.Context, r *request, err error, dialErr
 	return lockError(r.key, state, cause, detail)
 }
 
-// causeOf is why ctx ended, nil where its error says it all.
+// causeOf returns why ctx ended, or nil if its error says everything.
 func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
 		return cause

@@ -43,7 +43,7 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...lockkey.Key) (Locks, e
 	}
 }
 
-// lost is the error of the first lock that is not held any more.
+// lost returns the error of the first lock that is no longer held.
 func (ls Locks) lost() error {
 	for _, l := range ls {
 		if err := l.Err(); err != nil {
@@ -95,8 +95,8 @@ func inOrder(keys []lockkey.Key) ([]request, error) {
 	return slices.CompactFunc(requests, func(a, b request) bool { return a.id == b.id }), nil
 }
 
-// takeFree tries for all locks at once and keeps those before the first that was not
-// free, with the error of that one.
+// takeFree tries to take all locks at once. It keeps those before the first that was not free, and returns the error of
+// that one.
 func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, error) {
 	waiters := make([]*waiter, len(requests))
 	for i, r := range requests {
@@ -132,8 +132,7 @@ func (m *Manager) takeFree(ctx context.Context, requests []request) (Locks, erro
 	return kept, errors.Join(first, back.discard(ctx))
 }
 
-// discard releases locks that their caller never saw. A lock that was lost is as good as
-// released.
+// discard releases locks that the caller never got. A lock that was lost counts as released.
 func (ls Locks) discard(ctx context.Context) error {
 	if len(ls) == 0 {
 		return nil

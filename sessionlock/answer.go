@@ -9,10 +9,10 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// maxRetries is how often a try or an unlock that failed with an error is sent again.
+// maxRetries is how often a try or an unlock is sent again after an error.
 const maxRetries = 3
 
-// tryAnswered hands the answer of a try to its entries.
+// tryAnswered gives the answer of a try to its entries.
 func (g *ledger) tryAnswered(s *session, q *query) {
 	if q.err != nil {
 		g.undo(s, q)
@@ -34,15 +34,15 @@ func (g *ledger) tryAnswered(s *session, q *query) {
 	}
 }
 
-// granted is the server's yes to a try or a wait on session s.
+// granted handles a lock that the server granted to session s, for a try or a wait.
 func (g *ledger) granted(e *entry, s *session) {
 	g.waitlist.leave(e)
 	e.state, e.session, e.question.polling, e.question.failures = held, s, false, 0
 	g.serve(e)
 }
 
-// denied is the server's no to a try. It says nothing to those who came after the try was sent; where nobody waits who
-// would go first, they are asked for again.
+// denied handles a lock that the server refused to a try. The answer says nothing to callers that came after the try was
+// sent. If no waiter would go first, the server is asked again for them.
 func (g *ledger) denied(e *entry) {
 	e.question.polling, e.question.failures = false, 0
 	again := e.queue.triesOnly()
@@ -60,8 +60,8 @@ func (g *ledger) denied(e *entry) {
 	}
 }
 
-// undo follows a statement that failed with an error, which may have taken any of its locks. It gives all of them back,
-// then asks one by one.
+// undo is called after a statement failed with an error. The statement may have taken any of its locks, so undo releases
+// all of them and then asks one by one.
 func (g *ledger) undo(s *session, q *query) {
 	unlock := q.variant
 	if q.statement.IsTry() {
@@ -74,13 +74,13 @@ func (g *ledger) undo(s *session, q *query) {
 	s.repair(query{statement: unlock, entries: q.entries, again: true})
 }
 
-// waitAnswered hands the answer of a wait to its entry.
+// waitAnswered gives the answer of a wait to its entry.
 func (g *ledger) waitAnswered(s *session, q *query) {
 	e := q.entries[0]
 	switch {
 	case q.err == nil:
 		g.granted(e, s)
-	case q.err.Code == sqlstate.LockNotAvailable: // its time is over
+	case q.err.Code == sqlstate.LockNotAvailable: // the slice is over
 		e.question.failures = 0
 		g.waitlist.vacate(e)
 		if e.queue.first == nil {
@@ -93,10 +93,10 @@ func (g *ledger) waitAnswered(s *session, q *query) {
 	}
 }
 
-// unlockAnswered hands the answer of an unlock to its entries.
+// unlockAnswered gives the answer of an unlock to its entries.
 func (g *ledger) unlockAnswered(s *session, q *query) {
 	if q.err != nil {
-		// Which were given back is not known. Those that were answer no the next time.
+		// It is not known which were unlocked. The next unlock says "not held" for those that were.
 		q.retries++
 		if q.retries > maxRetries {
 			g.conns.lose(s, q.err)
@@ -125,7 +125,7 @@ func (g *ledger) unlockAnswered(s *session, q *query) {
 	}
 }
 
-// unlocked is the answer to an unlock: whether the lock was held until then.
+// unlocked handles the answer to an unlock, which says whether the lock was held until then.
 func (g *ledger) unlocked(e *entry, wasHeld bool) {
 	if w := e.releaser; w != nil {
 		e.releaser = nil
@@ -140,7 +140,7 @@ func (g *ledger) unlocked(e *entry, wasHeld bool) {
 	g.waitlist.fill()
 }
 
-// undone asks again for a key whose try or wait failed with an error and that is certainly not held now.
+// undone asks again for a key whose try or wait failed with an error. The key is certainly not held now.
 func (g *ledger) undone(s *session, e *entry) {
 	err := e.question.lastError
 	if e.session != nil && e.session.role == wire.Waiter {
@@ -164,7 +164,7 @@ func (g *ledger) undone(s *session, e *entry) {
 	g.drop(e)
 }
 
-// refuseFor answers a waiter with an error of the server.
+// refuseFor gives a waiter an error of the server.
 func (g *ledger) refuseFor(w *waiter, err *pgconn.PgError) {
 	if err.Code == sqlstate.OutOfMemory {
 		g.wakeups.refuse(w, ErrTooManyLocks, fmt.Errorf("the server's lock table is full, raise max_locks_per_transaction: %w", err))

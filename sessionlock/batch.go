@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	maxKeys    = 4096 // of a batch: two of them fit into the socket's buffer, so a write never blocks
+	maxKeys    = 4096 // in a batch: two batches fit into the socket's buffer, so a write never blocks
 	maxRepairs = 64
 	maxTokens  = 1024
 )
 
-// batch is what one write carries: some queries, each with a Sync of its own, so that each succeeds or fails alone. It
-// belongs to whoever writes it, then to whoever reads its answer.
+// batch is what one write sends: some queries, each with its own Sync, so that each succeeds or fails alone. First the
+// goroutine that writes it may use it, then the one that reads its answer.
 type batch struct {
 	queries []query
 	sentAt  time.Time
-	keys    int // how many it carries
+	keys    int // how many it has
 	at      int // the query whose answer is read
 }
 
@@ -31,14 +31,14 @@ type batch struct {
 type query struct {
 	statement wire.Statement
 	entries   []*entry
-	again     bool // an unlock of what may not be held
+	again     bool // an unlock of a key that may not be held
 	retries   int
 	variant   wire.Statement // of a wait: that of Unlock
 	limit     time.Duration  // of a wait
 	tokens    map[holder.Place]*tokenRequest
 
 	refused []holder.Place // the keys for which the function said no
-	warned  bool           // a commit that was not waited for to the end
+	warned  bool           // a commit that did not wait for the standby
 	err     *pgconn.PgError
 }
 

@@ -14,28 +14,28 @@ import (
 const (
 	minBackoff  = 20 * time.Millisecond
 	maxBackoff  = 5 * time.Second
-	flapBackoff = time.Second // before a server that lets us in and throws us out
+	flapBackoff = time.Second // before the next connection to a server that ends sessions soon
 )
 
-// errUnused is the end of a session that nobody needs.
+// errUnused ends a session that nobody needs.
 var errUnused = errors.New("gormlock: not needed")
 
-// connections are the sessions that live. All reach one run of one server.
+// connections are the open sessions. All reach the same run of the same server.
 type connections struct {
 	all       []*session
 	home      *session // nil while there is none
 	homeSince time.Time
 	reconnect backoff // before the next home is dialled
-	dialError error   // why there is no home, or nothing to wait on
+	dialError error   // why there is no home, or no session to wait on
 
 	dialer *dial.Dialer
 	life   *lifetime
-	mu     sync.Locker // core.mu, for what is dialled
+	mu     sync.Locker // core.mu, for new sessions
 	outbox *outbox
 	events sessionEvents
 }
 
-// sessionEvents is who hears of sessions, with mu held.
+// sessionEvents hears of new and lost sessions, with mu held.
 type sessionEvents interface {
 	sessionAdded(s *session)
 	sessionLost(s *session, cause error)
@@ -43,7 +43,7 @@ type sessionEvents interface {
 	homeNotFound(cause error)
 }
 
-// dial makes a session that belongs to nobody yet. It is called without mu.
+// dial opens a session that has no role in the manager yet. It is called without mu.
 func (c *connections) dial(r wire.Role) (*session, error) {
 	link, err := c.dialer.Dial(c.life.ctx, r)
 	if err != nil {
@@ -52,8 +52,9 @@ func (c *connections) dial(r wire.Role) (*session, error) {
 	return newSession(link, r, c.outbox), nil
 }
 
-// add takes a dialled session in, and reports false when the manager is closed. A session of another server than the
-// others' means that the address leads elsewhere now: what is held on the old one excludes nobody.
+// add adds a new session, and reports false if the manager is closed. If the session reaches another server than the
+// others do, the address leads elsewhere now, and the locks on the old server exclude nobody any more: add loses the old
+// sessions.
 func (c *connections) add(s *session) bool {
 	if c.life.closed {
 		c.outbox.call(func() { s.conn.Close(true) })
@@ -102,7 +103,7 @@ func (c *connections) isAlive(s *session, now time.Time) bool {
 	return s.silence(now) < c.dialer.Silence()
 }
 
-// checkAlive is isAlive, and loses a session that is not.
+// checkAlive is isAlive, and ends a session that is not alive.
 func (c *connections) checkAlive(s *session, now time.Time) bool {
 	if c.isAlive(s, now) {
 		return true
@@ -111,7 +112,7 @@ func (c *connections) checkAlive(s *session, now time.Time) bool {
 	return false
 }
 
-// findHome makes a new home, however long it takes. It begins at once, unless the last one was short-lived.
+// findHome opens a new home, however long it takes. It begins at once, unless the last home was short-lived.
 func (c *connections) findHome() {
 	c.mu.Lock()
 	if time.Since(c.homeSince) > c.dialer.Heartbeat {
@@ -129,7 +130,7 @@ func (c *connections) findHome() {
 	}
 }
 
-// findHomeOnce reports whether there is a home, or none is needed.
+// findHomeOnce tries once, and reports whether there is a home, or none is needed.
 func (c *connections) findHomeOnce() bool {
 	s, err := c.dial(wire.Home)
 	c.mu.Lock()

@@ -10,17 +10,16 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// core is what the goroutines of a manager share, and its one mutex.
+// core is the state that the goroutines of a manager share, and its mutex mu. All parts but the inbox and the chains
+// belong to mu. They share one mutex for two reasons. One step touches several of them: an answer of the server moves
+// keys in the ledger and on the waitlist, answers callers and fills the next batch of the session. And after a loss,
+// every holder must know of it before anybody can ask for the keys again. Exceptions are noted at their fields: the
+// goroutine that has set session.reading reads that connection without mu, and the one that has set session.writing
+// writes it.
 //
-// All parts but the inbox and the chains belong to mu. They share one mutex because one step touches several: an answer of the server
-// moves keys in the ledger and on the waitlist, answers callers and fills the session's next batch; and after a loss every
-// holder is to know before anybody can ask for the keys again. What is excepted says so at its field: who has set
-// session.reading reads that connection without mu, who has set session.writing writes it.
-//
-// A part knows those that it asks something of, and these only: the ledger, the issuer and rivals ask the connections
-// for a session and give callers their answers by wakeups; what sessions are to send waits in the outbox. Core leads what
-// comes from outside to the part that it is for: callers, answers, and the end of a session. To give mu back is more than
-// to unlock it: see unlock.
+// A part knows only the parts that it calls. The ledger, the issuer and rivals ask the connections for a session, answer
+// callers through wakeups, and put sessions that have something to send into the outbox. Core passes what comes from
+// outside to the right part: callers, answers, and the end of a session. Unlocking mu involves more work: see unlock.
 type core struct {
 	inbox    inbox
 	mu       sync.Mutex
@@ -41,7 +40,7 @@ func newCore(ctx context.Context, d *dial.Dialer, c *config) *core {
 	k := &core{life: newLifetime(ctx)}
 	k.wakeups.own = &k.chains
 	k.inbox.timer = time.AfterFunc(time.Hour, k.stopCombining)
-	k.inbox.timer.Stop() // until there is something to end
+	k.inbox.timer.Stop() // until combining begins
 	k.upkeep = upkeep{changed: make(chan struct{}, 1), core: k}
 	k.conns = connections{dialer: d, life: k.life, mu: k, outbox: &k.outbox, events: k}
 	k.waitlist = waitlist{pool: waiterPool{limit: c.maxWaiters}, slice: maxSlice, conns: &k.conns, upkeep: &k.upkeep}
@@ -67,8 +66,8 @@ func (c *core) start(first *dial.Link) {
 	c.unlock(nil)
 }
 
-// letIn leads those who arrived to the part that they want something of, in the order they came. Every way to give mu back
-// looks for more afterwards.
+// letIn passes the callers in the inbox to the part that serves them, in the order they came. Each way to unlock mu looks
+// for new callers afterwards.
 func (c *core) letIn() {
 	if c.inbox.isEmpty() {
 		return
@@ -89,7 +88,7 @@ func (c *core) letIn() {
 	}
 }
 
-// answered leads the answers of a batch to the parts that asked.
+// answered passes the answers of a batch to the parts that asked.
 func (c *core) answered(s *session, b *batch) {
 	s.answered(b)
 	for i := range b.queries {
@@ -114,13 +113,13 @@ func (c *core) answered(s *session, b *batch) {
 	s.recycle(b)
 }
 
-// sessionAdded has a session watched.
+// sessionAdded starts a watcher for a session.
 func (c *core) sessionAdded(s *session) {
 	c.life.run(func() { c.watch(s) })
 	c.upkeep.soon()
 }
 
-// sessionLost tells the parts that had to do with a session.
+// sessionLost tells the parts that used the session.
 func (c *core) sessionLost(s *session, cause error) {
 	if s.lastUnlock {
 		c.life.confirm(s)
@@ -137,14 +136,14 @@ func (c *core) sessionLost(s *session, cause error) {
 	c.waitlist.fill()
 }
 
-// homeFound asks for what was left until there is a home.
+// homeFound sends the requests that waited for a home.
 func (c *core) homeFound() {
 	c.ledger.askAll()
 	c.waitlist.pollSoon()
 	c.waitlist.fill()
 }
 
-// homeNotFound answers those who do not wait for one.
+// homeNotFound refuses callers that do not wait for a home.
 func (c *core) homeNotFound(cause error) { c.ledger.refuseTriesWithoutHome(cause) }
 
 // close is Manager.Close.
@@ -159,7 +158,7 @@ func (c *core) close(ctx context.Context) error {
 	c.ledger.close()
 	c.issuer.failAll(ErrClosed)
 	c.askLast()
-	c.unlockAside() // a write may wait longer than we do
+	c.unlockAside() // a write may wait for longer than Close may
 
 	err := c.life.awaitConfirmed(ctx)
 	c.mu.Lock()
@@ -171,7 +170,7 @@ func (c *core) close(ctx context.Context) error {
 	return err
 }
 
-// askLast makes each session give back what it holds. A session that waits for a lock is not waited for.
+// askLast makes each session release what it holds. It skips sessions that wait for a lock.
 func (c *core) askLast() {
 	for _, s := range append([]*session(nil), c.conns.all...) {
 		if s.role == wire.Issuer || s.role == wire.Waiter && s.isWaiting() {

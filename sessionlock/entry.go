@@ -9,35 +9,34 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// state is where an entry is between nobody of this process wanting a key and somebody holding it. The diagram is in
-// docs/internals/sessionlock.md.
+// state is the state of an entry. docs/internals/sessionlock.md has the diagram.
 type state uint8
 
 const (
 	asking    state = iota // a try is on its way, or will be when there is a session
-	waiting                // somebody else holds it: on the waitlist
+	waiting                // another process holds it: on the waitlist
 	held                   // by holders of this process, on a session
-	unlocking              // on its way back to the server
+	unlocking              // the unlock is on its way
 )
 
-// entry is a key that somebody of this process holds or wants. It leaves the ledger when nobody does and the server has it
-// back.
+// entry is a key that somebody in this process holds or wants. It leaves the ledger when nobody does, and the server has
+// unlocked it.
 type entry struct {
 	id       holder.Place
 	state    state
-	mode     wire.Mode // that is asked for, or held
-	session  *session  // that was asked, holds it or waits for it; nil while there is none
+	mode     wire.Mode // requested, or held
+	session  *session  // the session that was asked, holds it or waits for it; or nil
 	holders  holders
 	queue    queue
 	turns    turns
 	question question
-	releaser *waiter // who is told when the server has it back
+	releaser *waiter // is told when the server has unlocked it
 }
 
 // Place is the key as the server knows it.
 func (e *entry) Place() holder.Place { return e.id }
 
-// holders are those that hold a key together.
+// holders are the locks that hold a key together.
 type holders struct {
 	first *Lock // of a list, by Lock.next
 	n     int
@@ -59,30 +58,30 @@ func (h *holders) remove(l *Lock) {
 	h.n--
 }
 
-// maxHandOvers is how often a key goes from holder to holder inside the process before the server, and so other processes,
-// get it again.
+// maxHandOvers is how often a key goes from holder to holder inside the process. Then the manager unlocks it on the
+// server, and other processes get a turn.
 const maxHandOvers = 16
 
-// turns is how long a key may stay in this process.
+// turns decides for how long a key stays in this process.
 type turns struct {
 	handOvers int       // from holder to holder, since the server was asked
-	freeUntil time.Time // until when they are not counted: nobody else wanted it
-	asking    bool      // whether anybody else wants it
+	freeUntil time.Time // until then they are not counted: no other process wanted it
+	asking    bool      // a question is on its way: does another process want it?
 }
 
-// areOver reports whether the server is to be asked before the next hand-over.
+// areOver reports whether the manager must ask the server before the next hand-over.
 func (t *turns) areOver() bool { return t.handOvers >= maxHandOvers && !time.Now().Before(t.freeUntil) }
 
-// question is what the server is asked about a key apart from its state, and how that goes.
+// question is the state of the questions about a key that do not depend on the state of the entry.
 type question struct {
 	polling   bool // a try is on its way while the key waits
-	torn      bool // a question was on its way when its session ended: whose writer may still read the entry
-	refused   bool // the answer that is being read says no
-	failures  int  // how often asking failed with an error
+	torn      bool // its session ended with a question on its way: the writer of that session may still read the entry
+	refused   bool // the answer that is being read refuses it
+	failures  int  // how many questions failed with an error
 	lastError *pgconn.PgError
 }
 
-// waitLimit is how long a session waits for e: atMost, and no longer than anybody wants e.
+// waitLimit is how long a session waits for e: at most atMost, and no longer than somebody wants e.
 func (e *entry) waitLimit(atMost time.Duration, now holder.Instant) time.Duration {
 	var last time.Duration
 	for w := e.queue.first; w != nil; w = w.next {

@@ -6,27 +6,27 @@ import (
 )
 
 const (
-	// secondBatch is how many keys make a second batch worth sending before the first is answered.
+	// secondBatch is the number of keys from which a second batch is sent before the first is answered.
 	secondBatch = 256
-	// combinedKeys is how many keys of a batch keep those who arrive from trying for the mutex.
+	// combinedKeys is the number of keys of a batch from which new callers do not try to lock the mutex.
 	combinedKeys = 64
-	// combiningTime is how long a batch that is not answered may keep those who arrive from trying for the mutex. With a
-	// second batch behind it that may be twice as long. gatherTime is the same for a goroutine that lets others go first.
+	// combiningTime is how long an unanswered batch may keep new callers from trying to lock the mutex. With a second
+	// batch behind it, that may be twice as long. gatherTime is the same for a goroutine that lets others run first.
 	combiningTime = 5 * time.Millisecond
 	gatherTime    = time.Millisecond
 )
 
-// inbox is where callers leave what they want, for whoever has the mutex or takes it next. They do not wait for it
-// themselves: when many are answered at once most of them want something next, and each would be put to sleep and woken
-// once more. It needs no mutex.
+// inbox is where callers leave their requests for the goroutine that has the mutex or locks it next. They do not wait for
+// the mutex themselves: when many callers are answered at once, most of them soon have another request, and each would
+// sleep and be woken once more. The inbox needs no mutex.
 type inbox struct {
 	last      atomic.Pointer[waiter]
-	combining atomic.Bool  // somebody is about to take the mutex and let all in: nobody else need try for it
-	parked    atomic.Int32 // how many did not try
+	combining atomic.Bool  // a goroutine will soon lock the mutex and serve all: others need not try
+	parked    atomic.Int32 // how many callers did not try
 	timer     *time.Timer  // ends combining
 }
 
-// put leaves what w wants.
+// put adds the request of w.
 func (b *inbox) put(w *waiter) {
 	for {
 		w.earlier = b.last.Load()
@@ -36,10 +36,10 @@ func (b *inbox) put(w *waiter) {
 	}
 }
 
-// isEmpty spares those who arrive a Swap, which would take the cache line from them.
+// isEmpty avoids a Swap, which would take the cache line from new callers.
 func (b *inbox) isEmpty() bool { return b.last.Load() == nil }
 
-// takeAll returns who came first, and by [inbox.next] all others in the order they came.
+// takeAll returns the caller that came first. [inbox.next] returns the others in the order they came.
 func (b *inbox) takeAll() (first *waiter) {
 	last := b.last.Swap(nil)
 	b.parked.Store(0)
@@ -49,20 +49,20 @@ func (b *inbox) takeAll() (first *waiter) {
 	return first
 }
 
-// next is who came after w, which is taken out.
+// next returns the caller that came after w, and removes w.
 func (b *inbox) next(w *waiter) *waiter {
 	next := w.earlier
 	w.earlier = nil
 	return next
 }
 
-// combine says whether those who arrive need not try for the mutex. Whoever says so has set the timer that ends it.
+// combine says whether new callers need not try to lock the mutex. Set the timer that ends it before.
 func (b *inbox) combine(on bool) {
 	if on != b.combining.Load() {
 		b.combining.Store(on)
 	}
 }
 
-// triesItself reports whether a caller who has arrived is to try for the mutex: nobody will let it in soon, or as many as
-// make a batch worth sending wait to be let in.
+// triesItself reports whether a new caller must try to lock the mutex: if no goroutine will serve it soon, or if the
+// requests in the inbox are enough for a batch.
 func (b *inbox) triesItself() bool { return !b.combining.Load() || b.parked.Add(1) == secondBatch }

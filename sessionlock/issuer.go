@@ -11,21 +11,21 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// reissueAfter is how long a token row that somebody has locked is left alone.
+// reissueAfter is the pause before a token row is tried again that somebody has locked.
 const reissueAfter = 10 * time.Millisecond
 
-// tokenRequest is a token that somebody waits for.
+// tokenRequest is a request for a token.
 type tokenRequest struct {
 	w      *waiter
 	id     holder.Place
 	token  fence.Token
 	number int64
 	missed bool // its row was locked by somebody
-	alone  bool // it was in a statement that failed, perhaps by the fault of another key
+	alone  bool // it was in a statement that failed, perhaps because of another key
 }
 
-// issuer issues fencing tokens, many in one statement. It has a session of its own: a commit that waits for a standby
-// must not hold up tries and unlocks.
+// issuer issues fencing tokens, many in one statement. It has its own session, because a commit that waits for a standby
+// must not delay tries and unlocks.
 type issuer struct {
 	session   *session // nil while there is none
 	dialing   bool
@@ -45,7 +45,7 @@ func (i *issuer) add(r *tokenRequest) {
 	i.send()
 }
 
-// send makes the session send, which is dialled if there is none.
+// send makes the session send. If there is no session, it opens one.
 func (i *issuer) send() {
 	switch {
 	case i.session != nil:
@@ -56,7 +56,7 @@ func (i *issuer) send() {
 	}
 }
 
-// dial makes a session for tokens, however long it takes and somebody waits.
+// dial opens a session for tokens. It tries until it succeeds or nobody waits for a token.
 func (i *issuer) dial() {
 	var b backoff
 	for !i.dialOnce() {
@@ -64,7 +64,7 @@ func (i *issuer) dial() {
 	}
 }
 
-// dialOnce reports whether there is nothing left to dial for.
+// dialOnce tries once, and reports whether no further try is needed.
 func (i *issuer) dialOnce() bool {
 	s, err := i.conns.dial(wire.Issuer)
 	i.conns.mu.Lock()
@@ -86,9 +86,9 @@ func (i *issuer) dialOnce() bool {
 	return true
 }
 
-// refuse answers those who do not wait, and all where waiting cures nothing.
+// refuse refuses the requests that do not wait; if waiting does not help, it refuses all.
 func (i *issuer) refuse(cause error) {
-	if sqlstate.InClass(cause, sqlstate.ClassAccessOrName) { // no table, no right
+	if sqlstate.InClass(cause, sqlstate.ClassAccessOrName) { // no table, or no privilege
 		i.failAll(cause)
 		return
 	}
@@ -103,7 +103,7 @@ func (i *issuer) refuse(cause error) {
 	i.waiting, i.later = stillWaiting(i.waiting), stillWaiting(i.later)
 }
 
-// next takes the requests that can go in one statement: no key twice, and alone what failed with others.
+// next removes the requests of the next statement: no key twice, and requests of a statement that failed one at a time.
 func (i *issuer) next() (query, bool) {
 	q := query{statement: wire.Issue, tokens: map[holder.Place]*tokenRequest{}}
 	limit := maxTokens
@@ -118,7 +118,7 @@ func (i *issuer) next() (query, bool) {
 	var left []*tokenRequest
 	for _, r := range i.waiting {
 		switch {
-		case r.w.finished: // its caller went away
+		case r.w.finished: // its caller has left
 		case q.tokens[r.id] != nil || len(q.tokens) == limit || q.statement == wire.IssueUnlocked && !r.missed:
 			left = append(left, r)
 		default:
@@ -129,7 +129,7 @@ func (i *issuer) next() (query, bool) {
 	return q, len(q.tokens) > 0
 }
 
-// answered hands out the tokens of one statement.
+// answered gives the tokens of one statement to their callers.
 func (i *issuer) answered(s *session, q *query) {
 	s.freeAt = time.Now()
 	switch {
@@ -174,8 +174,8 @@ func (i *issuer) askUnlocked(q *query) {
 	}
 }
 
-// askAlone asks again one by one, so that an error is answered to whom it is about: a name that the database's encoding
-// does not have, a role that lacks a right.
+// askAlone asks again one by one, so an error is returned to the right caller: for example a name that the encoding of
+// the database does not have, or a privilege that the role lacks.
 func (i *issuer) askAlone(q *query) {
 	for _, r := range q.tokens {
 		r.alone = true
@@ -212,7 +212,8 @@ func (i *issuer) failAll(cause error) {
 	i.waiting, i.later = nil, nil
 }
 
-// sessionLost answers those whose token was on its way: it may have been issued, and nobody knows which.
+// sessionLost refuses the requests that were on their way: their tokens may have been issued, and nobody knows the
+// numbers.
 func (i *issuer) sessionLost(s *session, cause error) {
 	for _, b := range s.sent {
 		for n := range b.queries {

@@ -8,9 +8,9 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// ledger is the keys that somebody of this process holds or wants. PostgreSQL grants a lock again to the session that has
-// it, so the ledger alone keeps two goroutines from sharing an exclusive lock. It decides who gets a key next and what
-// the server is asked about it; answers come back in answer.go, the end of a session in loss.go.
+// ledger has the keys that somebody in this process holds or wants. If a session asks for a lock that it has, PostgreSQL
+// grants it again. So only the ledger keeps two goroutines from sharing an exclusive lock. It decides who gets a key
+// next, and what the server is asked about it. Answers are handled in answer.go, the end of a session in loss.go.
 type ledger struct {
 	entries map[holder.Place]*entry
 	unused  []*entry
@@ -23,7 +23,7 @@ type ledger struct {
 	reporter *reporter
 }
 
-// acquire puts a waiter in line for its key. It gets one answer, now or later, by grant or by refuse.
+// acquire puts a waiter into the queue of its key. The waiter gets one answer, now or later, by grant or by refuse.
 func (g *ledger) acquire(w *waiter) {
 	e := g.entries[w.id]
 	if e == nil {
@@ -39,7 +39,7 @@ func (g *ledger) acquire(w *waiter) {
 	}
 	w.entry = e
 	if e.state == held && !g.conns.checkAlive(e.session, time.Now()) {
-		g.acquire(w) // else w could be given what the server gave to somebody else
+		g.acquire(w) // otherwise w could get a lock that the server gave to another process
 		return
 	}
 	switch {
@@ -54,7 +54,7 @@ func (g *ledger) acquire(w *waiter) {
 	}
 }
 
-// ask sends a try for the first in line, or leaves it until there is a home.
+// ask sends a try for the first waiter of the queue. Without a home it waits for one.
 func (g *ledger) ask(e *entry) {
 	e.state, e.mode, e.session, e.turns.handOvers, e.turns.freeUntil = asking, e.queue.first.mode, g.conns.home, 0, time.Time{}
 	if e.session != nil {
@@ -62,7 +62,7 @@ func (g *ledger) ask(e *entry) {
 	}
 }
 
-// serve gives a key that a session holds for nobody to those first in line, or back.
+// serve gives a key that its session holds for nobody to the first waiters of the queue, or unlocks it.
 func (g *ledger) serve(e *entry) {
 	for w := e.queue.first; w != nil && w.mode == e.mode; w = e.queue.first {
 		e.queue.remove(w)
@@ -78,9 +78,9 @@ func (g *ledger) serve(e *entry) {
 	g.refuseTries(e, false)
 }
 
-// join lets those first in line hold e together with the shared holders of this process. After maxHandOvers of them the
-// server is asked whether another process waits for the key: that one goes first then, as it would in the server's own
-// queue, and else they join freely for a while.
+// join lets the first waiters of the queue hold e together with the shared holders of this process. After maxHandOvers of
+// them, the server is asked whether another process waits for the key. If so, that process goes first, as it would in the
+// server's own queue. If not, callers join freely for a while.
 func (g *ledger) join(e *entry) {
 	for w := e.queue.first; w != nil && w.mode == wire.Shared; w = e.queue.first {
 		if w.fair || e.turns.areOver() {
@@ -106,7 +106,8 @@ func (g *ledger) grant(e *entry, w *waiter) {
 	g.wakeups.finish(w, nil)
 }
 
-// refuseTries answers those who do not wait, but not those of them who came late if they are spared.
+// refuseTries refuses the callers that do not wait. If late ones are spared, it does not refuse those that came after the
+// try was sent.
 func (g *ledger) refuseTries(e *entry, spareLate bool) {
 	for w := e.queue.first; w != nil; {
 		next := w.next
@@ -119,11 +120,12 @@ func (g *ledger) refuseTries(e *entry, spareLate bool) {
 	}
 }
 
-// release takes a lock from its holder and answers w when the server, or the next in line, has the key.
+// release takes a lock from its holder. w gets its answer when the server has unlocked the key, or the next waiter has
+// it.
 func (g *ledger) release(w *waiter) {
 	l := w.gives
 	if l.end.err == nil && l.entry.queue.first != nil {
-		g.conns.checkAlive(l.session, time.Now()) // else the next could be given what the server gave to somebody else
+		g.conns.checkAlive(l.session, time.Now()) // otherwise the next could get a lock that the server gave to another process
 	}
 	if l.end.err != nil {
 		g.wakeups.finish(w, l.ended())
@@ -152,8 +154,8 @@ func (g *ledger) giveBack(e *entry) {
 	e.session.ask(wire.Unlock.For(e.id, e.mode), e)
 }
 
-// abandon takes a waiter out of line whose caller went away. What is on its way goes on, and goes back when it arrives for
-// nobody.
+// abandon removes a waiter whose caller has left. A request that is on its way goes on; if it is granted and nobody wants
+// the key, the key is unlocked.
 func (g *ledger) abandon(w *waiter) {
 	e := w.entry
 	w.finished = true
@@ -171,11 +173,11 @@ func (g *ledger) abandon(w *waiter) {
 			g.drop(e)
 		}
 	case e.state == held && e.mode == wire.Shared:
-		g.join(e) // those behind may have waited for this one only
+		g.join(e) // those behind it may have waited only for it
 	}
 }
 
-// askOrDrop asks again for those in line, or drops the entry.
+// askOrDrop asks the server for the waiters of the queue. If there are none, it drops the entry.
 func (g *ledger) askOrDrop(e *entry) {
 	if e.queue.first == nil {
 		g.drop(e)
@@ -184,7 +186,7 @@ func (g *ledger) askOrDrop(e *entry) {
 	g.ask(e)
 }
 
-// newEntry puts an entry for a key into the ledger.
+// newEntry adds an entry for a key to the ledger.
 func (g *ledger) newEntry(id holder.Place) *entry {
 	var e *entry
 	if n := len(g.unused); n > 0 {
@@ -198,11 +200,11 @@ func (g *ledger) newEntry(id holder.Place) *entry {
 	return e
 }
 
-// drop takes an entry out of the ledger that nobody wants and no session holds.
+// drop removes an entry that nobody wants and no session holds.
 //
-// The entry is used again. Nobody has it any more: a waiter without an answer is in its queue or its releaser, a holder
-// on its list, and what a session was asked is answered, all of which would have kept it; but for the question whether
-// somebody else wants it, and what was asked of a session that ended.
+// The entry is used again if nobody has a pointer to it. A waiter without an answer, a holder, and a question to a live
+// session would have kept the entry in the ledger. Two things do not: the question whether another process wants the key,
+// and a question to a session that ended.
 func (g *ledger) drop(e *entry) {
 	g.waitlist.leave(e)
 	delete(g.entries, e.id)

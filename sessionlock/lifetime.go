@@ -12,24 +12,24 @@ import (
 )
 
 var (
-	// errUnconfirmed says that Close did not hear from a server.
+	// errUnconfirmed says that Close got no answer from a server.
 	errUnconfirmed = errors.New("gormlock: close: not every session confirmed that it holds nothing")
-	// errRunning says that Close did not wait for what it has no hold of.
+	// errRunning says that Close did not wait for code of others, which it cannot end.
 	errRunning = errors.New("gormlock: close: a function of BeforeConnect, Observer or Listen has not returned")
 )
 
-// lastMoment is how long Close goes on when its time is over, for what ends at once.
+// lastMoment is how long Close goes on after its time is over, for tasks that end at once.
 const lastMoment = time.Second
 
-// lifetime is that of a manager: what runs in the background, and how it ends. closed and unconfirmed belong to core.mu.
+// lifetime has the background tasks of a manager, and ends them. closed and unconfirmed belong to core.mu.
 type lifetime struct {
-	ctx    context.Context // of what runs in the background
+	ctx    context.Context // of background tasks
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
 	closed      bool
-	unconfirmed int           // sessions asked to give back everything, that have not answered
-	confirmed   chan struct{} // closed when there are none
+	unconfirmed int           // sessions that were asked to unlock everything and have not answered
+	confirmed   chan struct{} // closed when there are none of them
 }
 
 func newLifetime(ctx context.Context) *lifetime {
@@ -38,11 +38,11 @@ func newLifetime(ctx context.Context) *lifetime {
 	return l
 }
 
-// run runs a task, for which Close waits.
+// run runs a task. Close waits for it.
 func (l *lifetime) run(task func()) { l.tasks.Go(task) }
 
-// during runs a caller's task until it returns, which it does when its ctx ends: with that of the caller, or when the
-// manager is closed. It returns why.
+// during runs a task of a caller until it returns. The ctx of the task ends with that of the caller, or when the manager
+// is closed; during returns the cause.
 func (l *lifetime) during(ctx context.Context, mu sync.Locker, task func(ctx context.Context)) error {
 	mu.Lock()
 	if l.closed {
@@ -68,14 +68,14 @@ func (l *lifetime) pause(d time.Duration) {
 	}
 }
 
-// askLast makes a session give back what it holds.
+// askLast makes a session release what it holds.
 func (l *lifetime) askLast(s *session) {
 	s.lastUnlock = true
 	s.command(wire.UnlockAll)
 	l.unconfirmed++
 }
 
-// confirm is called for a session that was asked last, and has answered or is dead.
+// confirm is called when a session that was asked has answered or is dead.
 func (l *lifetime) confirm(s *session) {
 	s.lastUnlock = false
 	l.unconfirmed--
@@ -98,8 +98,8 @@ func (l *lifetime) awaitConfirmed(ctx context.Context) error {
 	}
 }
 
-// awaitEnd returns when nothing of the manager runs any more. What waits for a network has been told to end by then; code
-// of others may take its time.
+// awaitEnd returns when no task of the manager runs any more. Tasks that wait for a network have been told to end before.
+// Code of others may take its time.
 func (l *lifetime) awaitEnd(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {

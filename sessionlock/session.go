@@ -8,20 +8,20 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// idle is how long nothing is sent before the watcher reads instead of the callers.
+// idle is after which silence the watcher reads, and not the callers.
 const idle = 5 * time.Millisecond
 
-// smallBatch is how many keys of a batch are too many for a second small one behind it.
+// smallBatch is the number of keys from which a batch is too large for a small second one behind it.
 const smallBatch = 4
 
-// session is one connection of a manager. It belongs to core.mu, except that whoever set reading reads and whoever set
-// writing writes.
+// session is one connection of a manager. It belongs to core.mu, with two exceptions: the goroutine that set reading
+// reads, and the one that set writing writes.
 type session struct {
 	role   wire.Role
 	server *dial.Server
 	conn   *wire.Conn
 	outbox *outbox
-	tokens *issuer // whose tokens a session of that role issues, else nil
+	tokens *issuer // for a session of the role Issuer, otherwise nil
 
 	todo
 	traffic
@@ -35,16 +35,16 @@ type todo struct {
 	listed     [wire.Listed][]*entry // by statement
 	unused     []*entry              // empty, for the next of them
 	keys       int                   // of listed
-	repairs    []query               // that go first
+	repairs    []query               // sent first
 	waitFor    *entry
 	waitAtMost time.Duration
 	control    wire.Statement // Beat or UnlockAll, 0 for none
 	queued     bool           // in the outbox
 }
 
-// traffic is what is on its way.
+// traffic are the batches that were sent.
 type traffic struct {
-	sent             []*batch // and not answered, oldest first
+	sent             []*batch // not answered yet, oldest first
 	spare            *batch   // empty, for the next one
 	reading, writing bool
 }
@@ -56,8 +56,8 @@ type pulse struct {
 	freeAt   time.Time // when it was last in use, of the roles Waiter and Issuer
 }
 
-// silence is for how long nothing has proven that the session lives. The wall clock is asked too: the other one stands
-// still while the machine sleeps.
+// silence is the time since the last proof that the session lives. It looks at the wall clock too, because the monotonic
+// clock stops while the machine sleeps.
 func (p *pulse) silence(now time.Time) time.Duration {
 	return holder.At(now).Since(holder.At(p.provenAt))
 }
@@ -78,7 +78,7 @@ func newSession(l *dial.Link, r wire.Role, o *outbox) *session {
 	}
 }
 
-// ask asks s for a statement that takes a list, on e too.
+// ask asks s for a statement with a list of keys, and adds e to the list.
 func (s *session) ask(st wire.Statement, e *entry) {
 	s.listed[st] = append(s.listed[st], e)
 	s.keys++
@@ -91,7 +91,7 @@ func (s *session) repair(q query) {
 	s.outbox.add(s)
 }
 
-// wait makes s wait for e in the server's queue, for so long at most.
+// wait makes s wait for e in the server's queue, at most for the given time.
 func (s *session) wait(e *entry, limit time.Duration) {
 	s.waitFor, s.waitAtMost = e, limit
 	s.outbox.add(s)
@@ -120,7 +120,7 @@ func (s *session) canSend() bool {
 	return false
 }
 
-// nextBatch takes what s has to send, nil where it is not wanted any more.
+// nextBatch returns what s has to send next. nil means that it is not wanted any more.
 func (s *session) nextBatch() *batch {
 	b := s.spare
 	if s.spare = nil; b == nil {
@@ -153,7 +153,7 @@ func (s *session) nextBatch() *batch {
 	return b
 }
 
-// takeListed adds the statements that take lists to b, and returns how many keys they have.
+// takeListed adds the statements with lists to b, and returns how many keys they have.
 func (t *todo) takeListed(b *batch) int {
 	room := maxKeys
 	for st, entries := range t.listed {
@@ -171,14 +171,14 @@ func (t *todo) takeListed(b *batch) int {
 	return maxKeys - room
 }
 
-// answered takes a batch off what is on its way.
+// answered removes a batch that was answered.
 func (s *session) answered(b *batch) {
 	s.sent = s.sent[:copy(s.sent, s.sent[1:])]
 	s.provenAt = b.sentAt
 	s.outbox.add(s)
 }
 
-// recycle keeps a batch and the longest of its lists for the next one. A query that failed has handed its list on.
+// recycle keeps a batch and the longest of its lists for the next one. The list of a query that failed is still in use.
 func (s *session) recycle(b *batch) {
 	for i := range b.queries {
 		q := &b.queries[i]

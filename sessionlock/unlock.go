@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// manyWoken is how many callers answered at once are worth gathering again before the next batch.
+// manyWoken is the number of woken callers from which it is worth to wait for their next requests before the next batch.
 const manyWoken = 4
 
 // Lock takes the mutex, and Unlock gives it back, for parts that have goroutines of their own.
@@ -15,8 +15,8 @@ func (c *core) Lock() { c.mu.Lock() }
 // Unlock is unlock for those who read no session.
 func (c *core) Unlock() { c.unlock(nil) }
 
-// unlock lets in those who arrived, gives back mu, wakes those that got their answer while it was held and sends what became
-// due. The session reader is read by the caller itself; other sessions that nobody reads are left to their watchers.
+// unlock serves the callers in the inbox, unlocks mu, wakes the callers that got their answer, and sends what is due. The
+// caller itself reads the answers of the session reader. The watchers read those of other sessions that nobody reads.
 func (c *core) unlock(reader *session) {
 	for {
 		c.letIn()
@@ -30,7 +30,7 @@ func (c *core) unlock(reader *session) {
 		c.leave()
 		if b == nil {
 			if c.inbox.isEmpty() || !c.mu.TryLock() {
-				return // whoever has mu lets them in
+				return // the goroutine that has mu serves them
 			}
 			continue
 		}
@@ -48,7 +48,7 @@ func (c *core) unlock(reader *session) {
 	}
 }
 
-// unlockAside is unlock for those who cannot wait for a write.
+// unlockAside is unlock for goroutines that cannot wait for a write.
 func (c *core) unlockAside() {
 	busy := len(c.outbox.sessions)+c.wakeups.count+len(c.outbox.calls) > 0
 	c.leave()
@@ -60,7 +60,7 @@ func (c *core) unlockAside() {
 	}
 }
 
-// wake gives back mu while it wakes those that have their answer, and makes the calls of the outbox.
+// wake unlocks mu while it wakes the callers that have their answer, and makes the calls of the outbox.
 func (c *core) wake() {
 	gather := c.wakeups.count >= manyWoken && c.conns.home != nil && len(c.conns.home.sent) == 0
 	heads, calls := c.wakeups.takeAll(), c.outbox.takeCalls()
@@ -72,7 +72,7 @@ func (c *core) wake() {
 		call()
 	}
 	if gather {
-		// Most of them want something next, which can share a batch. It may be long before this goroutine goes on.
+		// Most of them have another request soon, which can share a batch. This goroutine may not run again for long.
 		c.inbox.timer.Reset(gatherTime)
 		c.inbox.combining.Store(true)
 		runtime.Gosched()
@@ -82,8 +82,8 @@ func (c *core) wake() {
 	c.wakeups.reuse(heads)
 }
 
-// leave gives back mu. While a batch with many keys is about to be answered, and somebody is there to read that and let in
-// those who have arrived by then, they need not try for mu, each for itself.
+// leave unlocks mu. If a batch with many keys will soon be answered, the goroutine that reads the answer can serve all
+// callers that have arrived until then, so new callers need not try to lock mu.
 func (c *core) leave() {
 	c.inbox.combine(c.isCombining())
 	c.mu.Unlock()
@@ -98,29 +98,30 @@ func (c *core) isCombining() bool {
 	return b.keys >= combinedKeys && time.Since(b.sentAt) < combiningTime
 }
 
-// stopCombining ends combining for a batch that is not answered: what the server is not needed for must not wait for it.
+// stopCombining ends combining for a batch that has no answer yet: requests that do not need the server must not wait for
+// it.
 func (c *core) stopCombining() {
 	c.mu.Lock()
 	if !c.life.closed {
-		c.life.tasks.Add(1) // Close waits for what unlock may do
+		c.life.tasks.Add(1) // Close waits for the unlock below
 		defer c.life.tasks.Done()
 	}
 	if c.isCombining() {
-		c.inbox.timer.Reset(combiningTime) // the time was that of gathering
+		c.inbox.timer.Reset(combiningTime) // the timer was set for gathering
 	}
 	c.unlock(nil)
 }
 
-// submit puts w into the inbox and awaits its answer, as await does. It joins the chain of this processor, so it must be
-// awaited: others are woken after it.
+// submit puts w into the inbox and waits for its answer, as await does. w joins the chain of this processor, so it must
+// be awaited: it wakes others.
 func (c *core) submit(ctx context.Context, w *waiter) error {
 	w.chain = c.chains.get()
 	c.inbox.put(w)
 	return c.await(ctx, w)
 }
 
-// await returns nil when w, which is in the inbox, has its answer, else the error of ctx. A caller whose answer nobody reads
-// does so itself, if it tried for mu, else the watcher.
+// await returns nil when w, which is in the inbox, has its answer, or the error of ctx. If nobody reads the answers of
+// its session, the caller reads them if it has tried to lock mu; otherwise the watcher does.
 func (c *core) await(ctx context.Context, w *waiter) error {
 	if c.inbox.triesItself() && c.mu.TryLock() {
 		c.readAnswer(ctx, w)
@@ -150,7 +151,7 @@ func (c *core) await(ctx context.Context, w *waiter) error {
 	}
 	c.ledger.abandon(w)
 	c.unlock(nil)
-	if w.entry != nil { // else a token may be on its way to it
+	if w.entry != nil { // otherwise its token may be on its way
 		w.reuse()
 	}
 	return ctx.Err()

@@ -7,16 +7,16 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// keepFree is how long a session that waits for nothing is kept.
+// keepFree is how long a session for waiting is kept while it waits for nothing.
 const keepFree = 10 * time.Second
 
-// upkeep does what is due: heartbeats, the end of sessions that are silent or not needed, and asking again.
+// upkeep does what is due: it sends heartbeats, ends sessions that are silent or not needed, and asks again for keys.
 type upkeep struct {
 	changed chan struct{}
-	core    *core // it looks at all parts
+	core    *core // it uses all parts
 }
 
-// soon makes it look when something is due earlier than it knows.
+// soon makes run look earlier than it planned.
 func (u *upkeep) soon() {
 	select {
 	case u.changed <- struct{}{}:
@@ -37,12 +37,12 @@ func (u *upkeep) run() {
 		}
 		u.core.mu.Lock()
 		next := u.doDue(time.Now())
-		u.core.unlockAside() // a write that waits must not keep us from seeing that nobody answers
+		u.core.unlockAside() // a write that waits must not delay noticing that nobody answers
 		timer.Reset(max(time.Until(next), time.Millisecond))
 	}
 }
 
-// doDue returns when something is due again.
+// doDue does what is due, and returns when something is due again.
 func (u *upkeep) doDue(now time.Time) time.Time {
 	c := u.core
 	next := now.Add(c.conns.dialer.Heartbeat)
@@ -67,17 +67,17 @@ func (u *upkeep) doDue(now time.Time) time.Time {
 	return next
 }
 
-// poll asks for the keys that wait without a session, and whether others want those that are held together.
+// poll asks for the keys that wait without a session, and whether other processes want keys that are held in shared mode.
 func (u *upkeep) poll() {
 	c := u.core
 	c.waitlist.pollAt = time.Time{}
-	if c.conns.home != nil { // else a new one polls
+	if c.conns.home != nil { // otherwise a new home polls
 		c.rivals.poll()
 		c.waitlist.poll()
 	}
 }
 
-// session returns when s needs looking at again.
+// session returns when s must be looked at again.
 func (u *upkeep) session(s *session, now time.Time) time.Time {
 	c := &u.core.conns
 	h := c.dialer.Heartbeat

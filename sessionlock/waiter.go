@@ -8,19 +8,19 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// waiter is a caller that waits for one answer: the lock, that it was given back, or a token. Once it is in the inbox all
-// of it but done belongs to core.mu, and to the caller once it has received from done.
+// waiter is a caller that waits for one answer: that it has the lock, that the lock was unlocked, or a token. Once it is
+// in the inbox, all of it but done belongs to core.mu; once the caller has received from done, it belongs to the caller.
 //
-// What is read by a caller that is woken stands together, and so does what is read when it is let in, and a waiter is as
-// long as three cache lines: at 1,000 callers most of the time goes into moving memory between processors.
+// Fields that a woken caller reads stand together, and so do the fields that are read when it leaves the inbox. A waiter
+// is as long as three cache lines. With 1,000 callers most of the time is spent on moving memory between processors.
 type waiter struct {
 	outcome
 	finished bool
-	late     bool // it came when the try for its key may have been sent already
+	late     bool // the try for its key may have been sent before it came
 
 	wanted
 	earlier *waiter // in the inbox
-	gives   *Lock   // it waits for this one to be given back
+	gives   *Lock   // it waits until this lock is unlocked
 	token   *tokenRequest
 	line
 
@@ -28,32 +28,32 @@ type waiter struct {
 	deadline holder.Instant // of the caller, zero for none
 }
 
-// outcome is the answer to a caller, and how it gets it.
+// outcome is the answer to a caller, and how the caller gets it.
 type outcome struct {
 	done    chan struct{} // gets one value when there is an answer
 	after   chan struct{} // done of the next in chain
-	chain   *chain        // nil for one that is woken by itself
-	lock    *Lock         // that it got
+	chain   *chain        // nil: woken alone
+	lock    *Lock         // the lock that it got
 	err     error
-	newLock *Lock // what it will get, made outside core.mu
+	newLock *Lock // the lock that it will get, made outside of core.mu
 }
 
-// line is where a waiter stands.
+// line is the place of a waiter in a queue.
 type line struct {
-	entry      *entry  // nil before it is in line, and of those who wait for a token
+	entry      *entry  // nil before it is in a queue, and for a token
 	next, prev *waiter // in entry.queue
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{outcome: outcome{done: make(chan struct{}, 1)}} }}
 
-// newWaiter takes a waiter from those that were reused.
+// newWaiter returns a waiter, a used one if possible.
 func newWaiter(r *request) *waiter {
 	w, _ := waiters.Get().(*waiter)
 	w.wanted, w.key = r.wanted, r.key
 	return w
 }
 
-// equip makes what a waiter for a lock will get.
+// equip makes the lock that a waiter will get.
 func (w *waiter) equip(m *Manager) {
 	if w.newLock == nil {
 		w.newLock = &Lock{}
@@ -62,7 +62,7 @@ func (w *waiter) equip(m *Manager) {
 	l.m, l.key, l.mode = m, w.key, w.mode
 }
 
-// newReleaser is a waiter for l to be given back.
+// newReleaser returns a waiter for the unlock of l.
 func newReleaser(l *Lock) *waiter {
 	w, _ := waiters.Get().(*waiter)
 	w.gives = l
@@ -75,14 +75,14 @@ func (w *waiter) wait() {
 	w.wakeNext()
 }
 
-// wakeNext wakes who comes after w in its chain.
+// wakeNext wakes the waiter after w in its chain.
 func (w *waiter) wakeNext() {
 	if w.after != nil {
 		w.after <- struct{}{}
 	}
 }
 
-// reuse gives back a waiter whose done was received, or that never got an answer.
+// reuse keeps a waiter for the next call. Its done was received, or it never got an answer.
 func (w *waiter) reuse() {
 	*w = waiter{outcome: outcome{done: w.done, newLock: w.newLock}}
 	waiters.Put(w)

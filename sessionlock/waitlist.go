@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// maxSlice is how long a session waits for a key before another key gets its turn. A statement that waits holds back
-	// vacuum and CREATE INDEX CONCURRENTLY, and past the server's deadlock_timeout it would be taken for a part of a
-	// deadlock with them.
+	// maxSlice is how long a session waits for a key before another key gets its turn. A statement that waits delays
+	// vacuum and CREATE INDEX CONCURRENTLY. After the server's deadlock_timeout, the server would see a deadlock between
+	// it and the latter.
 	maxSlice = 800 * time.Millisecond
 	minSlice = time.Millisecond
-	// pollEvery is how often keys without a session to wait on are asked for again.
+	// pollEvery is the pause between two tries for keys that have no session to wait on.
 	pollEvery = 50 * time.Millisecond
 )
 
-// waitlist is the keys that somebody outside the process holds, and the sessions on which they wait in the server's queue.
-// Keys without a session are asked for again and again.
+// waitlist has the keys that other processes hold, and the sessions that wait for them in the server's queue. Keys
+// without a session are tried again and again.
 type waitlist struct {
-	keys   []*entry      // longest first
+	keys   []*entry      // the one that has waited longest is first
 	free   []*session    // that wait for nothing and hold nothing
 	pool   waiterPool    // how many there are and may be
 	slice  time.Duration // how long a session waits for one key
-	pollAt time.Time     // zero while no poll is due
+	pollAt time.Time     // zero: no poll is due
 
 	conns  *connections
 	upkeep *upkeep
@@ -39,10 +39,10 @@ type waiterPool struct {
 	retryAt time.Time // no dialling before
 }
 
-// hasRoom reports whether one session more may be dialled.
+// hasRoom reports whether one more session may be opened.
 func (p *waiterPool) hasRoom() bool { return p.size+p.dialing < p.limit && time.Now().After(p.retryAt) }
 
-// enter makes e wait for somebody outside the process.
+// enter makes e wait for another process.
 func (l *waitlist) enter(e *entry) {
 	e.state, e.session = waiting, nil
 	l.keys = append(l.keys, e)
@@ -59,13 +59,13 @@ func (l *waitlist) leave(e *entry) {
 	}
 }
 
-// toTheBack ends the turn of e: the next session goes to whoever waits longest.
+// toTheBack ends the turn of e: the next session goes to the key that has waited longest.
 func (l *waitlist) toTheBack(e *entry) {
 	l.leave(e)
 	l.enter(e)
 }
 
-// vacate takes e off the session it waited on or was held on.
+// vacate takes e off the session on which it waited or was held.
 func (l *waitlist) vacate(e *entry) {
 	if e.session != nil && e.session.role == wire.Waiter {
 		e.session.freeAt = time.Now()
@@ -74,7 +74,7 @@ func (l *waitlist) vacate(e *entry) {
 	e.session = nil
 }
 
-// fill gives the free sessions to the entries that wait longest, and sees to it that the others are asked for again.
+// fill gives the free sessions to the entries that have waited longest, and makes poll try the others.
 func (l *waitlist) fill() {
 	if l.conns.life.closed {
 		return
@@ -101,7 +101,7 @@ func (l *waitlist) fill() {
 	}
 }
 
-// dial adds a session to wait on.
+// dial opens a session to wait on.
 func (l *waitlist) dial() {
 	s, err := l.conns.dial(wire.Waiter)
 	l.conns.mu.Lock()
@@ -119,7 +119,7 @@ func (l *waitlist) dial() {
 	l.fill()
 }
 
-// sessionLost takes a session out that has ended.
+// sessionLost removes a session that has ended.
 func (l *waitlist) sessionLost(s *session) {
 	l.pool.size--
 	l.free = slices.DeleteFunc(l.free, func(other *session) bool { return other == s })
@@ -132,9 +132,9 @@ func (l *waitlist) pollSoon() {
 	}
 }
 
-// poll asks for the keys that have no session to wait on, in one statement. There is a home.
+// poll asks for the keys that have no session to wait on, in one statement. There must be a home.
 func (l *waitlist) poll() {
-	l.fill() // a session to wait on may be dialled again by now
+	l.fill() // a session to wait on may be opened again by now
 	for _, e := range l.keys {
 		if e.session == nil && !e.question.polling && e.queue.first != nil {
 			e.question.polling, e.mode = true, e.queue.first.mode

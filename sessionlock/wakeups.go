@@ -2,7 +2,7 @@ package sessionlock
 
 import "sync"
 
-// wakeups are callers that have their answer and are woken when the mutex is given back.
+// wakeups are callers that have their answer and are woken when mu is unlocked.
 type wakeups struct {
 	count  int             // how many are to be woken
 	heads  []chan struct{} // of those that are woken by whoever gives back the mutex
@@ -11,20 +11,20 @@ type wakeups struct {
 	own    *ownChains
 }
 
-// chain is callers that were answered together and wake each other: each wakes the next before it returns, at the latest
-// when it has seen to what it found to do when it gave back the mutex itself. It is made of callers that came on one
-// processor, and whoever is woken runs on the processor of who woke it: so a chain stays where the memory of its callers
-// is.
+// chain is a list of callers that were answered together. Each wakes the next before it returns, at the latest when it
+// has done what it found to do when it unlocked mu itself. The callers of a chain came on one processor, and a woken
+// goroutine runs on the processor of the one that woke it. So a chain stays on the processor that has the memory of its
+// callers.
 type chain struct {
 	first chan struct{}
 	last  *waiter
 }
 
-// ownChains is one chain for each processor. It needs no mutex, and is no part of wakeups: those who arrive read it, whose
-// memory would move whenever somebody is woken.
+// ownChains is one chain for each processor. It needs no mutex. It is not a part of wakeups: new callers read it, and the
+// memory of wakeups moves to another processor whenever somebody is woken.
 type ownChains struct{ pool sync.Pool }
 
-// get is the chain of this processor.
+// get returns the chain of this processor.
 func (o *ownChains) get() *chain {
 	c, ok := o.pool.Get().(*chain)
 	if !ok {
@@ -49,13 +49,13 @@ func (k *wakeups) finish(w *waiter, err error) {
 	}
 }
 
-// refuse answers a waiter for a key with what became of it.
+// refuse gives a waiter for a key the error of its request.
 func (k *wakeups) refuse(w *waiter, state, cause error) {
 	k.finish(w, lockError(w.key, state, cause, ""))
 }
 
-// takeAll empties the chains and returns whom to wake. The chain of this processor is the last, so that it goes on here.
-// The list is to be given to reuse.
+// takeAll empties the chains and returns whom to wake. The chain of this processor is the last, so it goes on here. Give
+// the list to reuse afterwards.
 func (k *wakeups) takeAll() []chan struct{} {
 	heads := k.heads
 	k.heads, k.unused, k.count = k.unused, nil, 0

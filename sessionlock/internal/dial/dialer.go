@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// timeout bounds how long one connection may take to make.
+// timeout bounds how long it may take to open one connection.
 const timeout = 10 * time.Second
 
 // Dialer makes connections.
@@ -32,7 +32,7 @@ func (d *Dialer) Silence() time.Duration { return 3 * d.Heartbeat }
 type Link struct {
 	Conn   *wire.Conn
 	Server *Server
-	Since  time.Time // when the first message was sent whose answer proved that the session lives
+	Since  time.Time // when the first message was sent that was answered
 }
 
 // Dial makes a connection for a role.
@@ -76,8 +76,8 @@ func (d *Dialer) probe(ctx context.Context, conn *pgconn.PgConn, server *Server)
 	return d.Refusals.exclusive(ctx, conn, second)
 }
 
-// connect connects and looks whom it met. Nothing is set before that, because behind a transaction pooler a setting stays
-// with a connection that others use.
+// connect connects and looks at the server. It sets nothing before, because behind a transaction pooler a setting stays
+// on a server connection that others use.
 func (d *Dialer) connect(ctx context.Context, notified pgconn.NotificationHandler) (*pgconn.PgConn, *Server, error) {
 	c := d.Config.Copy()
 	if d.BeforeConnect != nil {
@@ -103,7 +103,7 @@ func (d *Dialer) connect(ctx context.Context, notified pgconn.NotificationHandle
 	return conn, server, nil
 }
 
-// link prepares a connection for its role and takes it out of pgx's hands. It closes one that it cannot prepare.
+// link prepares a connection for its role and takes it away from pgx. If it cannot prepare it, it closes it.
 func (d *Dialer) link(ctx context.Context, conn *pgconn.PgConn, server *Server, r wire.Role) (*Link, error) {
 	l := &Link{Server: server, Since: time.Now()}
 	err := d.set(ctx, conn, server, r)

@@ -54,7 +54,7 @@ func (d *Dialer) connectListener(ctx context.Context, notified pgconn.Notificati
 	return conn, nil
 }
 
-// answers reports whether the server does in time.
+// answers reports whether the server answers in time.
 func answers(ctx context.Context, conn *pgconn.PgConn, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

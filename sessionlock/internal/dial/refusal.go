@@ -19,7 +19,7 @@ type Refusals struct {
 	NoExclusion error // two sessions were granted one lock
 }
 
-// admit refuses a server at first sight.
+// admit refuses a server by what it says of itself.
 func (r *Refusals) admit(ctx context.Context, conn *pgconn.PgConn, s *Server, allowPooler bool, servers []string) error {
 	name := lookalike.NameOf(s.version)
 	switch {
@@ -35,7 +35,7 @@ func (r *Refusals) admit(ctx context.Context, conn *pgconn.PgConn, s *Server, al
 	return nil
 }
 
-// admitPooled asks twice: a connection that changes its backend is no session.
+// admitPooled asks twice: if the backend of a connection changes, it is no session.
 func (r *Refusals) admitPooled(ctx context.Context, conn *pgconn.PgConn, s *Server) error {
 	pid, err := backend(ctx, conn)
 	if err == nil && pid != s.PID {
@@ -48,8 +48,8 @@ func (r *Refusals) unsteady() error {
 	return fmt.Errorf("%w that changes the server connection between statements: use session mode", r.Pooler)
 }
 
-// exclusive tries on two connections whether they are two sessions whose locks exclude each
-// other. A version string would not tell.
+// exclusive opens two connections and tests that they are two sessions whose locks exclude each other. The version string
+// would not show it.
 func (r *Refusals) exclusive(ctx context.Context, a, b *pgconn.PgConn) error {
 	key := strconv.FormatUint(rand.Uint64()>>1, 10)
 	for _, step := range []struct {
@@ -77,9 +77,9 @@ func (r *Refusals) exclusive(ctx context.Context, a, b *pgconn.PgConn) error {
 	return nil
 }
 
-// steady refuses a pooler that hands the server connection on between statements: then
-// two idle clients are given the same one, or one client two. The order of the
-// questions follows no round.
+// steady refuses a pooler that gives the server connection to others between statements. Then two idle clients get the
+// same server connection, or one client gets two. The questions have an irregular order, so a pooler that takes turns is
+// found too.
 func (r *Refusals) steady(ctx context.Context, a, b *pgconn.PgConn) error {
 	seen := map[*pgconn.PgConn]int{}
 	for _, conn := range []*pgconn.PgConn{a, b, b, a, a, a, b, a, b, b} {
@@ -106,7 +106,7 @@ func backend(ctx context.Context, conn *pgconn.PgConn) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// value is the one value a statement answers.
+// value returns the one value that a statement answers with.
 func value(ctx context.Context, conn *pgconn.PgConn, sql string) (string, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {

@@ -22,7 +22,7 @@ type Server struct {
 	settings map[string]string // pg_settings by name, in their own units
 }
 
-// A look-alike of PostgreSQL may know no more than the first of these statements.
+// A look-alike of PostgreSQL may understand only the first of these statements.
 const lookSQL = `SELECT version();
 SELECT pg_backend_pid(), pg_is_in_recovery(), pg_postmaster_start_time(), oid FROM pg_database WHERE datname = current_database();
 SELECT name, setting FROM pg_settings WHERE context = 'user' OR name IN ('max_locks_per_transaction', 'max_connections', 'max_prepared_transactions', 'deadlock_timeout')`

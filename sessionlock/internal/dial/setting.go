@@ -11,12 +11,12 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// rowTimeout is how long the others wait for a token row that somebody has locked. After that they go without it.
+// rowTimeout is how long a statement waits for a token row that somebody has locked. Then the other tokens are issued
+// without it.
 const rowTimeout = 50 * time.Millisecond
 
-// settings make a session one that nothing but its end takes the locks from, and whose
-// end the server notices a while after the manager does: see the arithmetic in the
-// section Silence of docs/internals/sessionlock-waiting.md.
+// settings make sure that nothing but the end of a session takes its locks, and that the server notices the end of a
+// session later than the manager does. docs/internals/sessionlock-waiting.md has the arithmetic, in the section Silence.
 func (d *Dialer) settings(r wire.Role) [][2]string {
 	h := d.Heartbeat
 	seconds := func(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }
@@ -41,10 +41,10 @@ func (d *Dialer) settings(r wire.Role) [][2]string {
 	}
 	if r == wire.Issuer {
 		return append(wanted, [][2]string{
-			{"client_min_messages", "warning"}, // which is how a commit says that nobody waited for it
+			{"client_min_messages", "warning"}, // a warning says that a commit did not wait for the standby
 			{"synchronous_commit", "on"},
 			{"lock_timeout", milliseconds(rowTimeout)},
-			// The plan is made before anybody knows how many keys there will be: each by the index.
+			// The plan is made before the number of keys is known: each key by the index.
 			{"enable_seqscan", "off"},
 			{"enable_hashjoin", "off"},
 			{"enable_mergejoin", "off"},
@@ -64,10 +64,10 @@ func (d *Dialer) set(ctx context.Context, conn *pgconn.PgConn, s *Server, r wire
 	for _, w := range d.settings(r) {
 		current, known := s.settings[w[0]]
 		if !known {
-			continue // of a later version
+			continue // a setting of a later version
 		}
 		if w[0] == "synchronous_commit" && current != "off" {
-			w[1] = current // as strong already; set all the same, for the server's may change
+			w[1] = current // as strong already; set nevertheless, because the server's setting may change
 		}
 		args := [][]byte{[]byte(w[0]), []byte(w[1])}
 		if !mayFail[w[0]] {

@@ -29,7 +29,7 @@ type Conn struct {
 // NewConn is the connection that conn hijacked.
 func NewConn(conn *pgconn.HijackedConn) (*Conn, error) {
 	if tcp, ok := plain(conn.Conn).(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(socketBuffer) // a smaller one can make a write wait, no more
+		_ = tcp.SetWriteBuffer(socketBuffer) // with a smaller buffer a write may wait, which is all
 	}
 	if err := conn.Conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *Conn) Close(polite bool) {
 		_ = c.socket.SetWriteDeadline(time.Now().Add(goodbyeTime))
 		_, _ = c.socket.Write(goodbye)
 	}
-	_ = plain(c.socket).Close() // of TLS too, whose own Close waits to say so
+	_ = plain(c.socket).Close() // the socket below TLS: the Close of TLS would wait to send its goodbye
 }
 
 func plain(c net.Conn) net.Conn {

@@ -63,7 +63,7 @@ func (m *Messages) addText(name string, params ...string) {
 	m.execute(pgproto3.Bind{PreparedStatement: name, Parameters: values})
 }
 
-// binaryFormat says that all parameters, or all columns, are in binary form.
+// binaryFormat means that all parameters, or all columns, are in binary form.
 var binaryFormat = []int16{1}
 
 func (m *Messages) execute(b pgproto3.Bind) {
@@ -72,7 +72,7 @@ func (m *Messages) execute(b pgproto3.Bind) {
 	m.add((&pgproto3.Execute{}).Encode(m.buf))
 }
 
-// add keeps the buffer with one message more. One that cannot be encoded fails the write.
+// add appends a message to the buffer. A message that cannot be encoded fails the write.
 func (m *Messages) add(buf []byte, err error) {
 	if err != nil {
 		m.err = err

@@ -24,13 +24,13 @@ type Statement uint8
 const (
 	Unlock Statement = iota
 	Try    Statement = 4
-	Rivals Statement = 8  // asks for which locks another session waits; the mode makes no difference
+	Rivals Statement = 8  // asks which locks other sessions wait for, in any mode
 	Beat   Statement = 12 // nothing: an answer proves that the session lives
 	Wait   Statement = 13 // waits for one lock
 	Issue  Statement = 14 // issues fencing tokens
 	// IssueUnlocked leaves out the tokens whose row somebody has locked.
 	IssueUnlocked Statement = 15
-	UnlockAll     Statement = 16 // gives back everything
+	UnlockAll     Statement = 16 // unlocks everything
 
 	// Listed is how many statements take a list of keys. They are those below it.
 	Listed = Beat
@@ -59,7 +59,7 @@ func (s Statement) IsRivals() bool { return s >= Rivals && s < Beat }
 // Undo is the Unlock that gives back what a Try takes.
 func (s Statement) Undo() Statement { return s - Try }
 
-// name is that of the prepared statement, "" for one that is not prepared.
+// name is the name of the prepared statement, or "" for one that is not prepared.
 func (s Statement) name() string { return names[s] }
 
 var names = [...]string{
@@ -69,8 +69,8 @@ var names = [...]string{
 	Issue: "gormlock_issue", IssueUnlocked: "gormlock_issue_unlocked",
 }
 
-// sql answers with the keys for which the function said no: mostly with nothing. There is no LIMIT and no join, so the
-// function is called once for each key. The keys are a target list, not a function scan, which would store them first.
+// sql returns the keys for which the function said no, so mostly nothing. It has no LIMIT and no join, so the function is
+// called once for each key. The keys are a target list and not a function scan, which would store them first.
 func (s Statement) sql() string {
 	if s.IsRivals() {
 		return fmt.Sprintf(rivalsSQL, s.Space())
@@ -78,13 +78,13 @@ func (s Statement) sql() string {
 	return "SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE NOT " + call(functions[s/Try], s%Try, "k")
 }
 
-// rivalsSQL answers with the keys that another session waits for in the server's queue.
+// rivalsSQL returns the keys for which another session waits in the server's queue.
 const rivalsSQL = `SELECT k FROM (SELECT unnest($1::bigint[]) AS k) AS keys WHERE k IN (
 	SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks
 	WHERE locktype = 'advisory' AND NOT granted AND objsubid = %d
 	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))`
 
-// functions are those of Unlock and Try, without their suffix.
+// functions are the names of the functions of Unlock and Try, without their suffix.
 var functions = [...]string{"pg_advisory_unlock", "pg_try_advisory_lock"}
 
 // call calls a function with a key in the form of a variant.
@@ -96,9 +96,10 @@ func call(function string, variant Statement, key string) string {
 	return "pg_catalog." + function + suffix + "(" + key + ")"
 }
 
-// A wait is three statements of one transaction: the limit of the wait, the transaction's lock, the session's lock. The
-// last is asked for when the transaction has the lock already, so it never waits: a timeout that hits between grant and
-// answer, which leaves a session lock held after an error, hits the transaction's lock, which goes with it.
+// A wait is three statements in one transaction. They set the limit of the wait, take the transaction-level lock, and
+// take the session-level lock. The last one never waits, because the transaction has the lock already. If a timeout comes
+// between grant and answer, it hits the transaction-level lock, which ends with the transaction. A session-level lock
+// would stay after the error.
 const (
 	limitName = "gormlock_limit"
 	limitSQL  = "SELECT pg_catalog.set_config('lock_timeout', $1, true)"
