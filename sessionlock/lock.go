@@ -14,7 +14,7 @@ import (
 // Lock is a lock that was acquired. It is held until [Lock.Release], or until it is
 // lost. Its methods may be called from several goroutines.
 type Lock struct {
-	entry    *entry // while it is held; this and all up to reported belong to core.mu
+	entry    *entry // while it is held; the fields from here to reported belong to core.mu
 	next     *Lock  // in entry.holders
 	end      lockEnd
 	reported bool // the observer knows that it was acquired
@@ -24,13 +24,13 @@ type Lock struct {
 	m       *Manager
 	key     lockkey.Key
 	token   *fence.Token // nil without Fenced
-	since   int64        // in nanoseconds, with an observer only
+	since   int64        // in nanoseconds; only set with an observer
 }
 
 // lockEnd is how a lock ends.
 type lockEnd struct {
 	err      error         // why it is not held any more
-	lost     chan struct{} // made by whoever asks first
+	lost     chan struct{} // made by the first call of Lost
 	contexts holder.Contexts
 }
 
@@ -74,7 +74,7 @@ func (l *Lock) Err() error {
 	return l.ended()
 }
 
-// ended is why the lock is not held any more.
+// ended returns why the lock is no longer held.
 func (l *Lock) ended() error {
 	if l.end.err == ErrReleased { //nolint:errorlint // the value itself, which most locks end with
 		return lockError(l.key, ErrReleased, nil, "")
@@ -108,7 +108,7 @@ func (l *Lock) Bind(ctx context.Context) (bound context.Context, stop func()) {
 	return l.end.contexts.Bind(ctx, l.m.core, l.ended)
 }
 
-// releaseError is the error of Release: unanswered is why its answer was not awaited.
+// releaseError is the error of Release. unanswered says why it did not wait for the answer.
 func (l *Lock) releaseError(w *waiter, unanswered error) error {
 	if unanswered != nil {
 		return lockError(l.key, unanswered, nil, "release not confirmed")
@@ -118,12 +118,12 @@ func (l *Lock) releaseError(w *waiter, unanswered error) error {
 	return err
 }
 
-// lostError says that the server may have freed l since its session last proved that it lived.
+// lostError says that the server may have freed l at any time since the last proof that the session lives.
 func (l *Lock) lostError(cause error, detail string) error {
 	return &holder.Error{Thing: "lock", Key: l.key, State: ErrLost, Cause: cause, Detail: detail, Proven: l.session.provenAt}
 }
 
-// markReleased notes that the holder gives l back.
+// markReleased notes that the holder releases l.
 func (l *Lock) markReleased() {
 	l.end.err = ErrReleased
 	if !l.end.contexts.IsEmpty() {
@@ -131,7 +131,7 @@ func (l *Lock) markReleased() {
 	}
 }
 
-// lose tells the holder that somebody else may have the lock.
+// lose tells the holder that another process may have the lock.
 func (l *Lock) lose(err error) {
 	l.end.err = err
 	if l.end.lost == nil {
@@ -141,8 +141,8 @@ func (l *Lock) lose(err error) {
 	l.end.contexts.End(err)
 }
 
-// report notes that the observer knows that l was acquired, and returns why it is lost already. Later losses are told of
-// when they are seen: an observer hears of the end of each lock that it heard of, once.
+// report notes that the observer knows of l, and returns an error if l is already lost. Later losses are reported when
+// they are seen. So an observer hears once of the end of each lock of which it heard.
 func (l *Lock) report() (lost error) {
 	l.m.core.Lock()
 	defer l.m.core.Unlock()
@@ -150,14 +150,14 @@ func (l *Lock) report() (lost error) {
 	return l.end.err
 }
 
-// wasReleased reports whether the end of l is that its holder gave it back.
+// wasReleased reports whether l ended because its holder released it.
 func (l *Lock) wasReleased() bool {
 	l.m.core.Lock()
 	defer l.m.core.Unlock()
 	return l.end.err == ErrReleased //nolint:errorlint // the value itself, which most locks end with
 }
 
-// event is one of the end of l, with an observer.
+// event returns the event for the end of l. There must be an observer.
 func (l *Lock) event(kind observe.Kind, err error) observe.Event {
 	return observe.Event{
 		Kind: kind, Key: l.key.String(), Mode: l.mode.String(), Token: l.Token().Number,

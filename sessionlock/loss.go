@@ -7,11 +7,11 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// errSilent says that nothing proves any more that a session lives.
+// errSilent says that nothing has proven for too long that a session lives.
 var errSilent = errors.New("the server has not answered")
 
-// sessionLost takes a session that has ended out of the ledger: what it held is lost, and what it was asked is asked
-// again.
+// sessionLost handles the end of a session: the locks that it held are lost, and the requests that were sent on it are
+// sent again.
 func (g *ledger) sessionLost(s *session, cause error) {
 	for _, e := range g.entries {
 		if e.turns.asking && s.role == wire.Home {
@@ -68,7 +68,7 @@ func (g *ledger) close() {
 	}
 }
 
-// askAll asks for the keys that were left until there is a home.
+// askAll sends the requests that waited for a home.
 func (g *ledger) askAll() {
 	for _, e := range g.entries {
 		if e.state == asking && e.session == nil {
@@ -77,7 +77,7 @@ func (g *ledger) askAll() {
 	}
 }
 
-// refuseTriesWithoutHome answers those who do not wait while no home can be made.
+// refuseTriesWithoutHome refuses the callers that do not wait, while there is no home.
 func (g *ledger) refuseTriesWithoutHome(cause error) {
 	for _, e := range g.entries {
 		if e.state != asking || e.session != nil {

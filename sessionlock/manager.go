@@ -57,11 +57,11 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	return &Manager{core: k, dialer: d, reporter: k.ledger.reporter}, nil
 }
 
-// what is asked for here, for people.
+// What this package needs, for error texts.
 const what = "session locks"
 
-// ofPostgres refuses what pgx has made of the connection string of another database: it takes all before the first = for the
-// name of a setting, and would send it, with its password, to the server that the environment names.
+// ofPostgres refuses the connection string of another database. pgx would take everything before the first = for the name
+// of a setting, and send it, with its password, to the server that the environment names.
 func ofPostgres(c *pgx.ConnConfig) error {
 	if other := otherdb.Named(c.ConnString()); other != nil {
 		return other.Refusal(what, nil)

@@ -50,7 +50,7 @@ func newConfig(opts []Option) (*config, error) {
 	return c, nil
 }
 
-// dialer makes connections as c says, for what pgx has parsed.
+// dialer returns a dialer with the options c, for a connection string that pgx has parsed.
 func (c *config) dialer(parsed *pgx.ConnConfig) *dial.Dialer {
 	return &dial.Dialer{
 		Config: parsed.Copy(), Owner: c.owner, Heartbeat: c.heartbeat, AllowPooler: c.allowPooler, Servers: c.servers, BeforeConnect: c.beforeConnect,

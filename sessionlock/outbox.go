@@ -1,13 +1,12 @@
 package sessionlock
 
-// outbox is what is to be done when the mutex is given back: the sessions that have something to send, each once, and
-// calls.
+// outbox is what must be done when mu is unlocked: sessions that have something to send, each once, and calls.
 type outbox struct {
 	sessions []*session
 	calls    []func()
 }
 
-// add makes whoever gives back the mutex send what s has to send.
+// add makes the goroutine that unlocks mu send what s has to send.
 func (o *outbox) add(s *session) {
 	if !s.queued {
 		s.queued = true
@@ -15,7 +14,7 @@ func (o *outbox) add(s *session) {
 	}
 }
 
-// call makes whoever gives back the mutex call do, without it.
+// call makes the goroutine that unlocks mu call do afterwards.
 func (o *outbox) call(do func()) { o.calls = append(o.calls, do) }
 
 // takeCalls returns the calls to make.
@@ -25,7 +24,7 @@ func (o *outbox) takeCalls() []func() {
 	return calls
 }
 
-// next takes the next batch of the sessions that have something to send. Whoever takes it writes it.
+// next returns the next batch of the sessions that have something to send. The caller writes it.
 func (o *outbox) next() (*session, *batch) {
 	for len(o.sessions) > 0 {
 		s := o.sessions[len(o.sessions)-1]

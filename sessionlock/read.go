@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Callers read their own answers: it saves waking them. The watcher reads while batch follows batch, and when nobody has
-// sent anything for a while, to see the session end.
+// Callers read their own answers, so they need not be woken. The watcher reads while batches follow one another. It also
+// reads when nobody has sent anything for a while, to notice the end of the session.
 
-// readAnswer sends what w asks for and reads, as long as nobody else reads the session on which w's answer will arrive. It
-// is called with mu held and returns without.
+// readAnswer sends the request of w. Then it reads until w has its answer, if nobody else reads the session on which the
+// answer will arrive. It is called with mu held and returns without it.
 func (c *core) readAnswer(ctx context.Context, w *waiter) {
 	c.letIn()
 	for s := unreadSession(w); s != nil && ctx.Err() == nil; s = unreadSession(w) {
-		w.chain = nil // nobody is to wait for one who reads
+		w.chain = nil // a goroutine that reads must not be woken by a chain
 		s.reading = true
 		c.unlock(s)
 		c.readFor(ctx, s)
@@ -24,7 +24,7 @@ func (c *core) readAnswer(ctx context.Context, w *waiter) {
 	c.unlock(nil)
 }
 
-// unreadSession is the session on which w's answer will arrive, if nobody reads it.
+// unreadSession returns the session on which the answer of w will arrive, if nobody reads it.
 func unreadSession(w *waiter) *session {
 	if w.finished || w.entry == nil || w.entry.state != asking && w.entry.state != unlocking {
 		return nil
@@ -35,7 +35,7 @@ func unreadSession(w *waiter) *session {
 	return nil
 }
 
-// readFor is read for a caller, who leaves when ctx ends.
+// readFor reads for a caller, which leaves when ctx ends.
 func (c *core) readFor(ctx context.Context, s *session) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, s.conn.Interrupt)
@@ -44,7 +44,7 @@ func (c *core) readFor(ctx context.Context, s *session) {
 	c.read(ctx, s)
 }
 
-// watch reads s while no caller does, until it is dead.
+// watch reads s while no caller does, until s is dead.
 func (c *core) watch(s *session) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -56,7 +56,7 @@ func (c *core) watch(s *session) {
 			s.reading = true
 			c.unlock(s)
 			c.read(context.Background(), s)
-			woken = len(s.sent) > 0 // go on: there is more to read at once
+			woken = len(s.sent) > 0 // read on: further answers are on their way
 			continue
 		}
 		c.unlock(nil)
@@ -104,7 +104,7 @@ func (c *core) read(ctx context.Context, s *session) {
 	}
 }
 
-// oldestBatch is the batch whose answer comes next.
+// oldestBatch returns the batch whose answer comes next.
 func (c *core) oldestBatch(s *session) *batch {
 	c.mu.Lock()
 	defer c.unlock(nil)

@@ -9,23 +9,23 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// reporter tells an observer what happens to locks. Without one it does nothing.
+// reporter reports events of locks to an observer. Without an observer it does nothing.
 type reporter struct {
 	observer observe.Observer // nil for none
 	owner    string
-	outbox   *outbox         // for what is seen with core.mu held
-	ctx      context.Context // for what no caller did
+	outbox   *outbox         // for events that are seen with core.mu held
+	ctx      context.Context // for events without a caller
 }
 
 func (r *reporter) isOn() bool { return r.observer != nil }
 
-// now tells the observer. It is called without core.mu.
+// now reports an event at once. It is called without core.mu.
 func (r *reporter) now(ctx context.Context, e observe.Event) {
 	e.Source, e.Owner = "sessionlock", r.owner
 	r.observer.Observe(ctx, e)
 }
 
-// later is now when core.mu is given back. There is an observer.
+// later reports an event when core.mu is unlocked. There must be an observer.
 func (r *reporter) later(e observe.Event) {
 	r.outbox.call(func() { r.now(r.ctx, e) })
 }
@@ -39,7 +39,7 @@ func (r *reporter) acquired(ctx context.Context, q *request, l *Lock, began time
 	e.Space, e.ID = q.id.Space, q.id.ID
 	kind, ok := holder.Outcome(ctx, err)
 	if !ok {
-		return // not a fact about the lock
+		return // the error says nothing about the lock
 	}
 	e.Kind = kind
 	if l == nil {
@@ -53,8 +53,8 @@ func (r *reporter) acquired(ctx context.Context, q *request, l *Lock, began time
 	}
 }
 
-// released reports the end of a lock by Release: released, even if the server did not confirm it in time, or lost on
-// the way. A loss before that was already reported, and a lock ends once.
+// released reports the end of a lock by Release. The event is "released", even if the server did not confirm it in time,
+// or "lost" if the lock was lost meanwhile. A loss before Release was already reported, and a lock ends once.
 func (r *reporter) released(ctx context.Context, l *Lock, err error) {
 	if !r.isOn() || errors.Is(err, ErrReleased) {
 		return

@@ -7,11 +7,11 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
-// rivals is the question whether sessions of others wait for keys that are held here together. It is asked at most once
-// every pollEvery, for it reads the server's whole lock table.
+// rivals finds out whether other sessions wait for keys that are held here in shared mode. It asks at most once every
+// pollEvery, because the statement reads the server's whole lock table.
 type rivals struct {
 	askedAt time.Time
-	due     bool // it is to be asked again with the next poll
+	due     bool // ask again with the next poll
 
 	ledger   *ledger
 	conns    *connections
@@ -42,7 +42,7 @@ func (r *rivals) askLater() {
 	r.waitlist.pollSoon()
 }
 
-// poll asks for all keys at once whose shared holders others want to join, if that is due. There is a home.
+// poll asks, if that is due, for all keys whose shared holders others here want to join. There must be a home.
 func (r *rivals) poll() {
 	if !r.due {
 		return
@@ -56,11 +56,11 @@ func (r *rivals) poll() {
 	}
 }
 
-// notAnswered notes that the session has ended which was asked for e.
+// notAnswered notes that the session which was asked for e has ended.
 func (r *rivals) notAnswered(e *entry) { e.turns.asking, r.due = false, true }
 
-// answered lets those in line join where nobody else waits. The question is repeated for the others: who waits may give
-// up.
+// answered lets callers join where no other session waits. For the other keys it asks again later: those sessions may
+// give up.
 func (r *rivals) answered(q *query) {
 	for _, e := range q.entries {
 		e.turns.asking = false

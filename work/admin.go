@@ -14,7 +14,7 @@ import (
 type QueueStats struct {
 	Queue                       string
 	Ready, Running, Later, Dead int64
-	Oldest                      time.Duration // for how long the job that has waited longest could have begun
+	Oldest                      time.Duration // how long the oldest ready job has waited
 }
 
 // Stats counts the jobs of a model's table by queue, in the order of their names. A queue with only done jobs is left

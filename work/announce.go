@@ -13,24 +13,24 @@ import (
 const (
 	// channel is where jobs are announced.
 	channel = "gormlock_work"
-	// between is how long a process gathers announcements after it has sent some.
+	// between is the pause after a process has sent announcements. Further announcements are gathered meanwhile.
 	between = 3 * time.Millisecond
-	// longest is a payload that PostgreSQL takes, with room for what stands before it.
+	// longest is the length of a payload that PostgreSQL accepts, less the text before it.
 	longest = 7900
 )
 
-// level is a queue and a priority: the jobs of one are ordered by ID.
+// level is a queue and a priority. Jobs of one level are ordered by ID.
 type level struct {
 	queue    string
 	priority int
 }
 
-// hints say where there are jobs: of a level, from which ID on. A worker that gets none looks everywhere.
+// hints say where there are new jobs: for each level, from which ID on. Without hints a worker looks everywhere.
 type hints map[level]hint
 
 type hint struct {
 	from  int64
-	later bool // its RunAt is to come
+	later bool // its RunAt is in the future
 }
 
 func (h hints) add(l level, id int64, later bool) {
@@ -67,7 +67,7 @@ func (h hints) payload() string {
 	return string(text)
 }
 
-// readHints returns nil for a payload that says nothing.
+// readHints returns nil for a payload without hints.
 func readHints(payload string) hints {
 	var list []hinted
 	if json.Unmarshal([]byte(payload), &list) != nil {
@@ -80,16 +80,16 @@ func readHints(payload string) hints {
 	return h
 }
 
-// announcements are what a process has to announce, by the pool on which it does.
+// announcements are the announcements of a process, by the pool on which they are sent.
 var announcements struct {
 	sync.Mutex
 	of map[*sql.DB]map[string]hints // by the table, quoted
 }
 
-// announce tells workers of jobs, in a moment and in the background. An announcement that does not get through is not
-// repeated: workers poll too.
+// announce tells workers of new jobs, in the background and a moment later. If an announcement fails, it is not repeated:
+// workers poll too.
 //
-// P32: a NOTIFY in the enqueuing transaction would have all commits of the database wait for each other.
+// P32: a NOTIFY in the enqueuing transaction would make all commits of the database wait for each other.
 func announce(db *sql.DB, table string, heard hints) {
 	local.wake(db, table, heard)
 	announcements.Lock()
@@ -109,7 +109,7 @@ func announce(db *sql.DB, table string, heard hints) {
 	tables[table].merge(heard)
 }
 
-// sendAnnouncements sends until nothing more comes.
+// sendAnnouncements sends until there are no further announcements.
 func sendAnnouncements(db *sql.DB) {
 	for {
 		announcements.Lock()

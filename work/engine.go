@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// horizon is how much work a process claims ahead of its workers, in time.
+	// horizon is for how long in advance a process claims work for its workers.
 	horizon = 50 * time.Millisecond
-	// aheadMost bounds it in jobs for each worker.
+	// aheadMost is the same limit in jobs for each worker.
 	aheadMost = 25
-	// stale is how long a job may wait that was claimed ahead, before it is given back to others.
+	// stale is how long a job that was claimed in advance may wait before it is released for others.
 	stale = time.Second
-	// behind is how often a worker looks behind itself, at least.
+	// behind is how often, at least, a worker looks for jobs behind the position of its claims.
 	behind = 5 * time.Second
-	// outcomesMost is how many handlers may have ended whose jobs' ends are not stored, before no further one begins.
+	// outcomesMost is how many outcomes may wait to be stored. Beyond that no further handler begins.
 	outcomesMost = 2000
-	// flush is how long the end of a run may take beside its Grace, and a claim that is on its way then.
+	// flush is how long, besides its Grace, the end of a run may take, with a claim that is on its way.
 	flush = 5 * time.Second
 )
 
@@ -43,7 +43,7 @@ type item struct {
 	claimed time.Time
 	begun   time.Time
 	cancel  context.CancelCauseFunc // of its handler's context
-	over    bool                    // its end is settled, or somebody else's
+	over    bool                    // its outcome is known, or another process has the job
 }
 
 // engine is one run of a worker.
@@ -56,7 +56,7 @@ type engine struct {
 	log   func(ctx context.Context, format string, args ...any)
 
 	source source
-	unsure bool            // a claim has failed that the server may have made; for one goroutine after the other
+	unsure bool            // a claim failed that the server may have executed; used by one goroutine at a time
 	base   context.Context // of handlers
 	end    context.CancelCauseFunc
 
@@ -65,10 +65,10 @@ type engine struct {
 	queue    []*item   // claimed, and not begun
 	held     map[int64]*item
 	busy     int           // handlers that run
-	average  time.Duration // of what a handler takes
+	average  time.Duration // of the time of a handler
 	ended    time.Time     // when the last handler did
 	stopping bool
-	given    int       // how many jobs a handler was asked to work on
+	given    int       // how many jobs were given to a handler
 	outcomes []outcome // to be stored
 
 	signal   chan struct{} // for the fetcher: something has changed
@@ -110,7 +110,7 @@ func (e *engine) wake(h hints) {
 func (e *engine) work() {
 	whole := false
 	defer func() {
-		if !whole { // a handler has ended its goroutine
+		if !whole { // the handler called runtime.Goexit
 			go e.work()
 			return
 		}
@@ -128,7 +128,7 @@ func (e *engine) work() {
 		}
 		it := e.queue[0]
 		e.queue = e.queue[1:]
-		if it.over { // lost while it waited
+		if it.over { // lost while it was queued
 			e.mu.Unlock()
 			continue
 		}
@@ -155,7 +155,7 @@ func (e *engine) run(ctx context.Context, it *item) {
 	err = it.handle(ctx)
 }
 
-// settle judges what a handler's end means for its job.
+// settle finds out what the end of a handler means for its job.
 func (e *engine) settle(it *item, err error) {
 	o := e.judge(it, err)
 	e.mu.Lock()
@@ -174,7 +174,7 @@ func (e *engine) settle(it *item, err error) {
 	poke(e.signal)
 }
 
-// lost ends the handler of a job that somebody else may have by now.
+// lost ends the handler of a job that another process may have now.
 func (e *engine) lost(it *item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +188,7 @@ func (e *engine) lost(it *item) {
 	poke(e.signal)
 }
 
-// settled forgets a job whose end the server knows.
+// settled removes a job whose outcome is stored.
 func (e *engine) settled(it *item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,7 +196,7 @@ func (e *engine) settled(it *item) {
 		delete(e.held, it.id)
 	}
 	if e.t.one != "" {
-		e.source.again() // the next of its value may be worked on
+		e.source.again() // the next job with its value may begin
 	}
 	poke(e.signal)
 }

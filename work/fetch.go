@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// wants is how many jobs to claim now.
+// wants returns how many jobs to claim now.
 func (e *engine) wants() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -21,7 +21,7 @@ func (e *engine) wants() int {
 	if e.given > 0 {
 		ahead = int(min(int64(horizon)*int64(e.config.workers)/max(int64(e.average), 1), int64(e.config.workers*aheadMost)))
 	}
-	load, room := e.busy+len(e.queue)+len(e.outcomes)/2, e.config.workers+ahead // no faster than their ends are stored
+	load, room := e.busy+len(e.queue)+len(e.outcomes)/2, e.config.workers+ahead // not faster than outcomes are stored
 	want := room - load
 	if len(e.queue) > 0 && want*2 < room {
 		return 0
@@ -29,7 +29,7 @@ func (e *engine) wants() int {
 	return even(want)
 }
 
-// even makes few different limits of many, since each is another statement to the server.
+// even rounds limits, so there are few different ones: each is another statement for the server.
 func even(n int) int {
 	step := 1
 	for n/step > 16 {
@@ -38,7 +38,7 @@ func even(n int) int {
 	return max(n, 0) / step * step
 }
 
-// fetch claims until ctx ends; draining, until there is nothing to do.
+// fetch claims until ctx ends. In Drain it ends when there is nothing to do.
 func (e *engine) fetch(ctx context.Context, draining bool) error {
 	poll := time.NewTicker(e.poll)
 	defer poll.Stop()
@@ -64,7 +64,7 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 			continue
 		}
 		if draining && !e.source.more() && e.idle() {
-			if looked { // what was seen then, somebody else has
+			if looked { // what was seen then, another worker has now
 				return nil
 			}
 			if err := e.lookNow(ctx); err != nil {
@@ -90,8 +90,8 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	return ctx.Err()
 }
 
-// claimNext claims up to n jobs. The end of the run does not cut a claim short that is on its way: the server may have made it,
-// and then what it returns is to be given back.
+// claimNext claims up to n jobs. The end of the run does not cancel a claim that is on its way: the server may have
+// executed it, and its jobs must be released.
 func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -120,7 +120,7 @@ func (e *engine) idle() bool {
 	return len(e.held) == 0
 }
 
-// take queues what was claimed.
+// take queues the jobs of a claim.
 func (e *engine) take(ctx context.Context, got []*item) {
 	if len(got) == 0 {
 		return
@@ -140,7 +140,7 @@ func (e *engine) take(ctx context.Context, got []*item) {
 	e.cond.Broadcast()
 }
 
-// giveBack has jobs that were not begun free for others. The caller holds mu.
+// giveBack releases jobs that have not begun. The caller holds mu.
 func (e *engine) giveBack(items []*item) {
 	for _, it := range items {
 		if !it.over {
@@ -151,12 +151,12 @@ func (e *engine) giveBack(items []*item) {
 	poke(e.finished)
 }
 
-// giveBackStale gives back what was claimed ahead, when handlers suddenly take their time.
+// giveBackStale releases jobs that were claimed in advance, if handlers have become slow.
 func (e *engine) giveBackStale() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 || time.Since(e.queue[0].claimed) < stale || time.Since(e.ended) < stale {
-		return // or it is the machine that is slow
+		return // perhaps the machine is slow
 	}
 	e.average = max(e.average, stale)
 	e.giveBack(e.queue)

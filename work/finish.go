@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// outcome is what becomes of a job now.
+// outcome is the new state of a job after an attempt.
 type outcome struct {
 	*item
 	state     string
@@ -23,13 +23,13 @@ type outcome struct {
 	delay     time.Duration
 	text      string // for LastError
 	err       error
-	kind      observe.Kind // 0: nothing is told
+	kind      observe.Kind // 0: no event
 	took      time.Duration
-	stored    bool // it is already: only told
+	stored    bool // already stored: only report it
 	tries     int
 }
 
-// judge says what a handler's error means.
+// judge turns the error of a handler into an outcome.
 func (e *engine) judge(it *item, err error) outcome {
 	o := outcome{item: it, err: err}
 	if it.shared.completed.Load() {
@@ -68,7 +68,7 @@ func (e *engine) judge(it *item, err error) outcome {
 	return o
 }
 
-// pause asks Backoff, which is the caller's.
+// pause calls Backoff, which may be code of the caller.
 func (e *engine) pause(attempt int) (d time.Duration) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -79,7 +79,7 @@ func (e *engine) pause(attempt int) (d time.Duration) {
 	return e.backoff(attempt)
 }
 
-// storable is a text that PostgreSQL can store, at most 16 kB of it.
+// storable returns what PostgreSQL can store of a text, at most 16 kB.
 func storable(text string) string {
 	const most = 16 << 10
 	text = strings.ReplaceAll(text, "\x00", "\\x00")
@@ -89,7 +89,7 @@ func storable(text string) string {
 	return cmp.Or(strings.ToValidUTF8(text, "\uFFFD"), "an error without a text")
 }
 
-// finish stores outcomes until ctx ends: those that came while others were stored travel together.
+// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together.
 func (e *engine) finish(ctx context.Context) {
 	for pause := time.Duration(0); ; {
 		e.mu.Lock()
@@ -125,7 +125,7 @@ func (e *engine) finish(ctx context.Context) {
 	}
 }
 
-// store stores outcomes, and returns those that are to be tried again.
+// store stores outcomes, and returns those that must be tried again.
 func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, err error) {
 	var simple, others []outcome
 	heard := hints{}
@@ -153,8 +153,8 @@ func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, er
 	return left, err
 }
 
-// storePart stores outcomes in one statement, and those that do not go together one by one: one job's text, or a trigger
-// of the table, spoils nobody else's end.
+// storePart stores outcomes in one statement. If that fails, it stores them one by one, so the text of one job, or a
+// trigger of the table, does not affect the other jobs.
 func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
 	stored, err := e.write(ctx, part)
 	state := sqlstate.Of(err)
@@ -196,7 +196,8 @@ func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (le
 	return e.missed(ctx, missing)
 }
 
-// missed finds out why the end of jobs could not be stored: somebody has locked the row for a moment, or has the job.
+// missed finds out why outcomes could not be stored: somebody has locked the row for a moment, or another process has the
+// job.
 func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome, err error) {
 	states, err := e.states(ctx, items(missing))
 	if err != nil {
@@ -206,7 +207,7 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 		switch states[o.id] {
 		case running:
 			left = append(left, o)
-		case done: // in the transaction of Complete, or its answer was lost
+		case done: // by the transaction of Complete, or by a statement whose answer was lost
 			o.state, o.kind, o.err = done, observe.Done, nil
 			e.told(o)
 		default:
@@ -224,7 +225,7 @@ func items(outcomes []outcome) []*item {
 	return list
 }
 
-// told forgets a job whose end is stored, and says so.
+// told removes a job whose outcome is stored, and reports it.
 func (e *engine) told(o outcome) {
 	e.settled(o.item)
 	if o.kind != 0 {
@@ -232,13 +233,13 @@ func (e *engine) told(o outcome) {
 	}
 }
 
-// mine is the condition for a row to be the job that this process has claimed, and not a later claim of it; o has id and
-// attempt. A row that somebody has locked is left for later. The state is written so that no plan takes the index of running
-// jobs, which is empty by the server's statistics and full of entries of jobs that are done.
+// mine is the condition that a row is the job as this process claimed it, and not a later claim; o has id and attempt.
+// Rows that somebody has locked are left for later. The condition on the state is written in a way that no plan uses the
+// index of running jobs: by the server's statistics that index is empty, but it is full of entries of done jobs.
 const mine = `JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3 AND t.{State} || '' = 'running'
 	FOR NO KEY UPDATE OF t SKIP LOCKED`
 
-// write stores the outcomes of jobs that are still this process's, and returns which.
+// write stores the outcomes of jobs that this process still has, and returns which.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
 	var ids, attempts, states, uncounted, delays, texts pgarray.Array
 	for _, o := range part {
@@ -282,7 +283,7 @@ func (e *engine) ids(ctx context.Context, text string, args ...any) (map[int64]b
 	return found, rows.Err()
 }
 
-// states are those of jobs that are still this process's.
+// states returns the states of the jobs that this process still has.
 func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, error) {
 	var ids, attempts pgarray.Array
 	for _, it := range list {

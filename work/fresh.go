@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fresh is a pool whose statements are planned each time, where the driver is pgx and would keep them prepared: a plan that was
-// made while the table was small reads all of it, and the server keeps it until somebody analyzes the table. What is sent here
-// is about many jobs at once, so planning costs little.
+// fresh is a pool whose statements are planned each time. pgx would keep them prepared, and a plan that was made while
+// the table was small reads all of it; the server keeps such a plan until somebody analyzes the table. The statements
+// sent here are about many jobs at once, so planning costs little.
 type fresh struct {
 	*sql.DB
 	pgx bool

@@ -13,15 +13,16 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// heads claim by the values of a column, for OnePer and FairBy. Which jobs are next is found by a loose index scan, which
-// costs by the number of values, for many claims at once; a claim then takes the next of them that still can be taken.
+// heads claims jobs by the values of a column, for OnePer and FairBy. A loose index scan finds the next jobs of many
+// values, for many claims at once. Its cost grows with the number of values. A claim then takes the next jobs of this
+// list that can still be taken.
 type heads struct {
 	e *engine
 
 	mu     sync.Mutex
 	list   []int64 // in the order in which they are to be claimed
-	open   bool    // there may be some that are not in the list
-	heard  bool    // of jobs that the list does not know
+	open   bool    // there may be jobs that are not in the list
+	heard  bool    // there are hints of jobs that the list does not have
 	cost   time.Duration
 	listed time.Time // when the list was made
 }
@@ -29,7 +30,7 @@ type heads struct {
 const (
 	// headsMost is how many jobs are listed at once.
 	headsMost = 5000
-	// collisions is how often a claim is repeated that met another worker's.
+	// collisions is how often a claim is repeated that conflicted with that of another worker.
 	collisions = 5
 )
 
@@ -55,7 +56,7 @@ func (s *heads) again() {
 	s.open, s.heard = true, true
 }
 
-// look has the next claim list anew.
+// look makes the next claim list the jobs again.
 func (s *heads) look(context.Context) error {
 	s.again()
 	return nil
@@ -72,8 +73,8 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 	return got, err
 }
 
-// next takes up to n jobs from the list, and makes a new one where that is due: when it is used up, and when there is news
-// and making it takes less than a fifth of the time.
+// next takes up to n jobs from the list. It makes a new list if the old one is used up, or if there are new jobs and
+// making a list takes less than a fifth of the time.
 func (s *heads) next(ctx context.Context, n int) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *heads) next(ctx context.Context, n int) ([]int64, error) {
 			return nil, err
 		}
 		s.list = list
-		s.open = s.open || len(list) >= headsMost || len(list) > 0 && s.e.t.one == "" // behind each there may be another
+		s.open = s.open || len(list) >= headsMost || len(list) > 0 && s.e.t.one == "" // each value may have another job
 	}
 	n = min(n, len(s.list))
 	ids := s.list[:n:n]
@@ -100,9 +101,9 @@ func (s *heads) next(ctx context.Context, n int) ([]int64, error) {
 	return ids, nil
 }
 
-// claimThese claims those of the jobs that still can be claimed, in their order.
+// claimThese claims those of the jobs that can still be claimed, in their order.
 func (s *heads) claimThese(ctx context.Context, ids []int64) ([]*item, error) {
-	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" // by its key, and no index of what is ready
+	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" // find it by its key, and not by the index of ready jobs
 	if one := s.e.t.one; one != "" {
 		text += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + older + ")" +
 			" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND o.{State} = 'running')"
@@ -121,7 +122,7 @@ func (s *heads) claimThese(ctx context.Context, ids []int64) ([]*item, error) {
 			break
 		}
 	}
-	if sqlstate.Is(err, sqlstate.UniqueViolation) { // the server has kept two with one value from running
+	if sqlstate.Is(err, sqlstate.UniqueViolation) { // the index refused a second running job with the same value
 		for _, id := range ids {
 			one, failed := try([]int64{id})
 			if failed != nil && !sqlstate.Is(failed, sqlstate.UniqueViolation) {
@@ -137,7 +138,7 @@ func (s *heads) claimThese(ctx context.Context, ids []int64) ([]*item, error) {
 
 const older = "o.{ID} < {table}.{ID} AND o.{State} IN ('ready', 'later', 'running')"
 
-// power is the least power of two that is not less than n: each other limit is another statement to the server.
+// power returns the least power of two that is not less than n. Each different limit is another statement for the server.
 func power(n int) int {
 	p := 1
 	for p < n {
@@ -146,7 +147,7 @@ func power(n int) int {
 	return p
 }
 
-// find lists the jobs that are next, and locks none.
+// find lists the next jobs, and locks none.
 func (s *heads) find(ctx context.Context) ([]int64, error) {
 	var args []any
 	queues := ""
@@ -177,7 +178,7 @@ func (s *heads) find(ctx context.Context) ([]int64, error) {
 	return list, rows.Err()
 }
 
-// one finds the oldest unfinished job of each value, where it can be claimed, and those without a value.
+// one finds the oldest unfinished job of each value, if it can be claimed, and the jobs without a value.
 func (s *heads) one(queues string) string {
 	c := s.e.t.one
 	unfinished := s.e.t.unfinished()
@@ -202,8 +203,8 @@ func (s *heads) one(queues string) string {
 		first + " AND " + c + " > v.value" + order + ") AS n) SELECT id FROM (" + free + ") AS free ORDER BY " + by + " LIMIT " + strconv.Itoa(headsMost)
 }
 
-// fair finds the first jobs of each value, as many of each that they fill a list. Of the two limits the one that is a number
-// is for the planner: it would expect a tenth of all jobs from the other, of each value, and compile the statement for them.
+// fair finds the first jobs of each value, enough to fill a list. Of the two limits, the number is for the planner. From
+// the other one it would expect a tenth of all jobs for each value, and compile the statement.
 func (s *heads) fair(queues string) string {
 	c := s.e.t.fair
 	const most = "1000"

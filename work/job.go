@@ -22,10 +22,10 @@ type Job struct {
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"
 	State        string     `gorm:"not null;default:ready"`   // ready, later, running, done or dead: kept by this package
 	Priority     int        `gorm:"not null;default:0"`       // the higher comes first
-	RunAt        time.Time  `gorm:"not null;default:now()"`   // not before this. Default: at once
-	Attempts     int        `gorm:"not null;default:0"`       // how many were begun, the present one included
+	RunAt        time.Time  `gorm:"not null;default:now()"`   // the job begins no earlier. Default: at once
+	Attempts     int        `gorm:"not null;default:0"`       // how many have begun, including the current one
 	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
-	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or did last
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so
 	ClaimedUntil *time.Time `gormlock:"unversioned"`          // the end of the lease
 	LastError    string     `gorm:"not null;default:''"`
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
@@ -35,7 +35,7 @@ type Job struct {
 	attempt *attempt // in a handler
 }
 
-// attempt is what a handler and its worker share.
+// attempt is the state that a handler and its worker share.
 type attempt struct {
 	completing atomic.Bool // Complete has been called
 	completed  atomic.Bool // and is committed
@@ -98,7 +98,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		return created.Error
 	}
 	for _, each := range jobs {
-		j := any(each).(isJob).job() //nolint:forcetypeassert // it was one above
+		j := any(each).(isJob).job() //nolint:forcetypeassert // checked above
 		heard.add(level{j.Queue, j.Priority}, j.ID, j.State == later)
 	}
 	of, err := tableOf(tx, jobs[0])
@@ -109,7 +109,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	return nil
 }
 
-// announceAfter announces when the transaction of tx is committed, and now where there is none.
+// announceAfter announces when the transaction of tx has committed, or now if there is none.
 func announceAfter(tx *gorm.DB, of *table, heard hints) {
 	db := journal.DatabaseUnder(tx.ConnPool)
 	if db == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// renew keeps the leases of all jobs of this process, in thirds of their length.
+// renew renews the leases of all jobs of this process, after each third of their length.
 func (e *engine) renew(ctx context.Context) {
 	for pause := e.lease / 3; ; {
 		rest(ctx, pause)
@@ -26,8 +26,8 @@ func (e *engine) renew(ctx context.Context) {
 	}
 }
 
-// renewAll renews in one statement, and reports whether all were that are still this process's. A handler whose
-// transaction has locked its row keeps nobody's lease from being renewed but, until it ends, its own.
+// renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
+// has locked the row of its job, only this job is left out, until the transaction ends.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
@@ -79,14 +79,15 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	return all, nil
 }
 
-// stillHeld reports whether the end of a job is not settled, nor about to be.
+// stillHeld reports whether the outcome of a job is neither known nor about to be.
 func (e *engine) stillHeld(it *item) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.held[it.id] == it && !it.over
 }
 
-// look looks around now and then: for jobs whose time has come, for those of workers that died, and behind the claims.
+// look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
+// claims.
 func (e *engine) look(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -104,7 +105,7 @@ func (e *engine) look(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-e.scout:
-			rest(ctx, min(cost, behind/2)) // not more than half of the time is spent on it
+			rest(ctx, min(cost, behind/2)) // so it takes at most half of the time
 		}
 		timer.Stop()
 	}
@@ -121,7 +122,7 @@ func (e *engine) lookNow(ctx context.Context) error {
 	return err
 }
 
-// lookAround returns how long it is until the next RunAt or end of a lease that is known.
+// lookAround returns the time until the next known RunAt or end of a lease.
 func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
 	heard := hints{}
 	due, err := e.promote(ctx, heard)
@@ -140,7 +141,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 		return behind, err
 	}
 	if due {
-		return 0, nil // there was more than one statement takes
+		return 0, nil // there are more jobs than one statement takes
 	}
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
@@ -182,8 +183,8 @@ func hear(rows *sql.Rows, heard hints) (n int, err error) {
 	return n, rows.Err()
 }
 
-// takeOver frees the jobs whose lease has ended: their worker died, or has lost the server. One whose last attempt that was
-// is dead.
+// takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
+// this was is dead.
 func (e *engine) takeOver(ctx context.Context, heard hints) error {
 	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
 		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}

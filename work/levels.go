@@ -13,20 +13,21 @@ import (
 
 // source finds jobs that can be claimed.
 type source interface {
-	// claim claims up to n jobs. Fewer mean that there are no more, as far as is known, until hear or again.
+	// claim claims up to n jobs. If it returns fewer, there are no more as far as is known, until hear or again is
+	// called.
 	claim(ctx context.Context, n int) ([]*item, error)
 	// more reports whether there may be more.
 	more() bool
-	// hear takes hints; nil hints say nothing, and look is to be called.
+	// hear takes hints. After nil hints, call look.
 	hear(h hints)
-	// again has claim ask where it found nothing before.
+	// again makes claim ask again where it found nothing before.
 	again()
 	// look looks for jobs behind what was claimed.
 	look(ctx context.Context) error
 }
 
-// levels claim by priority and ID. Of each level they know how far they have come: P31, the index has an entry for each job
-// that was claimed since the last vacuum, and a claim from the beginning would walk over all.
+// levels claims by priority and ID. For each level it remembers the position of the last claim. P31: the index has an
+// entry for each job that was claimed since the last vacuum, and a claim from the beginning would walk over all of them.
 type levels struct {
 	e  *engine
 	mu sync.Mutex
@@ -37,7 +38,7 @@ type levels struct {
 type position struct {
 	level
 	after int64 // jobs with greater IDs
-	more  bool  // there may be some
+	more  bool  // there may be more jobs
 	moved int   // how often hints have changed it
 }
 
@@ -70,7 +71,7 @@ func (s *levels) hear(h hints) {
 	}
 }
 
-// from notes that there is a job of the level with this ID, or were.
+// from notes that the level has, or had, a job with this ID.
 func (s *levels) from(l level, id int64) {
 	p := s.at[l]
 	if p == nil {
@@ -81,7 +82,7 @@ func (s *levels) from(l level, id int64) {
 	p.moved++
 }
 
-// share is what a claim is to take of a level.
+// share is how many jobs a claim takes from a level.
 type share struct {
 	*position
 	after int64
@@ -106,8 +107,8 @@ func (s *levels) claim(ctx context.Context, n int) ([]*item, error) {
 	return all, err
 }
 
-// shares are what to take of each level, so that the n first jobs of all are taken. They are asked for where there are
-// several, and nothing is locked for that.
+// shares returns how many jobs to take from each level, so that the first n jobs of all levels are taken. With several
+// levels it asks the server, and locks nothing.
 func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	s.mu.Lock()
 	var open []share
@@ -163,10 +164,10 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	return shares, rows.Err()
 }
 
-// claimOf claims of one level, from where it has come.
+// claimOf claims from one level, from its position on.
 func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
 	got, err := s.e.claim(ctx, o.n, func(q *gorm.DB) *gorm.DB {
-		// The index has "id + 0", so that no plan walks the primary key over all that is done.
+		// The index is on "id + 0", so no plan walks the primary key over all done jobs.
 		return q.Where(s.e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
 			Order(s.e.t.sql("({ID} + 0)"))
 	})
@@ -182,8 +183,8 @@ func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
 	return got, err
 }
 
-// look finds each level's first job that is ready, and goes back to it where claims have passed it. It costs by the levels,
-// and by what lies between vacuum and the claims.
+// look finds the first ready job of each level, and sets the position back if claims have passed it. Its cost grows with
+// the number of levels, and with the entries between vacuum and the claims.
 func (s *levels) look(ctx context.Context) error {
 	s.mu.Lock()
 	moved := map[level]int{}
@@ -226,7 +227,7 @@ func (s *levels) look(ctx context.Context) error {
 		}
 	}
 	for l, n := range moved {
-		if p := s.at[l]; p.moved == n && !p.more { // nothing is there, and nobody has heard of any
+		if p := s.at[l]; p.moved == n && !p.more { // there is no job, and no hint of one
 			delete(s.at, l)
 		}
 	}

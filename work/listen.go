@@ -14,20 +14,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errNoListen says that no session hears notifications here.
+// errNoListen says that no session can receive notifications here.
 var errNoListen = errors.New("gormlock: work: LISTEN is not possible")
 
-// ear is a worker that wants to hear of jobs.
+// ear is a worker that wants to hear of new jobs.
 type ear struct {
 	db     *sql.DB
 	table  string // quoted
 	oid    string
 	wake   func(hints) // nil hints: look everywhere
-	report func(error) // that it cannot be had
-	deaf   bool        // under ears.Mutex: the server's notifications do not come
+	report func(error) // that there are no notifications
+	deaf   bool        // under ears.Mutex: it gets no notifications from the server
 }
 
-// ears are those of a process.
+// ears are the ears of a process.
 type ears struct {
 	sync.Mutex
 	all   map[*ear]struct{}
@@ -36,7 +36,7 @@ type ears struct {
 
 var local = ears{all: map[*ear]struct{}{}, lines: map[string]*line{}}
 
-// wake tells the workers of this process that hear nothing from the server.
+// wake wakes the workers of this process that get no notifications from the server.
 func (s *ears) wake(db *sql.DB, table string, heard hints) {
 	s.Lock()
 	var told []*ear
@@ -58,10 +58,10 @@ type line struct {
 	stop   context.CancelFunc
 	over   chan struct{}
 	heard  bool  // it listens
-	failed error // it cannot be had
+	failed error // why there is no connection
 }
 
-// add wakes e when there are new jobs, until remove is called. One connection serves all ears of a process on a
+// add makes e be woken when there are new jobs, until remove is called. One connection serves all ears of a process on a
 // database.
 func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
 	e.deaf = true
@@ -108,7 +108,7 @@ func (s *ears) remove(e *ear, l *line) {
 	}
 }
 
-// keep listens until nobody is left, on a new connection where one ends.
+// keep listens until there are no ears. When a connection ends, it opens another one.
 func (s *ears) keep(ctx context.Context, l *line, db *sql.DB) {
 	defer close(l.over)
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
@@ -129,7 +129,7 @@ func (s *ears) keep(ctx context.Context, l *line, db *sql.DB) {
 	}
 }
 
-// told notes whether the line hears.
+// told notes whether the connection listens.
 func (s *ears) told(l *line, heard bool, failed error) {
 	s.Lock()
 	var report []*ear
@@ -147,7 +147,7 @@ func (s *ears) told(l *line, heard bool, failed error) {
 	}
 }
 
-// listen listens on one connection, dialled apart from the pool, until that ends.
+// listen listens on one connection, which is not from the pool, until it ends.
 func (s *ears) listen(ctx context.Context, l *line, db *sql.DB) error {
 	config, err := configOf(ctx, db)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *ears) listen(ctx context.Context, l *line, db *sql.DB) error {
 	}
 }
 
-// hear wakes those whom a payload is about, "" is about all.
+// hear wakes the workers that a payload is about. An empty payload is about all.
 func (s *ears) hear(l *line, payload string) {
 	oid, rest, _ := strings.Cut(payload, " ")
 	s.Lock()
@@ -212,8 +212,8 @@ func (s *ears) hear(l *line, payload string) {
 	}
 }
 
-// steady refuses a pooler that gives the session to others between statements: then two connections that are idle are
-// given one server connection, or one gets another than before.
+// steady refuses a pooler that gives the session to others between statements. Then two idle connections get one server
+// connection, or one connection gets another one than before.
 func steady(ctx context.Context, conn *pgx.Conn, db *sql.DB) error {
 	backend := func(row interface{ Scan(...any) error }) (pid uint32, err error) { return pid, row.Scan(&pid) }
 	const ask = "SELECT pg_backend_pid()"
@@ -238,7 +238,7 @@ func steady(ctx context.Context, conn *pgx.Conn, db *sql.DB) error {
 	return nil
 }
 
-// configOf is how the pool connects.
+// configOf returns the connection settings of the pool.
 func configOf(ctx context.Context, db *sql.DB) (config *pgx.ConnConfig, err error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
@@ -257,7 +257,7 @@ func configOf(ctx context.Context, db *sql.DB) (config *pgx.ConnConfig, err erro
 	return config, err
 }
 
-// oidOf is the number under which announcements name a table.
+// oidOf returns the number by which announcements name a table.
 func oidOf(ctx context.Context, db *sql.DB, table string) (string, error) {
 	var oid int64
 	err := db.QueryRowContext(ctx, "SELECT to_regclass($1)::oid::bigint", table).Scan(&oid)

@@ -43,7 +43,7 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	}, gormlock.Locking(gormlock.Key("gormlock", "work", "migrate", t.name), gormlock.AllowSnapshot()))
 }
 
-// quotedIndex is an index's name with its schema, where the table's is given with one.
+// quotedIndex returns the name of an index, with the schema that the name of the table has.
 func (t *table) quotedIndex(name string) string {
 	schema := ""
 	if at := strings.LastIndexByte(t.quoted, '.'); at >= 0 {
@@ -52,7 +52,7 @@ func (t *table) quotedIndex(name string) string {
 	return fmt.Sprintf("%s%q", schema, name)
 }
 
-// ddl is what AutoMigrate does not do.
+// ddl is the DDL that AutoMigrate does not do.
 func (t *table) ddl() []string {
 	texts := make([]string, 0, len(t.want)+1)
 	for _, want := range t.want {
@@ -62,8 +62,8 @@ func (t *table) ddl() []string {
 		}
 		texts = append(texts, fmt.Sprintf("CREATE %sINDEX IF NOT EXISTS %q ON %s %s", unique, want.name, t.quoted, want.on))
 	}
-	// A claimed row's next version finds room on its page. A busy queue is vacuumed by how many rows have changed, and not
-	// by a share of what was done years ago.
+	// The next version of a claimed row finds room on its page. A busy queue is vacuumed after a number of changed rows,
+	// and not after a share of the table, which may be full of old jobs.
 	return append(texts, "ALTER TABLE "+t.quoted+" SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, "+
 		"autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0)")
 }

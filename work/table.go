@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// table is where the jobs of one model are.
+// table is the table of the jobs of one model.
 type table struct {
 	name   string // for people
 	quoted string
@@ -34,7 +34,7 @@ type index struct {
 	option string // the option that needs it, or ""
 }
 
-// mustBePostgres refuses a database that the loop does not run on.
+// mustBePostgres refuses databases on which work does not run.
 func mustBePostgres(db *gorm.DB) error {
 	if !statement.IsPostgres(db) {
 		return fmt.Errorf("%w, not %s: work", fault.ErrNotPostgres, db.Name())
@@ -42,7 +42,7 @@ func mustBePostgres(db *gorm.DB) error {
 	return nil
 }
 
-// tableOf is the table of a model.
+// tableOf returns the table of a model.
 func tableOf(db *gorm.DB, model any) (*table, error) {
 	if _, err := jobIn(model); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (t *table) with(c *config) error {
 	return nil
 }
 
-// onlyOne is in the name of the index that keeps two jobs with one value from running.
+// onlyOne is a part of the name of the index that keeps two jobs with one value from running.
 const onlyOne = "one_running_"
 
 func (t *table) option(name, column string) (string, error) {
@@ -115,7 +115,7 @@ func (t *table) option(name, column string) (string, error) {
 	return t.sql("{" + f.Name + "}"), nil
 }
 
-// index is the name of an index of the table. PostgreSQL would cut one that is too long.
+// index returns the name of an index of the table. PostgreSQL would cut a name that is too long.
 func (t *table) index(of string) string {
 	name := t.name[strings.LastIndexByte(t.name, '.')+1:] + "_work_" + of
 	if len(name) > 63 {
@@ -124,15 +124,15 @@ func (t *table) index(of string) string {
 	return name
 }
 
-// sql puts names into a text: {Queue} is the column of Job's field, {table} the table, and {live} a condition that leaves
-// out rows deleted softly.
+// sql puts names into a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that
+// leaves out soft-deleted rows.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
 func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }
 
 func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }
 
-// check says what the database lacks.
+// check returns an error that says what the database lacks.
 func (t *table) check(db *gorm.DB) error {
 	cure := "call work.Migrate"
 	var relation *string

@@ -48,7 +48,7 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if statement.Transaction(db.Statement) != nil {
 		return nil, optionError("db is a transaction, which ends before the worker: give New the db that gorm.Open returned")
 	}
-	db = db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}) // with a Statement of its own
+	db = db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}) // gets its own Statement
 	t, err := tableOf(db, new(T))
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 	e := w.engine(ctx)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	running, stop := context.WithCancel(background) // outlives ctx while handlers go on
+	running, stop := context.WithCancel(background) // goes on after ctx while handlers run
 	defer stop()
 	var listening, looking, finishing sync.WaitGroup
 	listening.Go(func() { e.listen(ctx) })
@@ -145,7 +145,7 @@ func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gor
 	items := make([]*item, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		j := any(row).(isJob).job() //nolint:forcetypeassert // New has looked
+		j := any(row).(isJob).job() //nolint:forcetypeassert // checked by New
 		j.attempt = &attempt{}
 		it := &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: j.attempt}
 		it.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
@@ -168,7 +168,7 @@ func (e *engine) start() {
 	}
 }
 
-// listen hears of jobs until ctx ends.
+// listen listens for new jobs until ctx ends.
 func (e *engine) listen(ctx context.Context) {
 	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
 		e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
@@ -184,7 +184,7 @@ func (e *engine) listen(ctx context.Context) {
 	}
 }
 
-// fetchAndWind fetches and then winds down, which does not wait for a claim that is still on its way when ctx ends.
+// fetchAndWind fetches until ctx ends, and then ends the workers. It does not wait for a claim that is on its way.
 func (e *engine) fetchAndWind(ctx context.Context, draining bool, stopRenewing func()) (fetched, late error) {
 	over := make(chan error, 1)
 	go func() { over <- e.fetch(ctx, draining) }()
@@ -197,7 +197,7 @@ func (e *engine) fetchAndWind(ctx context.Context, draining bool, stopRenewing f
 	}
 }
 
-// wind ends the workers: what has not begun is given back, the rest has its Grace.
+// wind ends the workers: jobs that have not begun are released, handlers have their Grace.
 func (e *engine) wind(stopRenewing func()) error {
 	e.mu.Lock()
 	e.stopping = true
@@ -226,7 +226,7 @@ func (e *engine) wind(stopRenewing func()) error {
 		<-ended
 		return nil
 	}
-	select { // a handler that heeds its context ends at once
+	select { // a handler that respects its context ends at once
 	case <-ended:
 	case <-time.After(min(time.Second, flush)):
 	}
@@ -238,7 +238,7 @@ func (e *engine) wind(stopRenewing func()) error {
 	return fmt.Errorf("gormlock: work: %d handlers of %s did not end within the Grace of %s: their contexts have ended, and their jobs are released", late, e.t.name, e.grace)
 }
 
-// flush waits until all outcomes are stored, but not for ever: the leases end anyway.
+// flush waits until all outcomes are stored, but not for ever: the leases end in any case.
 func (e *engine) flush() error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
 	defer stop()
