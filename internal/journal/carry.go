@@ -33,7 +33,7 @@ func Begin(db *gorm.DB, opts *sql.TxOptions, request *lockrequest.Request) *gorm
 	return db.Begin(opts)
 }
 
-// openings holds the locks of transactions that Transaction is beginning, by *sql.TxOptions.
+// openings has the locks of transactions that Transaction is beginning, by *sql.TxOptions.
 var openings sync.Map
 
 // BegunWith reports whether the locks travelled with the BEGIN.
@@ -51,7 +51,8 @@ func Watch(tx *gorm.DB) (ended func(committed bool)) {
 	return j.Ended
 }
 
-// watch is a new journal for a transaction that has none; nil for one that has, or that cannot be told from others.
+// watch returns a new journal for a transaction that has none. It returns nil if there is one, or if the transaction
+// cannot be told from others.
 func watch(stmt *gorm.Statement) *journal {
 	pool := statement.Unprepared(stmt.ConnPool)
 	if statement.Transaction(stmt) == nil || !isKey(pool) || Of(stmt) != nil {

@@ -55,7 +55,7 @@ func (j *journal) isOver() bool {
 	return j.over
 }
 
-// lose is for a text after which nobody knows what the transaction is.
+// lose is called after a text that leaves the state of the transaction unknown.
 func (j *journal) lose(now sqltx.Status) {
 	j.Mu.Lock()
 	pretended := j.past.pretended
@@ -65,19 +65,19 @@ func (j *journal) lose(now sqltx.Status) {
 		j.Mu.Lock()
 		defer j.Mu.Unlock()
 		j.past.unsure = true
-		j.past.pretended = pretended // held until it is certain that they are not
+		j.past.pretended = pretended // keep them until it is certain that they are free
 	}()
 	j.restart(now == sqltx.Idle)
 	j.end(lose)
 }
 
-// did follows a command that the server has executed.
+// did is called after the server has executed a command.
 func (j *journal) did(command sqltext.Command, before sqltx.Status, aborted bool) {
 	switch command.Verb {
 	case sqltext.Begin:
 		j.restart(false)
 	case sqltext.Commit, sqltext.Detach:
-		with := lose // the commit of an aborted transaction rolls it back, and one of two phases has an end elsewhere
+		with := lose // the commit of an aborted transaction rolls it back, and a two-phase commit ends elsewhere
 		switch {
 		case aborted:
 			with = undo
@@ -106,7 +106,7 @@ func (j *journal) restart(over bool) {
 	j.over = over
 }
 
-// maybe follows a command of a text that failed, before it or behind it.
+// maybe is called after a text has failed, for a command before or behind the one that failed.
 func (j *journal) maybe(command sqltext.Command) {
 	j.Mu.Lock()
 	var lost []Step
@@ -127,8 +127,8 @@ func (j *journal) maybe(command sqltext.Command) {
 	lose(lost)
 }
 
-// refused follows the last command of a text that failed: it was not executed. A commit that fails leaves nobody the
-// transaction.
+// refused is called for the last command of a text that failed: it was not executed. After a commit that fails, nobody
+// has the transaction any more.
 func (j *journal) refused(command sqltext.Command) {
 	if command.Verb == sqltext.Commit || command.Verb == sqltext.Detach {
 		j.maybe(command)

@@ -13,19 +13,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// journal is the memory side of one transaction: what must become again in the application's structs when the
-// transaction, or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
+// journal remembers what one transaction changed in the structs of the application, and restores it when the transaction,
+// or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
 type journal struct {
 	pool      gorm.ConnPool        // the transaction, as GORM's statements hold it
 	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
 	opening   sqltx.Opening        // what it began with
-	deaf      bool                 // its connection tells nothing: what GORM executes is heard, see Hear
+	deaf      bool                 // its connection reports nothing: it only hears what GORM executes, see Hear
 
 	Mu     sync.Mutex
 	past   past
-	strict int  // how many calls of Transaction are open in it
-	over   bool // a text has ended it, and none is open now
-	gone   bool // it was ended otherwise, for good
+	strict int  // number of open calls of Transaction
+	over   bool // a text has ended it, and no other was begun
+	gone   bool // it has ended for good
 }
 
 // Step is something that happened to memory in a transaction.
@@ -52,7 +52,7 @@ func Of(stmt *gorm.Statement) *journal {
 	return drawerOf(pool).get(pool)
 }
 
-// isKey reports whether a transaction can be found by pool.
+// isKey reports whether a transaction can be found by its pool.
 func isKey(pool gorm.ConnPool) bool {
 	switch pool.(type) {
 	case *sql.Tx:
@@ -105,8 +105,8 @@ func (j *journal) Doom(err error) {
 	j.past.dooms = append(j.past.dooms, err)
 }
 
-// enter begins a part of the transaction in which every stale write dooms it, however its error is taken. leave
-// ends it, and returns what doomed it.
+// enter begins a part of the transaction in which every stale write dooms the transaction, even if its error is dropped.
+// leave ends the part, and returns what doomed it.
 func (j *journal) enter() (leave func() error) {
 	if j == nil {
 		return func() error { return nil }
@@ -156,7 +156,7 @@ func (j *journal) Ended(committed bool) {
 	})
 }
 
-// end forgets all that happened, and what is to be done about it happens outside of the lock.
+// end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
 func (j *journal) end(with func(steps []Step)) {
 	j.Mu.Lock()
 	all := j.past
@@ -167,21 +167,21 @@ func (j *journal) end(with func(steps []Step)) {
 	with(all.steps)
 }
 
-// undo takes the newest step back first, and all of them even if one panics.
+// undo undoes the steps, the newest first, and all of them even if one panics.
 func undo(steps []Step) {
 	for _, step := range steps {
 		defer step.Undo() //nolint:revive // at the end of the function is when
 	}
 }
 
-// lose does so where it is not known what the server has taken back.
+// lose does the same if it is not known what the server has undone.
 func lose(steps []Step) {
 	for _, step := range steps {
 		defer step.Lose() //nolint:revive // at the end of the function is when
 	}
 }
 
-// keepAll leaves memory as it is, the steps are committed, and calls who waits for that.
+// keepAll leaves memory as it is because the steps are committed, and calls what waits for the commit.
 func keepAll(steps []Step) {
 	for _, step := range steps {
 		if do, waits := step.(afterCommit); waits {

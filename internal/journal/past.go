@@ -2,22 +2,22 @@ package journal
 
 import "slices"
 
-// past is what happened in a transaction so far, and the savepoints to which it can be taken back.
+// past is what happened in a transaction so far, and the savepoints to which it can be rolled back.
 type past struct {
 	steps      []Step
 	dooms      []error
-	held       []heldLock // the locks that an observer is to hear the end of
+	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
-	written    int  // how many texts may have written something
-	unsure     bool // there is a savepoint, or none any more, that only the server knows the name of
+	written    int  // number of texts that may have written something
+	unsure     bool // a savepoint was set or released whose name only the server knows
 }
 
-// savepoint is how long the past was when it was set.
+// savepoint is the length of the past when it was set.
 type savepoint struct {
 	name                                   string
 	steps, dooms, held, pretended, written int
-	maybe                                  bool // the server may not have it: the text that set or released it failed halfway
+	maybe                                  bool // the server may not have it: the text that set or released it has failed
 }
 
 func (p *past) set(name string, maybe bool) {
@@ -25,8 +25,8 @@ func (p *past) set(name string, maybe bool) {
 	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, maybe})
 }
 
-// find is the newest savepoint of this name, and the oldest that the server can mean by it: they differ where the newest may
-// not be there. Both are negative where it is not known what the server means.
+// find returns the newest savepoint of this name, and the oldest one that the server may mean by it. They differ if the
+// newest may not exist on the server. Both are negative if it is not known what the server means.
 func (p *past) find(name string) (newest, oldest int) {
 	newest, oldest = -1, -1
 	if p.unsure {
@@ -52,7 +52,7 @@ func (p *past) release(name string, maybe bool) {
 	newest, oldest := p.find(name)
 	switch {
 	case newest < 0:
-		p.unsure = p.unsure || !maybe // one that nobody has heard of, and whatever was set after it
+		p.unsure = p.unsure || !maybe // the journal does not know this savepoint, nor those after it
 	case maybe || newest != oldest:
 		p.doubt(oldest)
 	default:
@@ -60,14 +60,14 @@ func (p *past) release(name string, maybe bool) {
 	}
 }
 
-// doubt says of a savepoint, and of those set after it, that they may not be there.
+// doubt notes that a savepoint, and those after it, may not exist on the server.
 func (p *past) doubt(from int) {
 	for i := from; i < len(p.savepoints); i++ {
 		p.savepoints[i].maybe = true
 	}
 }
 
-// rollBackTo cuts off what the server has taken back, and returns it, with what it may have taken back besides.
+// rollBackTo removes the steps that the server has undone, and returns them, with those that it may have undone.
 func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	newest, oldest := p.find(name)
 	if newest < 0 {
@@ -91,7 +91,7 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	return undone, lost, freed
 }
 
-// mayRollBackTo returns what a text that failed halfway may have taken back.
+// mayRollBackTo returns the steps that a failed text may have undone.
 func (p *past) mayRollBackTo(name string) (lost []Step) {
 	_, oldest := p.find(name)
 	if oldest < 0 {

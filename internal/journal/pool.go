@@ -46,7 +46,7 @@ func ReplacePool(s *install.Settings, db *gorm.DB) {
 		return pool
 	}
 	if prepared, ok := db.ConnPool.(*gorm.PreparedStmtDB); ok {
-		prepared.Close() // what was prepared on the *sql.DB itself does not run in the transactions of the pool
+		prepared.Close() // statements prepared on the *sql.DB itself do not run in the transactions of the pool
 		prepared.ConnPool = wrap(prepared.ConnPool)
 		return
 	}
@@ -74,7 +74,7 @@ func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 	j := &journal{BegunWith: request}
 	tx, err := p.begin(ctx, options, j, keepsSnapshot(options.Isolation))
 	if options.Isolation == sql.LevelDefault && errors.Is(err, advisory.ErrSnapshotTaken) {
-		// The default of this database is an isolation level that keeps one snapshot.
+		// The default level of this database keeps one snapshot for the whole transaction.
 		tx, err = p.begin(ctx, options, j, true)
 	}
 	if request != nil && errors.Is(err, advisory.ErrServer) {
@@ -131,7 +131,7 @@ func ChoosePool(db *gorm.DB, needed bool) {
 	}
 }
 
-// poolOver is the one ConnPool over plain that the plugin keeps.
+// poolOver returns the one ConnPool over plain that the plugin keeps.
 func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {
 	pool, ok := s.Pools.Load(plain)
 	if !ok {

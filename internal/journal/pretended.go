@@ -26,7 +26,7 @@ func (j *journal) Abandoned() {
 	freeAll(pretended)
 }
 
-// takenSince cuts off the locks taken since a savepoint, and returns them.
+// takenSince removes the locks taken since a savepoint, and returns them.
 func (p *past) takenSince(name string) []func() {
 	newest, _ := p.find(name)
 	if newest < 0 {

@@ -46,7 +46,7 @@ type heldLock struct {
 	since     time.Time
 }
 
-// hold keeps a lock so that its end is reported; a lock that is already held ends only once. A nil journal keeps
+// hold remembers a lock so that its end is reported. A lock that is already held ends only once. A nil journal remembers
 // nothing.
 func (j *journal) hold(lock heldLock) {
 	if j == nil {

@@ -12,7 +12,7 @@ import (
 // Own is a copy that shares no map, slice or pointer with the original, as far as programs can change what is there.
 func Own(value reflect.Value) reflect.Value { return owner{}.own(value) }
 
-// owner knows the pointers that it has followed: values may lead back to themselves.
+// owner remembers the pointers that it has followed, because values may lead back to themselves.
 type owner map[pointerTo]reflect.Value
 
 type pointerTo struct {
@@ -63,8 +63,8 @@ func (o owner) own(value reflect.Value) reflect.Value {
 	return own
 }
 
-// ownFields gives a struct its own fields. Those that only the package of its type can reach are made anew by way of what the
-// type says of itself, if that is the same then.
+// ownFields gives a struct its own fields. If a field can only be reached by the package of its type, the value is made
+// again from its text or bytes, if that gives an equal value.
 func (o owner) ownFields(row reflect.Value) {
 	for i := range row.NumField() {
 		switch field := row.Type().Field(i); {
@@ -80,7 +80,7 @@ func (o owner) ownFields(row reflect.Value) {
 	}
 }
 
-// remade makes a value anew of its text, its bytes, or what a column would hold.
+// remade makes a value again, from its text, its bytes, or the value that a column would hold.
 func remade(from, to any) bool {
 	if source, ok := from.(encoding.TextMarshaler); ok {
 		if target, ok := to.(encoding.TextUnmarshaler); ok {
@@ -103,7 +103,7 @@ func remade(from, to any) bool {
 	return false
 }
 
-// leadsOn reports whether values of a type can lead to what others share.
+// leadsOn reports whether values of a type can lead to memory that others share.
 func leadsOn(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:

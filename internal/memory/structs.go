@@ -21,13 +21,13 @@ type Structs struct {
 	before, After *structCopies
 }
 
-// structCopies are the structs at one moment.
+// structCopies are copies of the structs at one moment.
 type structCopies struct {
 	structs reflect.Value // one, or a slice of them
-	behind  [][]pointee   // what stood behind their pointers; none where the model has none
+	behind  [][]pointee   // the values behind their pointers, if the model has pointers
 }
 
-// pointee is what stands behind a pointer in a struct.
+// pointee is the value behind a pointer in a struct.
 type pointee struct {
 	field *schema.Field
 	value any // the field: a pointer, or what stands behind embedded ones
@@ -55,7 +55,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	case reflect.Slice, reflect.Array:
 		kept.Count = target.Len()
 		if target.Kind() == reflect.Slice {
-			kept.target = target.Slice(0, kept.Count) // the caller may go on to cut his
+			kept.target = target.Slice(0, kept.Count) // the caller may shorten its own slice
 		}
 		for i := 0; i < kept.Count && target.Type().Elem() != m.Schema.ModelType; i++ {
 			row := kept.Row(i)
@@ -85,7 +85,7 @@ func (s *Structs) Row(i int) reflect.Value {
 	return row
 }
 
-// copies are copies of all structs; none of a struct that was handed over by value, which memory cannot follow.
+// copies returns copies of all structs. There is none of a struct that was passed by value, which memory cannot follow.
 func (s *Structs) copies() *structCopies {
 	if s.Count == 0 || !s.Row(0).CanAddr() {
 		return nil
@@ -213,7 +213,7 @@ func (s *Structs) Differs(i int, column *schema.Field) bool {
 	return differs
 }
 
-// each visits the columns of a struct, as they were before the statement and as it left them.
+// each visits the columns of a struct, with their values before the statement and after it.
 func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)) {
 	for n, field := range s.model.Indirect {
 		var left pointee
@@ -235,7 +235,7 @@ func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)
 	}
 }
 
-// state is the field as it is now.
+// state returns the current value of the field.
 func state(field *schema.Field, row reflect.Value) pointee {
 	place := statement.Place(field, row)
 	if !place.IsValid() {
@@ -258,7 +258,7 @@ func same(a, b pointee) bool {
 	return equal(a.value, b.value)
 }
 
-// equal is DeepEqual, to which NaN is NaN.
+// equal is DeepEqual, except that NaN equals NaN.
 func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b) || isNaN(a) && isNaN(b)
 }
@@ -283,7 +283,7 @@ func put(field *schema.Field, row reflect.Value, old pointee) {
 	}
 }
 
-// standsFor reports whether row has the key that the statement left in the struct with this number.
+// standsFor reports whether row has the key that the struct of this number has after the statement.
 func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	if !row.IsValid() {
 		return false
@@ -295,7 +295,7 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	return stands
 }
 
-// byKey is the structs by the keys that they have now: the caller may have moved them within their slice.
+// byKey returns the structs by their current keys: the caller may have moved them within their slice.
 func (s *Structs) byKey() map[string]reflect.Value {
 	found := make(map[string]reflect.Value, s.Count)
 	for i := range s.Count {

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// admit refuses what would lock nothing, or not what was meant, before anything is executed.
+// admit refuses, before anything is executed, a lock that would lock nothing or other rows than were meant.
 func (l Lock) admit(db *gorm.DB) error {
 	stmt := db.Statement
 	switch {
@@ -55,7 +55,7 @@ func (l Lock) Fits(stmt *gorm.Statement) error {
 	return nil
 }
 
-// fitsRows refuses queries whose rows are no rows of a table.
+// fitsRows refuses queries whose result rows are not rows of a table.
 func (l Lock) fitsRows(stmt *gorm.Statement) error {
 	const cure = "lock the rows in a sub-query (Where(\"id IN (?)\", …Select(\"id\"))), or with a Find before"
 	_, grouped := stmt.Clauses["GROUP BY"]
@@ -73,7 +73,7 @@ func (l Lock) fitsRows(stmt *gorm.Statement) error {
 	return nil
 }
 
-// fitsTables refuses tables that the query does not have, and the side of an outer join that may have no row.
+// fitsTables refuses tables that are not in the query, and the side of an outer join that may have no row.
 func (l Lock) fitsTables(stmt *gorm.Statement) error {
 	if len(l.Of) == 0 && stmt.TableExpr == nil && !statement.Joined(stmt) || len(l.Of) == 1 && l.Of[0] == statement.OwnName(stmt) && !statement.Joined(stmt) {
 		return nil
@@ -100,7 +100,7 @@ func (l Lock) fitsTables(stmt *gorm.Statement) error {
 	return nil
 }
 
-// queryTables are the names that a query gives to its tables, as far as can be seen without parsing SQL.
+// queryTables are the names that a query gives to its tables, as far as they can be found without a parser for SQL.
 type queryTables struct {
 	names      []string
 	raw        map[string]bool // words of raw SQL: tables, aliases and more
@@ -170,7 +170,7 @@ func (t *queryTables) known(name string) bool {
 	return t.raw[name]
 }
 
-// texts are pieces of SQL without what is in quotes or in sub-queries.
+// texts returns pieces of SQL without quoted texts and sub-queries.
 type texts []string
 
 func (t texts) match(pattern *regexp.Regexp) bool {
@@ -217,7 +217,7 @@ var (
 	subquery = regexp.MustCompile(`(?i)\(\s*(select|with|values)\b`)
 )
 
-// topLevel is the text without its string literals and without what stands in its sub-queries.
+// topLevel returns the text without string literals and without the contents of sub-queries.
 func topLevel(sql string) string {
 	if !strings.ContainsAny(sql, "('") {
 		return sql

@@ -11,18 +11,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// GORM does not load again by Preload what Joins has read, so that no lock reaches it; and the side of a LEFT JOIN cannot be
-// locked by the query itself. Under a lock that is Preloaded such an association is loaded once more, by a query of its own.
+// Preload does not load again what Joins has read, so no lock would reach it. And the query cannot lock the nullable side
+// of a LEFT JOIN. So under a lock, an association that is both joined and preloaded is loaded once more, with its own
+// query.
 
-// joinsKept is where a statement keeps its joins while some are hidden from Preload.
+// joinsKept is the key under which a statement keeps its joins while some are hidden from Preload.
 const joinsKept = "gormlock:joins"
 
-// hidden is what a statement joins.
+// hidden are the joins of a statement.
 type hidden[T any] struct{ joins []T }
 
 func (hidden[T]) Build(clause.Builder) {}
 
-// fitsPreloaded refuses joins that Preload names and could not load again as they are.
+// fitsPreloaded refuses joins that Preload names and could not load again in the same way.
 func (l Lock) fitsPreloaded(stmt *gorm.Statement) error {
 	if !l.Preloaded || len(stmt.Preloads) == 0 {
 		return nil
@@ -44,7 +45,7 @@ func (l Lock) fitsPreloaded(stmt *gorm.Statement) error {
 	return nil
 }
 
-// isPreloaded reports whether Preload names this path, or goes through it.
+// isPreloaded reports whether Preload names this path, or a longer one.
 func isPreloaded(stmt *gorm.Statement, path string) bool {
 	_, all := stmt.Preloads[clause.Associations]
 	if all && !strings.Contains(path, ".") {
@@ -58,7 +59,7 @@ func isPreloaded(stmt *gorm.Statement, path string) bool {
 	return false
 }
 
-// loadJoined lets Preload load again what was joined, until ShowJoins.
+// loadJoined makes Preload load again what was joined, until ShowJoins.
 func (l Lock) loadJoined(stmt *gorm.Statement) {
 	if !l.Preloaded || len(stmt.Preloads) == 0 || len(stmt.Joins) == 0 {
 		return
@@ -74,7 +75,7 @@ func (l Lock) loadJoined(stmt *gorm.Statement) {
 	}
 }
 
-// keep returns what puts the joins back, and gives the statement a copy.
+// keep gives the statement a copy of its joins, and returns a function that restores them.
 func keep[T any](joins *[]T) clause.Expression {
 	kept := hidden[T]{*joins}
 	*joins = slices.Clone(*joins)

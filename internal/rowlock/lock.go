@@ -24,8 +24,8 @@ type Lock struct {
 	Timeout   time.Duration
 	Of        []string
 	Preloaded bool
-	Err       error     // what was wrong with the options, reported on use
-	Began     time.Time // when the query began, if somebody is to be told
+	Err       error     // an error in the options, returned when the lock is used
+	Began     time.Time // when the query began, if there is an observer
 }
 
 // Complete sets the default strength and refuses options that exclude each other.

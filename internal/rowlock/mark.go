@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/mark"
 )
 
-// rowsLockedHere is the mark of a row lock: a group of conditions and the conditions of a join lock no rows.
+// rowsLockedHere marks a row lock, because a group of conditions and the conditions of a join lock no rows.
 type rowsLockedHere struct{ lock Lock }
 
 // Build implements [clause.Expression].

@@ -15,10 +15,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// MariaDB and MySQL know two strengths, lock the rows of all tables of a query, and bound a wait in the clause itself. A lock
-// that is not granted fails its statement and leaves the transaction as it was.
+// MariaDB and MySQL have two strengths. They lock the rows of all tables of a query, and the clause itself can limit the
+// wait. If a lock is not granted, the statement fails and the transaction stays as it was.
 
-// keyword is what the clause begins with.
+// keyword returns the beginning of the clause.
 func (l Lock) keyword(stmt *gorm.Statement) string {
 	if speaks := dialect.Of(stmt.DB); speaks.IsMySQL() && l.shares(stmt) && !l.waitsForShare(speaks) {
 		return "LOCK"
@@ -45,7 +45,7 @@ func (l Lock) buildMySQL(stmt *gorm.Statement) {
 		statement.Write(stmt, "IN SHARE MODE")
 	}
 	if running, ok := stmt.Clauses[rowWait].Expression.(Lock); ok {
-		l.Timeout = running.Timeout // the plugin's, where the query has none
+		l.Timeout = running.Timeout // the plugin's, if the query has none
 	}
 	switch {
 	case l.Skip:
@@ -57,7 +57,7 @@ func (l Lock) buildMySQL(stmt *gorm.Statement) {
 	}
 }
 
-// fitsMySQL refuses what MariaDB or MySQL cannot say.
+// fitsMySQL refuses what MariaDB or MySQL cannot express.
 func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
 	speaks := dialect.Of(stmt.DB)
 	switch {
@@ -71,7 +71,7 @@ func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
 	return nil
 }
 
-// askEngine asks the server whether the rows of a table can be locked: those of InnoDB can.
+// askEngine asks the server whether it can lock rows of a table: only in InnoDB tables.
 func askEngine(stmt *gorm.Statement, relation string) (there bool, why string, err error) {
 	var database sql.NullString
 	table := strings.Trim(relation, "`")

@@ -40,7 +40,7 @@ SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
 FROM read LEFT JOIN pg_catalog.pg_class c ON c.oid = read.oid
 LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'`
 
-// lockable is the key under which is remembered that the rows of a relation can be locked.
+// lockable is the key under which the plugin remembers that rows of a relation can be locked.
 type lockable struct {
 	database any // the dialector: a plugin may serve several
 	relation string
@@ -79,13 +79,13 @@ func mustBeLockable(stmt *gorm.Statement, relation string) error {
 	switch {
 	case sqlstate.Of(err) != "":
 		return fmt.Errorf("look whether the rows of %s can be locked: %w", relation, err)
-	case err != nil: // it was not the server that answered: the query itself will meet the same
+	case err != nil: // the error is not from the server: the query itself will get it too
 		return nil //nolint:nilerr // see above
 	}
 	if why != "" {
 		return fmt.Errorf("no row lock reaches its rows: %s %s", relation, why)
 	}
-	if there { // else it is for the query to say so
+	if there { // if not, the query returns the error
 		known.Store(key, nil)
 	}
 	return nil
@@ -104,8 +104,8 @@ func askLockable(stmt *gorm.Statement, relation string) (there bool, why string,
 	return there, why, errors.Join(err, rows.Err())
 }
 
-// refuseUnlockableHere does so in a sub-query, whose error nobody hears. Outside of a transaction it would need a connection
-// of its own, beside that of the statement around it.
+// refuseUnlockableHere does the same in a sub-query, whose error GORM drops. Outside of a transaction the question would
+// need a second connection, beside that of the outer statement.
 func (l Lock) refuseUnlockableHere(stmt *gorm.Statement) {
 	if statement.Transaction(stmt) == nil || !statement.InSubQuery() {
 		return
@@ -115,7 +115,8 @@ func (l Lock) refuseUnlockableHere(stmt *gorm.Statement) {
 	}
 }
 
-// relations are those whose rows the query locks, quoted, as far as can be seen without parsing SQL.
+// relations returns the quoted names of the relations whose rows the query locks, as far as they can be found without a
+// parser for SQL.
 func (l Lock) relations(stmt *gorm.Statement) []string {
 	if len(l.Of) == 0 {
 		return ownRelations(stmt)
@@ -131,7 +132,7 @@ func (l Lock) relations(stmt *gorm.Statement) []string {
 	return all
 }
 
-// ownRelations are those of the query itself: the table of its model, or what Table and FROM name.
+// ownRelations returns those of the query itself: the table of its model, or what Table and FROM name.
 func ownRelations(stmt *gorm.Statement) []string {
 	var all []string
 	switch {
@@ -153,7 +154,7 @@ func ownRelations(stmt *gorm.Statement) []string {
 	return all
 }
 
-// joinedRelations are what a join calls by this name.
+// joinedRelations returns the relations to which a join gives this name.
 func joinedRelations(stmt *gorm.Statement, name string) []string {
 	var all []string
 	raw := func(sql string) {
@@ -202,7 +203,7 @@ var (
 	joinAs     = regexp.MustCompile(`(?i)(?:\bjoin|,)\s+` + relation + `(?:\s+(?:as\s+)?(` + identifier + `))?`)
 )
 
-// refuseGiven does so for a statement that carries MustLock.
+// refuseGiven does the same for a statement with MustLock.
 func refuseGiven(db *gorm.DB) {
 	if _, must := db.Statement.Clauses[MustLock]; must && db.Error == nil && !db.DryRun && dialect.Of(db).LocksRows() {
 		if err := RefuseUnlockable(db.Statement); err != nil {

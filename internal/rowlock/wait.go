@@ -19,12 +19,12 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// rowWait marks, among the statement's clauses, that the query runs under its row lock, and under a savepoint if a locked
-// row is an error.
+// rowWait is a mark among the clauses of a statement: the query runs under its row lock, and under a savepoint if a
+// locked row is an error.
 const rowWait = "gormlock:row_wait"
 
-// The texts around a query that may fail at a lock, each one message. The old lock_timeout is kept by the server, in a
-// setting of ours, so that nobody has to ask for it first; a released savepoint keeps what was set under it.
+// The texts around a query that may fail because of a lock. Each is one message. The server keeps the old lock_timeout in
+// a setting of ours, so nobody has to ask for it first. After the savepoint is released, what was set under it stays.
 const (
 	openTry      = "SAVEPOINT gormlock"
 	openTimeout  = "SAVEPOINT gormlock; SELECT set_config('gormlock.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '%s', true)"
@@ -48,7 +48,7 @@ func Begin(db *gorm.DB) {
 	l.lockPreloaded(stmt)
 	l = l.within(install.Of(db).DefaultTimeout)
 	l.Began = install.Of(db).Began()
-	if l.Skip && dialect.Of(db).IsPostgres() { // whose constants they are
+	if l.Skip && dialect.Of(db).IsPostgres() { // the constants are PostgreSQL's
 		install.Of(db).Constants.Watch(stmt)
 	}
 	if db.DryRun {
@@ -121,7 +121,7 @@ func RefuseInCreate(db *gorm.DB) {
 	}
 }
 
-// within bounds a wait that names no bound of its own.
+// within is the limit of a wait that has no limit of its own.
 func (l Lock) within(d time.Duration) Lock {
 	if !l.Try && !l.Skip && l.Timeout == 0 {
 		l.Timeout = d
@@ -129,7 +129,7 @@ func (l Lock) within(d time.Duration) Lock {
 	return l
 }
 
-// mayFail reports whether a locked row is an error, which aborts the transaction unless there is a savepoint.
+// mayFail reports whether a locked row is an error. Without a savepoint this error would abort the transaction.
 func (l Lock) mayFail() bool { return l.Try || l.Timeout > 0 }
 
 func (l Lock) openText() string {
@@ -140,8 +140,8 @@ func (l Lock) openText() string {
 	return strings.Replace(openTimeout, "%s", strconv.FormatInt(ms, 10), 1)
 }
 
-// close gives the savepoint up, and takes the transaction back to it if a row was locked. After any other error of the
-// server the transaction is aborted, as it would be without the savepoint.
+// close releases the savepoint, or rolls back to it if a row was locked. After any other error of the server the
+// transaction is aborted, as it would be without the savepoint.
 func (l Lock) close(db *gorm.DB) {
 	state := sqlstate.Of(db.Error)
 	if state != "" && state != sqlstate.LockNotAvailable {
@@ -155,7 +155,7 @@ func (l Lock) close(db *gorm.DB) {
 		text = closeTimeout
 	}
 	ctx := db.Statement.Context
-	ended := ctx.Err() != nil // while the rows were read: the transaction may go on
+	ended := ctx.Err() != nil // ctx ended while the rows were read: the transaction may go on
 	if ended {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 		defer cancel()
@@ -167,7 +167,7 @@ func (l Lock) close(db *gorm.DB) {
 	}
 }
 
-// closing bounds what is sent when the context of the query has ended.
+// closing is the limit for what is sent after the context of the query has ended.
 const closing = 5 * time.Second
 
 // send sends statements without arguments as one message.
@@ -176,8 +176,8 @@ func (l Lock) send(ctx context.Context, stmt *gorm.Statement, text string) error
 	return err
 }
 
-// lockPreloaded gives the lock to the queries of Preload, at each step of each path: which steps are queries of their
-// own is GORM's affair.
+// lockPreloaded adds the lock to the queries of Preload, for each step of each path. GORM decides which steps are
+// separate queries.
 func (l Lock) lockPreloaded(stmt *gorm.Statement) {
 	if !l.Preloaded || len(stmt.Preloads) == 0 {
 		return

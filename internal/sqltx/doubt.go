@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// doubt remembers what an error says of the connection: that the driver has given it up, or that the server has rolled the
-// transaction back. What is executed afterwards would be committed by itself, statement for statement: it is refused.
+// doubt remembers what an error says about the connection: the driver has given it up, or the server has rolled the
+// transaction back. Each later statement would then be committed by itself, so it is refused.
 func (c *loan) doubt(err error) {
 	if errors.Is(err, driver.ErrBadConn) {
 		c.clean = false
@@ -59,8 +59,8 @@ func (c *loan) followImplicit(how sqltext.Implicit) {
 	c.tx.tx = tx
 }
 
-// hasEnded reports whether the server has rolled the transaction back with this error, or it ended otherwise. Where the error
-// does not say so, the server is asked.
+// hasEnded reports whether the transaction ended with this error, because the server rolled it back or otherwise. If the
+// error does not say so, it asks the server.
 func (c *loan) hasEnded(err error) bool {
 	if sqlstate.EndsTransaction(err) {
 		return true
@@ -69,13 +69,13 @@ func (c *loan) hasEnded(err error) bool {
 		return false
 	}
 	over, known := c.ask(whetherOpen)
-	if !known && sqlstate.IsLockWaitTimeout(err) { // MySQL does not know the first question
+	if !known && sqlstate.IsLockWaitTimeout(err) { // MySQL does not understand the first question
 		over, _ = c.ask("SELECT IF(@@innodb_rollback_on_timeout,'over','open')")
 	}
 	return over
 }
 
-// ask asks the server a question whose answer is that the transaction is over, or not. It is not known where the answer is an error.
+// ask asks the server whether the transaction is over. If the question itself fails, it is not known.
 func (c *loan) ask(question string) (over, known bool) {
 	queryer, ok := c.driver.(driver.QueryerContext)
 	if !ok {

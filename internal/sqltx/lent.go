@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
-// rollbackTime bounds a rollback: past it the connection is closed, which rolls back as well.
+// rollbackTime bounds a rollback. After it the connection is closed, which rolls back too.
 const rollbackTime = 5 * time.Second
 
 // lent is a connection of the lender's. database/sql uses it again and again; each time it borrows one of the application's.
@@ -28,20 +28,20 @@ type loan struct {
 	driver  driver.Conn
 	opening *Opening // nil outside of a transaction begun by the pool
 
-	mu       sync.Mutex // one call to the driver at a time: the end of ctx comes from its own goroutine
+	mu       sync.Mutex // one call to the driver at a time: ctx ends on another goroutine
 	failed   error      // nothing could be borrowed
 	tx       *lentTx    // the open transaction: own
 	own      lentTx
-	rows     int   // open results: while there are any the driver's connection is theirs
+	rows     int   // number of open results, which use the driver's connection
 	expired  error // ctx has ended; nothing is executed any more
 	clean    bool  // the server confirmed that no transaction is open
 	returned bool  // conn is back in the application's pool, or closed
 
 	implicit sqltext.Implicit // of the text that is executed
 
-	asked    bool       // whether reporter was looked for
-	reporter reporter   // nil: the driver does not say how the transaction stands
-	late     []lateText // what the watcher has not heard of yet
+	asked    bool       // reporter was looked for
+	reporter reporter   // nil: the driver does not report the state of the transaction
+	late     []lateText // texts that the watcher has not heard of yet
 }
 
 // borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
@@ -131,7 +131,7 @@ func (c *loan) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return c.tx, nil
 }
 
-// afterEnd is [context.AfterFunc] that costs nothing where ctx cannot end.
+// afterEnd is [context.AfterFunc], without its cost for a ctx that cannot end.
 func afterEnd(ctx context.Context, run func()) (stop func() bool) {
 	if ctx.Done() == nil {
 		return neverEnds
@@ -142,11 +142,11 @@ func afterEnd(ctx context.Context, run func()) (stop func() bool) {
 func neverEnds() bool { return true }
 
 func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentTx, error) {
-	// What the driver remembers is a ctx that ends only when it is told to: a commit and a rollback need one that lives.
+	// The driver keeps this ctx. It must not end with the caller's, because a commit and a rollback need one that lives.
 	running, interrupt := context.WithCancel(ctx)
 	stop := afterEnd(c.opening.ctx, interrupt)
 	tx, err := c.beginDriver(running, opts)
-	// As in database/sql: what the driver refused to begin is no reason to close a connection.
+	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
 	if !stop() && err == nil {
 		err = c.opening.ctx.Err()
@@ -158,8 +158,8 @@ func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentT
 	return c.begun(tx, interrupt), nil
 }
 
-// beginByText begins with the texts of the plan. Each text has a ctx of its own: where the plan's cannot end, a driver need not
-// look after it.
+// beginByText begins with the texts of the plan. Each text has its own ctx. If the ctx of the plan cannot end, that of a
+// text cannot either, and the driver need not watch it.
 func (c *loan) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, error) {
 	begin, err := beginText(opts)
 	if err != nil {
@@ -195,10 +195,10 @@ func (c *loan) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.T
 	if opts.Isolation != 0 || opts.ReadOnly {
 		return nil, errors.New("gormlock: the driver cannot begin a transaction with an isolation level or read-only")
 	}
-	return c.driver.Begin() //nolint:staticcheck // the only way to begin that such a driver has
+	return c.driver.Begin() //nolint:staticcheck // such a driver has no other way to begin
 }
 
-// expire rolls back and gives the connection back when ctx has ended. The Watcher hears of it later, see lentTx.
+// expire rolls back and returns the connection when ctx has ended. The Watcher hears of it later: see lentTx.
 func (t *lentTx) expire() {
 	c := t.conn
 	c.mu.Lock()
@@ -219,7 +219,7 @@ func (c *loan) enter() error {
 	if c.expired != nil {
 		tx := c.tx
 		c.mu.Unlock()
-		if tx != nil { // nothing more is executed in it: memory need not wait for the rollback
+		if tx != nil { // nothing more is executed in it, so structs need not wait for the rollback
 			tx.tell(false)
 		}
 		return c.expired
@@ -269,7 +269,8 @@ func (c *loan) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return c.opened(ctx, rows, heard, err)
 }
 
-// opened counts a result as open until it is closed. A text of several statements may not be through before.
+// opened counts a result as open until it is closed. Until then a text of several statements may not be executed to the
+// end.
 func (c *loan) opened(ctx context.Context, rows driver.Rows, heard heard, err error) (driver.Rows, error) {
 	c.doubt(err)
 	if err != nil || heard.text.Single && heard.implicit == sqltext.Nothing {

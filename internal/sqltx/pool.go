@@ -16,14 +16,15 @@ type Pool struct {
 	db *sql.DB
 
 	mu       sync.Mutex
-	lender   *sql.DB     // makes the *sql.Tx; nil where nothing has needed it for a moment: it has a goroutine
+	lender   *sql.DB     // makes each *sql.Tx; nil if nothing has needed it for a moment, because it has a goroutine
 	users    int         // transactions that need the lender
-	prepared bool        // statements were prepared on the lender and live as long as the application keeps them
+	prepared bool        // statements were prepared on the lender; they live as long as the application keeps them
 	used     int         // how often a transaction took the lender
-	idle     *time.Timer // looks for a lender that nothing needs; nil while there is none
+	idle     *time.Timer // closes a lender that nothing needs; nil without one
 }
 
-// linger is how long the lender outlives its last transaction: a program that begins one after the other makes one lender.
+// linger is how long the lender lives after its last transaction: a program that begins one transaction after the other
+// makes only one lender.
 const linger = 50 * time.Millisecond
 
 // mostIdle is how many connections of the lender wait for their next use, with nothing borrowed.
@@ -72,7 +73,7 @@ func (p *Pool) Begin(ctx context.Context, opening *Opening) (*sql.Tx, error) {
 	}
 	lender := p.lend()
 	opening.ctx = ctx
-	// database/sql would end the transaction behind the caller's back when its ctx ends: here lent does that.
+	// When its ctx ends, database/sql would end the transaction without the caller noticing. Here lent handles that.
 	tx, err := lender.BeginTx(openingContext{opening}, &opening.Options)
 	if err != nil {
 		p.giveBack()
@@ -131,7 +132,7 @@ func (p *Pool) lend() *sql.DB {
 	return p.opened()
 }
 
-// keepLender is the lender, from now on kept as long as the pool.
+// keepLender returns the lender, and keeps it as long as the pool.
 func (p *Pool) keepLender() *sql.DB {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,13 +158,13 @@ func (p *Pool) giveBack() {
 	}
 }
 
-// closeIdle closes the lender if nothing has used it since, and looks again later if something has.
+// closeIdle closes the lender if nothing has used it since the last look, and otherwise looks again later.
 func (p *Pool) closeIdle(used int) {
 	p.mu.Lock()
 	p.idle = nil
 	var lender *sql.DB
 	switch {
-	case p.users > 0 || p.prepared: // who needs it looks when he is through
+	case p.users > 0 || p.prepared: // its last user looks again
 	case p.used != used:
 		now := p.used
 		p.idle = time.AfterFunc(linger, func() { p.closeIdle(now) })

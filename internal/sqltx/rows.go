@@ -9,7 +9,7 @@ import (
 	"reflect"
 )
 
-// lentRows is an open result. While it is open the end of the transaction's ctx leaves the connection to it.
+// lentRows is an open result. While it is open, the end of the transaction's ctx does not take the connection from it.
 type lentRows struct {
 	driver.Rows
 	conn  *loan
@@ -36,7 +36,7 @@ func (r *lentRows) Close() error {
 	c.doubt(failed)
 	switch {
 	case r.heard.told:
-	case r.ctx.Err() != nil: // database/sql may close the rows from a goroutine of its own
+	case r.ctx.Err() != nil: // database/sql may close the rows from another goroutine
 		c.late = append(c.late, lateText{r.heard, cmp.Or(failed, r.ctx.Err())})
 	default:
 		c.tell(&r.heard, failed)
@@ -47,7 +47,7 @@ func (r *lentRows) Close() error {
 	return err
 }
 
-// The rest of what a result can answer is asked of the driver's, which need not know.
+// All other questions go to the driver's result, which need not have an answer.
 
 func (r *lentRows) HasNextResultSet() bool {
 	more, ok := r.Rows.(driver.RowsNextResultSet)

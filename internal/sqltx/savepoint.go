@@ -11,7 +11,7 @@ import (
 // Status is the state of the session's transaction, as the server says with each answer.
 type Status byte
 
-// The states, with the letters of the protocol. Of a driver that does not pass them on none is known.
+// The states, with the letters of the protocol. There is none if the driver does not report them.
 const (
 	Unknown Status = 0
 	Idle    Status = 'I'
@@ -21,17 +21,17 @@ const (
 
 // Answer is how the server took a text.
 type Answer struct {
-	Failed        bool // a statement of it failed: those before it were executed, those behind it were not
+	Failed        bool // one of its statements failed: those before it were executed, those after it were not
 	Before, After Status
 }
 
-// reporter is what passes the state of the transaction on: pgx's connection to the server.
+// reporter reports the state of the transaction: the connection of pgx to the server.
 type reporter interface{ TxStatus() byte }
 
-// reporterOf finds it in a driver's connection, by the names of the methods that lead there: what they return has types of
-// the driver's. Conn and PgConn are those of pgx. Nil where there is none.
+// reporterOf finds the reporter in a driver's connection, by the names of the methods that lead to it: Conn and PgConn
+// are those of pgx. (The types that they return belong to the driver.) It returns nil if there is none.
 func reporterOf(conn any) reporter {
-	for range 4 { // as many drivers may be wrapped around each other
+	for range 4 { // so many drivers may be wrapped around each other
 		wrapper, ok := conn.(interface{ Raw() driver.Conn })
 		if !ok {
 			break
@@ -53,7 +53,7 @@ func reporterOf(conn any) reporter {
 	return found
 }
 
-// answer is what a method without arguments returns.
+// answer returns the result of a method without arguments.
 func answer(method reflect.Value) reflect.Value {
 	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
 		return reflect.Value{}
@@ -68,7 +68,7 @@ func answer(method reflect.Value) reflect.Value {
 	return result
 }
 
-// heard is a text on its way to the server and back.
+// heard is a text that was sent to the server, until its answer has come.
 type heard struct {
 	text     sqltext.Text
 	implicit sqltext.Implicit
@@ -76,7 +76,7 @@ type heard struct {
 	told     bool
 }
 
-// listen reads a text before it is executed. An error says that the transaction must not be committed.
+// listen looks at a text before it is executed. If it returns an error, the transaction must not be committed.
 func (c *loan) listen(query string) (heard, error) {
 	if c.opening == nil || c.opening.Watcher == nil {
 		return heard{told: true}, nil
@@ -98,7 +98,7 @@ func (c *loan) listen(query string) (heard, error) {
 	return h, nil
 }
 
-// tell says what became of a text.
+// tell tells the watcher the result of a text.
 func (c *loan) tell(h *heard, err error) {
 	if h.told || errors.Is(err, driver.ErrSkip) {
 		return
@@ -114,7 +114,7 @@ func (c *loan) tell(h *heard, err error) {
 	c.opening.Watcher.Executed(h.text, answer)
 }
 
-// status asks the driver, which knows without asking the server.
+// status asks the driver, which knows without a question to the server.
 func (c *loan) status() Status {
 	if !c.asked {
 		c.asked, c.reporter = true, reporterOf(c.driver)
@@ -125,7 +125,7 @@ func (c *loan) status() Status {
 	return Status(c.reporter.TxStatus())
 }
 
-// catchUp tells of texts whose result was closed from another goroutine than the caller's.
+// catchUp tells the watcher of texts whose result was closed on another goroutine than the caller's.
 func (c *loan) catchUp() {
 	late := c.late
 	c.late = nil
@@ -134,7 +134,7 @@ func (c *loan) catchUp() {
 	}
 }
 
-// lateText is a text to be told of when the caller comes back.
+// lateText is a text of which the watcher hears at the caller's next call.
 type lateText struct {
 	heard
 	err error

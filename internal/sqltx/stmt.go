@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-// stmt is a prepared statement that the server has not heard of. It is executed as a text with arguments.
+// stmt is a prepared statement of which the server has not heard. It is executed as a text with arguments.
 type stmt struct {
 	conn  *lent
 	query string
@@ -60,7 +60,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	return s.conn.opened(ctx, &preparedRows{Rows: rows, prepared: prepared}, heard, nil)
 }
 
-// asText runs the statement as a text with arguments, which a driver may not do: driver.ErrSkip.
+// asText runs the statement as a text with arguments. A driver may refuse that: driver.ErrSkip.
 func asText[T any](ctx context.Context, s *stmt, run func(context.Context, string, []driver.NamedValue) (T, error), args []driver.NamedValue) (T, error) {
 	result, err := run(ctx, s.query, args)
 	if s.isOutdated(err) {
@@ -69,8 +69,8 @@ func asText[T any](ctx context.Context, s *stmt, run func(context.Context, strin
 	return result, err
 }
 
-// enterPrepared prepares the statement for a driver that executes no text with arguments. It leaves the connection locked,
-// but not on an error.
+// enterPrepared prepares the statement for a driver that does not execute texts with arguments. It leaves the connection
+// locked, except after an error.
 func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
 	if err := s.conn.enter(); err != nil {
 		return nil, heard{}, err
@@ -86,8 +86,9 @@ func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
 	return nil, heard{}, err
 }
 
-// isOutdated reports whether the server refused what the driver had prepared before a table was altered (0A000), as it does
-// once: the driver forgets it then. It is run again, but not in a transaction, which has failed with it.
+// isOutdated reports whether the server refused a statement that the driver had prepared before a table was altered
+// (0A000). This happens once, because the driver then forgets the statement. It is run again, but not in a transaction,
+// which has failed too.
 func (s *stmt) isOutdated(err error) bool {
 	return s.conn.opening == nil && sqlstate.Is(err, sqlstate.FeatureNotSupported)
 }
@@ -108,7 +109,7 @@ func (s *stmt) prepare(ctx context.Context) (driver.Stmt, error) {
 	return prepared, err
 }
 
-// preparedRows closes the statement with its result.
+// preparedRows closes the statement when its result is closed.
 type preparedRows struct {
 	driver.Rows
 	prepared driver.Stmt

@@ -56,7 +56,7 @@ func (t *lentTx) commit() error {
 	}
 	if c.opening.Watcher != nil {
 		if refusal := c.opening.Watcher.Commit(); refusal != nil {
-			_ = t.rollback() // what fails to roll back is closed, which rolls back
+			_ = t.rollback() // if this fails the connection is closed, which rolls back
 			return refusal
 		}
 	}
@@ -80,7 +80,7 @@ func (t *lentTx) rollback() error {
 	return err
 }
 
-// abandon ends the transaction on the server and gives the connection back before database/sql knows.
+// abandon ends the transaction on the server and returns the connection before database/sql knows.
 func (t *lentTx) abandon() {
 	if t.over {
 		return
@@ -97,14 +97,14 @@ func (t *lentTx) ended(committed bool) {
 	t.tell(committed)
 }
 
-// tell lets the watcher know of the end, once.
+// tell tells the watcher of the end, once.
 func (t *lentTx) tell(committed bool) {
 	if t.conn.opening.Watcher == nil || t.heard.Swap(true) {
 		return
 	}
 	heard := false
 	defer func() {
-		if !heard { // it panics: database/sql will not close the connection
+		if !heard { // the watcher panics, and database/sql will not close the connection
 			t.conn.end()
 		}
 	}()
@@ -121,7 +121,7 @@ func (c *loan) reusable(err error) bool {
 	return ok && resetter.ResetSession(context.Background()) == nil
 }
 
-// textTx is a transaction begun by text, so that statements could travel with its BEGIN.
+// textTx is a transaction that was begun by a text, so that statements could travel with its BEGIN.
 type textTx struct{ conn *loan }
 
 // Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
@@ -144,7 +144,7 @@ func (t textTx) Rollback() error {
 	return err
 }
 
-// beginText is the statement that begins a transaction, in SQL that PostgreSQL and its relatives speak.
+// beginText returns the statement that begins a transaction, in the SQL of PostgreSQL and its relatives.
 func beginText(opts driver.TxOptions) (string, error) {
 	text := "BEGIN"
 	switch sql.IsolationLevel(opts.Isolation) {

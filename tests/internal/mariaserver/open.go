@@ -44,7 +44,7 @@ func Plain() Option { return func(o *opening) { o.plain = true } }
 // Plugin gives options to gormlock.
 func Plugin(opts ...gormlock.Option) Option { return func(o *opening) { o.plugin = opts } }
 
-// logged is held by the test that has the general log, which is one for all databases.
+// logged is locked by the test that uses the general log, because there is one log for all databases.
 var logged sync.Mutex
 
 var databases atomic.Int64
@@ -97,7 +97,7 @@ func OpenDSN(t testing.TB, dsn string, models []any, opts ...Option) *gorm.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool.SetMaxIdleConns(20) // the log knows databases by the connections that are open
+	pool.SetMaxIdleConns(20) // the log names databases by their open connections
 	t.Cleanup(func() { _ = pool.Close() })
 	if !o.plain {
 		plugin := gormlock.New(o.plugin...)

@@ -22,7 +22,7 @@ type server struct {
 	address string
 	dir     string
 	keeper  *exec.Cmd
-	pipe    *os.File // its end is the end of the server
+	pipe    *os.File // when it is closed, the server ends
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 // errNone says that there is no MariaDB here.
 var errNone = errors.New("there is no mariadbd here: scripts/require-mariadb installs it, GORMLOCK_WITHOUT_MARIADB=1 leaves these tests out")
 
-// started is the server of this test binary, which the first test that asks starts.
+// started is the server of this test binary. The first test that needs it starts it.
 func started() (*server, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -55,7 +55,7 @@ func Stop() {
 	}
 }
 
-// keep installs a server into the directory, runs it until standard input ends, and removes all.
+// keep installs a server into the directory, runs it until standard input ends, and then removes everything.
 const keep = `
 trap '' HUP INT TERM
 dir=$1 port=$2 install=$3 server=$4
@@ -89,7 +89,7 @@ func start() (*server, error) {
 		}
 		uid = int(attributes.Credential.Uid)
 	}
-	dir, err := os.MkdirTemp("/tmp", "gormlock-mariadb-") // another user has to reach it, and a socket's path is short
+	dir, err := os.MkdirTemp("/tmp", "gormlock-mariadb-") // another user must be able to reach it, and the path of a socket must be short
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *server) dsn(database string) string {
 	return "root@tcp(" + s.address + ")/" + database + "?parseTime=true&interpolateParams=false"
 }
 
-// find looks for a program where packages put servers too.
+// find looks for a program in the directories where packages install servers.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -151,7 +151,7 @@ func find(name string) (string, error) {
 	return exec.LookPath("/usr/sbin/" + name)
 }
 
-// other is the user that the server runs as for root.
+// other is the user under which root runs the server.
 func other() (*syscall.Credential, error) {
 	for _, name := range []string{"mysql", "nobody"} {
 		u, err := user.Lookup(name)
