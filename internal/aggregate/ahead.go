@@ -16,20 +16,20 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// likely is a root that structs of parts name. It is the one of these rows, if they say so.
+// likely is a root that structs of parts name. It is the root of those rows if they say so.
 type likely struct {
 	root
 
 	relation *schema.Relationship
-	has      [][]any // keys of parts that are to have it
-	gets     [][]any // of those that get it by the statement
+	has      [][]any // keys of parts that should have it
+	gets     [][]any // keys of parts to which the statement gives it
 }
 
-// whenSetting holds the conditions under which a root is to move at all.
+// whenSetting is the setting with the conditions under which a root moves.
 const whenSetting = "gormlock:when"
 
-// ahead moves the roots that the structs of parts name, where their rows are there and say the same. So a root is locked before its
-// parts, and none moves of which nothing is written.
+// ahead moves the roots that the structs of parts name, if the rows of the parts exist and have these roots. So a root is
+// locked before its parts, and no root moves if none of its parts is written.
 func (p *part) ahead(assigned map[string]any, of ...reflect.Value) error {
 	if dialect.Of(p.db).IsMySQL() { // a sub-query of an UPDATE locks what it reads, and cannot read the table itself
 		for _, value := range of {
@@ -88,8 +88,8 @@ func (p *part) likely(roots map[string]*likely, relation *schema.Relationship, r
 	}
 }
 
-// foreignAfter is the key of the root that a row has when these columns are assigned; nil where none of them is of this key, or only
-// the server can say.
+// foreignAfter returns the key of the root that a row has after these columns are assigned. It is nil if none of them
+// belongs to the key, or if only the server knows the value.
 func (p *part) foreignAfter(relation *schema.Relationship, row reflect.Value, assigned map[string]any) []any {
 	key, some, moves := make([]any, len(relation.FieldSchema.PrimaryFields)), false, false
 	for _, ref := range relation.References {
@@ -117,10 +117,10 @@ func (p *part) moveLikely(l *likely) error {
 	}
 	conditions := []clause.Expression{p.condition(l)}
 	if outer, nested := p.db.Statement.Settings.Load(whenSetting); nested {
-		conditions = append(conditions, outer.([]clause.Expression)...) //nolint:forcetypeassert // it is stored below
+		conditions = append(conditions, outer.([]clause.Expression)...) //nolint:forcetypeassert // stored below
 	}
 	if err := p.take(&l.root); err != nil {
-		return nil //nolint:nilerr // it is an error if the rows say that this is their root
+		return nil //nolint:nilerr // it is an error only if the rows have this root
 	}
 	session := p.sessionOf(&l.root, whenSetting, conditions)
 	if session == nil {
@@ -143,7 +143,7 @@ func (p *part) moveLikely(l *likely) error {
 	return l.move(p.sessionOf(&l.root))
 }
 
-// condition is that one of the parts has the root, or is there to get it.
+// condition is that one of the parts has the root, or exists and gets it.
 func (p *part) condition(l *likely) clause.Expression {
 	there := func(conditions ...clause.Expression) *gorm.DB {
 		query := p.db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Model(reflect.New(p.model.Schema.ModelType).Interface()).Select("1")

@@ -29,7 +29,7 @@ func BeforeAssociations(db *gorm.DB) {
 	for _, relation := range m.Roots {
 		p.noteUnread(relation)
 		if saved, named := selected[relation.Name]; named && !saved || !named && restricted {
-			continue // GORM leaves it alone
+			continue // GORM does not change it
 		}
 		if err := p.contradiction(relation); err != nil {
 			fault.Add(db, err)
@@ -38,7 +38,7 @@ func BeforeAssociations(db *gorm.DB) {
 	}
 }
 
-// contradiction is the error of parts that name one root and hold another.
+// contradiction returns the error for parts that name one root and hold another.
 func (p *part) contradiction(relation *schema.Relationship) (err error) {
 	stmt := p.db.Statement
 	if err := p.contradictionInValues(relation); err != nil {
@@ -91,7 +91,7 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 		return nil // which is said of the part itself
 	case foreign == nil && (stored == nil || !p.isSame(relation, holds, stored) || !statement.InSave()),
 		foreign != nil && stored != nil && p.isSame(relation, foreign, stored):
-		return nil // it is moved by what it holds
+		return nil // the root that it holds decides
 	}
 	return p.contradicts(relation, holds)
 }
@@ -106,7 +106,7 @@ func (p *part) isStale(row, stored reflect.Value) bool {
 	return version.Loaded(held) && !version.Read(stored).Equal(held)
 }
 
-// heldKey is the key of the root that a struct holds; nil where it holds none, or a new one.
+// heldKey returns the key of the root that a struct holds, or nil if it holds none or a new one.
 func (p *part) heldKey(relation *schema.Relationship, row reflect.Value) []any {
 	place := held(relation, row)
 	if !place.IsValid() {
@@ -131,8 +131,8 @@ func (p *part) contradicts(relation *schema.Relationship, holds []any) error {
 		p.model.Schema.Name, relation.Name, fault.Row(s.Table, s.PrimaryFieldDBNames, keyMap(s, holds)), relation.Name, relation.Name)
 }
 
-// contradictionInValues is the error of an update whose values hold a root that the rows do not get by it: GORM does not look
-// at what values hold.
+// contradictionInValues returns the error of an update whose values hold a root that the rows do not get: GORM ignores
+// associations in values.
 func (p *part) contradictionInValues(relation *schema.Relationship) error {
 	dest, form := p.values()
 	if form == nil || slices.Contains(p.db.Statement.BuildClauses, "VALUES") {
@@ -157,8 +157,8 @@ func (p *part) contradictionInValues(relation *schema.Relationship) error {
 
 const unreadSetting = "gormlock:unread_roots"
 
-// noteUnread notes the roots that structs hold without a version though they hold more than a key, before GORM saves them: one
-// that is new has a version then.
+// noteUnread remembers the roots that structs hold without a version, although they hold more than a key. It is called
+// before GORM saves the roots, because a new one has a version afterwards.
 func (p *part) noteUnread(relation *schema.Relationship) {
 	stmt := p.db.Statement
 	m := model.OfSchema(p.db, relation.FieldSchema)
@@ -177,7 +177,7 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 			return // GORM is about to create it
 		}
 		all, _ := stmt.Settings.LoadOrStore(unreadSetting, map[uintptr]bool{})
-		all.(map[uintptr]bool)[place.Addr().Pointer()] = true //nolint:forcetypeassert // it is stored here
+		all.(map[uintptr]bool)[place.Addr().Pointer()] = true //nolint:forcetypeassert // stored above
 	}
 	statement.EachStruct(stmt.ReflectValue, note)
 	if dest, form := p.values(); form != nil {
@@ -185,7 +185,7 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 	}
 }
 
-// isUnread reports whether a root without a version was read, or made up: it is more than a key.
+// isUnread reports whether a root without a version holds more than a key. Then it was not read.
 func (p *part) isUnread(m *model.Model, place reflect.Value) bool {
 	if m.Column.IsUnread(m.Column.Read(place)) {
 		return true

@@ -12,17 +12,17 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// holding is a struct of a root that a part holds.
+// holding is the struct of a root in a field of a part.
 type holding struct {
 	relation *schema.Relationship
 	key      []any
 	place    reflect.Value
 	follows  bool  // it is not compared, and gets the new version if it has the one that the root moves from
-	copied   bool  // GORM copies it to the caller, where a rollback does not reach it
+	copied   bool  // GORM copies it to the caller, and a rollback does not reach the copy
 	err      error // it was not read
 }
 
-// held is the struct in the field of a relation; not valid where there is none.
+// held returns the struct in the field of a relation; it is not valid if there is none.
 func held(relation *schema.Relationship, row reflect.Value) reflect.Value {
 	place := statement.Place(relation.Field, row)
 	for place.IsValid() && place.Kind() == reflect.Pointer {
@@ -34,7 +34,7 @@ func held(relation *schema.Relationship, row reflect.Value) reflect.Value {
 	return place
 }
 
-// hold notes the structs of roots that the caller's structs of the model hold. One is compared if its root moves.
+// hold remembers the structs of roots in the caller's structs. Such a struct is compared if its root moves.
 func (p *part) hold(value reflect.Value) {
 	statement.EachStruct(value, func(row reflect.Value) {
 		if row.Type() != p.model.Schema.ModelType {
@@ -70,7 +70,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	p.held = append(p.held, h)
 }
 
-// take gives a root the structs of it that parts hold.
+// take gives a root its structs.
 func (p *part) take(r *root) error {
 	r.loaded, r.following, r.copied = nil, nil, nil
 	for _, h := range p.held {

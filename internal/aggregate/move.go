@@ -28,7 +28,7 @@ const partClause = "gormlock:part"
 // Build makes a part fit into a statement's clauses, where it is found again. It writes nothing.
 func (p *part) Build(clause.Builder) {}
 
-// before runs right before a write, behind its hooks and what it belongs to.
+// before runs right before a write, after its hooks and after the associations that are saved before it.
 func before(db *gorm.DB, write func(*part) error) {
 	m := model.Of(db)
 	if db.Error != nil || db.DryRun || m == nil || m.Err != nil || len(m.Roots) == 0 {
@@ -66,7 +66,7 @@ func After(db *gorm.DB) {
 		rows = p.seen.Rows(stmt)
 	}
 	if db.Error == nil && db.RowsAffected == 0 && guard.Touches(stmt) && !guard.IntentOf(stmt).IsTentative() {
-		fault.Add(db, gorm.ErrRecordNotFound) // which takes the moves of the roots back
+		fault.Add(db, gorm.ErrRecordNotFound) // the error rolls the moves of the roots back
 	}
 	p.db = db
 	p.explainFailure()
@@ -83,7 +83,7 @@ func After(db *gorm.DB) {
 	if err == nil {
 		for _, row := range rows {
 			p.addOf(row)
-			if p.late { // it had another root perhaps
+			if p.late { // it may have had another root
 				p.addThere(row)
 			}
 		}

@@ -22,26 +22,26 @@ type part struct {
 	done     map[string]bool // those that were found, by name
 	held     []holding       // the structs of roots that parts hold
 	seen     *guard.Observation
-	asked    // what is known of the rows before
+	asked    // what is known of the rows before the write
 	deletes  bool
-	late     bool // which rows are written is seen afterwards only, and their roots are moved then
-	unscoped bool // the roots of soft-deleted parts may be so too
+	late     bool // which rows are written is only known afterwards; their roots move then
+	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
 }
 
-// asked is which rows a statement finds.
+// asked is the answer to the question which rows a statement will write.
 type asked struct {
 	there    []reflect.Value // the rows that were found and locked: their keys and those of their roots
-	absent   [][]any         // keys of an upsert that were not
+	absent   [][]any         // keys of an upsert that do not exist
 	narrowed bool            // it writes no other rows than those that are there
-	where    clause.Clause   // what stood there before
+	where    clause.Clause   // the WHERE clause before
 }
 
 func newPart(db *gorm.DB, m *model.Model) *part {
 	return &part{db: db, model: m, done: map[string]bool{}}
 }
 
-// add adds the root with the key that foreign returns for each field of the child. A NULL in it is none, and so is nothing but zeros
-// in fields that cannot be NULL.
+// add adds the root with the key that foreign returns, for each field of the child. A key with a NULL names no root, and
+// neither does one of only zeros in fields that cannot be NULL.
 func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) any) {
 	key := make([]any, len(relation.FieldSchema.PrimaryFields))
 	some := false
@@ -62,12 +62,12 @@ func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) an
 	}
 }
 
-// mayBeNull reports whether a field has a value for NULL, so that its zero names a row.
+// mayBeNull reports whether a field can hold NULL, so its zero is a key.
 func mayBeNull(field *schema.Field) bool {
 	return plain(reflect.Zero(field.FieldType).Interface()) == nil
 }
 
-// plain is a value without pointers around it; nil where it is NULL.
+// plain returns a value without pointers around it, or nil for NULL.
 func plain(value any) any {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer {
@@ -109,7 +109,8 @@ func keyMap(s *schema.Schema, key []any) map[string]any {
 	return named
 }
 
-// foreignOf is the key of the root in a row of the model, in the order of the root's fields; nil where a part of it is NULL.
+// foreignOf returns the key of the root in a row of the model, in the order of the root's fields, or nil if a part of it
+// is NULL.
 func (p *part) foreignOf(relation *schema.Relationship, row reflect.Value) []any {
 	key, some := make([]any, len(relation.FieldSchema.PrimaryFields)), false
 	for _, ref := range relation.References {
@@ -126,7 +127,7 @@ func (p *part) foreignOf(relation *schema.Relationship, row reflect.Value) []any
 	return key
 }
 
-// isSame reports whether two keys are those of one root. The server is asked where they may be one in two spellings.
+// isSame reports whether two keys name the same root. If they may be two spellings of one key, it asks the server.
 func (p *part) isSame(relation *schema.Relationship, key, other []any) bool {
 	if statement.KeyName(key) == statement.KeyName(other) {
 		return true
@@ -144,7 +145,7 @@ func isInteger(field *schema.Field) bool {
 	return field.DataType == schema.Int || field.DataType == schema.Uint
 }
 
-// keys are those of the structs of the model that value is or holds.
+// keys returns the keys of the structs of the model in value.
 func (p *part) keys(value reflect.Value) [][]any {
 	var keys [][]any
 	statement.EachStruct(value, func(row reflect.Value) {

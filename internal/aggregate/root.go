@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// root is a row whose version is to move.
+// root is a row whose version must move.
 type root struct {
 	schema *schema.Schema
 	key    []any
@@ -25,11 +25,11 @@ type root struct {
 	loaded []reflect.Value // structs of it that parts hold, which are compared
 	moved  bool            // by this statement
 
-	copied    []reflect.Value // those that count as not read afterwards
-	following []reflect.Value // those that are not, and get the new version if they have the one that it moves from
+	copied    []reflect.Value // structs that count as not read afterwards
+	following []reflect.Value // structs that are not compared; they get the new version if they have the old one
 }
 
-// movingSetting holds the names of the roots whose move a statement is a part of.
+// movingSetting is the setting with the names of the roots whose move the statement is part of.
 const movingSetting = "gormlock:moving"
 
 // move moves the roots that were found, in the order of their names, each once in a transaction.
@@ -49,8 +49,8 @@ func (p *part) move() error {
 	return nil
 }
 
-// sessionOf is a session to move a root in; nil where the root is moved anyway: it is a part of a part of itself, or it is written by
-// the statement itself.
+// sessionOf returns the session in which a root moves. It is nil if the root moves anyway: it is a part of a part of
+// itself, or the statement itself writes it.
 func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
 	value, _ := p.db.Statement.Settings.Load(movingSetting)
 	moving, _ := value.([]string)
@@ -64,7 +64,7 @@ func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
 	}
 	session := p.db.Session(&gorm.Session{NewDB: true}).Set(movingSetting, append(slices.Clip(moving), r.name))
 	for i := 0; i+1 < len(settings); i += 2 {
-		session = session.Set(settings[i].(string), settings[i+1]) //nolint:forcetypeassert // only names are given
+		session = session.Set(settings[i].(string), settings[i+1]) //nolint:forcetypeassert // the keys are names
 	}
 	session = session.Session(&gorm.Session{})
 	session.Statement.Unscoped = p.unscoped
@@ -110,7 +110,7 @@ func (r *root) move(db *gorm.DB) error {
 	return nil
 }
 
-// touch moves the root, by a struct of it or by its key.
+// touch moves the root, with a struct of it or with its key.
 func (r *root) touch(db *gorm.DB, row reflect.Value, conditions ...clause.Expression) error {
 	if row.IsValid() {
 		return reload.Touch(db, row.Addr().Interface(), conditions...)
@@ -118,7 +118,7 @@ func (r *root) touch(db *gorm.DB, row reflect.Value, conditions ...clause.Expres
 	return reload.TouchKey(db, reflect.New(r.schema.ModelType).Interface(), r.key, conditions...)
 }
 
-// gone makes of a root that is not there what it is: a stale one.
+// gone turns the error of a missing root into that of a stale one.
 func (r *root) gone(m *model.Model, err error) error {
 	if !errors.Is(err, gorm.ErrRecordNotFound) {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// columns are what identifies a row and its roots.
+// columns are the columns that identify a row and its roots.
 func (p *part) columns() []*schema.Field {
 	columns := slices.Clone(p.model.Schema.PrimaryFields)
 	for _, key := range p.foreignKeys() {
@@ -88,13 +88,13 @@ func (p *part) stored(unscoped bool, conditions ...clause.Expression) (err error
 	return err
 }
 
-// keyOf is the key of a struct; nil where it has none.
+// keyOf returns the key of a struct, or nil if it has none.
 func (p *part) keyOf(row reflect.Value) []any {
 	key, _ := statement.KeyOf(p.db.Statement, p.model.Schema, row)
 	return key
 }
 
-// storedKey is the key of a row that was read: it has one, though it may be nothing but zeros.
+// storedKey returns the key of a row that was read. It is a key even if it is all zeros.
 func (p *part) storedKey(row reflect.Value) []any {
 	key := make([]any, len(p.model.Schema.PrimaryFields))
 	for i, field := range p.model.Schema.PrimaryFields {
@@ -103,8 +103,8 @@ func (p *part) storedKey(row reflect.Value) []any {
 	return key
 }
 
-// narrow lets the statement write the rows that were found, and no others. What it says of its rows held when they were found:
-// a move of their roots may have made it untrue since, and other writers may have stored more that it fits.
+// narrow makes the statement write the rows that were found, and no others. Its own conditions held when they were found.
+// Since then, the move of their roots may have made them untrue, and others may have stored further rows that match.
 func (p *part) narrow() error {
 	stmt := p.db.Statement
 	var keys [][]any
@@ -125,8 +125,8 @@ func (p *part) narrow() error {
 	return nil
 }
 
-// onlyFound lets an upsert update no other rows than those that were found: one that is stored since would leave its root
-// without anybody's knowing.
+// onlyFound makes an upsert update only the rows that were found. A row that was stored since then would leave its root
+// without being noticed.
 func (p *part) onlyFound(conflict clause.OnConflict) {
 	stmt := p.db.Statement
 	var only clause.Expression = clause.Expr{SQL: "1=0"}
@@ -143,7 +143,7 @@ func (p *part) onlyFound(conflict clause.OnConflict) {
 	stmt.Clauses["ON CONFLICT"] = c
 }
 
-// mustBeFound is the error of an upsert that met a row which was stored after it had looked.
+// mustBeFound returns the error of an upsert that met a row which was not there when it looked.
 func (p *part) mustBeFound(written []reflect.Value) error {
 	if len(p.absent) == 0 || p.db.RowsAffected >= int64(p.structs()) {
 		return nil
@@ -167,7 +167,7 @@ func (p *part) mustBeFound(written []reflect.Value) error {
 	return nil
 }
 
-// explainFailure makes the failure of an upsert that was to update no other rows than those found what it is.
+// explainFailure turns the server's error into that of an upsert which met such a row.
 func (p *part) explainFailure() {
 	failed := p.db.Error
 	if !dialect.IsFailure(failed) {
@@ -186,7 +186,7 @@ func (p *part) ask() ([]reflect.Value, error) {
 	var keys [][]any
 	written := p.db.RowsAffected
 	if stmt := p.db.Statement; slices.Contains(stmt.BuildClauses, "VALUES") {
-		if dialect.Of(p.db).FindsByAnyIndex() && statement.HasUpsert(stmt) { // which counts a row twice that it updates
+		if dialect.Of(p.db).FindsByAnyIndex() && statement.HasUpsert(stmt) { // such an upsert counts a row twice if it updates it
 			written = min(written, int64(p.structs()))
 		}
 		keys = p.keys(stmt.ReflectValue)
@@ -200,7 +200,7 @@ func (p *part) ask() ([]reflect.Value, error) {
 			keys = append(keys, p.storedKey(row))
 		}
 	}
-	if len(keys) == 0 { // Save has found no row, and stored one by another statement
+	if len(keys) == 0 { // Save found no row, and stored one with another statement
 		return nil, nil
 	}
 	if !guard.FitIn(p.db, keys) {
@@ -209,7 +209,7 @@ func (p *part) ask() ([]reflect.Value, error) {
 	return p.read(true, false, guard.KeyIn(p.model.Schema, keys))
 }
 
-// structs is how many the statement is about.
+// structs is the number of structs of the statement.
 func (p *part) structs() (n int) {
 	statement.EachStruct(p.db.Statement.ReflectValue, func(reflect.Value) { n++ })
 	return n

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// created finds the roots of new rows, and of those that an upsert finds.
+// created finds the roots of new rows, and of rows that an upsert finds.
 func (p *part) created() error {
 	stmt := p.db.Statement
 	p.unscoped = stmt.Unscoped
@@ -58,7 +58,7 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 	p.hold(stmt.ReflectValue)
 	// Some rows may stay as they are. Where the check of a foreign key locks its row, the root is moved before nevertheless.
 	p.late = (conflict.DoNothing || len(conflict.Where.Exprs) > 0) && !dialect.Of(p.db).IsMySQL()
-	if !conflict.DoNothing && !p.late { // those that are there are written
+	if !conflict.DoNothing && !p.late { // existing rows are written
 		for _, row := range p.there {
 			p.addOf(row)
 		}
@@ -81,8 +81,8 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 	return p.move()
 }
 
-// moves reports whether an upsert gives the rows that it finds the root that their structs name. A default, and what else the server
-// makes of the key, is seen afterwards.
+// moves reports whether an upsert gives existing rows the root that their structs name. A default, and other keys that
+// the server computes, are seen afterwards.
 func moves(conflict clause.OnConflict, relation *schema.Relationship) bool {
 	return !conflict.DoNothing && slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool {
 		return conflict.UpdateAll && !ref.ForeignKey.HasDefaultValue ||
@@ -90,13 +90,13 @@ func moves(conflict clause.OnConflict, relation *schema.Relationship) bool {
 	})
 }
 
-// updated finds the roots of rows that are to be updated, and those that they are to be moved to.
+// updated finds the roots of the rows to update, and the roots to which they go.
 func (p *part) updated() error {
 	stmt := p.db.Statement
 	p.unscoped = stmt.Unscoped
 	conditions, keys, err := p.conditions(reflect.ValueOf(stmt.Model))
 	if _, ownSet := stmt.Clauses["SET"]; ownSet && len(conditions) == 0 && !stmt.AllowGlobalUpdate {
-		return err // GORM adds no key, and refuses it
+		return err // GORM adds no key, and refuses the statement
 	}
 	if err != nil || len(conditions)+keys == 0 && !stmt.AllowGlobalUpdate {
 		return err
@@ -124,8 +124,8 @@ func (p *part) updated() error {
 	return p.move()
 }
 
-// find finds the rows of the statement, and keeps it to them. The roots that structs name are moved before, unless conditions of the
-// caller's may be about them.
+// find finds the rows of the statement, and restricts the statement to them. The roots that structs name move before,
+// unless conditions of the caller may be about these roots.
 func (p *part) find(conditions []clause.Expression, keys int, assigned map[string]any, of ...reflect.Value) error {
 	_, moves := p.db.Statement.Settings.Load(movingSetting)
 	if len(conditions) == 0 || moves {
@@ -148,7 +148,7 @@ func (p *part) find(conditions []clause.Expression, keys int, assigned map[strin
 	return nil
 }
 
-// addMoved adds the roots that a row belongs to when the update has assigned these columns of it.
+// addMoved adds the roots that a row has after the update has assigned these columns.
 func (p *part) addMoved(row reflect.Value, assigned map[string]any) {
 	if len(assigned) == 0 {
 		return
@@ -217,7 +217,7 @@ func (p *part) assigned(set clause.Set) (map[string]any, error) {
 	return p.inMap(values)
 }
 
-// values is the struct that an update takes its values from, where that is not the one that it updates, and its schema.
+// values returns the struct from which an update takes its values, if it is another than the updated one, and its schema.
 func (p *part) values() (reflect.Value, *schema.Schema) {
 	stmt := p.db.Statement
 	dest := reflect.ValueOf(stmt.Dest)
@@ -229,12 +229,12 @@ func (p *part) values() (reflect.Value, *schema.Schema) {
 	}
 	form := &gorm.Statement{DB: p.db}
 	if err := form.Parse(stmt.Dest); err != nil {
-		return reflect.Value{}, nil // GORM refuses it
+		return reflect.Value{}, nil // GORM refuses the statement
 	}
 	return dest, form.Schema
 }
 
-// keyedBy is the struct that says the root of the rows that these values are for: the values, or the struct that is updated.
+// keyedBy returns the struct that names the root of the rows: the values, or the struct that is updated.
 func (p *part) keyedBy(relation *schema.Relationship, dest reflect.Value) reflect.Value {
 	updated := reflect.Indirect(reflect.ValueOf(p.db.Statement.Model))
 	if p.foreignOf(relation, dest) == nil && updated.Kind() == reflect.Struct && updated.Type() == p.model.Schema.ModelType {
@@ -243,8 +243,8 @@ func (p *part) keyedBy(relation *schema.Relationship, dest reflect.Value) reflec
 	return dest
 }
 
-// inMap are the keys of roots in a map. One of another type than its field is left to the server, which may read it otherwise
-// than Go does.
+// inMap returns the keys of roots in a map. A value of another type than its field is left to the server, which may read
+// it differently from Go.
 func (p *part) inMap(values map[string]any) (map[string]any, error) {
 	assigned := map[string]any{}
 	for _, key := range p.foreignKeys() {
@@ -270,7 +270,7 @@ func isNumber(value any) bool {
 	return value == nil || v.CanInt() || v.CanUint() || v.Kind() == reflect.Struct
 }
 
-// mapsIn are the maps that values come in.
+// mapsIn returns the maps in a value.
 func mapsIn(dest any) []map[string]any {
 	switch dest := dest.(type) {
 	case map[string]any:
@@ -294,7 +294,7 @@ func (p *part) mapOf(values map[string]any) error {
 	return err
 }
 
-// named is what a map has for a field, by the name of the column or of the field.
+// named returns the value of a map for a field, under the name of the column or of the field.
 func named(values map[string]any, field *schema.Field) (any, bool) {
 	value, is := values[field.DBName]
 	if !is {

@@ -1,5 +1,5 @@
-// Package dialect knows how the databases differ that versioned and locked rows may lie in: PostgreSQL, MariaDB and MySQL,
-// and SQLite in tests. What one of them cannot do is decided here, and nowhere by its name.
+// Package dialect knows how the databases differ in which versioned and locked rows can be: PostgreSQL, MariaDB and
+// MySQL, and SQLite in tests. Other packages ask it what a database can do, and never look at its name.
 package dialect
 
 import (
@@ -241,7 +241,7 @@ func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, dec
 // Later is a time that is no earlier than one given, and later by a tick than what the column has: value writes the first,
 // had is the second.
 func (d Dialect) Later(text func(...string), value func(), had string, tick time.Duration) {
-	if d.IsMySQL() { // where GREATEST of NULL is NULL
+	if d.IsMySQL() { // there GREATEST of a NULL is NULL
 		text("GREATEST(")
 		value()
 		text(",COALESCE(", had, "+", d.Interval(tick), ",'1000-01-01'))")
@@ -262,8 +262,8 @@ func (d Dialect) Latest(text func(...string), value func(), had, proposed string
 	text(",", had, ",", proposed, ")+", d.Interval(tick))
 }
 
-// never is an expression of MariaDB and MySQL that fails for each row, when it comes to it: it depends on the row, so that
-// no plan works it out before.
+// never is an expression of MariaDB and MySQL that fails when it is evaluated for a row. It depends on the row, so the
+// server does not evaluate it before.
 func never(column, why string) string {
 	return "COALESCE(LENGTH(" + column + "),LENGTH('" + why + "'))*0+9223372036854775807+1"
 }
@@ -276,7 +276,7 @@ func OrFail(text func(...string), column string, condition func()) {
 	text(") OR (", never(column, failure), ")>0)")
 }
 
-// failure is what the server's error shows of OrFail.
+// failure is the part of OrFail that the server's error shows.
 const failure = "gormlock"
 
 // IsFailure reports whether the error of a server is that of OrFail. The words around it are of the server's language.

@@ -10,8 +10,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// adopt makes mine the row, but for the columns that are to be written. What stands behind its columns is its own then: a
-// hook may change it in place, and neither base, nor the row as it was read, nor what mine was, changes with it.
+// adopt copies the row into mine, except the columns that are to be written. Afterwards the values behind pointers belong
+// to mine alone. So if a hook changes them in place, neither base, nor the row, nor the kept copy of mine changes.
 func (s *save) adopt(stmt *gorm.Statement, theirs reflect.Value, mine map[string]bool) {
 	s.ownEmbedded()
 	for name, field := range s.model.Schema.FieldsByDBName {
@@ -28,7 +28,7 @@ func (s *save) adopt(stmt *gorm.Statement, theirs reflect.Value, mine map[string
 	}
 }
 
-// ownEmbedded gives mine embedded structs of its own where it has pointers to them: base may have the same.
+// ownEmbedded gives mine its own embedded structs where it has pointers to them, because base may have the same pointers.
 func (s *save) ownEmbedded() {
 	s.eachEmbedded(func(place reflect.Value) {
 		if !place.IsNil() {
@@ -39,7 +39,7 @@ func (s *save) ownEmbedded() {
 	})
 }
 
-// eachEmbedded visits the pointers to embedded structs that mine has, the outer ones first.
+// eachEmbedded visits the pointers to embedded structs in mine, the outer ones first.
 func (s *save) eachEmbedded(visit func(place reflect.Value)) {
 	known := map[string]bool{}
 	for _, field := range s.model.Schema.FieldsByDBName {
@@ -58,7 +58,7 @@ func (s *save) eachEmbedded(visit func(place reflect.Value)) {
 	}
 }
 
-// pointer is one to an embedded struct, and what it was.
+// pointer is a pointer to an embedded struct, and its old value.
 type pointer struct{ place, was reflect.Value }
 
 // embedded are the pointers to embedded structs as they are.
@@ -72,14 +72,14 @@ func (s *save) embedded() []pointer {
 	return all
 }
 
-// putBack makes the pointer what it was, if what stands behind it is what stood there.
+// putBack restores the old pointer, if the struct behind it has its old value.
 func (p pointer) putBack() {
 	if alike(p.was, p.place) {
 		p.place.Set(p.was)
 	}
 }
 
-// alike is DeepEqual, to which a struct with nothing in it is as good as none.
+// alike is DeepEqual, except that an empty struct equals a missing one.
 func alike(a, b reflect.Value) bool {
 	switch {
 	case isEmpty(a) || isEmpty(b):
@@ -99,7 +99,7 @@ func alike(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// isEmpty reports whether a value is zero, or leads to structs that are.
+// isEmpty reports whether a value is zero, or leads only to structs that are empty.
 func isEmpty(value reflect.Value) bool {
 	if value.IsZero() || value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
 		return value.IsZero()

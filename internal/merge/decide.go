@@ -12,9 +12,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// decide returns the columns that are to be written, or the conflict. The server is asked about columns that seem to have been
-// changed on both sides, and about those whose values it may take for the same although they are written in different ways,
-// or of which the field may hold only a part.
+// decide returns the columns to write, or the conflict. It asks the server about columns that seem to have changed on
+// both sides, and about values that may be equal although they are written differently, or of which the field may hold
+// only a part.
 func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, error) {
 	mine := map[string]bool{}
 	var asked []*schema.Field
@@ -38,7 +38,7 @@ func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, err
 	return mine, s.ask(read, theirs, asked, mine)
 }
 
-// ask lets the server decide, and adds to what is to be written.
+// ask asks the server, and adds columns to those that are written.
 func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field, mine map[string]bool) error {
 	answers, err := guard.Compare(read, s.model.Schema, s.key, columns, s.base, s.mine)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field,
 	return nil
 }
 
-// isUnwritten reports whether the row is at the version of base, which moves where this column does.
+// isUnwritten reports whether the row is still at the version of base, and every write of this column moves the version.
 func (s *save) isUnwritten(field *schema.Field, theirs reflect.Value) bool {
 	v := s.model.Column
 	return v != nil && !s.model.Unversioned[field.DBName] && v.Read(theirs).Equal(v.Read(s.base))
@@ -84,7 +84,7 @@ func (s *save) refuseUnwritable(stmt *gorm.Statement) error {
 	return nil
 }
 
-// inField is what a struct holds in a field.
+// inField returns the value of a field in a struct.
 func inField(field *schema.Field, row reflect.Value) any {
 	if place := statement.Place(field, row); place.IsValid() {
 		return place.Interface()

@@ -17,25 +17,25 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// likeness is whether two values are the same to the server.
+// likeness says whether two values are equal to the server.
 type likeness uint8
 
 const (
 	same likeness = iota
 	different
-	unsure // they are written in different ways, and may be the same
+	unsure // they are written differently, and may be equal
 )
 
-// kind is how the values of a column compare.
+// kind says how to compare the values of a column.
 type kind struct {
 	stmt  *gorm.Statement
 	field *schema.Field
-	whole bool // the field holds all of the column, and values that are written in different ways are different
+	whole bool // the field holds the whole column, and values that are written differently are different
 	tick  time.Duration
 }
 
-// kindOf is the kind of a column. Of most Go types each value is a different one to the server as well; what it is to say so
-// is proven here type by type, and of all others the server is asked.
+// kindOf returns the kind of a column. For most Go types, two different values are different to the server too. The types
+// for which this is proven are listed here; for all others the server is asked.
 func (s *save) kindOf(stmt *gorm.Statement, field *schema.Field) kind {
 	k := kind{stmt: stmt, field: field, tick: time.Nanosecond}
 	column, isPostgres := guard.ColumnType(stmt, field), statement.IsPostgres(stmt.DB)
@@ -74,8 +74,8 @@ var (
 	wholeNumber = regexp.MustCompile(`^(small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?)($|\W)`)
 )
 
-// isPlain reports whether a serializer, or a type of its own, always makes the same of a value. It does not where it
-// encrypts, or where gob writes a map: then the value that was read says more than the bytes.
+// isPlain reports whether a serializer, or a type of the application, always writes a value in the same way. It does not
+// if it encrypts, or if gob writes a map. Then the values that were read are compared, and not their bytes.
 func (k kind) isPlain(rows ...reflect.Value) bool {
 	for _, row := range rows {
 		first := k.sent(row)
@@ -92,7 +92,7 @@ func (k kind) holdsSame(a, b reflect.Value) bool {
 	return reflect.DeepEqual(inField(k.field, a), inField(k.field, b))
 }
 
-// compare compares what two structs hold.
+// compare compares the values of two structs.
 func (k kind) compare(a, b reflect.Value) likeness {
 	if k.holdsSame(a, b) {
 		return same
@@ -117,7 +117,7 @@ func (k kind) compare(a, b reflect.Value) likeness {
 	return unsure
 }
 
-// compareTimes compares what is sent. A column is one of moments (timestamptz) or one of what clocks show (timestamp).
+// compareTimes compares what would be sent. A timestamptz is a moment; a timestamp is what a clock shows.
 func (k kind) compareTimes(a, b time.Time) likeness {
 	a, b = a.Truncate(k.tick), b.Truncate(k.tick)
 	_, aZone := a.Zone()
@@ -131,7 +131,7 @@ func (k kind) compareTimes(a, b time.Time) likeness {
 	return unsure
 }
 
-// sent is what a statement would send of a struct.
+// sent returns what a statement would send for a field.
 func (k kind) sent(row reflect.Value) any {
 	value, _ := k.field.ValueOf(k.stmt.Context, row)
 	if place := reflect.ValueOf(value); place.Kind() == reflect.Pointer && place.IsNil() {

@@ -27,7 +27,7 @@ const call = "SaveMerged"
 // save is one call of SaveMerged.
 type save struct {
 	model      *model.Model
-	mine, base reflect.Value // structs of the model
+	mine, base reflect.Value // both are structs of the model
 	key        []any         // of their row
 	columns    []*schema.Field
 }
@@ -80,7 +80,7 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	return s, s.refuseUnwritable(stmt)
 }
 
-// findRow finds the row that both structs are of.
+// findRow finds the key of the row that both structs stand for.
 func (s *save) findRow(stmt *gorm.Statement) error {
 	name := s.model.Schema.Name
 	key, _ := statement.KeyOf(stmt, s.model.Schema, s.mine)
@@ -98,7 +98,7 @@ func (s *save) findRow(stmt *gorm.Statement) error {
 	return nil
 }
 
-// fits refuses what has no place on the statement, and associations that would not be saved.
+// fits refuses clauses that do not belong on the statement, and changed associations, which would not be saved.
 func (s *save) fits(stmt *gorm.Statement) error {
 	intent := guard.IntentOf(stmt)
 	switch {
@@ -127,7 +127,7 @@ func (s *save) fits(stmt *gorm.Statement) error {
 	return nil
 }
 
-// findColumns finds what is merged: not the key, nor what a write sets by itself.
+// findColumns finds the columns to merge: all except the key and those that a write sets by itself.
 func (s *save) findColumns() {
 	for _, name := range s.model.Schema.DBNames {
 		field := s.model.Schema.FieldsByDBName[name]
@@ -138,7 +138,7 @@ func (s *save) findColumns() {
 	}
 }
 
-// run locks the row, reads it, and writes what is mine.
+// run locks the row, reads it, and writes the changes of mine.
 func (s *save) run(tx *gorm.DB) error {
 	given := reflect.New(s.mine.Type()).Elem()
 	given.Set(s.mine)
@@ -169,7 +169,7 @@ func (s *save) run(tx *gorm.DB) error {
 	return err
 }
 
-// lockRow locks the row, and reads it into a struct of its own.
+// lockRow locks the row, and reads it into a new struct.
 func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 	theirs := reflect.New(s.mine.Type())
 	for _, field := range s.model.Schema.PrimaryFields {
@@ -177,7 +177,7 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(place)
 		}
 	}
-	var lock rowlock.Lock // where there are no row locks the transaction keeps writers out
+	var lock rowlock.Lock // a database without row locks keeps writers out by the transaction
 	if dialect.Of(tx).LocksRows() {
 		lock = rowlock.Lock{Strength: rowlock.ForNoKeyUpdate}
 	}
@@ -194,7 +194,7 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 	return theirs.Elem(), nil, err
 }
 
-// tableOf is a db on the table that tx names.
+// tableOf returns a db for the table that tx names.
 func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 	look := tx.Session(&gorm.Session{NewDB: true}).Model(s.base.Addr().Interface())
 	_ = look.Statement.Parse(s.base.Addr().Interface()) // it was parsed before
@@ -205,7 +205,7 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 	return look
 }
 
-// write saves mine, whose columns are those of the row but for some.
+// write saves mine. It differs from the row only in the columns to write.
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
 	had := writtenIn(tx)
 	saved := statement.Beside(tx).Model(s.mine.Addr().Interface()).Clauses(guard.Merged(theirs, mine)).
@@ -216,7 +216,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 	}
 	own := min(saved.Statement.SQL.Len(), 1)
 	if err != nil && (saved.RowsAffected > 0 || writtenIn(tx)-had > own) {
-		guard.Doom(tx, err) // nothing of it is to be stored
+		guard.Doom(tx, err) // nothing of it may be stored
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// step is what the merge did to a struct, without the write itself: a rollback takes it back.
+// step is the change of a struct by the merge, without the write itself. A rollback undoes it.
 type step struct {
 	memory  memory.Structs
 	version *column.Version // nil: the model has none
@@ -25,7 +25,7 @@ type step struct {
 	dropped bool // the call has failed, and put the struct back itself
 }
 
-// empty empties the associations that do not fit what the row refers to by now.
+// empty empties the associations of keys that the row no longer has.
 func (b *step) empty() { b.links.Empty(b.row) }
 
 // Undo implements journal.Step, as does Lose.
@@ -48,7 +48,7 @@ func (b *step) Lose() {
 	}
 }
 
-// remember keeps mine as it is for the case that the transaction is rolled back.
+// remember keeps mine as it is, to restore it if the transaction is rolled back.
 func (s *save) remember(tx *gorm.DB) *step {
 	b := &step{
 		version: s.model.Column, row: s.mine, ways: s.embedded(),
@@ -62,7 +62,7 @@ func (s *save) remember(tx *gorm.DB) *step {
 	return b
 }
 
-// writtenIn is how many statements may have written something in the transaction.
+// writtenIn is the number of statements that may have written in the transaction.
 func writtenIn(tx *gorm.DB) int {
 	if j := journal.Of(tx.Statement); j != nil {
 		return j.Written()
@@ -70,7 +70,7 @@ func writtenIn(tx *gorm.DB) int {
 	return 0
 }
 
-// refuse tells the observer of a conflict, and keeps a transaction from being committed in which each one counts.
+// refuse reports a conflict to the observer. In a transaction in which every conflict counts, it prevents the commit.
 func (s *save) refuse(tx *gorm.DB, err error) error {
 	if !errors.Is(err, fault.ErrStale) {
 		return err
@@ -82,7 +82,7 @@ func (s *save) refuse(tx *gorm.DB, err error) error {
 	return err
 }
 
-// name is the row for people.
+// name returns the row for error texts.
 func (s *save) name(stmt *gorm.Statement) string {
 	key := map[string]any{}
 	for i, field := range s.model.Schema.PrimaryFields {
