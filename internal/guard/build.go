@@ -12,15 +12,15 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// built is what building the statement showed.
+// built is what building the statement has shown.
 type built struct {
 	armed     bool // the builders take part
 	any       bool // something was built
 	set       bool // it has a SET
 	bumps     bool // the version moves
-	nothing   bool // nothing is SET, so that no row is to be found
-	marked    bool // the server keeps whether it found the row
-	asked     bool // its result was asked for
+	nothing   bool // nothing is SET, so no row will be found
+	marked    bool // the server remembers whether it found the row
+	asked     bool // the server was asked what the statement found
 	named     bool // the version is named by what is SET, or by the caller
 	unchecked bool // the version is not compared after all: see lenient
 	timesOnly bool // only times that GORM adds to every update are SET
@@ -32,12 +32,12 @@ type built struct {
 type builder struct {
 	statement.SQL
 	w    *Write
-	rest clause.ClauseBuilder // of the dialect, nil where it has none for this clause
+	rest clause.ClauseBuilder // of the dialect; nil if it has none for this clause
 }
 
-// builderOf is a builder for what stands in a clause.
+// builderOf returns a builder for the contents of a clause.
 func builderOf(to clause.Builder, w *Write) builder {
-	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, w: w} //nolint:forcetypeassert // InstallBuilders looked
+	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, w: w} //nolint:forcetypeassert // checked by InstallBuilders
 }
 
 // plainly builds a clause as the dialect does.
@@ -101,7 +101,7 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	statement.SQL{Statement: stmt}.Text(",", m.In(stmt).Column)
 }
 
-// arm lets the builders take part.
+// arm makes the builders take part in the statement.
 func (w *Write) arm(stmt *gorm.Statement) {
 	w.built.armed = true
 	if statement.AsksForRows(stmt) && !returns(stmt) && w.readsBack(stmt) && len(w.rows) > 0 {
@@ -112,7 +112,7 @@ func (w *Write) arm(stmt *gorm.Statement) {
 	}
 }
 
-// buildSet writes the caller's assignments, and behind them what the guards assign.
+// buildSet writes the caller's assignments, and after them those of the guards.
 func (b builder) buildSet(c clause.Clause) bool {
 	set, ok := c.Expression.(clause.Set)
 	if !ok {
@@ -192,7 +192,7 @@ func (w *Write) weigh(set clause.Set) {
 	w.built.bumps = moves && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
 }
 
-// buildWhere writes the caller's conditions and, beside them, what must hold of the rows.
+// buildWhere writes the caller's conditions and the conditions of the guards.
 func (b builder) buildWhere(c clause.Clause) bool {
 	where, ok := c.Expression.(clause.Where)
 	if !ok || c.Builder != nil || len(where.Exprs) == 0 {
@@ -214,13 +214,13 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	return true
 }
 
-// isLenient reports that the struct was not read from its row, which is no reason to refuse a statement that sets only
-// the time of the update: association mode does that, and names no version.
+// isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
+// statement is not refused: association mode sends it, without a version.
 func (w *Write) isLenient() bool {
 	return !w.batch && !w.where.mustWrite && !w.version.forced && !w.version.given && len(w.rows) == 1 && !w.version.Loaded(w.rows[0].Expected)
 }
 
-// guardedWhere is the caller's conditions and what must hold beside them.
+// guardedWhere is the caller's conditions, and the conditions of the guards.
 type guardedWhere struct {
 	w     *Write
 	where clause.Where
@@ -256,7 +256,7 @@ func (g guardedWhere) Build(to clause.Builder) {
 	}
 }
 
-// isPlain reports whether conditions stand beside an AND as they are.
+// isPlain reports whether conditions can stand beside an AND without parentheses.
 func isPlain(exprs []clause.Expression) bool {
 	for _, expr := range exprs {
 		switch expr.(type) {
@@ -268,7 +268,7 @@ func isPlain(exprs []clause.Expression) bool {
 	return true
 }
 
-// buildValues gives every new row what the guards ask for.
+// buildValues adds the columns of the guards to every new row.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
 	w := b.w
@@ -287,7 +287,7 @@ func (b builder) buildValues(c clause.Clause) bool {
 	return true
 }
 
-// buildConflict lets the rows that an upsert finds be updated where the guards allow it.
+// buildConflict makes an upsert update the rows that it finds only if the guards allow it.
 func (b builder) buildConflict(c clause.Clause) bool {
 	found, ok := c.Expression.(clause.OnConflict)
 	w := b.w

@@ -19,8 +19,8 @@ const movedSetting = "gormlock:moved"
 // moved are the children that come from another parent; true: from none.
 type moved map[uintptr]bool
 
-// noticeMoved keeps which children come from another parent, before GORM gives them the key of this one, and what they
-// had, for the case that it is rolled back.
+// noticeMoved remembers which children come from another parent, before GORM gives them the key of this one. It also
+// remembers their old keys, for a rollback.
 func noticeMoved(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun {
@@ -96,8 +96,8 @@ type link struct {
 	key    *schema.Field
 	child  reflect.Value
 	was    reflect.Value
-	behind reflect.Value // what stood behind it, if it is a pointer
-	given  string        // what GORM gives, as a name
+	behind reflect.Value // the old value behind it, if it is a pointer
+	given  string        // the key that GORM gives, as a string
 }
 
 func copyOf(v reflect.Value) reflect.Value {
@@ -118,7 +118,7 @@ func (l *links) add(key *schema.Field, child reflect.Value, given any) {
 	}
 	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given})}
 	if place.Kind() == reflect.Pointer && !place.IsNil() {
-		one.behind = copyOf(place.Elem()) // GORM writes through it
+		one.behind = copyOf(place.Elem()) // GORM writes through the pointer
 	}
 	l.all = append(l.all, one)
 }

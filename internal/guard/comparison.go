@@ -13,19 +13,19 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// comparison writes when two values of a column are the same: NULL is NULL, json is compared by its meaning, a text by its
-// bytes whatever the column's collation calls equal, times and numbers as the column rounds them. Types whose = says less
-// than that two values are the same, such as box, which it compares by the area, are compared as the server shows them.
+// comparison writes a condition that two values of a column are equal. NULL equals NULL. json is compared by its meaning,
+// text by its bytes even if the collation ignores differences, times and numbers as the column rounds them. If the = of a
+// type ignores differences (for box it compares areas), the values are compared by their text.
 type comparison struct {
 	statement.SQL
 	table string
 	field *schema.Field
 
 	same, collate string
-	before, as    string // what stands before and behind each value
+	before, as    string // the text before and after each value
 	store, stored string // what stands before and behind what a struct holds: the type as which the column stores it
-	shown         bool   // compared as the server shows it
-	noText        bool   // an empty text is no value of the column: a struct has it where the row has NULL
+	shown         bool   // compared by its text
+	noText        bool   // the column has no empty value: a struct has an empty text if the row has NULL
 }
 
 func newComparison(sql statement.SQL, table string, field *schema.Field) comparison {
@@ -62,10 +62,11 @@ func newComparison(sql statement.SQL, table string, field *schema.Field) compari
 
 const byBytes = ` COLLATE "C"`
 
-// rounds is a type that stores some values otherwise than they are given.
+// rounds is a type that may store another value than it was given.
 var rounds = regexp.MustCompile(`^(date|time(stamp)?(tz)?( ?\(\d\))?( with(out)? time zone)?|(numeric|decimal) ?\(\d+(, ?\d+)?\))$`)
 
-// comparedByValue is a type, or an array of it, whose = means that two values are the same. Other words may follow it in a tag.
+// comparedByValue is a type, or an array of it, whose = means that two values are the same. In a tag, other words may
+// follow it.
 var comparedByValue = regexp.MustCompile(`^(jsonb|uuid|inet|cidr|macaddr8?|bytea|bool(ean)?|small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?|numeric|decimal|` +
 	`real|double precision|float[48]?|date|time(stamp)?(tz)?)($|\W)`)
 
@@ -88,13 +89,13 @@ func (c comparison) column() {
 	c.Text(c.as)
 }
 
-// isJSON reports whether a field is written as JSON, whatever its column is.
+// isJSON reports whether a field is written as JSON, whatever the type of its column is.
 func isJSON(field *schema.Field) bool {
 	_, is := field.Serializer.(schema.JSONSerializer)
 	return is
 }
 
-// valueIn writes what a struct holds, of the type of the column if it has to say so: a parameter has none of its own.
+// valueIn writes the value of a struct, with the type of the column if needed: a parameter has no type of its own.
 func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 	value, zero := c.field.ValueOf(c.Context, row)
 	if statement.IsPostgres(c.DB) {
@@ -125,7 +126,7 @@ func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 	}
 }
 
-// compare writes that a is b.
+// compare writes the condition that a equals b.
 func (c comparison) compare(a, b func()) {
 	a()
 	c.Text(c.collate, c.same)

@@ -94,18 +94,18 @@ func (f *FenceGuard) isIn(set clause.Set, orExcluded bool) bool {
 	return false
 }
 
-// follow gives the struct of a row that was written the token the row has now.
+// follow gives the struct of a written row the token that the row has now.
 func (f *FenceGuard) follow(row reflect.Value) {
 	if f.guards() && row.CanAddr() {
 		f.Write(row, column.Value{N: f.token.Number})
 	}
 }
 
-// owns reports whether the column is the fence, and not one that the statement assigns as its caller says.
+// owns reports whether the column is the fence, and the statement does not assign it as its caller says.
 func (f *FenceGuard) owns(column string) bool { return !f.Assigned && column == f.Field.DBName }
 
-// assign writes the token. A statement about many rows is one that must write all it finds or none: assigning fails on a
-// row that was written with a later token.
+// assign writes the token. If the statement must write all rows that it finds or none, the assignment fails on a row with
+// a later token.
 func (f *FenceGuard) assign(b builder, written bool) bool {
 	if !f.guards() || b.w.built.nothing {
 		if !written && !b.w.version.is() {
@@ -158,7 +158,7 @@ func (f *FenceGuard) writeUnlessLater(b builder) {
 	b.Text(" AS latest OFFSET 0) AS gormlock_latest)")
 }
 
-// hold writes that no later token is in the row, and none has been issued.
+// hold writes the condition that the row has no later token and that none was issued.
 func (f *FenceGuard) hold(b builder) {
 	if !f.guards() {
 		return
@@ -219,7 +219,7 @@ func (f *FenceGuard) insert(b builder, values *clause.Values) {
 	}
 }
 
-// conflict lets rows that an upsert finds be updated where they have no later token.
+// conflict makes an upsert update the rows that it finds only if they have no later token.
 func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	if !f.Assigned {
 		found.DoUpdates = slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == f.Field.DBName })
@@ -233,8 +233,8 @@ func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	found.Where.Exprs = beside(guard, found.Where.Exprs)
 }
 
-// leavesOut reports whether a statement about many rows can pass over those with a later token, so that they must be
-// looked for: where no assignment fails on them.
+// leavesOut reports whether a statement about many rows can skip those with a later token, because no assignment fails on
+// them. Then such rows must be looked for.
 func (w *Write) leavesOut(stmt *gorm.Statement) bool {
 	return w.fence.guards() && w.isBulk() && (!w.built.set || !statement.IsPostgres(stmt.DB))
 }

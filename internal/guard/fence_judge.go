@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// explainFence turns an error of the server into what it means: a refusal, or a missing table of tokens.
+// explainFence turns an error of the server into a refusal, or into the error of a missing table of tokens.
 func (w *Write) explainFence(db *gorm.DB) bool {
 	err := w.RefusedByFence(db.Statement, db.Error)
 	if err == nil {
@@ -41,13 +41,13 @@ func (w *Write) RefusedByFence(stmt *gorm.Statement, said error) error {
 	e.Cause = said
 	refused := e.Err()
 	if j := journal.Of(stmt); j != nil {
-		j.Doom(refused) // the server has given the transaction up
+		j.Doom(refused) // the server has aborted the transaction
 	}
 	install.Of(stmt.DB).TellRefused(stmt.Context, refused)
 	return refused
 }
 
-// fenceTableMissing adds the cure to the error of a missing table of tokens; nil where err is another.
+// fenceTableMissing adds the cure to the error of a missing table of tokens. It returns nil if err is another error.
 func fenceTableMissing(table string, err error) error {
 	if sqlstate.Of(err) != sqlstate.UndefinedTable || !strings.Contains(err.Error(), fence.Table) {
 		return nil
@@ -55,7 +55,7 @@ func fenceTableMissing(table string, err error) error {
 	return fmt.Errorf("gormlock: %s: the table of tokens does not exist, fence.Migrate creates it: %w", table, err)
 }
 
-// onlyRow is the row that a statement is about, if it is one.
+// onlyRow returns the row of a statement about one row.
 func (w *Write) onlyRow(stmt *gorm.Statement) *Row {
 	if w.batch || w.memory.Count != 1 || w.op != OpCreate && w.op != OpUpsert && len(w.rows) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (w *Write) fencedError(stmt *gorm.Statement, row *Row, latest fence.Token) 
 	return e
 }
 
-// why says by which token the row was refused. Without a row it is about the token alone.
+// why returns by which token the row was refused. Without a row, the error names only the token.
 func (f *FenceGuard) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	switch {
 	case f.latest > f.token.Number:
@@ -91,7 +91,7 @@ func (f *FenceGuard) why(w *Write, stmt *gorm.Statement, row *Row, current refle
 	return nil
 }
 
-// whyFencedMany says whether a statement about many rows was refused, or passed over some: nil where it was not.
+// whyFencedMany returns why a statement about many rows was refused or skipped some of them, or nil.
 func (w *Write) whyFencedMany(db *gorm.DB) error {
 	f, stmt := w.fence, db.Statement
 	where := func(q *gorm.DB) *gorm.DB { return q.Where("1=0") } // the latest token is asked for beside it
@@ -122,7 +122,8 @@ func (w *Write) whyFencedAmong(db *gorm.DB, where func(*gorm.DB) *gorm.DB) error
 	return w.fence.why(w, stmt, nil, reflect.Value{})
 }
 
-// besideLatest makes a query return, beside its rows, the latest token of the key: in one row where it has none.
+// besideLatest makes a query return the latest token of the key with each row. If the query has no rows, it returns one
+// row with the token.
 func (f *FenceGuard) besideLatest(query string, vars []any) (string, []any) {
 	own := fmt.Sprintf("SELECT token FROM %s WHERE space=$%d::smallint AND id=$%d::bigint", fence.Table, len(vars)+1, len(vars)+2)
 	return "SELECT * FROM (SELECT (" + own + ") AS gormlock_latest) AS gormlock_tokens LEFT JOIN (" + query + ") AS gormlock_rows ON true",
@@ -154,8 +155,8 @@ func (f *FenceGuard) readLatest(rows interface {
 	return nil
 }
 
-// whyFencedUpsert says which row an upsert passed over because it was written with a later token; nil where it passed over
-// none, or for reasons of the caller's own.
+// whyFencedUpsert returns which row an upsert skipped because of a later token. It returns nil if it skipped none, or
+// only because of conditions of the caller.
 func (w *Write) whyFencedUpsert(db *gorm.DB) error {
 	f, stmt := w.fence, db.Statement
 	if !f.guards() || !statement.HasUpsert(stmt) || int(db.RowsAffected) >= f.proposed {
@@ -173,7 +174,7 @@ func (w *Write) whyFencedUpsert(db *gorm.DB) error {
 	return e.Err()
 }
 
-// whyFencedConflicting says which of the rows that an upsert met was written with a later token; nil where none was.
+// whyFencedConflicting returns which of the rows that an upsert met has a later token, or nil.
 func (w *Write) whyFencedConflicting(db *gorm.DB) error {
 	fields := w.conflictFields(db.Statement)
 	if !w.fence.guards() || len(fields) == 0 || w.memory.Count == 0 {
@@ -183,7 +184,7 @@ func (w *Write) whyFencedConflicting(db *gorm.DB) error {
 	return w.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Where(clause.IN{Column: columns, Values: values}) })
 }
 
-// conflictFields are the columns by which an upsert finds rows; none where they are no columns of the model.
+// conflictFields are the columns by which an upsert finds rows. There are none if they are not columns of the model.
 func (w *Write) conflictFields(stmt *gorm.Statement) []*schema.Field {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	var fields []*schema.Field
@@ -229,8 +230,8 @@ func valuesIn(stmt *gorm.Statement, fields []*schema.Field, row reflect.Value) [
 	return values
 }
 
-// followCreated gives the structs that a create stored their token. Of rows that it may have passed over, those were stored
-// that have a key now and had none.
+// followCreated gives the structs that a create stored their token. If the create may have skipped rows, the stored
+// structs are those that have a key now and had none before.
 func (w *Write) followCreated(db *gorm.DB) {
 	f, stmt := w.fence, db.Statement
 	if !f.guards() {

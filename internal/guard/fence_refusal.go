@@ -14,13 +14,14 @@ func Issued(token fence.Token, number int64) fence.Token {
 	return token
 }
 
-// The server says by a text that is no number which token refused a write: casting it fails, and the error quotes it.
+// The server refuses a write with a text that is no number: casting it fails, and the error quotes it. The text says
+// which token was refused.
 const (
 	issuedLater  = "gormlock: later token issued "
 	writtenLater = "gormlock: later token written "
 )
 
-// refusalIn reads from an error of the server by which token a statement was refused.
+// refusalIn reads from an error of the server which token was refused.
 func refusalIn(err error, token fence.Token) (latest fence.Token, refused bool) {
 	if err == nil || sqlstate.Of(err) != sqlstate.InvalidTextRepresentation {
 		return fence.Token{}, false

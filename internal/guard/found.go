@@ -13,10 +13,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// What the answer of a server leaves out is seen otherwise: that a row was found which the update leaves as it is, and what a
-// row holds after an UPDATE that returns nothing.
+// Some facts are not in the server's answer, and are found out in another way: that an update found a row and left it
+// unchanged, and what a row holds after an UPDATE that returns nothing.
 
-// marksFound lets an update say that it found its row: MariaDB and MySQL count only rows that change.
+// marksFound makes an update report that it found its row: MariaDB and MySQL count only rows that change.
 func (w *Write) marksFound(stmt *gorm.Statement) bool {
 	if !dialect.Of(stmt.DB).CountsChanged() || w.batch || len(w.rows) != 1 || w.version.is() && w.built.bumps {
 		return false
@@ -24,7 +24,7 @@ func (w *Write) marksFound(stmt *gorm.Statement) bool {
 	return w.version.checked || w.intent.columns() != nil || w.where.mustWrite || w.fence.guards()
 }
 
-// markFound assigns the key to itself. On the way the server keeps a number, for each row that it finds and no other.
+// markFound assigns the key to itself. While the server does this, it stores a number for each row that it finds.
 func (b builder) markFound(written bool) {
 	if written {
 		b.Text(",")
@@ -39,7 +39,7 @@ func (b builder) markFound(written bool) {
 	}
 }
 
-// observe looks at what the answer to an update or a delete has left out.
+// observe finds out what the answer to an update or a delete left out.
 func (w *Write) observe(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || !w.built.any || w.built.nothing {
 		return
@@ -53,15 +53,15 @@ func (w *Write) observe(db *gorm.DB) {
 		fault.Add(db, fmt.Errorf("gormlock: %s: whether all rows of the slice were found: %w", w.tableName(db.Statement), err))
 	}
 	if w.built.asked {
-		db.Statement.Result = nil // which others would share
+		db.Statement.Result = nil // otherwise other statements would share it
 	}
 	if err := w.readBack(db); err != nil {
 		fault.Add(db, fmt.Errorf("gormlock: %s: it was written, and could not be read again: %w", w.tableName(db.Statement), err))
 	}
 }
 
-// findUnchanged counts the rows of a slice whose versions do not move, where the server has counted fewer: those that it left as
-// they were are at the version expected, which no row comes back to.
+// findUnchanged counts the unchanged rows of a slice whose versions do not move, if the server has counted fewer rows
+// than there are structs. An unchanged row is at the expected version, and a row never returns to an old version.
 func (w *Write) findUnchanged(db *gorm.DB) error {
 	if !dialect.Of(db).CountsChanged() || !w.batch || !w.version.checked || w.version.choice != nil || w.built.bumps || w.where.filtered ||
 		!updates(db.Statement) || int(db.RowsAffected) >= w.distinct() || statement.Transaction(db.Statement) == nil {
@@ -77,14 +77,14 @@ func (w *Write) findUnchanged(db *gorm.DB) error {
 	}
 	for i := range w.rows {
 		if !found[i].isLive() || !w.version.Read(found[i].Value).Equal(w.rows[i].Expected) {
-			return nil // that one is a conflict, which is found by what is counted
+			return nil // that is a conflict, which the count shows
 		}
 	}
 	db.RowsAffected = int64(w.distinct())
 	return nil
 }
 
-// readsBack reports whether what the statement writes can be read again behind it: the rows are locked until its transaction
+// readsBack reports whether the written rows can be read again after the statement: they are locked until its transaction
 // ends.
 func (w *Write) readsBack(stmt *gorm.Statement) bool {
 	return !dialect.Of(stmt.DB).UpdateReturns() && updates(stmt) && statement.Transaction(stmt) != nil
@@ -118,7 +118,7 @@ func (w *Write) readInto(db *gorm.DB, keys [][]any, chosen func([]reflect.Value)
 	if w.version.is() {
 		fields = append(fields, w.version.Field)
 	}
-	if w.upsert != nil { // whose structs are compared with their rows
+	if w.upsert != nil { // an upsert compares its structs with their rows
 		fields = w.model.Readable()
 	}
 	names := make([]string, 0, len(fields))

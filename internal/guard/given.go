@@ -11,8 +11,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// expectedByCaller is the version that the caller named: in ExpectVersion, or in what is written, a struct, a form or a
-// map that carries one. Nil where none is named.
+// expectedByCaller is the version that the caller named: in ExpectVersion, or in the struct, form or map that is written.
+// It is nil if none is named.
 func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 	inDest, err := p.inDestination(stmt)
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 	return &v, err
 }
 
-// expect is the version that a clause names.
+// expect returns the version that a clause names.
 func (v *versionGuard) expect(i *Intent) (column.Value, error) {
 	if named, are := i.Expected.(*tags); are {
 		one, choice := named.of(v.Version)

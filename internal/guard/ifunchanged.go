@@ -27,7 +27,7 @@ func IfUnchanged(before any, names []string) Clause {
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
 		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %T", before)}
 	}
-	// The values of this moment are compared: the caller may change the struct later, and GORM writes through its pointers.
+	// Keep the values of this moment: the caller may change the struct later, and GORM writes through its pointers.
 	kept := reflect.New(row.Elem().Type()).Elem()
 	kept.Set(memory.Own(row.Elem()))
 	return Clause{change: func(i *Intent) { i.Unchanged = &unchangedColumns{before: kept, names: names} }}
@@ -62,7 +62,7 @@ func (*unchangedColumns) insert(builder, *clause.Values) {}
 
 func (*unchangedColumns) conflict(builder, *clause.OnConflict) {}
 
-// hold writes that the columns are what they were.
+// hold writes the condition that the columns have their old values.
 func (u *unchangedColumns) hold(b builder) {
 	for _, field := range u.columns {
 		if kind := b.DataTypeOf(field); dialect.Of(b.DB).IsInexact(kind) {
@@ -75,7 +75,7 @@ func (u *unchangedColumns) hold(b builder) {
 	}
 }
 
-// why says that one of the columns was changed: the row is there, at the right version.
+// why returns the error of a changed column: the row exists, at the right version.
 func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	e := w.stale(stmt, row, nil, false)
 	if w.version.is() {

@@ -19,7 +19,7 @@ type Intent struct {
 	Expects   bool
 	Expected  any
 	touch     bool
-	tentative bool // of a touch: to find no row is an answer, not a conflict
+	tentative bool // of a touch: finding no row is an answer, not a conflict
 	preserve  bool
 	Unchanged *unchangedColumns
 	merged    *mergedRow // nil: all columns are written

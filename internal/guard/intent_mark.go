@@ -17,7 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// askedHere is the mark of clauses about versions and fences.
+// askedHere marks clauses about versions and fences.
 type askedHere struct{ intent *Intent }
 
 var errAskedThere = errors.New("has no effect in a hook, a group of conditions or a join: put it on the statement itself")
@@ -44,7 +44,7 @@ func (h askedHere) Matters(write bool) bool { return write || h.intent.compares(
 
 func (h askedHere) Late() error { return h.Refusal() }
 
-// compares reports whether clauses say what a row must be like.
+// compares reports whether clauses have a condition on the row.
 func (i *Intent) compares() bool { return i != nil && (i.Expects || i.Unchanged != nil) }
 
 // covers reports whether a statement with i does all that the part asks.

@@ -31,7 +31,7 @@ func (w *Write) serializationFailure(db *gorm.DB) {
 	fault.Add(db, err)
 }
 
-// versionIsFull makes of a touch that the server finds out of range what it is: nothing else than the version is counted up.
+// versionIsFull turns an "out of range" error of a touch into one about the version: a touch counts up nothing else.
 func (w *Write) versionIsFull(db *gorm.DB) bool {
 	if !w.intent.touches() || !w.version.is() || !w.version.IsInteger() || len(w.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
@@ -85,7 +85,7 @@ func (w *Write) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", w.rowName(stmt, w.named(stmt, row).Key), err)
 }
 
-// tableName is the table in messages: not by the alias that a statement may have for it.
+// tableName is the name of the table in messages: not the alias that a statement may have for it.
 func (p *plan) tableName(stmt *gorm.Statement) string {
 	if stmt.TableExpr != nil {
 		return p.model.Table
@@ -112,7 +112,7 @@ func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
 		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at)
 }
 
-// whyNone says why a statement about one row wrote none: nil where only the caller's own conditions did not hold.
+// whyNone returns why a statement about one row wrote none. It returns nil if only conditions of the caller did not hold.
 func (w *Write) whyNone(db *gorm.DB) error {
 	if len(w.rows) == 0 {
 		return w.whyNoRows(db)
@@ -125,11 +125,11 @@ func (w *Write) whyNone(db *gorm.DB) error {
 	return w.why(db, row, found[0])
 }
 
-// whyFewer says why a batch wrote fewer rows than it has.
+// whyFewer returns why a batch wrote fewer rows than it has.
 func (w *Write) whyFewer(db *gorm.DB, from []reflect.Value) error {
 	stmt := db.Statement
 	if from == nil && db.RowsAffected > 0 && w.compares() {
-		// Nothing says which rows were written, and those are at new versions by now.
+		// It is not known which rows were written, and those have new versions now.
 		return w.staleError(stmt, nil).Err()
 	}
 	var absent []*Row
@@ -145,7 +145,7 @@ func (w *Write) whyFewer(db *gorm.DB, from []reflect.Value) error {
 	return joined(all)
 }
 
-// whyAbsent says why each of these rows was not written.
+// whyAbsent returns why each of these rows was not written.
 func (w *Write) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
 	keys := make([][]any, len(absent))
 	for i, row := range absent {
@@ -164,7 +164,7 @@ func (w *Write) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
 	return all, nil
 }
 
-// why says why row was not written, by what is there.
+// why returns why row was not written, judging by the row as it is now.
 func (w *Write) why(db *gorm.DB, row *Row, now seen) error {
 	stmt, current := db.Statement, now.Value
 	if now.deleted {
@@ -212,7 +212,7 @@ func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
 	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
 }
 
-// whyNoRows says why a statement without a key, which named its version itself, wrote nothing.
+// whyNoRows returns why a statement wrote nothing that has no key and named its version itself.
 func (w *Write) whyNoRows(db *gorm.DB) error {
 	if w.fence.guards() {
 		if err := w.whyFencedMany(db); err != nil || !w.compares() {

@@ -18,10 +18,11 @@ type seen struct {
 	deleted bool // it is there, soft-deleted
 }
 
-// isLive reports whether the row is there for queries that do not ask for deleted ones.
+// isLive reports whether the row exists for queries that do not ask for deleted ones.
 func (s seen) isLive() bool { return s.IsValid() && !s.deleted }
 
-// look reads rows as they are now, each at the place of its key, on the connection that wrote: a replica may be behind.
+// look reads rows as they are now, each at the place of its key. It uses the connection that wrote, because a replica may
+// lag behind.
 func (w *Write) look(db *gorm.DB, keys [][]any) ([]seen, error) {
 	all := make([]seen, len(keys))
 	if err := w.lookFor(db, keys, all, db.Statement.Unscoped); err != nil {
@@ -34,7 +35,7 @@ func (w *Write) look(db *gorm.DB, keys [][]any) ([]seen, error) {
 	return all, w.lookFor(db, keys, all, true)
 }
 
-// lookFor reads the rows that were not seen yet, those that were deleted softly too if it is to.
+// lookFor reads the rows that were not read yet, soft-deleted ones too if asked to.
 func (w *Write) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) error {
 	rows, err := w.lookWhere(db, w.columnsToLookAt(), func(q *gorm.DB) *gorm.DB {
 		if unscoped {

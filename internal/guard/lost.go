@@ -54,8 +54,8 @@ func NoticeCopies(db *gorm.DB) {
 	}
 }
 
-// savedRelation is the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil where all of them are
-// saved.
+// savedRelation returns the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil if all
+// relations are saved.
 func savedRelation(stmt *gorm.Statement) *schema.Relationship {
 	if len(stmt.Selects) == 0 {
 		return nil

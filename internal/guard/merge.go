@@ -14,7 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// mergedRow is the row with which a struct was merged, and the columns that are to be written of the struct.
+// mergedRow is the row with which a struct was merged, and the columns of the struct that must be written.
 type mergedRow struct {
 	row  reflect.Value
 	mine map[string]bool
@@ -26,7 +26,7 @@ func Merged(row reflect.Value, mine map[string]bool) Clause {
 	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine} }}
 }
 
-// onlyMerged leaves out of a SET what the row has already.
+// onlyMerged leaves out of a SET what the row already has.
 func (w *Write) onlyMerged(set clause.Set) clause.Set {
 	if !w.intent.Merges() {
 		return set

@@ -13,7 +13,7 @@ import (
 
 // Observation is what a statement returns of the rows that it writes, beside what it returns anyway.
 type Observation struct {
-	returning *returning // where its rows come to
+	returning *returning // receives its rows
 	own       bool       // it is there for nothing else
 	structs   bool       // GORM reads the rows into the structs themselves
 }

@@ -49,7 +49,8 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 // ownUnread marks, among the clauses of a query, that the server leaves versions out.
 const ownUnread = "gormlock:own_unread"
 
-// outOfReach reports whether a rollback finds nothing of what the query reads, and the transaction may have written some.
+// outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of
+// it.
 func outOfReach(stmt *gorm.Statement) bool {
 	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil {
 		return false
@@ -60,7 +61,8 @@ func outOfReach(stmt *gorm.Statement) bool {
 	return model.NeedsJournal(stmt.DB, stmt.Schema)
 }
 
-// hasXmin reports whether rows of the statement's table say who wrote them: those of a view do not. The server is asked once.
+// hasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not. The
+// server is asked once.
 func hasXmin(stmt *gorm.Statement) bool {
 	if stmt.TableExpr != nil {
 		return false
@@ -82,8 +84,8 @@ func hasXmin(stmt *gorm.Statement) bool {
 	return has
 }
 
-// loseCopies makes unread what a query has read out of reach, where the server could not say which rows are the
-// transaction's own.
+// loseCopies makes unread what a query has read out of reach, if the server could not say which rows the transaction
+// itself wrote.
 func loseCopies(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
 	if db.RowsAffected == 0 || !outOfReach(stmt) || journal.Of(stmt) == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// plan is what a statement should do. It is made before the statement is built, and building does not change it.
+// plan says what a statement should do. It is made before the statement is built, and building does not change it.
 type plan struct {
 	model   *model.Model
 	intent  *Intent
@@ -31,7 +31,7 @@ type plan struct {
 	emptied bool        // GORM has changed the structs before: what they were is not known
 }
 
-// conditions is which rows a statement is about, but for what its guards ask.
+// conditions say which rows a statement is about, without the conditions of its guards.
 type conditions struct {
 	addKey     bool // GORM leaves the key out
 	ofModel    bool // it is about the struct of Model, and GORM assigns to another
@@ -120,7 +120,7 @@ func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	return nil
 }
 
-// outrun lets the time that a temporal version becomes be no earlier than the one after a version that its row may have.
+// outrun makes sure that the new time of a version comes after every version that the row may have.
 func (v *versionGuard) outrun(next column.Value) {
 	if v.IsTemporal() && next.Time().After(v.later.Time()) {
 		v.later = next
@@ -154,7 +154,7 @@ func (w *Write) readKeys(stmt *gorm.Statement) error {
 	return nil
 }
 
-// hasKey reports whether the struct names a row. GORM leaves a zero part of its key out of the conditions: of a versioned
+// hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions; for a versioned
 // struct it belongs there.
 func (w *Write) hasKey(row reflect.Value) bool {
 	zero := 0
@@ -229,8 +229,8 @@ func (w *Write) compares() bool {
 // decides reports whether writing no row can be a conflict.
 func (w *Write) decides() bool { return w.compares() || w.fence.guards() }
 
-// everywhere gives a statement about all rows of its table, which the caller allows, conditions beside which the guards
-// can stand.
+// everywhere adds a condition to a statement about all rows of its table, which the caller allows, so that the guards can
+// add theirs.
 func (p *plan) everywhere(stmt *gorm.Statement) {
 	guards := p.fence.guards() || p.version.checked || p.intent.columns() != nil
 	if !guards || !stmt.AllowGlobalUpdate || !p.isBulk() {
@@ -243,7 +243,7 @@ func (p *plan) everywhere(stmt *gorm.Statement) {
 
 // isFiltered reports, before GORM adds the key, whether the caller has conditions of his own.
 func isFiltered(stmt *gorm.Statement) bool {
-	if len(stmt.Clauses) == 1 { // it is ours
+	if len(stmt.Clauses) == 1 { // the clause is ours
 		return false
 	}
 	_, where := stmt.Clauses["WHERE"]

@@ -14,9 +14,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// readInTransaction is structs that were read in a transaction in which something may have been written before: by
-// GORM, by SQL of the caller's, by a trigger. If it is rolled back, what they hold may never have been there: a version
-// would fit one that another writer makes, and the next Save would overwrite it in silence. So they count as not read
+// readInTransaction has structs that were read in a transaction after something may have been written in it: by GORM, by
+// SQL of the caller, by a trigger. After a rollback, what they hold may never have been committed. Another writer could
+// reach the same version, and the next Save would overwrite its row without an error. So these structs count as not read
 // after a rollback.
 type readInTransaction struct {
 	db     *gorm.DB
@@ -37,7 +37,7 @@ func KeepRead(db *gorm.DB) {
 // some of them before.
 func KeepRowsRead(db *gorm.DB, rows reflect.Value) { keepRowsRead(db, rows, 0) }
 
-// keepRowsRead does so where this many statements, those that read the rows, do not count as written before.
+// keepRowsRead does the same, but does not count this many statements, those that read the rows, as written before.
 func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	stmt := db.Statement
 	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || !model.NeedsJournal(db, stmt.Schema) {
@@ -115,7 +115,8 @@ func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen
 	})
 }
 
-// forgetForm does so for a struct that is not the model and has its version: an update by it would compare that.
+// forgetForm does the same for a struct that is not the model but has its version, because an update with it would
+// compare that version.
 func (r *readInTransaction) forgetForm(m *model.Model, row reflect.Value) {
 	stmt := &gorm.Statement{DB: r.db, Context: r.ctx}
 	if row.Type() == statement.TimeType || stmt.Parse(row.Addr().Interface()) != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// returning lets a statement return columns that memory needs. GORM scans rows into structs by position, which is wrong
-// where rows are skipped or come in another order: the rows go to a slice of their own and reach their structs by key.
+// returning makes a statement return the columns that memory needs. GORM scans rows into structs by position. That is
+// wrong if rows are skipped or come in another order. So the rows go to a slice of their own, and reach their structs by
+// key.
 type returning struct {
 	fields  []*schema.Field
 	whole   bool            // every column that is read is among them
@@ -112,7 +113,7 @@ func (r *returning) columns() []*schema.Field {
 	return all
 }
 
-// collect turns the statement back to its structs.
+// collect gives the statement its structs back.
 func (r *returning) collect(stmt *gorm.Statement) {
 	if r == nil {
 		return
@@ -178,8 +179,8 @@ func (r *returning) first() reflect.Value {
 // isWhole reports whether this is a whole row.
 func (r *returning) isWhole(row reflect.Value) bool { return r != nil && r.whole && row.IsValid() }
 
-// give copies the returned columns into the caller's struct. If others have moved the row to another owner, the struct lets go
-// of the one it holds: the next save would move it back.
+// give copies the returned columns into the caller's struct. If others have moved the row to another owner, the struct
+// drops the owner that it holds: the next save would move the row back.
 func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) {
 	links := statement.LinksOf(owners, to)
 	defer links.Empty(to)

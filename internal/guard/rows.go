@@ -17,8 +17,8 @@ type Row struct {
 	twin     bool // another row of the batch has the same key
 }
 
-// mirrors reports whether the struct is the row before the write, as far as its version tells: written to, it is the row
-// afterwards too. The zero of a column whose first version is 0 tells only where it was compared.
+// mirrors reports whether the struct equals the row before the write, as far as its version shows. If so, it equals the
+// row after the write too. If the first version is 0, a zero shows this only if it was compared.
 func (r *Row) mirrors(v *versionGuard, compared bool) bool {
 	if compared {
 		return v.choice == nil && r.held.Equal(r.Expected)

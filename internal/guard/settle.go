@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// settle ends an update or delete: with memory as the server's answer makes it, or with the error of a conflict.
+// settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
 func (w *Write) settle(db *gorm.DB) {
 	w.returning.collect(db.Statement)
 	w.observe(db)
@@ -88,8 +88,8 @@ func (w *Write) matched(db *gorm.DB) ([]reflect.Value, error) {
 	return w.match(db, keys, w.returning.all())
 }
 
-// match finds the row of each key. The server may write a key otherwise than the program, a uuid without its capitals,
-// char(n) with blanks: where rows are left over that no key names, it is asked. A nil key matches nothing.
+// match finds the row of each key. The server may spell a key differently from the program: a uuid without capitals, a
+// char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches nothing.
 func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
 	found, left := w.matchNames(db.Statement, keys, rows)
 	if len(left) > 0 {
@@ -100,7 +100,7 @@ func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflec
 	return found, nil
 }
 
-// matchNames finds the row of each key by what both are called, and returns the rows that no key names.
+// matchNames finds the row of each key by its string, and returns the rows that no key names.
 func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
 	at := make(map[string]reflect.Value, len(rows))
 	for _, row := range rows {
@@ -150,7 +150,7 @@ func (w *Write) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value
 	return nil
 }
 
-// follow brings the struct to what the statement made of its row.
+// follow updates the struct with what the statement made of its row.
 func (w *Write) follow(row *Row, returned reflect.Value) {
 	if !row.Struct.CanAddr() {
 		return
@@ -167,8 +167,8 @@ func (w *Write) follow(row *Row, returned reflect.Value) {
 	}
 }
 
-// versionAfter is the version of a struct whose row was updated: the row's where the struct is the row by now, because it
-// was before or because all of it came back, and none of the struct otherwise.
+// versionAfter returns the version of a struct whose row was updated. It is the row's version if the struct equals the
+// row now, because it did before or because the whole row was returned. Otherwise the struct gets no version.
 func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	v := &w.version
 	compared := v.checked && !w.built.unchecked

@@ -157,7 +157,7 @@ func (w *Write) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, k
 	}
 }
 
-// structBefore is the struct as it was before the statement: GORM may have given it the key of another.
+// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
 func (w *Write) structBefore(i int) reflect.Value {
 	if was := w.memory.Was(i); was.IsValid() {
 		return was
@@ -188,7 +188,7 @@ func (w *Write) followUpsert(i int, from reflect.Value) {
 	}
 }
 
-// whyRefused says which structs of an upsert were not written, or had to be inserted because their row was gone.
+// whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
 func (w *Write) whyRefused(db *gorm.DB, from []reflect.Value) error {
 	v, u, stmt := &w.version, w.upsert, db.Statement
 	var all []error

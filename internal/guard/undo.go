@@ -2,7 +2,7 @@ package guard
 
 import "reflect"
 
-// undo takes back, once, what a statement did to its structs that was rolled back.
+// undo restores, once, the structs of a statement that was rolled back.
 func (w *Write) undo() {
 	if !w.outcome.undone {
 		w.outcome.undone = true
@@ -11,7 +11,7 @@ func (w *Write) undo() {
 	}
 }
 
-// forgetEmptied makes structs unread that cannot be put back.
+// forgetEmptied makes structs unread that cannot be restored.
 func (w *Write) forgetEmptied() {
 	if !w.emptied {
 		return

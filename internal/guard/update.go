@@ -50,8 +50,8 @@ func AfterUpdate(db *gorm.DB) {
 	noticeMoved(db)
 }
 
-// refuseNothing fails an update that sets nothing. GORM sends no statement for it, so what it expects of the row would
-// not be compared.
+// refuseNothing fails an update that sets nothing. GORM sends no statement for it, so its condition on the row would not
+// be checked.
 func refuseNothing(db *gorm.DB) {
 	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
 		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: use Touch or VerifyVersion", statement.TableName(db.Statement)))
@@ -128,8 +128,8 @@ func (w *Write) isNew(row *Row) bool {
 	return w.version.checked && !w.version.given && !w.version.Loaded(row.held)
 }
 
-// insertInstead stores the new struct by a plain INSERT: GORM's own way, an upsert, would overwrite a row that another
-// writer makes in between. Associations and hooks are the update's, as they are in GORM.
+// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
+// another writer makes in between. Associations and hooks are those of the update, as in GORM.
 func (w *Write) insertInstead(db *gorm.DB) error {
 	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(clause.Associations)
 	statement.SameTable(tx.Statement, db.Statement)

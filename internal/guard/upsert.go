@@ -13,18 +13,18 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// upsert is how a create treats rows that are there already.
+// upsert says how a create treats rows that exist already.
 type upsert struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
 	child  bool // made by GORM to save an association
 
-	updates bool // rows that are there are updated
+	updates bool // existing rows are updated
 	links   bool // only the foreign keys of children are set
-	skips   bool // rows that are there are left alone
+	skips   bool // existing rows are left alone
 	rows    []upsertRow
 }
 
-// upsertRow is what an upsert knows of a struct.
+// upsertRow is the part of an upsert that belongs to one struct.
 type upsertRow struct {
 	loaded   bool          // it stands for a row that it was read from
 	unread   bool          // it stands for a row, and was not read from it
@@ -32,7 +32,7 @@ type upsertRow struct {
 	apart    bool          // it is a child that stays, and proposes a version that only an INSERT can have stored
 	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
 	guessed  bool          // it had no key, and has the one that GORM has worked out
-	mayBeNew bool          // though loaded, for its version is that of a new row
+	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
 }
 
 // upsertOf is how the create is made: Save of a slice and associations that are saved whole mean their structs as loaded
@@ -42,7 +42,7 @@ func upsertOf(stmt *gorm.Statement) *upsert {
 	return &upsert{strict: tracked, child: statement.IsAssociation(stmt)}
 }
 
-// prepareCreate settles what a create does to rows that are there already.
+// prepareCreate decides what a create does to rows that exist already.
 func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	if w.intent.compares() {
 		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", w.model.Schema.Name)
@@ -89,7 +89,8 @@ func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	return nil
 }
 
-// sortStructs finds the structs that stand for a row they were read from: those are checked, the others bump.
+// sortStructs finds the structs that stand for a row from which they were read: these are checked, for the others the
+// version only moves.
 func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	v, u, now := &w.version, w.upsert, stmt.NowFunc()
 	w.expand(&w.memory)
@@ -157,7 +158,7 @@ func (w *Write) keyIsNew(stmt *gorm.Statement, i int) bool {
 	return key == nil
 }
 
-// isOnKey reports whether rows that are there are found by their primary key.
+// isOnKey reports whether existing rows are found by their primary key.
 func (p *plan) isOnKey(conflict clause.OnConflict) bool {
 	if len(conflict.Columns) == 0 {
 		return conflict.OnConstraint == ""

@@ -12,10 +12,11 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
-// An upsert of MariaDB and MySQL has no condition: a row that a guard refuses cannot be left alone by it. The first assignment
-// fails the statement then, which writes nothing, and why is looked for afterwards.
+// An upsert of MariaDB and MySQL has no condition, so it cannot skip a row that a guard refuses. Instead the first
+// assignment fails the statement, which then writes nothing. Afterwards the reason is looked for.
 
-// failWhereRefused makes the conditions of an upsert the first assignment's: those behind it would read what it has assigned.
+// failWhereRefused puts the conditions of an upsert into the first assignment: later assignments would see the values
+// that it has assigned.
 func (b builder) failWhereRefused(found *clause.OnConflict) {
 	var guarded string
 	switch {
@@ -110,8 +111,8 @@ func (b builder) failOutside(c clause.Clause) clause.Clause {
 	return c
 }
 
-// refuseIgnore refuses a create that leaves out rows in silence: its structs would count as stored, and the next save of one
-// would overwrite the row that was there.
+// refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
+// one would overwrite the existing row.
 func (w *Write) refuseIgnore(stmt *gorm.Statement) error {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
@@ -120,7 +121,8 @@ func (w *Write) refuseIgnore(stmt *gorm.Statement) error {
 	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", w.model.Schema.Name)
 }
 
-// fitsUpsert refuses what the upsert of a guarded row cannot say to the server, whose driver would leave it out in silence.
+// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
+// an error.
 func (w *Write) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
 	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
 		return nil
@@ -140,7 +142,7 @@ func (w *Write) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) err
 		w.model.Schema.Name, what, dialect.Of(stmt.DB))
 }
 
-// explainUpsert makes the failure of a guarded upsert what it is: the conflict of the rows that were refused.
+// explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.
 func (w *Write) explainUpsert(db *gorm.DB) bool {
 	if !dialect.IsFailure(db.Error) {
 		return false

@@ -41,7 +41,7 @@ func (w *Write) followFound(i int) {
 	w.version.Write(to, w.version.Unread())
 }
 
-// isRow reports whether the struct holds what its row does, but for what the server has filled in.
+// isRow reports whether the struct equals its row, except for values that the server has filled in.
 func (w *Write) isRow(db *gorm.DB, i int, row reflect.Value) bool {
 	for _, field := range w.model.Readable() {
 		if !field.Creatable || field == w.version.Field {

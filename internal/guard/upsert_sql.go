@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// conflict lets the rows that an upsert finds be updated where their version is the one expected, and moves it.
+// conflict makes an upsert update the rows that it finds only at the expected version, and moves the version.
 func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
 	name := v.Field.DBName
 	set := slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == name })
@@ -72,7 +72,7 @@ func (u upsertBump) Build(to clause.Builder) {
 	}
 }
 
-// compareLinks writes that the row has each foreign key that is set.
+// compareLinks writes the condition that the row has each foreign key that is set.
 func (b builder) compareLinks(set clause.Set) {
 	b.Text("(")
 	for i, assignment := range set {
@@ -172,7 +172,7 @@ func (g upsertGuard) matches(b builder, expected string) string {
 	return text + ")"
 }
 
-// linksOr lets a row be written whose foreign keys are right already, or of which this holds.
+// linksOr allows writing a row whose foreign keys are right already, or for which the condition holds.
 func (b builder) linksOr(set clause.Set, matches string) {
 	b.Text("(")
 	b.compareLinks(set)

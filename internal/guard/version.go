@@ -16,7 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// versionGuard lets a row be written at the version that its struct was read at, and moves the version.
+// versionGuard allows writing a row at the version at which its struct was read, and moves the version.
 type versionGuard struct {
 	*column.Version // nil: the model has none
 
@@ -197,7 +197,7 @@ func versionGroups(rows []Row) []versionGroup {
 	return groups
 }
 
-// why says that the row has another version, or that the struct was never read.
+// why returns that the row has another version, or that the struct was never read.
 func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
 	if !v.checked || w.built.unchecked {
 		return nil
@@ -228,7 +228,7 @@ func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
-// insert gives every new row its first version, even if Select, Omit or a map left the column out.
+// insert gives every new row its first version, even if Select, Omit or a map leaves the column out.
 func (v *versionGuard) insert(b builder, values *clause.Values) {
 	if v.IsSystem() {
 		return

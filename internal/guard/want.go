@@ -90,8 +90,9 @@ func (w *Write) watchKey(stmt *gorm.Statement) {
 	}
 }
 
-// wantUnheld asks for the columns that are SET and whose values the struct does not hold: expressions, which the server
-// computes, what the caller's own SET assigns, and what a soft delete assigns to another struct than that of the key.
+// wantUnheld asks for the columns that are SET to values which the struct does not hold: expressions, which the server
+// computes; what the caller's own SET assigns; and what a soft delete assigns to another struct than the one with the
+// key.
 func (w *Write) wantUnheld(stmt *gorm.Statement, set clause.Set) {
 	if !w.version.is() && w.fence == nil || len(w.rows) == 0 || !w.where.ownSet && !w.where.ofModel && !statement.FromMap(stmt.Dest) {
 		return
@@ -113,8 +114,8 @@ func (w *Write) unheld(set clause.Set) []*schema.Field {
 	return fields
 }
 
-// wantLinks asks for foreign keys that GORM has set in memory, having saved what the struct belongs to, and that the
-// statement does not write.
+// wantLinks asks for foreign keys that the statement does not write, but that GORM has set in memory after saving a
+// belongs-to.
 func (w *Write) wantLinks(stmt *gorm.Statement, set clause.Set) {
 	if !w.version.is() {
 		return

@@ -20,19 +20,19 @@ type Write struct {
 	plan
 	memory    memory.Structs // the structs, if any
 	built     built          // what building the statement showed
-	returning *returning     // what the server is asked for; nil: nothing
+	returning *returning     // the columns to return; nil: none
 	outcome   outcome        // what became of it
 	dry       bool           // nothing is sent, so memory stays
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
 }
 
-// outcome is what became of a statement.
+// outcome is the result of a statement.
 type outcome struct {
 	opened   bool // its transaction is ours: see Open
 	inserted bool // Save found no row and made one
 	done     bool // the rows were written as asked
-	undone   bool // and that was taken back, in memory too
+	undone   bool // and were rolled back, in memory too
 	none     bool // no row was written
 	lost     bool // of a claim: it may have written rows that did not come back
 	over     bool // the statement has ended
@@ -165,7 +165,7 @@ func begin(db *gorm.DB, op Op) *Write {
 var errBuilt = errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +
 	"repeats the hook's own statement, use Session(&gorm.Session{NewDB: true})")
 
-// remember takes the structs that the statement stands for: none where value holds none.
+// remember keeps the structs that the statement stands for: none if value holds none.
 func (w *Write) remember(db *gorm.DB, value any) {
 	found, hole := w.memory.Find(w.model, value)
 	w.batch = found && w.memory.Batch()
@@ -219,7 +219,7 @@ func (w *Write) divisible(stmt *gorm.Statement) bool {
 	return false
 }
 
-// storesMore reports whether something is stored beside the statement itself: by its hooks, or as associations.
+// storesMore reports whether something is stored besides the statement itself: by its hooks, or as associations.
 func (w *Write) storesMore(stmt *gorm.Statement) bool {
 	s := w.model.Schema
 	if w.storedBefore(stmt) {
@@ -311,7 +311,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 	j := journal.Of(stmt)
 	switch {
 	case j == nil:
-		w.Lose() // nobody will say how the transaction ends
+		w.Lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
 		if isCopied(stmt) {
