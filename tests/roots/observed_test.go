@@ -162,6 +162,21 @@ func TestRoot_spelledOtherwise(t *testing.T) {
 		return errors.Join(tx.Model(&o).Update("title", "x").Error, tx.Create(&cell{SheetID: low}).Error)
 	}))
 	stand.Equal(t, "its own write", version(), 5)
+
+	// an update and a delete by a struct that spells the key otherwise than its row, with and without the root
+	stand.Must(t, db.First(&s).Error)
+	c := cell{SheetID: high}
+	stand.Must(t, db.Create(&c).Error)
+	c = cell{ID: c.ID, SheetID: high}
+	stand.Must(t, db.Model(&c).Update("text", "y").Error)
+	stand.Equal(t, "update", version(), 7)
+	c.Sheet = &s
+	stand.MustStale(t, db.Omit("Sheet").Model(&c).Update("text", "z").Error)
+	stand.Must(t, db.First(&s).Error)
+	stand.Must(t, db.Omit("Sheet").Model(&c).Update("text", "z").Error)
+	stand.Equal(t, "update, held", [2]int64{version(), s.Version}, [2]int64{8, 8})
+	stand.Must(t, db.Delete(&c).Error)
+	stand.Equal(t, "delete", [2]int64{version(), s.Version}, [2]int64{9, 9})
 }
 
 // What a bulk statement says of its rows holds when it begins: neither the move of a root nor other writers change which rows
