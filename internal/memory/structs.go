@@ -167,7 +167,7 @@ func (s *Structs) RestoreRow(i int) {
 }
 
 // Undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
-// another row by now is left alone.
+// another row by now is left alone. One that was emptied since, as Association(…).Delete does, gets all its columns back.
 func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
@@ -176,6 +176,10 @@ func (s *Structs) Undo() {
 	for i := s.Count - 1; i >= 0; i-- {
 		row := s.Row(i)
 		if !s.standsFor(row, i) {
+			if s.isEmptied(i) {
+				s.RestoreRow(i)
+				continue
+			}
 			if moved == nil {
 				moved = s.byKey()
 			}
@@ -293,6 +297,21 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 		stands = stands && (!field.PrimaryKey || same(state(field, row), left))
 	})
 	return stands
+}
+
+// isEmptied reports whether all columns of a struct are zero that the statement left with a key.
+func (s *Structs) isEmptied(i int) bool {
+	row := s.Row(i)
+	if !row.IsValid() {
+		return false
+	}
+	keyed, empty := false, true
+	s.each(i, func(field *schema.Field, _, left pointee) {
+		place := statement.Place(field, row)
+		empty = empty && (!place.IsValid() || place.IsZero())
+		keyed = keyed || field.PrimaryKey && left.value != nil && !reflect.ValueOf(left.value).IsZero()
+	})
+	return keyed && empty
 }
 
 // byKey returns the structs by their current keys: the caller may have moved them within their slice.
