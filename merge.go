@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/merge"
 )
 
-// SaveMerged saves what mine changed of base on the row as it is now: for a form that was open while others wrote. Both are
-// pointers to structs of one model and one row: base as it was read, mine with the changes.
+// SaveMerged saves the changes from base to mine on the row as it is now, for example after a form was open while others wrote.
+// Both are pointers to structs of one model and one row: base as it was read, mine with the changes.
 //
 //	mine := base                // what the form began with
 //	mine.Title = form.Title
@@ -16,23 +16,26 @@ import (
 //	var conflict *gormlock.ConflictError
 //	if errors.As(err, &conflict) { … } // show both sides of conflict.Columns
 //
-// What only I changed is written, what only they changed comes into mine, and a column that both changed to different values
-// is a [*ConflictError], which names them all. Values are equal as with [IfUnchanged]: NULL equals NULL, json is compared as
-// jsonb, numbers as numbers, times at the precision of their column, text by its bytes. Times of the update never conflict.
+// A column that only mine changed is written. A column that only others changed is read into mine. If both changed a column to
+// different values, nothing is stored: the [*ConflictError] names all such columns. Values are compared as with [IfUnchanged]:
+// NULL equals NULL, json is compared as jsonb, numbers as numbers, times at the precision of their column, text by its bytes.
+// The times that GORM sets in an update never conflict.
 //
-// It waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone, or
-// deleted softly, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
-// moves, hooks run and fences hold as in Save, and hooks see mine merged; where I changed nothing, nothing is written, and no
-// hook runs. Models without a version can be merged too. Afterwards mine is the row, without associations of other keys than it
-// has. On any error or rollback nothing is stored and mine is as it was: after an error of a late hook a transaction cannot commit.
+// SaveMerged waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone,
+// or soft-deleted, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
+// moves, hooks run and fences hold as in Save. Hooks see mine merged. If mine changed nothing, nothing is written and no hook
+// runs. Models without a version can be merged too. Afterwards mine equals the row; associations of keys that the row no longer
+// has are emptied. After any error or rollback nothing is stored and mine is as it was. If a hook fails after the write, the
+// transaction cannot commit.
 //
-// In a transaction it is two round trips, one where I changed nothing, one more where I changed what can be written in several
-// ways, such as json. Outside of one it begins its own. On databases other than PostgreSQL the transaction keeps writers out.
+// In a transaction it takes two round trips, or one if mine changed nothing. It takes one more if mine changed a value that can
+// be written in several ways, such as json. Outside of a transaction it begins one. On databases without row locks the
+// transaction keeps other writers out.
 //
-// base has to have been read, or it is [ErrVersionMissing], and must not share what stands behind pointers, slices and maps
-// with mine: a change there would be in both. It refuses with an error: Select, Omit of columns, [ExpectVersion],
-// [IgnoreVersion], IfUnchanged, a row lock on tx, a change of a column that the model may not read or write, and an
-// association that differs from base: associations are neither merged nor saved, Omit says that this is known.
+// base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices and maps
+// that change: the change would be in both. It is an error to give tx a Select, an Omit of columns, [ExpectVersion],
+// [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model may not read or write; and to change an
+// association, because associations are neither merged nor saved. An Omit of the association says that this is known.
 func SaveMerged(tx *gorm.DB, mine, base any) error {
 	return fault.Caused(tx, merge.Save(tx, mine, base))
 }

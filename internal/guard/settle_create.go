@@ -45,7 +45,7 @@ func (w *Write) settleCreate(db *gorm.DB) {
 	}
 }
 
-// settleInsert is for a plain INSERT, of which GORM has read the rows by their positions.
+// settleInsert is for a plain INSERT. GORM has read its rows by their positions.
 func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
 	w.followCreated(db)
