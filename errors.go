@@ -13,13 +13,13 @@ var (
 	ErrNotInstalled = fault.ErrNotInstalled
 	// ErrNotPostgres says that the feature needs PostgreSQL and the database is another.
 	ErrNotPostgres = fault.ErrNotPostgres
-	// ErrNoTransaction says that a lock was asked for where no transaction is open: it would be gone before the
-	// statement is over. Use [Transaction], or a statement that GORM wraps in one. Nothing was executed.
+	// ErrNoTransaction says that a lock was asked for without an open transaction: it would end before the statement does.
+	// Use [Transaction], or a statement that GORM wraps in one. Nothing was executed.
 	ErrNoTransaction = fault.ErrNoTransaction
-	// ErrSubQuery says that a lock stands on a part of a statement, a sub-query or a group of conditions, which takes
-	// none. Put it on the statement around it. Nothing was executed.
+	// ErrSubQuery says that a lock is on a part of a statement that cannot take one: a sub-query or a group of conditions.
+	// Put it on the statement around it. Nothing was executed.
 	ErrSubQuery = fault.ErrSubQuery
-	// ErrOption says that an option's value, or a combination of options, means nothing.
+	// ErrOption says that an option has an invalid value, or that options cannot be combined.
 	ErrOption = advisory.ErrOption
 	// ErrSnapshotTaken says that the transaction's snapshot may be older than the lock. See [advisory.ErrSnapshotTaken].
 	ErrSnapshotTaken = advisory.ErrSnapshotTaken
@@ -33,10 +33,10 @@ var (
 	ErrServer = advisory.ErrServer
 )
 
-// IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a
-// deadlock (40P01; 1213 of MariaDB), a wait of MariaDB that innodb_lock_wait_timeout ended, a stale version. A lock that was not granted in time is not among them: who bounds a wait wants its
-// answer. Nor is a version that the transaction itself has made stale: see [StaleError]; nor a [ConflictError], which somebody
-// has to decide.
+// IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a deadlock
+// (40P01; 1213 of MariaDB), a wait of MariaDB that innodb_lock_wait_timeout ended, a stale version. It is false for a lock
+// that was not granted in time, because a caller that bounds a wait wants its answer. It is also false for a version that
+// the transaction itself has made stale (see [StaleError]), and for a [ConflictError], which somebody has to decide.
 func IsRetryable(err error) bool {
 	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
 		return false

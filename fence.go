@@ -97,7 +97,7 @@ func FenceFor(tx *gorm.DB, key lockkey.Key, opts ...WaitOption) (fence.Token, er
 	return token, fault.Caused(tx, err)
 }
 
-// FencedError says which write came from a holder that was superseded. It is [ErrFenced].
+// FencedError says which write of a superseded holder was refused. It is [ErrFenced].
 type FencedError struct {
 	Table      string         // of the row; empty where no row was written: FenceTx
 	Op         string         // create, update, save, delete, upsert, claim or touch; empty for FenceTx
@@ -122,5 +122,5 @@ func (e *FencedError) Error() string {
 // Is makes a FencedError ErrFenced.
 func (*FencedError) Is(target error) bool { return target == fault.ErrFenced }
 
-// Unwrap is what the server said, where it was the server that noticed.
+// Unwrap returns the error of the server, if the server noticed it.
 func (e *FencedError) Unwrap() error { return e.cause }

@@ -40,7 +40,7 @@ func SaveMerged(tx *gorm.DB, mine, base any) error {
 	return fault.Caused(tx, merge.Save(tx, mine, base))
 }
 
-// ConflictError says which columns were changed here and, to something else, in the row. It is [ErrStale]; running the
+// ConflictError says which columns were changed on both sides, to different values. It is [ErrStale]; running the
 // transaction again does not cure it.
 type ConflictError struct {
 	Columns []ColumnConflict // in the order of the model

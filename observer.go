@@ -8,19 +8,19 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
-// WithObserver tells o what becomes of locks and of guarded writes, as it happens:
+// WithObserver reports events of locks and of guarded writes to o:
 //
-//   - of advisory locks [observe.Acquired] with the wait, NotAcquired, TimedOut, and Released with the time they were
-//     held, when the transaction or the savepoint they were taken in has ended;
-//   - of row locks the same, by table and without Released; the wait is that of the query, its own work included. Of a
-//     query that is read by Rows nothing is told;
-//   - [observe.Claimed] with the number of rows, of an empty claim too;
-//   - [observe.Stale] and [observe.Fenced] for each row that a write was refused for;
+//   - for advisory locks [observe.Acquired] with the wait, NotAcquired, TimedOut, and Released with the time they were
+//     held, when the transaction or savepoint in which they were taken has ended;
+//   - for row locks the same, by table and without Released; the wait includes the time of the query. A query that is
+//     read by Rows is not reported;
+//   - [observe.Claimed] with the number of rows, even if it is 0;
+//   - [observe.Stale] and [observe.Fenced] for each row whose write was refused;
 //   - [observe.Retried] before each run of [Transaction] but the first.
 //
-// Of a lock in a transaction whose end gormlock does not see (a *sql.Tx the application began itself, db.Begin with
-// [PlainTransactions]) Released is not told. A panic in o ends there, and nobody waits for it longer than 10 ms, see
-// [observe.Contain]. Default: nobody is told, and nothing is spent.
+// Released is not reported for a lock in a transaction whose end gormlock does not see (a *sql.Tx that the application
+// began itself, db.Begin with [PlainTransactions]). A panic in o is caught, and nobody waits for o longer than 10 ms: see
+// [observe.Contain]. Default: no observer, and no cost.
 func WithObserver(o observe.Observer) Option {
 	return pluginOption(func(p *Plugin) { p.settings.Observer = observe.Contain(o) })
 }
@@ -45,12 +45,12 @@ func tellRefused(ctx context.Context, p *install.Settings, err error) {
 	}
 }
 
-// WithKeyNames keeps the names of advisory locks in the table gormlock_key_name, which inspect.Migrate creates, so that
-// package inspect can say which lock a number in pg_locks is. Only keys that are waited for or held for more than a
-// second get a row, in batches, written in the background on a connection of the database's own pool; a row that nobody
-// needed for a day is deleted. No statement waits for it or fails by it: what goes wrong is said once by GORM's logger,
-// as an error, and tried again. While all connections of the pool wait for locks, names are not written. [Plugin.Close]
-// ends it. Default: names stay in the program.
+// WithKeyNames keeps the names of advisory locks in the table gormlock_key_name, which inspect.Migrate creates. With it
+// package inspect can name the locks in pg_locks. A key gets a row if somebody waits for it, or holds it for more than a
+// second. Rows are written in batches, in the background, on a connection of the database's own pool. A row that nobody
+// needed for a day is deleted. No statement waits for this or fails because of it: GORM's logger logs an error once, and
+// it is tried again. While all connections of the pool wait for locks, names are not written. [Plugin.Close] ends it.
+// Default: names stay in the program.
 func WithKeyNames() Option {
 	return pluginOption(func(p *Plugin) { p.settings.KeyNames = &install.KeyNames{} })
 }

@@ -82,9 +82,9 @@ type onceOption func(*once.Call) error
 
 func (o onceOption) apply(to *once.Call) error { return o(to) }
 
-// ForRequest says what the key was made for: the body of the request, or a value with what matters in it. A call with
-// the same key and another request is [ErrOtherRequest], as is one whose key was stored without a request. Kept is a
-// SHA-256 of the bytes, or of the JSON of any other value. Default: requests are not compared.
+// ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key and
+// another request is [ErrOtherRequest], as is one whose key was stored without a request. Kept is a SHA-256 of the bytes, or
+// of the JSON of any other value. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
 	return onceOption(func(o *once.Call) error { return o.MadeFor(request) })
 }

@@ -39,17 +39,17 @@ type pluginOption func(*Plugin)
 
 func (o pluginOption) apply(p *Plugin) { o(p) }
 
-// DefaultTimeout bounds the wait for every lock that names no [Timeout] of its own and is no [Try]. Default: the
-// session's lock_timeout, which by default waits for ever.
+// DefaultTimeout limits the wait for every lock that has neither a [Timeout] nor a [Try]. Default: the session's
+// lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Bound(d)) })
 }
 
-// PlainTransactions leaves GORM's connection pool as it is. A lock on a statement's own transaction then costs a round
-// trip; a struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then on, also in
-// that transaction, only [Transaction] keeps it; a [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken] unless [AllowSnapshot]. Default: transactions are begun
-// on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's connection source, not the *sql.DB
-// the application opened.
+// PlainTransactions leaves GORM's connection pool as it is. This has three effects. A lock on a statement's own transaction
+// costs a round trip. A struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then
+// on, even in that transaction; only [Transaction] keeps it. A [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken],
+// unless [AllowSnapshot] is given. Default: transactions are begun on a pool that sees their end, and tx.DB() inside one is
+// a pool of that transaction's connection source, not the *sql.DB the application opened.
 func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.PlainTransactions = true })
 }
@@ -66,7 +66,7 @@ func AllowServer(name string) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Allow(name)) })
 }
 
-// New is a plugin to install with db.Use. Without options everything works; what an option changes stands in its doc.
+// New returns a plugin to install with db.Use. Everything works without options; the doc of an option says what it changes.
 func New(opts ...Option) *Plugin {
 	p := &Plugin{settings: &install.Settings{Refused: tellRefused}}
 	for _, o := range opts {

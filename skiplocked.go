@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Strength is how strongly rows are locked. What two transactions can hold of one row together:
+// Strength is how strongly rows are locked. Which locks two transactions can hold on one row at the same time:
 //
 //	ForKeyShare     with ForKeyShare, ForShare, ForNoKeyUpdate
 //	ForShare        with ForKeyShare, ForShare
@@ -40,14 +40,14 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 //
 //	tx.Scopes(gormlock.WithRowLock(gormlock.ForNoKeyUpdate, gormlock.Timeout(time.Second))).First(&acct, 1)
 //
-// It waits for rows that another transaction has locked: without end, up to [Timeout] ([ErrLockTimeout]), not at all
-// with [Try] ([ErrNotAcquired]), and with [Skip] it leaves them out. After ErrLockTimeout and ErrNotAcquired the
-// transaction is as usable as before, and no row of this query is locked more than before. A Timeout bounds the wait
-// for each row, not their sum; it and Try cost two round trips, for the savepoint around the query.
+// It waits for rows that another transaction has locked. With [Timeout] it waits no longer than that ([ErrLockTimeout]),
+// with [Try] not at all ([ErrNotAcquired]), and with [Skip] it leaves these rows out. After ErrLockTimeout and
+// ErrNotAcquired the transaction is as usable as before, and no row of this query is locked more than before. A Timeout
+// bounds the wait for each row, not their sum; it and Try cost two round trips, for the savepoint around the query.
 //
-// Outside of a transaction the locks would be gone with the statement: that is [ErrNoTransaction] and nothing is
-// executed. So are queries refused that PostgreSQL could not lock the rows of (Count, DISTINCT, GROUP BY, aggregates,
-// the outer side of a join), and statements that take no row lock: update, delete, raw SQL.
+// Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
+// It is also an error if PostgreSQL cannot lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
+// of a join), or if the statement takes no row lock: update, delete, raw SQL.
 //
 // At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those that no longer match,
 // so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was

@@ -115,9 +115,9 @@ func Isolation(level sql.IsolationLevel) TxOption {
 // fn may run several times with [Attempts]: it must do nothing outside of the transaction that cannot be repeated, and
 // read what it decides on inside. The number of runs belongs to this call.
 //
-// Inside of another transaction it is a savepoint of that one: locks are taken at its start and freed if it is rolled
-// back. It is not run again there, since only the outer transaction can be repeated as a whole; and an [Isolation] or
-// [ReadOnly] is an error, since the outer transaction has begun.
+// Inside of another transaction it is a savepoint of that one: locks are taken at its start and freed if it is rolled back.
+// fn is not run again there, because only the outer transaction can be repeated as a whole. An [Isolation] or [ReadOnly] is
+// an error, because the outer transaction has begun.
 func Transaction(db *gorm.DB, fn func(tx *gorm.DB) error, opts ...TxOption) error {
 	if err := install.Usable(db); err != nil {
 		return err
