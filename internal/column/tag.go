@@ -19,6 +19,9 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 	c, err := ReadVersion(field, words)
 	if err == nil && c.IsTemporal() {
 		c.Tick = TickIn(db, field)
+		if far, decided := dialect.Of(db).FarInTime(db.DataTypeOf(field)); decided {
+			c.FarInTime = far
+		}
 	}
 	if err != nil || !c.IsInteger() {
 		return c, err
@@ -32,7 +35,7 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 
 // ReadVersion does so where no database is known: Largest is what the type of the field holds.
 func ReadVersion(field *schema.Field, words []string) (*Version, error) {
-	c := &Version{Field: field, Initial: 1, Tick: time.Microsecond}
+	c := &Version{Field: field, Initial: 1, Tick: time.Microsecond, FarInTime: farInTime}
 	if field.DBName == "" {
 		return nil, fmt.Errorf("a version field must be a column")
 	}

@@ -36,6 +36,8 @@ type Version struct {
 	Initial int64
 	Largest int64
 	Tick    time.Duration
+
+	FarInTime time.Duration // how far [Version.Apart] goes from a time
 }
 
 // shape is how the field holds its value.
@@ -285,7 +287,7 @@ func (c *Version) fromJSON(value any) any {
 func (c *Version) Apart(v Value) (apart Value, ok bool) {
 	switch {
 	case c.IsTemporal():
-		return At(v.Time().Add(FarInTime)), !v.Null && !v.Time().IsZero()
+		return At(v.Time().Add(c.FarInTime)), !v.Null && !v.Time().IsZero()
 	case !c.IsInteger():
 		return v, false
 	}
@@ -301,8 +303,8 @@ func (c *Version) Far() int64 {
 	return far
 }
 
-// FarInTime is how far it goes from a time.
-const FarInTime = 876_000 * time.Hour
+// farInTime is how far [Version.Apart] goes from a time, where the column holds it.
+const farInTime = 876_000 * time.Hour
 
 // Plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
 func (c *Version) Plainly(v Value) bool {

@@ -238,6 +238,12 @@ func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, dec
 	return tick, true
 }
 
+// FarInTime is a span between a time of a column and one that no row has: timestamps of MariaDB and MySQL end in 2038 and begin in
+// 1970. After 28 years a calendar is the same again.
+func (d Dialect) FarInTime(column string) (far time.Duration, decided bool) {
+	return -10_227 * 24 * time.Hour, d.IsMySQL() && strings.HasPrefix(strings.ToLower(column), "timestamp")
+}
+
 // Later is a time that is no earlier than one given, and later by a tick than what the column has: value writes the first,
 // had is the second.
 func (d Dialect) Later(text func(...string), value func(), had string, tick time.Duration) {

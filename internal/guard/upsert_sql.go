@@ -6,7 +6,6 @@ import (
 
 	"gorm.io/gorm/clause"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -183,7 +182,7 @@ func (b builder) linksOr(set clause.Set, matches string) {
 func (v *versionGuard) back(b builder, proposed string) string {
 	speaks := dialect.Of(b.DB)
 	if v.IsTemporal() {
-		return proposed + "-" + speaks.Interval(column.FarInTime)
+		return proposed + "-" + speaks.Interval(v.FarInTime)
 	}
 	far := strconv.FormatInt(v.Far(), 10)
 	return "CASE WHEN CAST(" + proposed + " AS " + speaks.BigInt() + ")&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
