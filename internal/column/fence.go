@@ -2,6 +2,7 @@ package column
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -40,7 +42,11 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 	case field.AutoCreateTime > 0 || field.AutoUpdateTime > 0:
 		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
 	}
-	switch column := strings.ToLower(db.DataTypeOf(field)); {
+	column := strings.ToLower(db.DataTypeOf(field))
+	largest, decided := dialect.Of(db).Largest(column)
+	switch {
+	case decided && largest < math.MaxInt64:
+		return nil, fmt.Errorf("tokens need 64 bits and the column is %s: give it the type bigint", column)
 	case !statement.IsPostgres(db), strings.HasPrefix(column, "bigint"), column == "int8", strings.HasPrefix(column, "numeric"):
 	default:
 		return nil, fmt.Errorf("tokens need 64 bits and the column is %s: give it the type bigint", column)

@@ -97,3 +97,19 @@ func TestRowLock_sharedOnMySQL(t *testing.T) {
 		}
 	}
 }
+
+type narrowFence struct {
+	ID    int64
+	State string `gorm:"size:20"`
+	Fence int64  `gorm:"type:integer;not null;default:0" gormlock:"fence"`
+}
+
+// A column that holds no 64 bits is refused for tokens: a server that is not strict would keep a smaller number.
+func TestFenceInANarrowColumn(t *testing.T) {
+	t.Parallel()
+	db := open(t, &narrowFence{})
+	err := db.Clauses(gormlock.Fence(token(3_000_000_000))).Create(&narrowFence{ID: 1}).Error
+	if err == nil || !strings.Contains(err.Error(), "give it the type bigint") {
+		t.Error(err)
+	}
+}
