@@ -3,6 +3,7 @@ module github.com/gormlock/gormlock/bench
 go 1.26.0
 
 require (
+	github.com/allisson/go-pglock/v3 v3.2.0
 	github.com/bsm/redislock v0.9.4
 	github.com/gormlock/gormlock v0.2.0
 	github.com/jackc/pgx/v5 v5.12.0
@@ -13,6 +14,7 @@ require (
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1
 	gorm.io/driver/postgres v1.6.3
 	gorm.io/gorm v1.31.2
+	gorm.io/plugin/optimisticlock v1.1.3
 )
 
 require (

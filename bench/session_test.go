@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	pglock "github.com/allisson/go-pglock/v3"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -19,11 +20,9 @@ import (
 )
 
 // BenchmarkSessionLock compares locks on distinct keys: a session-lock manager on one
-// connection, and a connection of a pool of 90 for each lock, by which
-// pg_try_advisory_lock and pg_advisory_unlock are called: what go-pglock v3.2.0 sends for
-// NewLock, Lock, Unlock and Close.
+// connection, and go-pglock, which has a connection of a pool of 90 for each lock.
 func BenchmarkSessionLock(b *testing.B) {
-	peer := statements(pool(b, pgtest.DSN(b)), []string{"SELECT pg_try_advisory_lock($1)", "SELECT pg_advisory_unlock($1)"})
+	peer := pooled(pool(b, pgtest.DSN(b)))
 	m, err := sessionlock.Open(b.Context(), pgtest.DSN(b))
 	if err != nil {
 		b.Fatal(err)
@@ -60,6 +59,22 @@ func pool(b *testing.B, dsn string) *sql.DB {
 	db.SetMaxOpenConns(90)
 	db.SetMaxIdleConns(90)
 	return db
+}
+
+// pooled takes locks by go-pglock.
+func pooled(db *sql.DB) once {
+	return func(ctx context.Context, key lockkey.Key) error {
+		id, _ := key.Int64()
+		lock, err := pglock.NewLock(ctx, id, db)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		if ok, err := lock.Lock(ctx); err != nil || !ok {
+			return fmt.Errorf("lock: %v, %w", ok, err)
+		}
+		return lock.Unlock(ctx)
+	}
 }
 
 // statements runs statements one by one on one connection of the pool. Each answers true.

@@ -39,7 +39,7 @@ func TestReport(t *testing.T) {
 		"| the same, with a timeout | without the locks | 2 round trips more |  | ≤ 1 | no |",
 		"| 1 connection |  | ≤ 2 | yes |",
 		"| lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate | 21: 0.75–1.00 |  |  |",
-		"on a pool of 90: what go-pglock v3.2.0 sends | 11.0 × the rate | 1,021: 9.5–12.5 | ≥ 10 | yes |",
+		"go-pglock on a pool of 90: pg_try_advisory_lock, pg_advisory_unlock | 11.0 × the rate | 1,021: 9.5–12.5 | ≥ 10 | yes |",
 		"PostgreSQL 15.18, Redis 7.0.15, ",
 		"\nNot measured in this run: Unused find; VersionedUpdate ratio; ",
 		"images/bench-session.svg", "images/bench-claim.svg",
@@ -94,7 +94,7 @@ func TestCompare(t *testing.T) {
 	}
 	want := "above\n" + begin + "\n" + `| what | beside | measured |
 |---|---|---|
-| session lock and release, 1 goroutine | pg_try_advisory_lock, pg_advisory_unlock on a pool of 90: what go-pglock v3.2.0 sends | 0.90 × the rate |
+| session lock and release, 1 goroutine | go-pglock on a pool of 90: pg_try_advisory_lock, pg_advisory_unlock | 0.90 × the rate |
 | lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate |
 
 ` + end + "\nbelow\n"
