@@ -13,19 +13,20 @@ import (
 //	jobs, err := gormlock.Claim[Job](db, 10, map[string]any{"state": "running", "attempts": gorm.Expr("attempts + 1")},
 //		func(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Order("priority DESC, id") })
 //
-// One statement finds the rows, locks them with SKIP LOCKED, changes and returns them. In a transaction, a rollback frees
-// them again; outside of one, none is needed. If no row is free the slice is empty. It may return fewer rows than limit
-// although more are free: if a join repeats rows, or if another writer is changing one at that moment. Call it until it
-// returns none.
+// One statement finds the rows, locks them with SKIP LOCKED, changes and returns them. In a transaction, a rollback
+// frees them again. Claim also works without a transaction. If no row is free the slice is empty. It may return fewer
+// rows than limit although more are free: if a join repeats rows, or if another writer is changing one at that moment.
+// Call it until it returns none.
 //
 // Strings, booleans and integers in the scopes' conditions are written into the statement, so that the server can use a
 // partial index (WHERE state = 'ready') however often the statement runs. A condition with many different values, such as
 // an id, stays a parameter, and so do times and other arguments.
 //
-// The keys of assign are fields or columns of T, its values are values or gorm.Expr. Assign what the scopes look for, or
-// the next call claims the same rows again. UpdatedAt is set and the version moves. Soft-deleted rows are not claimed. Put
-// conditions, joins, order and Preload into the scopes or on db. These are an error: Select, Omit, Limit, Distinct, Group,
-// MapColumns, raw SQL, an alias of the table, another row lock, a Model with a key, Joins of an association with conditions.
+// The keys of assign are fields or columns of T, its values are values or gorm.Expr. assign must change what the scopes
+// look for, or the next call claims the same rows again. UpdatedAt is set and the version moves. Soft-deleted rows are
+// not claimed. Put conditions, joins, order and Preload into the scopes or on db. These are an error: Select, Omit,
+// Limit, Distinct, Group, MapColumns, raw SQL, an alias of the table, another row lock, a Model with a key, Joins of an
+// association with conditions.
 //
 // The primary key of T must be unique in the table. If it is not, as in some partitioned or inherited tables, a claim could
 // change rows that it has not locked. When that happens you get the rows and an error, and a transaction can only be
@@ -40,7 +41,7 @@ import (
 // AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes
 // the key of a written row (a trigger, a generated column), a first claim of few rows may not keep the order.
 //
-// GORM's Row callbacks run, once. A plugin that adds conditions, such as a tenant, must register there too, and not only
+// GORM's Row callbacks run once. A plugin that adds conditions, such as a tenant, must register there too, and not only
 // for Query and Update.
 //
 // It locks FOR NO KEY UPDATE, as an UPDATE does, so a row is not skipped while its child is inserted. At REPEATABLE READ and

@@ -25,9 +25,10 @@
 //
 // A version column (the tag `gormlock:"version"`) refuses a write if somebody else wrote the row after it was read:
 // [ErrStale], [StaleError]. Every statement that GORM builds for the model compares the version and moves it.
-// [ExpectVersion], [IgnoreVersion] and [IfUnchanged] change that for one statement. [Touch] and [VerifyVersion] are about one
-// row. [SaveMerged] merges a struct with what others wrote to its row. The tag `gormlock:"root"` on a belongs-to moves the
-// version of the row that another one is a part of.
+// [ExpectVersion], [IgnoreVersion] and [IfUnchanged] change that for one statement. [Touch] moves the version of a row
+// without another change. [VerifyVersion] checks the version of a row and locks it. [SaveMerged] merges a struct with what
+// others wrote to its row. With the tag `gormlock:"root"` on a belongs-to, each write of a part, such as an order line,
+// moves the version of its root, the order.
 //
 // A fence (the tag `gormlock:"fence,key=report"`) lets only the latest holder of a lock write a model. The database refuses
 // a holder that was superseded, even if that holder does not know it ([ErrFenced]). The token comes with the context of a
@@ -51,10 +52,10 @@
 // Raw SQL, db.Exec, and db.Table("…") without a model neither compare nor move a version: see [VersionTrigger]. Statements
 // without a struct, such as Model(&T{}).Where(…), move it and do not compare it: see [ExpectVersion].
 //
-// An advisory lock does not stop a writer that does not ask for it. A lock on a db whose Transaction method is called is
-// taken by the statements in the transaction, not before. If the application begins a transaction on a *sql.Tx or a single
-// connection of its own (db.Connection), gormlock does not see its end, unless it runs in [Transaction]. Structs written in
-// it count as not read afterwards.
+// An advisory lock does not stop a writer that does not ask for it. If you put a lock on db and call db.Transaction,
+// the statements in the transaction take the lock, and nothing is held before the first of them. If the application
+// begins a transaction on a *sql.Tx or a single connection of its own (db.Connection), gormlock does not see its end,
+// unless it runs in [Transaction]. Structs written in it count as not read afterwards.
 //
 // Inside a transaction tx.DB() is not the *sql.DB that the application opened, but one that lends its connections.
 // Statements that a tool outside of GORM prepared on the *sql.DB do not run in it. [PlainTransactions] changes both back,

@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// ErrNotInstalled says that the database has no gormlock plugin: db.Use(gormlock.New()).
+	// ErrNotInstalled says that the database has no gormlock plugin. Install it: db.Use(gormlock.New()).
 	ErrNotInstalled = fault.ErrNotInstalled
-	// ErrNotPostgres says that the feature needs PostgreSQL and the database is another.
+	// ErrNotPostgres says that the feature needs PostgreSQL and the database is not PostgreSQL.
 	ErrNotPostgres = fault.ErrNotPostgres
 	// ErrNoTransaction says that a lock was asked for without an open transaction: it would end before the statement does.
 	// Use [Transaction], or a statement that GORM wraps in one. Nothing was executed.
@@ -36,7 +36,7 @@ var (
 // IsRetryable reports whether running the whole transaction again can cure err: a serialization failure (40001), a deadlock
 // (40P01; 1213 of MariaDB), a wait of MariaDB that innodb_lock_wait_timeout ended, a stale version. It is false for a lock
 // that was not granted in time, because a caller that bounds a wait wants its answer. It is also false for a version that
-// the transaction itself has made stale (see [StaleError]), and for a [ConflictError], which somebody has to decide.
+// the transaction itself has made stale (see [StaleError]), and for a [ConflictError], which a person has to resolve.
 func IsRetryable(err error) bool {
 	if conflict := (*ConflictError)(nil); errors.As(err, &conflict) {
 		return false

@@ -41,8 +41,8 @@ type FenceClause struct{ versionClauses }
 //   - Once a later token of the key was issued, no row is changed. A row that was written with a later token is not changed
 //     either. The error is [ErrFenced], and nothing is stored.
 //   - A row that is created or changed has the token afterwards, and so does the struct. After a refusal and after any
-//     rollback the struct is as before. The value in the struct's field is never written, and to assign the column by name
-//     is an error.
+//     rollback the struct is as before. The value in the struct's field is never written, and assigning the column by
+//     name is an error.
 //   - A statement about many rows writes all of them or none.
 //   - A create locks the row of the token, so that a later token waits for its transaction. [FenceTx] does that for a whole
 //     transaction. Another statement that runs while a later token is issued may still succeed.

@@ -12,11 +12,12 @@ import (
 //	err := gormlock.LockRow(tx, &acct)
 //
 // It overwrites all columns in the struct, including changes that you have not saved. Fields that are no columns, and
-// associations that tx does not load, stay as they are, unless AfterFind changes them. But an association is emptied if its
-// foreign key has changed to that of another: Save would set it back. The strength is [ForUpdate] unless a [Strength] is
-// given. [ForNoKeyUpdate] is enough for an update, and lets others insert rows that refer to the row. [Try] is one round
-// trip for a row that is free. If the row is gone, soft-deleted, or left out by conditions on tx, it is gorm.ErrRecordNotFound.
-// On any error columns and associations are as before. Select or Omit of columns and a Model of another type are an error.
+// associations that tx does not load, stay as they are, unless AfterFind changes them. But if a foreign key has changed
+// in the row, the association of the old key is emptied, because Save would set the old key again. The strength is
+// [ForUpdate] unless a [Strength] is given. [ForNoKeyUpdate] is enough for an update, and lets others insert rows that
+// refer to the row. [Try] is one round trip for a row that is free. If the row is gone, soft-deleted, or left out by
+// conditions on tx, it is gorm.ErrRecordNotFound. On any error columns and associations are as before. Select or Omit
+// of columns and a Model of another type are an error.
 //
 // The rest is as in [WithRowLock], except that nothing can be skipped.
 func LockRow(tx *gorm.DB, row any, opts ...RowLockOption) error {

@@ -32,10 +32,11 @@ import (
 // be written in several ways, such as json. Outside of a transaction it begins one. On databases without row locks the
 // transaction keeps other writers out.
 //
-// base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices and maps
-// that change: the change would be in both. It is an error to give tx a Select, an Omit of columns, [ExpectVersion],
-// [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model may not read or write; and to change an
-// association, because associations are neither merged nor saved. An Omit of the association says that this is known.
+// base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices
+// and maps that change: the change would be in both. It is an error to give tx a Select, an Omit of columns,
+// [ExpectVersion], [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model may not read or write;
+// and to change an association, because associations are neither merged nor saved. To merge the columns all the same,
+// Omit the association.
 func SaveMerged(tx *gorm.DB, mine, base any) error {
 	return fault.Caused(tx, merge.Save(tx, mine, base))
 }

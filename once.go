@@ -23,19 +23,20 @@ var ErrOtherRequest = fault.ErrOtherRequest
 //		…
 //	})
 //
-// The key, the effect of fn and its result are stored in one transaction, together or not at all. If the key is in an open
-// transaction, a call waits for its end. Then it returns the result, or runs fn if there is none. The wait is that of any
-// INSERT, bounded by ctx and lock_timeout. To refuse a request while its twin is running, take a lock first:
+// The key, the effect of fn and its result are stored in one transaction, together or not at all. If an open
+// transaction has stored the key, a call waits until that transaction ends. Then it returns the result, or runs fn if
+// there is none. The wait is that of any INSERT, bounded by ctx and lock_timeout. To refuse a request while its twin is
+// running, take a lock first:
 //
 //	gormlock.Transaction(db, fn, gormlock.Locking(gormlock.Key("charge", idempotencyKey), gormlock.Try()))
 //
-// If fn fails or panics, its effect and the key are rolled back to a savepoint, and the next call runs fn again, even if
-// the transaction goes on and is committed. A stale write in fn fails it, even if fn drops the error.
+// If fn fails or panics, its effect and the key are rolled back to a savepoint, and the next call runs fn again, even
+// if the transaction goes on and is committed. A stale write in fn makes it fail, even if fn drops the error.
 //
-// The result is stored as JSON. The first call returns it as read from that JSON too, so it sees no more than the others.
-// It is an error, and the effect is rolled back, if JSON cannot hold the result, would keep nothing of it (all fields are
-// unexported), does not read it back, or needs more than 1 MiB. If T has changed since, the result is read as
-// json.Unmarshal does; if that fails, the error says so and fn is not run.
+// The result is stored as JSON. The first call returns it as read from that JSON too, so it sees no more than the
+// others. It is an error, and the effect is rolled back, if JSON cannot hold the result or keeps nothing of it (all
+// fields are unexported), if the JSON cannot be read back, or if it is longer than 1 MiB. If T has changed since, the
+// result is read as json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
 // What fn does outside of the database happens again if the commit fails: send the key along to services that accept one.
 // fn must not commit or roll back tx.
@@ -82,15 +83,15 @@ type onceOption func(*once.Call) error
 
 func (o onceOption) apply(to *once.Call) error { return o(to) }
 
-// ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key and
-// another request is [ErrOtherRequest], as is one whose key was stored without a request. Kept is a SHA-256 of the bytes, or
-// of the JSON of any other value. Default: requests are not compared.
+// ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key
+// and another request is [ErrOtherRequest], as is one whose key was stored without a request. Only a SHA-256 is stored:
+// of the bytes, or of the JSON of any other value. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
 	return onceOption(func(o *once.Call) error { return o.MadeFor(request) })
 }
 
-// Expires lets [SweepOnce] remove the key once it is this old, whatever the age it is told. Until it is removed it
-// counts. Default: the age that SweepOnce is told.
+// Expires lets [SweepOnce] remove the key once it is this old, whatever its olderThan. Until then and until SweepOnce
+// has run, the key counts. Default: the olderThan of SweepOnce.
 func Expires(after time.Duration) OnceOption {
 	return onceOption(func(o *once.Call) error {
 		if after < time.Microsecond {
@@ -143,7 +144,7 @@ func MigrateOnce(db *gorm.DB) error { return once.Migrate(db, OnceSchema) }
 //		}
 //	}
 //
-// A key that is gone can be used again, so olderThan has to be longer than anybody repeats a request.
+// A key that is gone can be used again, so olderThan must be longer than the time in which anybody repeats a request.
 func SweepOnce(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	return once.Sweep(db, olderThan, limit)
 }

@@ -29,7 +29,7 @@ func IgnoreVersion() VersionClause {
 // Use it for a version that came in a form, and with gorm.G, whose updates know no struct. The version is an integer, or a
 // time.Time for a temporal version column.
 //
-// Put it on the write. On a read, which FirstOrCreate begins with, and in a sub-query it is an error.
+// Put it on the write. On a read and in a sub-query it is an error. FirstOrCreate begins with a read.
 func ExpectVersion(version any) VersionClause {
 	return VersionClause{guard.ExpectVersion(version)}
 }
@@ -115,5 +115,5 @@ func (e *StaleError) row() string { return fault.Row(e.Table, e.keys, e.PrimaryK
 // Is makes a StaleError ErrStale.
 func (*StaleError) Is(target error) bool { return target == ErrStale }
 
-// Unwrap is what the server said, where it was the server that noticed.
+// Unwrap returns the error of the server, if the server noticed it.
 func (e *StaleError) Unwrap() error { return e.cause }

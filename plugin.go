@@ -82,7 +82,7 @@ func New(opts ...Option) *Plugin {
 // Name is the name under which GORM knows the plugin.
 func (p *Plugin) Name() string { return "gormlock" }
 
-// Initialize attaches the plugin to db. GORM calls it, also again for databases that its dbresolver opens.
+// Initialize attaches the plugin to db. GORM calls it, and calls it again for each database that its dbresolver opens.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if p.err != nil {
 		return p.err
@@ -99,9 +99,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], and one for each database on which statements
-// were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before a test looks
-// for goroutines; a program that ends need not.
+// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], and one for each database on which
+// statements were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before
+// a test looks for goroutines. A program that ends need not call it.
 func (p *Plugin) Close() error {
 	p.settings.KeyNames.Close()
 	return journal.ClosePools(p.settings)

@@ -40,10 +40,11 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 //
 //	tx.Scopes(gormlock.WithRowLock(gormlock.ForNoKeyUpdate, gormlock.Timeout(time.Second))).First(&acct, 1)
 //
-// It waits for rows that another transaction has locked. With [Timeout] it waits no longer than that ([ErrLockTimeout]),
-// with [Try] not at all ([ErrNotAcquired]), and with [Skip] it leaves these rows out. After ErrLockTimeout and
-// ErrNotAcquired the transaction is as usable as before, and no row of this query is locked more than before. A Timeout
-// bounds the wait for each row, not their sum; it and Try cost two round trips, for the savepoint around the query.
+// It waits for rows that another transaction has locked. With [Timeout] it waits no longer than that
+// ([ErrLockTimeout]), with [Try] not at all ([ErrNotAcquired]), and with [Skip] it leaves these rows out. After
+// ErrLockTimeout and ErrNotAcquired the transaction is as usable as before, and the query has left no new lock on a
+// row. A Timeout bounds the wait for each row, not their sum; it and Try cost two round trips, for the savepoint around
+// the query.
 //
 // Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
 // It is also an error if PostgreSQL cannot lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
@@ -102,7 +103,7 @@ func newRowLock(opts []RowLockOption) rowlock.Lock {
 // A locked row looks as if it did not exist: First returns gorm.ErrRecordNotFound, and a sum leaves the row out. That is
 // right for handing out jobs. For anything else use [WithRowLock].
 //
-// The rest is as in [WithRowLock]. For another strength than FOR UPDATE give it as an option.
+// The rest is as in [WithRowLock]. To lock with a strength other than FOR UPDATE, give the strength as an option.
 func WithSkipLocked(opts ...RowLockOption) func(*gorm.DB) *gorm.DB {
 	return newRowLock(append([]RowLockOption{Skip()}, opts...)).AddTo
 }

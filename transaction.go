@@ -78,7 +78,7 @@ func Within(d time.Duration) TxOption {
 	})
 }
 
-// OnRetry is called before each run but the first, with the number of the run that failed, counted from 1, and its
+// OnRetry calls told before each run but the first, with the number of the run that failed, counted from 1, and its
 // error. Default: nobody is told.
 func OnRetry(told func(attempt int, err error)) TxOption {
 	return txOption(func(t *attempt.Call) error {
@@ -112,8 +112,8 @@ func Isolation(level sql.IsolationLevel) TxOption {
 //	err := gormlock.Transaction(db.WithContext(ctx), func(tx *gorm.DB) error { … },
 //		gormlock.Locking(key, gormlock.Timeout(time.Second)), gormlock.Attempts(20))
 //
-// fn may run several times with [Attempts]: it must do nothing outside of the transaction that cannot be repeated, and
-// read what it decides on inside. The number of runs belongs to this call.
+// fn may run several times with [Attempts]: what it does outside of the transaction must be repeatable, and it must
+// read inside the transaction what its decisions depend on. Attempts counts the runs of this call only.
 //
 // Inside of another transaction it is a savepoint of that one: locks are taken at its start and freed if it is rolled back.
 // fn is not run again there, because only the outer transaction can be repeated as a whole. An [Isolation] or [ReadOnly] is

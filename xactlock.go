@@ -86,7 +86,9 @@ type XactLockClause struct{ xactLock }
 
 type xactLock = xact.Lock
 
-// AcquireXactLock takes all of the locks now, or none, in the transaction tx and one round trip. See [advisory.Acquire].
+// AcquireXactLock takes all of the locks now, or none, in the transaction tx and in one round trip. With [Try] a lock
+// that somebody else holds is ErrNotAcquired, and with [Timeout] one that is not granted in time is ErrLockTimeout; tx
+// is then as usable as before. Outside of a transaction the error is ErrNoTransaction. See [advisory.Acquire].
 func AcquireXactLock(tx *gorm.DB, keys []lockkey.Key, opts ...LockOption) error {
 	if err := install.Usable(tx); err != nil {
 		return err

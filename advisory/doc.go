@@ -20,7 +20,7 @@
 // the snapshot too, before the lock is held. That is [ErrSnapshotTaken]. Use [AllowSnapshot] if only the exclusion
 // matters. gormlock.Transaction takes its locks before the snapshot.
 //
-// Another database than PostgreSQL has no such locks: [ErrNotPostgres].
+// A database other than PostgreSQL has no such locks: [ErrNotPostgres].
 //
 // Advisory locks belong to one database of one server. A standby would grant what its primary holds, so there it is
 // [ErrStandby].

@@ -18,10 +18,10 @@ var (
 	// server. No lock was taken. PostgreSQL, and servers that are PostgreSQL inside, never cause it. See
 	// [AllowServer].
 	ErrServer = lockrequest.ErrServer
-	// ErrNotPostgres says that the database is another than PostgreSQL, such as MariaDB or SQLite. It is that of package
-	// gormlock, and of every package here that is given a pool, a connection or a transaction. Nothing was done.
+	// ErrNotPostgres says that the database is not PostgreSQL but another, such as MariaDB or SQLite. Nothing was done.
+	// Package gormlock, and every package here that is given a pool, a connection or a transaction, returns this same error.
 	ErrNotPostgres = lockrequest.ErrNotPostgres
-	// ErrOption says that an option's value, or a combination of options, means nothing.
+	// ErrOption says that an option has an invalid value, or that options cannot be combined. No lock was taken.
 	ErrOption = lockrequest.ErrOption
 )
 

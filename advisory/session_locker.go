@@ -40,9 +40,10 @@ const (
 // queue: a blocking wait would hold a snapshot, a CREATE INDEX CONCURRENTLY of the holder would wait for that, and the
 // server would end one of them as a deadlock.
 //
-// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby.
-// [ErrServer]: it is not PostgreSQL and looks like it. [ErrNotPostgres]: it is another database. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the
-// lock. After any other error conn is closed, because nobody knows what it holds.
+// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby. [ErrServer]:
+// the server only looks like PostgreSQL. [ErrNotPostgres]: it is another database. [ErrPooler]: there is a pooler in
+// between. [ErrHeld]: this session already has the lock. After any other error conn is closed, because nobody knows what it
+// holds.
 //
 // A pooler is noticed only with pgx, or with a wrapper of its connection that has a method Raw. With another driver connect past
 // a pooler in transaction mode: the lock would stay with a server connection that others use.

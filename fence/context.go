@@ -25,8 +25,8 @@ func FromContext(ctx context.Context) []Token {
 	return slices.Clone(carried)
 }
 
-// ByTopic returns the tokens ctx carries for keys whose name begins with the part
-// topic. The caller decides what none and more than one mean.
+// ByTopic returns the tokens ctx carries for keys whose name begins with the part topic. It can return none, one or several,
+// and the caller decides what that means.
 func ByTopic(ctx context.Context, topic string) []Token {
 	carried, _ := ctx.Value(contextKey{}).([]Token)
 	var found []Token

@@ -34,16 +34,16 @@
 //		"UPDATE reports SET body = $1 WHERE id = $2 AND "+token.Guard(3),
 //		append([]any{body, id}, token.Args()...)...)
 //
-// No row changed: a later token has been issued. An insert takes its token from
-// the table, which fails on a NOT NULL column once a later one has been issued:
+// If no row was changed, a later token has been issued, or the row does not exist. An insert takes its token from the table,
+// which fails on a NOT NULL column once a later one has been issued:
 //
 //	"INSERT INTO reports (body, fence) VALUES ($1, "+token.Value(2)+")"
 //
 // # What holds
 //
-//   - A guarded statement that starts after a later token was issued changes
-//     nothing, at READ COMMITTED. At REPEATABLE READ and above the transaction
-//     must have started then: its snapshot answers for all of its statements.
+//   - A guarded statement that starts after a later token was issued changes nothing, at READ COMMITTED. At REPEATABLE READ
+//     and above this holds only if the whole transaction starts after that, because all of its statements see the snapshot
+//     of its start.
 //   - A guarded statement that was already running when the later token was issued,
 //     or whose transaction commits afterwards, is not undone. If that matters, call
 //     [Latest] first in the transaction: it locks the token's row, and a later token

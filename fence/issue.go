@@ -18,11 +18,9 @@ type Queryer interface {
 // Issue issues the next token of a key. The caller must already hold the lock on
 // key: otherwise the number says nothing about the order of holders.
 //
-// With a *sql.DB or *sql.Conn the token is committed when Issue returns. With a
-// *sql.Tx it is issued when the transaction commits, and until then everybody
-// else who wants a token of the same key waits. After an error do not use a
-// token; its number may be left out. On another database than PostgreSQL it is
-// advisory.ErrNotPostgres, and nothing is issued.
+// With a *sql.DB or *sql.Conn the token is committed when Issue returns. With a *sql.Tx it is issued when the transaction
+// commits, and until then everybody else who wants a token of the same key waits. After an error there is no token to use,
+// and its number may be skipped. On another database than PostgreSQL it is advisory.ErrNotPostgres, and nothing is issued.
 func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
 	t, err := For(key, 0)
 	if err != nil {

@@ -2,9 +2,8 @@
 //
 // # On a real server
 //
-// A lock shows what it protects when somebody else wants it. [Hold] is that somebody
-// else. [WaitBlocked] returns when the code under test waits, so no test has to sleep.
-// [AssertFree] checks that it left no lock behind:
+// [Hold] takes a lock as a rival of the code under test. [WaitBlocked] returns when that code waits, so no test has to
+// sleep. [AssertFree] checks that it left no lock behind:
 //
 //	rival := gormlocktest.Hold(t, pool, key)
 //	done := make(chan error, 1)
@@ -23,9 +22,8 @@
 //
 // # With go-sqlmock
 //
-// Statements without gormlock look as they always do. The Expect functions expect what
-// gormlock adds and changes. They need sqlmock's default matcher, regular expressions,
-// and must be called in the order in which gormlock sends:
+// Expect the statements of plain GORM as always. The Expect functions expect what gormlock adds and changes. They need
+// sqlmock's default matcher, regular expressions, and must be called in the order in which gormlock sends:
 //
 //	pool, mock, err := sqlmock.New()
 //	gormlocktest.ExpectBegin(t, mock, []lockkey.Key{key})
@@ -33,15 +31,14 @@
 //	gormlocktest.ExpectVersionedUpdate(mock, "accounts", "version")
 //	gormlocktest.ExpectCommit(mock)
 //
-// Advisory locks are texts of their own:
+// For advisory locks:
 //
-//   - [gormlock.Transaction] with Locking, and a statement with WithXactLock outside of a
-//     transaction: the locks travel with the BEGIN. [ExpectBegin]; [ExpectBeginTx] for an
-//     isolation level, ReadOnly, or locks with options of their own. At the end
-//     [ExpectCommit] or [ExpectRollback].
+//   - [gormlock.Transaction] with Locking, and a statement with WithXactLock outside of a transaction: the locks are sent
+//     with the BEGIN. Expect it with [ExpectBegin], or with [ExpectBeginTx] if there is an isolation level, ReadOnly, or
+//     locks with options of their own. At the end comes [ExpectCommit] or [ExpectRollback].
 //   - AcquireXactLock, WithXactLock and Locking in an open transaction: [ExpectAcquire].
-//   - With PlainTransactions, and on db.Connection, no lock travels: mock.ExpectBegin,
-//     [ExpectAcquire], and mock.ExpectCommit or mock.ExpectRollback.
+//   - With PlainTransactions, and on db.Connection, no lock is sent with the BEGIN: mock.ExpectBegin, [ExpectAcquire], and
+//     mock.ExpectCommit or mock.ExpectRollback.
 //   - A transaction without Locking is what it always was: mock.ExpectBegin and
 //     mock.ExpectCommit, at every isolation level.
 //   - With Attempts each run is expected, from its BEGIN to its end. An error with a
@@ -50,8 +47,8 @@
 // A refused Try is [Refused] or [ErrRefused], a Timeout that has passed is
 // [ErrLockNotAvailable]; [ExpectUndo] comes after an error in an open transaction.
 //
-// Row locks stand in the text of the query, and Try and Timeout, also the DefaultTimeout
-// of the plugin, send something around it:
+// A row lock is part of the text of its query. Try, Timeout and the DefaultTimeout of the plugin also send something before
+// and after it:
 //
 //   - A query that waits or skips: mock.ExpectQuery, with FOR UPDATE or FOR UPDATE SKIP
 //     LOCKED at its end.

@@ -36,8 +36,8 @@ func (e serverError) SQLState() string { return e.state }
 // or of a statement with WithXactLock that is not in a transaction yet. Unless told otherwise it succeeds. The
 // transaction ends with [ExpectCommit] or [ExpectRollback], even if it was refused.
 //
-// A DefaultTimeout of the plugin is an option here: Timeout. Where Transaction has an isolation level, is read-only, or has
-// locks with options of their own: [ExpectBeginTx].
+// If the plugin has a DefaultTimeout, give it here as Timeout. If Transaction has an isolation level, is read-only, or has
+// locks with options of their own, use [ExpectBeginTx].
 func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
 	request, err := lockrequest.New(keys, opts...)

@@ -44,10 +44,10 @@ func ExpectClaim(mock sqlmock.Sqlmock, table string, columns []string, rows ...[
 	return mock.ExpectQuery(`(^| )UPDATE ` + whole + ` SET .* RETURNING ` + own + `\.\*.*"gormlock_place"$`).WillReturnRows(claimed)
 }
 
-// ExpectVersionedUpdate expects an update of one row of the table, which may be "schema.table", that compares the version
-// in column, a number, and moves it: of a struct that was read, by Save, Update(s) or a soft delete. Unless told otherwise
-// it changes one row. One that changes none is followed by [ExpectStale]. Where the struct has to follow what only the
-// server knows the update is a query: [ExpectVersionedReturning].
+// ExpectVersionedUpdate expects an update of one row of the table, which may be "schema.table", that compares the version in
+// column, a number, and moves it: of a struct that was read, by Save, Update(s) or a soft delete. Unless told otherwise it
+// changes one row. One that changes none is followed by [ExpectStale]. If the struct needs a value that only the server
+// knows, the update is a query: use [ExpectVersionedReturning].
 func ExpectVersionedUpdate(mock sqlmock.Sqlmock, table, column string) *sqlmock.ExpectedExec {
 	whole, own := tableNames(table)
 	name := quoted(column)
@@ -62,9 +62,9 @@ func ExpectVersionedDelete(mock sqlmock.Sqlmock, table, column string) *sqlmock.
 }
 
 // ExpectVersionedReturning expects an update or delete of the table, which may be "schema.table", that compares the version
-// in column and returns what only the server knows: of Touch and of a version that is a time or xmin its new value, of a
-// gorm.Expr in a map its column, of several structs their keys. These are its columns, and the rows that it changes. If
-// one is missing it is followed by [ExpectStale].
+// in column and returns what only the server knows: the new version (of Touch, or if it is a time or xmin), the column of a
+// gorm.Expr in a map, the keys of several structs. columns are the columns that it returns, and rows the rows that it
+// changes. If a row is missing, expect [ExpectStale] next.
 func ExpectVersionedReturning(mock sqlmock.Sqlmock, table, column string, columns []string, rows ...[]driver.Value) *sqlmock.ExpectedQuery {
 	whole, own := tableNames(table)
 	return mock.ExpectQuery(`^(UPDATE|DELETE FROM) ` + whole + ` .*WHERE .*` + own + `\.` + quoted(column) + `.* RETURNING ` + list(columns) + `$`).

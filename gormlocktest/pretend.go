@@ -19,16 +19,17 @@ import (
 var ErrNotATest = errors.New("gormlocktest: locks can be pretended only in tests")
 
 // PretendLocks lets a test run code that takes advisory locks on SQLite. They are then kept in the memory of the process:
-// those of WithXactLock, XactLock, AcquireXactLock and Locking. They exclude and wait as on PostgreSQL, with Try, Timeout, Shared,
-// DefaultTimeout and the end of a context; a deadlock is an error that Attempts repeats. They end with the transaction, or
-// with the rollback to a savepoint set before. Call it once db.Use has installed gormlock, before the first statement.
+// those of WithXactLock, XactLock, AcquireXactLock and Locking. They exclude and wait as on PostgreSQL, with Try, Timeout,
+// Shared, DefaultTimeout and the end of a context; a deadlock is an error that Attempts repeats. They end with the
+// transaction, or with the rollback to a savepoint set before. Call it after db.Use has installed gormlock and before the
+// first statement.
 //
 // It is only for tests, because it does not exclude other processes. In any other program it returns [ErrNotATest] and
 // changes nothing. It needs no testing.TB, so TestMain can call it. Without it, and after an error of it, a lock on
 // SQLite is gormlock.ErrNotPostgres.
 //
-// Any number of *gorm.DB that PretendLocks was called for exclude each other if they are open on one file, or on one database
-// in memory. One in memory is given a table for that, gormlock_pretended.
+// All *gorm.DB for which PretendLocks was called exclude each other if they are open on the same file, or on the same
+// database in memory. PretendLocks creates a table in a database in memory for that, gormlock_pretended.
 //
 // What differs from PostgreSQL:
 //

@@ -26,8 +26,8 @@ type handlerOption func(*Page) error
 
 func (o handlerOption) applyHandler(p *Page) error { return o(p) }
 
-// Refresh is how often the page asks the database, and a browser the page, while
-// somebody has it open. Default: 2 seconds.
+// Refresh sets how often the page asks the database, and how often a browser asks the page, while somebody has it open.
+// Default: 2 seconds.
 func Refresh(d time.Duration) HandlerOption {
 	return handlerOption(func(p *Page) error {
 		if d < 100*time.Millisecond || d > 5*time.Minute {
@@ -80,9 +80,8 @@ type seen struct {
 // Give it a pool of its own, of two connections: when a program hangs, all connections of
 // its pool may wait for locks.
 //
-// It shows queries, and the values in them: let only those see it who may. With an
-// option that makes no sense, it answers every request with that error, and so it does
-// with a db that does not lead to PostgreSQL.
+// It shows queries, and the values in them: let only those see it who may. If an option is invalid, or db does not lead to
+// PostgreSQL, it answers every request with that error.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 	p := &Page{db: db, refresh: 2 * time.Second}
 	p.snapshot = []Option{Limit(300)}

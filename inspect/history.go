@@ -8,8 +8,7 @@ import (
 	"github.com/gormlock/gormlock/inspect/internal/page"
 )
 
-// Sample is what the page saw at one look. A wait that began and ended between two
-// looks is in none.
+// Sample is what the page saw at one look. A wait that began and ended between two looks is in no Sample.
 type Sample struct {
 	Taken   time.Time     `json:"taken"`
 	Waiting int           `json:"waiting"`

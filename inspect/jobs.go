@@ -19,7 +19,7 @@ type JobQueue struct {
 	Running int64         `json:"running"`
 	Later   int64         `json:"later"`
 	Dead    int64         `json:"dead"`
-	Oldest  time.Duration `json:"oldest"` // for how long the job has waited that could have begun first, in nanoseconds
+	Oldest  time.Duration `json:"oldest"` // how long the oldest ready job has waited, in nanoseconds
 	Died    string        `json:"died"`   // the error of the job that died last
 }
 

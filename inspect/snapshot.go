@@ -15,12 +15,11 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Snapshot is who holds what and who waits for whom in the database db leads to, now.
+// Snapshot returns who holds which lock and who waits for whom, now, in the database that db leads to.
 //
-// It needs no privileges; Unseen lists what it may not see. It works on PostgreSQL 14
-// and newer, standbys included, and through transaction poolers. The statements of one
-// snapshot run a few milliseconds apart, so a lock may name a session that is gone. Of
-// another database than PostgreSQL there is none: advisory.ErrNotPostgres.
+// It needs no privileges; Unseen lists what it may not see. It works on PostgreSQL 14 and newer, standbys included, and
+// through transaction poolers. The statements of one snapshot run a few milliseconds apart, so a lock may name a session
+// that is gone. On a database other than PostgreSQL the error is advisory.ErrNotPostgres.
 //
 // It takes one connection of db. When a program hangs, all of its connections may wait
 // for locks: use a pool of its own to look at it.

@@ -14,10 +14,9 @@ type Node struct {
 	Waiters []*Node `json:"waiters,omitempty"`
 }
 
-// Tree is who waits for whom. The roots block others and wait for nobody; below each
-// are the sessions that wait for it, longest first. A session that waits for several is
-// there once, if possible below one that holds what it wants; its Blockers name them
-// all.
+// Tree returns who waits for whom. The roots block others and wait for nobody; below each are the sessions that wait for it,
+// longest first. A session that waits for several is there once, if possible below one that holds what it wants; its
+// Blockers name them all.
 //
 // Sessions that wait in a circle have Cycle set. If none of them waits for a session
 // outside, the circle starts at the one that has waited longest.

@@ -24,7 +24,7 @@ type Server struct {
 	Role     string    `json:"role"` // whom the snapshot was taken as
 	Standby  bool      `json:"standby"`
 	Started  time.Time `json:"started"`
-	Room     int       `json:"room"`  // how many locks the table is made for, slack left out
+	Room     int       `json:"room"`  // how many locks the server's lock table is sized for, without its reserve
 	Locks    int       `json:"locks"` // how many are in it now, of every kind and database
 }
 
@@ -38,7 +38,7 @@ type Totals struct {
 	Schedules int `json:"schedules"`
 }
 
-// Kind is what a lock is on, by the word of pg_locks.locktype.
+// Kind says what is locked, in the words of pg_locks.locktype.
 type Kind string
 
 // The most frequent kinds. A wait for a row shows as a wait for the transaction that
@@ -75,9 +75,9 @@ type Lock struct {
 	Granted bool   `json:"granted"`
 	Scope   Scope  `json:"scope,omitempty"`
 
-	// Since is when a request began to wait. Of a lock that is held it is the earliest that
-	// it can have been granted, and Earliest is true: the beginning of its transaction, or of
-	// the session where it may be the session's. It is zero when it cannot be seen.
+	// Since is when a request began to wait. The server does not say when a lock was granted. For a lock that is held,
+	// Earliest is true, and Since is the beginning of its transaction, or of its session if the session may hold it. Since
+	// is zero if it cannot be seen.
 	Since    time.Time `json:"since,omitzero"`
 	Earliest bool      `json:"earliest,omitempty"`
 
@@ -174,7 +174,7 @@ func (s *Schedule) State(now time.Time) ScheduleState {
 	return ScheduleRetries
 }
 
-// Session is the one with this PID, nil when it is not in the view.
+// Session returns the session with this PID, or nil if the view does not have it.
 func (v *View) Session(pid int) *Session {
 	for _, s := range v.Sessions {
 		if s.PID == pid {

@@ -67,8 +67,8 @@ func Slots(n int) AcquireOption {
 	})
 }
 
-// Data is stored with the lease, for example the address of a leader. Others read it with
-// [Manager.Holder]. It is copied. Default: none.
+// Data stores data with the lease, for example the address of a leader. Others read it with [Manager.Holder]. It is copied.
+// Default: none.
 func Data(data []byte) AcquireOption {
 	data = append([]byte{}, data...)
 	return acquireOption(func(r *request) error {

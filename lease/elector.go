@@ -26,8 +26,8 @@ type Candidate struct {
 	resigned bool
 }
 
-// Elector returns a candidate for the leadership of key. It holds a lease of ttl from the first
-// [Candidate.IsLeader] that finds it free. An invalid key or ttl is the error of IsLeader.
+// Elector returns a candidate for the leadership of key. It holds a lease of ttl from the first [Candidate.IsLeader] that
+// finds it free. IsLeader returns the error of an invalid key or ttl.
 func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
 	return &Candidate{m: m, key: key, ttl: ttl, asking: make(chan struct{}, 1)}
 }

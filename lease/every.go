@@ -30,9 +30,9 @@ const (
 //   - A tick whose run returned nil is not run again. One whose run returned an error, panicked, lost its lease or died
 //     with its process is run again, by any process, after a pause that grows: see [Tries]. So fn can be called twice
 //     for a tick, and the second call may find what the first has done.
-//   - A run that is cut short is no failure: if fn returns an error after ctx ended, another process runs the tick at
-//     once, and it does not count among the Tries. So a deployment does not make a tick be given up, if the program
-//     closes the manager after Every has returned: a run whose manager is closed has lost its lease.
+//   - A run that is cut short is no failure: if fn returns an error after ctx ended, another process runs the tick at once,
+//     and it does not count among the Tries. So a deployment costs a tick none of its Tries. Close the manager after Every
+//     has returned, not before: closing it takes the lease from the run.
 //   - Ticks that nobody could begin on time are treated as [Missed] says.
 //   - If the schedule of a key changes, it counts from the last tick of the old one.
 //

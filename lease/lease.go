@@ -36,10 +36,9 @@ func (l *Lease) Token() fence.Token { return l.claim.token }
 // Slot returns the number of the slot that is held, from 0 to n-1 for [Slots](n), and 0 for a whole key.
 func (l *Lease) Slot() int { return l.slot }
 
-// Until returns when the lease ends if it is not renewed, by the clock of this machine:
-// its length, less a fiftieth, after the last statement was sent that was answered in
-// time. The database does not grant it to anybody else before. To know whether the lease
-// is held, call Err.
+// Until returns when the lease ends if it is not renewed, by the clock of this machine. It is counted from the moment at
+// which the last statement was sent that acquired or renewed the lease: its length, less a fiftieth. The database does not
+// grant it to anybody else before. To know whether the lease is held, call Err.
 func (l *Lease) Until() time.Time {
 	h := l.m.holdings
 	h.mu.Lock()
@@ -111,8 +110,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 	}
 }
 
-// Release releases the lease and returns when the database has confirmed it. With
-// [AtLeast] it stays taken until then. Bound contexts end first.
+// Release releases the lease and returns when the database has confirmed it. With [AtLeast] it stays taken until that time
+// has passed. Bound contexts end first.
 //
 // ErrLost: the lease was lost, before or during the call, so somebody else may have held
 // it since; another holder's lease is not touched. [ErrReleased]: it was released

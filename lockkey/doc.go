@@ -18,10 +18,9 @@
 //
 //	SELECT ('x' || encode(substr(sha256(convert_to('7:invoice2:42', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint;
 //
-// A part that no PostgreSQL text can hold (a NUL byte, invalid UTF-8) is
-// written as bytes: decode('333a610062', 'hex') in place of the convert_to is
-// Of("a\x00b"). [SQL] prints the line for given parts. A query that locks what
-// its columns name writes each part p as
+// A part that no PostgreSQL text can hold (a NUL byte, invalid UTF-8) is written as bytes: decode('333a610062', 'hex') in
+// place of the convert_to is Of("a\x00b"). [SQL] returns the expression for given parts. If the parts are columns of a
+// query, write each part p as
 //
 //	octet_length(convert_to(p::text, 'UTF8')) || ':' || p
 //
@@ -33,11 +32,9 @@
 //
 // # What it does not guarantee
 //
-// 64 bits of a hash can collide: even odds need about five billion names, and
-// two names that share an id exclude each other, nothing worse. Keys that other
-// programs choose by hand live in the same space; compat.Reserved knows the
-// fixed ones. Unicode is not normalised: é in one code point and in two are two
-// keys.
+// Two names can share an id: among five billion names that is as likely as not. Such names exclude each other, and nothing
+// worse happens. Keys that other programs choose by hand live in the same space; compat.Reserved knows the fixed ones.
+// Unicode is not normalised: é in one code point and in two are two keys.
 //
 // # Stability
 //

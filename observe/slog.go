@@ -5,10 +5,9 @@ import (
 	"log/slog"
 )
 
-// Slog writes each event as one line: what is lost, fenced, given up or taken over as a warning, what did not
-// succeed (not acquired, timed out, stale, retried, failed) as information, the rest for debugging. Empty
-// fields are left out, and an event below the logger's level costs nothing. A nil logger is the
-// [slog.Default] of the time of the event.
+// Slog writes each event as one line: what is lost, fenced, given up or taken over as a warning, what did not succeed (not
+// acquired, timed out, stale, retried, failed) as information, the rest for debugging. Empty fields are left out, and an
+// event below the logger's level costs nothing. A nil logger stands for [slog.Default] at the time of the event.
 func Slog(logger *slog.Logger) Observer { return logged{logger} }
 
 type logged struct{ logger *slog.Logger }

@@ -37,8 +37,8 @@ func Locking(key lockkey.Key, opts ...advisory.Option) TxOption {
 }
 
 // Attempts runs the whole transaction up to n times, as long as another run can cure its error: a serialization failure
-// (40001) or a deadlock (40P01). A lock that was not granted in time, or that [advisory.Try] found taken, is an answer
-// and is not repeated. The pauses between runs are random and grow, to a hundred times what a run takes or two seconds.
+// (40001) or a deadlock (40P01). A lock that was not granted in time, or that [advisory.Try] found taken, is an answer and
+// is not repeated. The pauses between runs are random and grow, up to two seconds or a hundred times the length of a run.
 // Default: once.
 func Attempts(n int) TxOption {
 	return txOption(func(c *call) error {

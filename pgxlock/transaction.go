@@ -33,8 +33,8 @@ const rollbackWithin = 5 * time.Second
 //	err := pgxlock.Transaction(ctx, pool, func(tx pgx.Tx) error { … },
 //		pgxlock.Locking(key, advisory.Timeout(time.Second)), pgxlock.Attempts(20))
 //
-// fn may run several times with [Attempts]: it must do nothing outside of the transaction that cannot be repeated, and
-// must read inside what it decides on. The number of runs counts for this call alone.
+// fn may run several times with [Attempts]: what it does outside of the transaction must be repeatable, and it must read
+// inside the transaction what its decisions depend on. Attempts counts the runs of this call only.
 //
 // On a pgx.Tx it is a savepoint. Its locks are taken at its start, in a round trip of their own, and freed if it is
 // rolled back. It does not run again there, because only the outer transaction can be repeated as a whole. An

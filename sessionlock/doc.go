@@ -47,7 +47,8 @@
 // # What is not guaranteed
 //
 //   - Between two servers that both believe to be the primary there is no exclusion.
-//   - A program that takes a key with pg_advisory_lock excludes us, and one that unlocks our key on its own session does not.
+//   - A program that takes a key with pg_advisory_lock excludes the manager. One that unlocks the key on its own session
+//     takes nothing from the manager.
 //   - A session that waits when its manager is closed or killed stays in the server's queue, and may be granted the lock
 //     for a moment, until the server looks at its connection: at the end of the slice, or after one heartbeat.
 //   - A Manager that is not closed keeps its connections and goroutines.

@@ -175,8 +175,8 @@ func Timeout(d time.Duration) AcquireOption {
 	})
 }
 
-// Fenced issues a fencing token once the lock is held: [Lock.Token]. The lock is
-// exclusive, and the database has the table of package fence. Default: no token.
+// Fenced issues a fencing token once the lock is held: [Lock.Token]. The lock must be exclusive, and the database must have
+// the table of package fence: fence.Migrate. Default: no token.
 func Fenced() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.fenced = true
@@ -184,11 +184,10 @@ func Fenced() AcquireOption {
 	})
 }
 
-// Fair never lets this caller jump ahead of other processes: the lock is not passed to
-// it inside the process while other sessions wait. Each hand-over goes through the
-// server, whose queue is first come, first served. Before it joins a shared lock the
-// server is asked. Waiters that only ask again and again, see [MaxWaiters], do not
-// count. Default: up to 16 hand-overs inside the process before the server is asked.
+// Fair never lets this caller jump ahead of other processes: the lock is not passed to it inside the process while other
+// sessions wait. Each hand-over goes through the server, whose queue is first come, first served. Before this caller joins a
+// shared lock, the manager asks the server. Waiters that only ask again and again, see [MaxWaiters], do not count. Default:
+// up to 16 hand-overs inside the process before the server is asked.
 func Fair() AcquireOption {
 	return acquireOption(func(r *request) error {
 		r.fair = true

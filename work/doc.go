@@ -1,5 +1,5 @@
-// Package work runs jobs that are rows of a table of your own: enqueued in the transaction that asks for them, handed to
-// one worker at a time, tried again with growing pauses, and taken over when a worker dies.
+// Package work runs jobs that are rows of a table of your own: enqueued in the transaction that asks for them, handed to one
+// worker at a time, tried again with growing pauses, and taken over when a worker dies.
 //
 //	type Mail struct {
 //		work.Job
@@ -13,8 +13,8 @@
 //	w, err := work.New(db, func(ctx context.Context, m *Mail) error { return send(ctx, m.To, m.Text) }, work.Workers(16))
 //	err = w.Run(ctx) // until ctx ends
 //
-// It is for a program that has GORM, a table and a need that fits on a page. For cron, unique jobs and a web interface
-// there is River.
+// Use it if your program has GORM and its jobs need no more than this page describes. For cron, unique jobs and a web
+// interface use River.
 //
 // # States
 //

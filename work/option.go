@@ -75,7 +75,8 @@ func Queues(names ...string) Option {
 	})
 }
 
-// Lease is how long a worker that died keeps its jobs. It is renewed in thirds. Default: a minute.
+// Lease is how long a worker that died keeps its jobs. A worker that lives renews its leases after a third of that time.
+// Default: a minute.
 func Lease(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < 10*time.Millisecond {

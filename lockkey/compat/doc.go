@@ -14,8 +14,8 @@
 //     are Unicode, a NUL where PostgreSQL computes the key, an impossible
 //     database name) gives a Key whose Err wraps lockkey.ErrInvalid, because any
 //     lock taken for it would exclude nobody.
-//   - Most hash to 32 bits, where even odds of a collision come near 77,000
-//     names. Use lockkey.Of for locks that no other program takes.
+//   - Most hash to 32 bits: among 77,000 names, a collision is as likely as not. Use lockkey.Of for locks that no other
+//     program takes.
 //
 // The keys are named after their scheme, as in rails-migrator/app_test.
 //

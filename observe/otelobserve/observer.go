@@ -36,8 +36,8 @@ type Observer struct {
 	takeovers    metric.Int64Counter
 }
 
-// New is an observer for the option WithObserver of gormlock, and Observer of sessionlock
-// and lease. One serves them all. It fails when the meter provider refuses an instrument, or an option is nil.
+// New returns an observer for the option WithObserver of gormlock, and Observer of sessionlock and lease. One serves them
+// all. It fails when the meter provider refuses an instrument, or an option is nil.
 func New(opts ...Option) (*Observer, error) {
 	config, err := newConfig(opts)
 	if err != nil {

@@ -31,8 +31,7 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// MeterProvider is where the instruments are made. Default: the global one, which may be
-// set later.
+// MeterProvider makes the instruments with p. Default: the global one, which may be set later.
 func MeterProvider(p metric.MeterProvider) Option {
 	return option(func(c *config) { c.meters = p })
 }
