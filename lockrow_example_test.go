@@ -87,6 +87,30 @@ func ExampleWithRowLock() {
 	// Output: deleting 1
 }
 
+// With the generics API the lock is a clause.
+func ExampleRowLock() {
+	type Account struct{ ID, Balance int64 }
+	db, end := database(&Account{})
+	defer end()
+	if err := db.Create(&Account{ID: 1, Balance: 100}).Error; err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	err := db.Transaction(func(tx *gorm.DB) error {
+		account, err := gorm.G[Account](tx, gormlock.RowLock(gormlock.ForNoKeyUpdate)).Where("id = ?", 1).First(tx.Statement.Context)
+		if err != nil {
+			return err // ErrLockTimeout with Timeout, ErrNotAcquired with Try
+		}
+		fmt.Println("locked:", account.Balance)
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: locked: 100
+}
+
 // Two processes ask for a free seat at the same moment, and get two.
 func ExampleWithSkipLocked() {
 	type Seat struct{ ID int64 }

@@ -1,7 +1,9 @@
 package gormlock_test
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -71,7 +73,7 @@ func ExampleAttempts() {
 	// read: 50
 }
 
-// Each attempt that fails is told of.
+// The function learns of each attempt that is followed by another.
 func ExampleOnRetry() {
 	db, end := database()
 	defer end()
@@ -93,11 +95,36 @@ func ExampleOnRetry() {
 	// done
 }
 
-// What a retry can cure: a stale version, a deadlock, a lock that was not free.
+// Timeouts of locks are repeated too, for at most five seconds in all.
+func ExampleRetryIf() {
+	db, end := database()
+	defer end()
+	curable := func(err error) bool {
+		return gormlock.IsRetryable(err) || errors.Is(err, gormlock.ErrLockTimeout)
+	}
+
+	attempts := 0
+	err := gormlock.Transaction(db, func(*gorm.DB) error {
+		if attempts++; attempts < 3 {
+			return gormlock.ErrLockTimeout // as a statement returns that waited too long
+		}
+		return nil
+	}, gormlock.Attempts(5), gormlock.RetryIf(curable), gormlock.Within(5*time.Second))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("attempts:", attempts)
+	// Output: attempts: 3
+}
+
+// Another run can cure a stale version. It cannot install the plugin, and a lock that was not granted in time is an answer.
 func ExampleIsRetryable() {
 	fmt.Println(gormlock.IsRetryable(fmt.Errorf("saving the form: %w", gormlock.ErrStale)))
 	fmt.Println(gormlock.IsRetryable(gormlock.ErrNotInstalled))
+	fmt.Println(gormlock.IsRetryable(gormlock.ErrLockTimeout))
 	// Output:
 	// true
+	// false
 	// false
 }

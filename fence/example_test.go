@@ -116,3 +116,31 @@ func ExampleLatest() {
 	fmt.Println("superseded:", latest > mine.Number)
 	// Output: superseded: false
 }
+
+// An insert has no row whose token it could compare. Value is NULL for a superseded holder, and the NOT NULL column refuses it.
+func ExampleToken_Value() {
+	ctx, db, end := example()
+	defer end()
+	if _, err := db.ExecContext(ctx, "CREATE TABLE pages (body text, fence bigint NOT NULL)"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	insert := func(token fence.Token, body string) error {
+		args := append([]any{body}, token.Args()...)
+		_, err := db.ExecContext(ctx, "INSERT INTO pages (body, fence) VALUES ($1, "+token.Value(2)+")", args...)
+		return err
+	}
+
+	old, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	latest, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("refused:", insert(latest, "new") != nil, insert(old, "old") != nil)
+	// Output: refused: false true
+}

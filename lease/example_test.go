@@ -231,3 +231,27 @@ func ExampleElector() {
 	// leading
 	// resigned: true
 }
+
+// Without renewal in the background, each step of the work renews the lease: a worker that hangs loses it.
+func ExampleLease_Renew() {
+	ctx, leases, end := example()
+	defer end()
+	held, err := leases.Acquire(ctx, lockkey.Of("import", 7), time.Minute, lease.NoRenewal())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for step := range 2 {
+		if err := held.Renew(ctx); err != nil { // ErrLost: the lease ran out
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("step", step)
+	}
+	if err := held.Release(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// step 0
+	// step 1
+}

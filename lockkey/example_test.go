@@ -35,3 +35,16 @@ func ExampleRenamed() {
 	// int64(7)
 	// billing/report
 }
+
+// Ids that are numbers already, in PostgreSQL's two key spaces, with a name for people.
+func ExamplePair() {
+	number := lockkey.Int64(7).Named("reports")
+	pair := lockkey.Pair(0, 7)
+	fmt.Println(number, pair)
+	fmt.Println("one lock:", lockkey.Compare(number, pair) == 0)
+	fmt.Println("one lock:", lockkey.Compare(number, lockkey.Int64(7)) == 0)
+	// Output:
+	// reports pair(0,7)
+	// one lock: false
+	// one lock: true
+}

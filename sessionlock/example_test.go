@@ -134,3 +134,23 @@ func ExampleManager_Do_renamed() {
 	}
 	// Output: working under example/report, formerly int64(-771)
 }
+
+// A context of the program's own ends when the lock does.
+func ExampleLock_Bind() {
+	ctx, locks, end := example()
+	defer end()
+	lock, err := locks.Acquire(ctx, lockkey.Of("example", "bound"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bound, stop := lock.Bind(ctx)
+	defer stop()
+	if err := lock.Release(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-bound.Done()
+	fmt.Println("released:", errors.Is(context.Cause(bound), sessionlock.ErrReleased))
+	// Output: released: true
+}
