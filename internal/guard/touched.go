@@ -153,13 +153,32 @@ func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value)
 	return to, touched
 }
 
-// hasWrite reports whether the transaction has such a write of the model.
+// hasWrite reports whether the transaction has such a write of the model, in the table of the statement. A statement of another
+// model means the table of this one.
 func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	j := journal.Of(stmt)
+	var table *clause.Expr
+	if stmt.Schema != nil && stmt.Schema.Table == m.Table {
+		table = stmt.TableExpr
+	}
 	return j != nil && j.Has(func(step journal.Step) bool {
 		w, ok := step.(*Write)
-		return ok && w.version.is() && w.model.Table == m.Table && is(w)
+		return ok && w.version.is() && w.model.Table == m.Table && sameTable(stmt, m, w.table, table) && is(w)
 	})
+}
+
+// sameTable reports whether two statements of a model name one table. Another name for it, such as an alias, counts as another table.
+func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
+	if a == b {
+		return true
+	}
+	name := func(table *clause.Expr) string {
+		if table == nil {
+			return stmt.Quote(m.Table)
+		}
+		return table.SQL
+	}
+	return name(a) == name(b)
 }
 
 // heldSinceTouched is the version that the struct of a row holds. Where the transaction has moved that of the row since, for

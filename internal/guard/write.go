@@ -23,6 +23,7 @@ type Write struct {
 	returning *returning     // the columns to return; nil: none
 	outcome   outcome        // what became of it
 	dry       bool           // nothing is sent, so memory stays
+	table     *clause.Expr   // as the caller named it; nil: the table of the model
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
 }
@@ -153,7 +154,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		fault.Add(db, fault.ErrNotPostgres)
 		return nil
 	}
-	w := &Write{plan: plan{model: m, intent: intent, op: op, version: versionGuard{Version: m.Column}, fence: fence}, dry: db.DryRun}
+	w := &Write{plan: plan{model: m, intent: intent, op: op, version: versionGuard{Version: m.Column}, fence: fence}, dry: db.DryRun, table: stmt.TableExpr}
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore = j.Written()
 	}
