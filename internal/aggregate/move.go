@@ -77,6 +77,9 @@ func After(db *gorm.DB) {
 		return
 	}
 	err := p.mustBeFound(rows)
+	if found := len(p.there); p.narrowed && found > 0 && db.RowsAffected > int64(found) {
+		err = fmt.Errorf("gormlock: %s: nothing was written: several rows have the same key, and not all of them are meant: declare a key that is unique in the table", p.model.Schema.Table)
+	}
 	if err == nil && p.seen == nil && db.RowsAffected > 0 && !p.deletes {
 		rows, err = p.ask()
 	}

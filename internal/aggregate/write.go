@@ -38,10 +38,16 @@ func (p *part) created() error {
 
 func (p *part) upserted(conflict clause.OnConflict) error {
 	stmt := p.db.Statement
-	onKey := conflict.OnConstraint == "" && !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
-		field := p.model.Schema.LookUpField(c.Name)
-		return field == nil || !field.PrimaryKey
-	})
+	onKey := conflict.OnConstraint == ""
+	if len(conflict.Columns) > 0 { // part of a key, or more than it, is another unique index
+		named := map[*schema.Field]bool{}
+		for _, c := range conflict.Columns {
+			field := p.model.Schema.LookUpField(c.Name)
+			onKey = onKey && field != nil && field.PrimaryKey
+			named[field] = true
+		}
+		onKey = onKey && len(named) == len(p.model.Schema.PrimaryFields)
+	}
 	if mapsIn(stmt.Dest) != nil || !onKey && !conflict.DoNothing {
 		return fmt.Errorf("gormlock: %s has a root, and an upsert of maps, or on other columns than the primary key, does not show which root moves: update the rows that exist, and create the others", p.model.Schema.Name)
 	}
