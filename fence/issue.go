@@ -20,7 +20,8 @@ type Queryer interface {
 //
 // With a *sql.DB or *sql.Conn the token is committed when Issue returns. With a *sql.Tx it is issued when the transaction
 // commits, and until then everybody else who wants a token of the same key waits. After an error there is no token to use,
-// and its number may be skipped. On another database than PostgreSQL it is advisory.ErrNotPostgres, and nothing is issued.
+// and its number may be skipped. On a database other than PostgreSQL the error is advisory.ErrNotPostgres, and nothing is
+// issued.
 func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
 	t, err := For(key, 0)
 	if err != nil {

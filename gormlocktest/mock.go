@@ -13,13 +13,14 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Refused is the server's answer to a Try for a lock that somebody else holds, for WillReturnResult. It is that of one
-// key in a transaction that is open, and of any number that travel with a BEGIN. For the others there is [ErrRefused].
+// Refused is the server's answer to a Try for a lock that somebody else holds, for WillReturnResult. Use it for one key in
+// an open transaction, and for any number of keys that are sent with a BEGIN at READ COMMITTED. For the others use
+// [ErrRefused].
 var Refused = sqlmock.NewResult(0, 0)
 
 var (
-	// ErrRefused is the server's answer to a Try for several keys in a transaction that is open, and for any number that
-	// travel with a BEGIN at REPEATABLE READ or above, where somebody else holds the first of them. For WillReturnError.
+	// ErrRefused is the server's answer to a Try for several keys in a transaction that is open, and for any number that are
+	// sent with a BEGIN at REPEATABLE READ or above, if somebody else holds the first of them. For WillReturnError.
 	ErrRefused error = serverError{"22P02", `invalid input syntax for type integer: "gormlock not acquired: key 1"`}
 
 	// ErrLockNotAvailable is the server's error when a lock_timeout ends a wait, and where a row that is asked for with Try

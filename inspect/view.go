@@ -112,7 +112,7 @@ type Session struct {
 // Lease is a row of the lease table.
 type Lease struct {
 	Key      string    `json:"key"`
-	Space    int16     `json:"space"` // as of a Lock; of a slot 16 times its number more, counted from 1
+	Space    int16     `json:"space"` // as of a Lock; of a slot that plus 16 times its number, counted from 1
 	ID       int64     `json:"id,string"`
 	Owner    string    `json:"owner"`
 	Token    int64     `json:"token,string"`

@@ -109,7 +109,7 @@ func (p *part) foreignAfter(relation *schema.Relationship, row reflect.Value, as
 	return key
 }
 
-// moveLikely moves a root under the condition that rows have it, or are there to get it. If not, it stays, and nothing is compared.
+// moveLikely moves a root if a row has it, or exists and gets it. Otherwise the root stays, and nothing is compared.
 func (p *part) moveLikely(l *likely) error {
 	m := model.OfSchema(p.db, l.schema)
 	if m.Err != nil || m.Column == nil || guard.Moved(p.db.Statement, m, l.key) {

@@ -1,3 +1,3 @@
-// Package aggregate moves the version of a root when a part of it is written: a row that belongs to it by a field with the tag
-// `gormlock:"root"`.
+// Package aggregate moves the version of a root when a part of it is written. A part is a row that belongs to the root by a
+// field with the tag `gormlock:"root"`.
 package aggregate

@@ -127,7 +127,7 @@ func (p *part) foreignOf(relation *schema.Relationship, row reflect.Value) []any
 	return key
 }
 
-// isSame reports whether two keys name the same root. If they may be two spellings of one key, it asks the server.
+// isSame reports whether two keys name the same root. It asks the server if they may be two spellings of one key.
 func (p *part) isSame(relation *schema.Relationship, key, other []any) bool {
 	if statement.KeyName(key) == statement.KeyName(other) {
 		return true

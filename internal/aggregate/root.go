@@ -71,7 +71,8 @@ func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
 	return session.Session(&gorm.Session{})
 }
 
-// move moves the version of the root, unless the transaction has done so. A struct of it that was read must be at its version.
+// move moves the version of the root, unless the transaction has already done so. A struct of the root that was read must be
+// at the root's version.
 func (r *root) move(db *gorm.DB) error {
 	m := model.OfSchema(db, r.schema)
 	if m.Err != nil {

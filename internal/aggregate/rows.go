@@ -82,7 +82,7 @@ func (p *part) keysOfStatement() [][]any {
 	return p.keys(reflect.ValueOf(p.db.Statement.Model))
 }
 
-// stored finds the rows that are there under these conditions, and locks them: they stay where they are.
+// stored finds the existing rows that meet these conditions, and locks them, so they keep their roots.
 func (p *part) stored(unscoped bool, conditions ...clause.Expression) (err error) {
 	p.there, err = p.read(unscoped, true, conditions...)
 	return err
@@ -181,7 +181,7 @@ func (p *part) explainFailure() {
 	fault.Add(p.db, err)
 }
 
-// ask reads the rows that the statement has written, where it could not return them.
+// ask reads the rows that the statement has written, if it could not return them.
 func (p *part) ask() ([]reflect.Value, error) {
 	var keys [][]any
 	written := p.db.RowsAffected

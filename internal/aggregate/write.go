@@ -62,7 +62,7 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 		}
 	}
 	p.hold(stmt.ReflectValue)
-	// Some rows may stay as they are. Where the check of a foreign key locks its row, the root is moved before nevertheless.
+	// Some rows may stay as they are. But if the check of a foreign key locks the root's row, the root still moves first.
 	p.late = (conflict.DoNothing || len(conflict.Where.Exprs) > 0) && !dialect.Of(p.db).IsMySQL()
 	if !conflict.DoNothing && !p.late { // existing rows are written
 		for _, row := range p.there {
@@ -130,8 +130,8 @@ func (p *part) updated() error {
 	return p.move()
 }
 
-// find finds the rows of the statement, and restricts the statement to them. The roots that structs name move before,
-// unless conditions of the caller may be about these roots.
+// find finds the rows of the statement, and restricts the statement to them. The roots that structs name move first, unless
+// the caller's conditions may depend on these roots.
 func (p *part) find(conditions []clause.Expression, keys int, assigned map[string]any, of ...reflect.Value) error {
 	_, moves := p.db.Statement.Settings.Load(movingSetting)
 	if len(conditions) == 0 || moves {
@@ -195,7 +195,7 @@ func (p *part) deleted() error {
 	return p.move()
 }
 
-// conditions are those that the caller gave the statement, and how many keys there are in the structs of it.
+// conditions returns the conditions that the caller gave the statement, and the number of keys in its structs.
 func (p *part) conditions(of ...reflect.Value) (given []clause.Expression, keys int, err error) {
 	stmt := p.db.Statement
 	if _, joins := stmt.Clauses["FROM"]; joins || len(stmt.Joins) > 0 {

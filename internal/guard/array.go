@@ -92,7 +92,7 @@ func (b builder) keys(table string, keys [][]any) {
 	b.Text(")")
 }
 
-// columnOf writes a column of a table, or, of "excluded", that of the row that an upsert proposes.
+// columnOf writes a column of a table. The table "excluded" is the row that an upsert proposes.
 func (b builder) columnOf(table, column string) {
 	if table == "excluded" {
 		b.Text(b.proposed(column))
@@ -112,7 +112,7 @@ func (b builder) writeArray(s *schema.Schema, table string, keys [][]any) bool {
 	return ok
 }
 
-// arrayOf is the text of an array of keys, where they are integers and many.
+// arrayOf returns the text of an array of keys. It reports false if they are few, or not integers.
 func (b builder) arrayOf(keys [][]any) (text string, ok bool) {
 	const many = 100
 	if len(keys) < many || len(keys[0]) != 1 || !statement.IsPostgres(b.DB) {

@@ -49,9 +49,9 @@ func plainly(rest clause.ClauseBuilder, c clause.Clause, to clause.Builder) {
 	}
 }
 
-// InstallBuilders puts the builders of guarded statements before those the dialect has: no predicate of ours is among
-// the clauses then, so that none passes GORM's guard against statements without conditions, and every SET is seen, that
-// of a soft delete and of the generics API too. Installed twice, they find nothing left to do.
+// InstallBuilders puts the builders of guarded statements before those of the dialect. The conditions of guards are then not
+// among the clauses, so GORM still refuses a statement without conditions. The builders see every SET, even that of a soft
+// delete and of the generics API. To install them twice does no harm.
 func InstallBuilders(db *gorm.DB) {
 	for name, build := range map[string]func(builder, clause.Clause) bool{
 		"SET":         builder.buildSet,
@@ -81,7 +81,7 @@ func InstallBuilders(db *gorm.DB) {
 	}
 }
 
-// selectSystemColumn adds xmin where everything is selected: it is not in *.
+// selectSystemColumn adds xmin to a query that selects everything: * does not include it.
 func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	s, ok := c.Expression.(clause.Select)
 	if ok {

@@ -33,7 +33,7 @@ func NewCheck(m *model.Model, row reflect.Value, key []any, intent *Intent) (Che
 
 func (c Check) row() *Row { return &c.w.rows[0] }
 
-// Missing is the error of a struct that was not read from its row; nil where it was.
+// Missing returns the error of a struct that was not read from its row, or nil if it was.
 func (c Check) Missing(stmt *gorm.Statement) error {
 	if c.w.version.choice != nil || c.w.version.Loaded(c.row().Expected) {
 		return nil
@@ -48,13 +48,13 @@ func (c Check) Stale(stmt *gorm.Statement, cause error) error {
 	return e.Err()
 }
 
-// IsKey is the condition that a row is the one meant, and Columns what is to be read of it.
+// IsKey is the condition that a row has the key of the checked row.
 func (c Check) IsKey() clause.Expression { return KeyIn(c.w.model.Schema, [][]any{c.row().Key}) }
 
-// Columns are those that tell what became of the row.
+// Columns are the columns to read of the row, so that Why can judge it.
 func (c Check) Columns() []string { return c.w.columnsToLookAt() }
 
-// Why says what is wrong with the row that was found under its lock: not valid where none was.
+// Why returns what is wrong with the locked row. found is not valid if there is no row.
 func (c Check) Why(db *gorm.DB, found reflect.Value) error {
 	if found.IsValid() {
 		return c.w.why(db, c.row(), seen{Value: found})

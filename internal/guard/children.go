@@ -136,10 +136,10 @@ func (l *links) Undo() {
 	}
 }
 
-// Lose leaves them: what was written with them is unread.
+// Lose leaves the keys as they are: the structs written with them count as not read.
 func (l *links) Lose() {}
 
-// UndoLinks takes the foreign keys back that a statement gave and did not store.
+// UndoLinks takes back the foreign keys that a statement gave to children and did not store.
 func UndoLinks(db *gorm.DB) {
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {

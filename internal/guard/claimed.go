@@ -20,7 +20,7 @@ func NewClaim(m *model.Model, fence *FenceGuard) *Write {
 	return w
 }
 
-// WriteSet writes the SET clause of a claim, version and fence with it, as that of an update of rows that are not loaded.
+// WriteSet writes the SET clause of a claim with the version and the fence, as for an update of rows that are not loaded.
 func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 	if w.version.is() {
 		w.version.later = w.version.First(stmt.NowFunc())
@@ -37,10 +37,10 @@ func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 	delete(stmt.Clauses, writeClause)
 }
 
-// RememberClaim puts the versions of claimed rows back when their transaction is rolled back: the rows are then at an
-// earlier version, and a struct that holds the later one would overwrite what another writer makes of them. Which
-// version a time or xmin had before is not known; with none the struct cannot be saved. Nor can one whose row the
-// transaction had written before the claim. After an error rows may have been claimed that did not come back.
+// RememberClaim puts the versions of claimed rows back if their transaction is rolled back. The rows are then at an earlier
+// version, and a struct with the later one could overwrite what another writer stores. If the version is a time or xmin, the
+// earlier one is not known: the struct gets no version, and cannot be saved. The same goes for a row that the transaction
+// wrote before the claim. After an error, rows may be claimed that did not come back.
 func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) {
 	w.outcome.lost = failed != nil
 	v, j := &w.version, journal.Of(query.Statement)
@@ -69,8 +69,8 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) 
 	j.Keep(w)
 }
 
-// RefusedByRow is the refusal of a claim whose token is older than the one that this row, which is locked, was written with;
-// nil where it is not. It is for servers whose UPDATE does not say so.
+// RefusedByRow refuses a claim if this locked row was written with a later token. Otherwise it returns nil. It is for
+// servers whose UPDATE does not say so.
 func (w *Write) RefusedByRow(stmt *gorm.Statement, row reflect.Value, key []any) error {
 	if !w.fence.guards() {
 		return nil

@@ -77,12 +77,12 @@ func PreserveVersion() Clause {
 	return Clause{change: func(i *Intent) { i.preserve = true }}
 }
 
-// Touch lets a statement move the version though nothing else is SET.
+// Touch lets a statement move the version although it sets nothing else.
 func Touch() Clause {
 	return Clause{change: func(i *Intent) { i.touch = true }}
 }
 
-// Tentatively lets a touch find no row: nothing is compared with what is there then, and nothing is refused.
+// Tentatively allows a touch to find no row. Then nothing is compared and nothing is refused.
 func Tentatively() Clause {
 	return Clause{change: func(i *Intent) { i.tentative = true }}
 }

@@ -83,7 +83,8 @@ func (f *FenceGuard) assigns(stmt *gorm.Statement) bool {
 	return f.isIn(set, false) || f.isIn(conflict.DoUpdates, !f.Ignored)
 }
 
-// isIn reports whether set assigns the column: other than from the row of the create, where that is what it may be.
+// isIn reports whether set assigns the column. With orExcluded, an assignment of the value that the create proposes does not
+// count.
 func (f *FenceGuard) isIn(set clause.Set, orExcluded bool) bool {
 	for i := range set {
 		from, _ := set[i].Value.(clause.Column)

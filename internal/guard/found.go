@@ -139,8 +139,9 @@ func (w *Write) readInto(db *gorm.DB, keys [][]any, chosen func([]reflect.Value)
 	return nil
 }
 
-// written are, of the rows of a slice of which some were not written, those that were: as many as the server has counted are at
-// the version that the statement gives. Where there are more, a rival has given it to some, and nobody can say which: nil.
+// written returns the rows of a slice that the statement wrote, if it did not write all of them. They are those at the
+// version that the statement gives. If the server counted another number of rows, a rival has given that version to some of
+// them, and written returns nil.
 func (w *Write) written(db *gorm.DB, found []reflect.Value) []reflect.Value {
 	next := map[string]column.Value{}
 	for i := range w.rows {

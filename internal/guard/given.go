@@ -66,7 +66,7 @@ func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
 	return p.inForm(stmt, dest)
 }
 
-// inForm is the version of a struct of another type than the model's.
+// inForm returns the version in a struct whose type is not the model's.
 func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, error) {
 	form := &gorm.Statement{DB: stmt.DB}
 	if err := form.Parse(stmt.Dest); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// Intent is what the clauses of one statement ask about versions. It is replaced, never changed: statements that
-// were cloned from one another share it.
+// Intent is what the clauses of one statement ask about versions. It is replaced and never changed, because a statement
+// shares it with its clones.
 type Intent struct {
 	Ignore    bool
 	Expects   bool
@@ -49,7 +49,7 @@ func (*Intent) Build(clause.Builder) {}
 
 func (i *Intent) ignores() bool { return i != nil && i.Ignore }
 
-// Touches reports whether a statement does no more than to move versions.
+// Touches reports whether a statement only moves versions.
 func Touches(stmt *gorm.Statement) bool { return IntentOf(stmt).touches() }
 
 func (i *Intent) touches() bool { return i != nil && i.touch }

@@ -14,8 +14,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// serializationFailure turns 40001 in a checked write into a stale row: another transaction has changed it. The row of a touch is
-// named too where any version will do: a root that is moved by its key.
+// serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
+// also names the row of a touch that accepts any version, such as a root that is moved by its key.
 func (w *Write) serializationFailure(db *gorm.DB) {
 	if !w.built.any || !w.compares() && !w.intent.touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
@@ -31,7 +31,8 @@ func (w *Write) serializationFailure(db *gorm.DB) {
 	fault.Add(db, err)
 }
 
-// versionIsFull turns an "out of range" error of a touch into one about the version: a touch counts up nothing else.
+// versionIsFull turns an "out of range" error of a touch into one about the version, because a touch increments nothing
+// else.
 func (w *Write) versionIsFull(db *gorm.DB) bool {
 	if !w.intent.touches() || !w.version.is() || !w.version.IsInteger() || len(w.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
@@ -71,13 +72,13 @@ func (w *Write) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) 
 	return e
 }
 
-// isOwn reports whether the transaction itself has moved the row from the version that is expected of it, or removed it then. If a
-// rival had moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
+// isOwn reports whether the transaction itself moved the row from the expected version, or deleted the row at that version.
+// If a rival moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
 func (w *Write) isOwn(stmt *gorm.Statement, row *Row) bool {
 	return row != nil && w.version.is() && w.version.checked && w.version.choice == nil && hasLeft(stmt, w.model, row.name, row.Expected, true)
 }
 
-// unlooked is the error of a row that was not written, if the reason could not be read.
+// unlooked is the error of a row that was not written, if reading the reason failed.
 func (w *Write) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	if w.compares() {
 		return errors.Join(w.staleError(stmt, row).Err(), err)
@@ -85,7 +86,7 @@ func (w *Write) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", w.rowName(stmt, w.named(stmt, row).Key), err)
 }
 
-// tableName is the name of the table in messages: not the alias that a statement may have for it.
+// tableName is the name of the table in messages. It is never the alias that a statement has for the table.
 func (p *plan) tableName(stmt *gorm.Statement) string {
 	if stmt.TableExpr != nil {
 		return p.model.Table
@@ -212,7 +213,7 @@ func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
 	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
 }
 
-// whyNoRows returns why a statement wrote nothing that has no key and named its version itself.
+// whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.
 func (w *Write) whyNoRows(db *gorm.DB) error {
 	if w.fence.guards() {
 		if err := w.whyFencedMany(db); err != nil || !w.compares() {

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// seen is a row as it is now: not valid where there is none.
+// seen is a row as it is now. It is not valid if there is no row.
 type seen struct {
 	reflect.Value
 	deleted bool // it is there, soft-deleted
@@ -55,8 +55,8 @@ func (w *Write) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) er
 	return err
 }
 
-// lookWhere reads columns of the rows that a query finds. Where a snapshot would show them as they were before, it locks them,
-// as the statement has.
+// lookWhere reads columns of the rows that a query finds. If the snapshot would show them as they were before, it locks
+// them, as the statement did.
 func (w *Write) lookWhere(db *gorm.DB, columns []string, where func(*gorm.DB) *gorm.DB) ([]reflect.Value, error) {
 	stmt := db.Statement
 	q := db.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard})

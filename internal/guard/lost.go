@@ -15,8 +15,8 @@ import (
 // Undo implements journal.Step, as does Lose.
 func (w *Write) Undo() { w.undo() }
 
-// Lose makes the structs unread whose versions the statement moved: it is not known whether their rows have them. The next
-// write of such a struct is ErrVersionMissing.
+// Lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
+// versions. The next write of such a struct is ErrVersionMissing.
 func (w *Write) Lose() {
 	v := &w.version
 	if !v.is() {
@@ -38,9 +38,9 @@ func (w *Write) Lose() {
 
 const copiedSetting = "gormlock:copied"
 
-// NoticeCopies marks the save of an association whose children GORM copies back to the caller when the statement is over:
-// Association(…).Append and Replace of a relation that holds its structs by value. What the copies hold cannot be taken
-// back. In a transaction that ends before the copying nothing is lost by it.
+// NoticeCopies marks the save of an association whose children GORM copies back to the caller after the statement:
+// Association(…).Append and Replace of a relation that holds its structs by value. A rollback after the copying does not
+// reach the copies. A transaction that ends before the copying loses nothing.
 func NoticeCopies(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun || statement.Transaction(stmt) == nil || !model.NeedsJournal(db, stmt.Schema) {
@@ -72,8 +72,8 @@ func isHeldByValue(relation *schema.Relationship) bool {
 	return relation.Field.FieldType.Kind() == reflect.Struct
 }
 
-// IsCopied reports whether GORM copies what a statement's field of this relation holds to the caller when it is over: a rollback does
-// not reach the copy.
+// IsCopied reports whether GORM copies this field of the statement to the caller after the statement. A rollback does not
+// reach the copy.
 func IsCopied(stmt *gorm.Statement, relation *schema.Relationship) bool {
 	_, copied := stmt.Settings.Load(copiedSetting)
 	return copied && isHeldByValue(relation)

@@ -51,11 +51,11 @@ func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// Compared says of one column which of its three values are the same to the server: what base holds, what mine holds, and
-// what the row holds, which may be NULL.
+// Compared says which of the three values of one column are equal to the server: that of base, that of mine, and that of the
+// row, which may be NULL.
 type Compared struct{ RowIsBase, RowIsMine, BaseIsMine, RowIsNull bool }
 
-// Compare asks the server, of the row with this key, what IfUnchanged would make of these columns.
+// Compare asks the server to compare these columns of the row with this key, as IfUnchanged does.
 func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, base, mine reflect.Value) ([]Compared, error) {
 	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
 	statement.SameTable(stmt, db.Statement)
@@ -123,8 +123,8 @@ func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause er
 	return e.Err()
 }
 
-// Overtaken is the error of a write of these rows that the server refuses to lock: another transaction has changed one of them since
-// the snapshot.
+// Overtaken is the error of a write if the server refuses to lock its rows: another transaction has changed one of them
+// since the snapshot.
 func Overtaken(db *gorm.DB, m *model.Model, op Op, keys [][]any, cause error) error {
 	e := &fault.Stale{Table: m.Table, Op: op.String(), PrimaryKey: map[string]any{}, Cause: cause}
 	if len(keys) == 1 {

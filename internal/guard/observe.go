@@ -11,7 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Observation is what a statement returns of the rows that it writes, beside what it returns anyway.
+// Observation is what a statement returns of the rows that it writes, in addition to what it returns anyway.
 type Observation struct {
 	returning *returning // receives its rows
 	own       bool       // it is there for nothing else
@@ -46,8 +46,8 @@ func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 	return o
 }
 
-// observeCreate lets a create return the columns into its structs, which is what they hold then. GORM reads rows by their
-// positions: where a row may be left out, or the values are maps, it cannot be asked.
+// observeCreate makes a create return the columns into its structs. GORM assigns returned rows by their position, so this is
+// not possible if a row may be left out, or if the values are maps.
 func observeCreate(stmt *gorm.Statement, w *Write, fields []*schema.Field) *Observation {
 	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	fenced := w != nil && w.fence != nil
@@ -92,7 +92,7 @@ func isMaps(dest any) bool {
 	return false
 }
 
-// InStructs reports whether the rows are those of the structs, whether they were written or not.
+// InStructs reports whether Rows returns the structs themselves, written or not.
 func (o *Observation) InStructs() bool { return o.structs }
 
 // Rows ends the observation, and returns the rows that the statement wrote.

@@ -84,8 +84,8 @@ func hasXmin(stmt *gorm.Statement) bool {
 	return has
 }
 
-// loseCopies makes unread what a query has read out of reach, if the server could not say which rows the transaction
-// itself wrote.
+// loseCopies makes copies that a rollback cannot reach count as not read, if the server could not say which rows the
+// transaction itself wrote.
 func loseCopies(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
 	if db.RowsAffected == 0 || !outOfReach(stmt) || journal.Of(stmt) == nil {
@@ -110,7 +110,7 @@ func loseCopies(db *gorm.DB, rows reflect.Value) {
 	})
 }
 
-// loseAll makes unread a struct and what was joined to it.
+// loseAll makes a struct, and what was joined to it, count as not read.
 func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
 	if m := model.OfSchema(db, s); m.Column != nil {
 		m.Column.Write(row, m.Column.Unread())

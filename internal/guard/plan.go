@@ -53,7 +53,8 @@ func (p *plan) expand(structs *memory.Structs) {
 	}
 }
 
-// prepare reads the keys and versions of an update or a delete, once hooks and the associations before it are through.
+// prepare reads the keys and versions of an update or a delete. Its hooks, and the associations saved before it, have run by
+// then.
 func (w *Write) prepare(stmt *gorm.Statement) error {
 	if err := w.readKeys(stmt); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (v *versionGuard) outrun(next column.Value) {
 	}
 }
 
-// readKeys reads the primary keys. A bulk statement has none: its rows are forgotten.
+// readKeys reads the primary keys. A bulk statement has none, so its rows are dropped from the plan.
 func (w *Write) readKeys(stmt *gorm.Statement) error {
 	w.expand(&w.memory)
 	if !w.batch {

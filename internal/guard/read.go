@@ -33,8 +33,8 @@ func KeepRead(db *gorm.DB) {
 	loseCopies(db, rows)
 }
 
-// KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have come to
-// some of them before.
+// KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
+// them.
 func KeepRowsRead(db *gorm.DB, rows reflect.Value) { keepRowsRead(db, rows, 0) }
 
 // keepRowsRead does the same, but does not count this many statements, those that read the rows, as written before.
@@ -52,8 +52,8 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	j.Keep(r)
 }
 
-// KeepScan notes that Scan may read rows of a statement whose rows are open now. What the caller scans himself, row by row,
-// passes nothing of GORM's that is known here.
+// KeepScan notes that Scan may read rows of a statement whose rows are open now. Rows that the caller scans one by one pass
+// no callback, so gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun {
@@ -79,7 +79,7 @@ func (r *readInTransaction) Lose() {
 	}
 }
 
-// forgetScanned forgets what Scan has put into its destination, which the statement holds since.
+// forgetScanned makes what Scan put into its destination count as not read. The statement holds the destination since then.
 func (r *readInTransaction) forgetScanned(seen map[any]bool) {
 	if _, unscanned := r.later.Dest.(*sql.Rows); unscanned || r.later.Schema == nil || !model.NeedsJournal(r.db, r.later.Schema) && (r.schema == nil || !model.NeedsJournal(r.db, r.schema)) {
 		return

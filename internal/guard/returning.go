@@ -156,7 +156,7 @@ func (r *returning) all() []reflect.Value {
 	return r.seen()
 }
 
-// seen are the rows that came back, for whatever reason.
+// seen are all rows that came back, for whatever reason.
 func (r *returning) seen() []reflect.Value {
 	if r == nil || !r.rows.IsValid() {
 		return nil
@@ -168,7 +168,7 @@ func (r *returning) seen() []reflect.Value {
 	return rows
 }
 
-// first is the row that came back, where it is one; not valid where none did.
+// first is the row that came back. It is not valid if none did.
 func (r *returning) first() reflect.Value {
 	if r.len() == 0 {
 		return reflect.Value{}

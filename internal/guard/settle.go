@@ -79,7 +79,8 @@ func (w *Write) settleBatch(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// matched are the rows that came back, each at the place of its struct; not valid where none did.
+// matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
+// struct.
 func (w *Write) matched(db *gorm.DB) ([]reflect.Value, error) {
 	keys := make([][]any, len(w.rows))
 	for i := range w.rows {
@@ -189,7 +190,7 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	return row.next
 }
 
-// unread is the version of a struct that is not its row: a write of it is refused.
+// unread is the version of a struct that differs from its row. A write of the struct is refused.
 func (w *Write) unread(row *Row) column.Value {
 	if !w.version.Loaded(row.held) {
 		return row.held

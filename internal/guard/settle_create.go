@@ -60,7 +60,7 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	}
 }
 
-// settleUnseen is for an upsert that could not return its rows: it is not known whether the structs are their rows.
+// settleUnseen is for an upsert that could not return its rows, so it is not known whether the structs equal them.
 func (w *Write) settleUnseen(db *gorm.DB) {
 	if w.version.checked && int(db.RowsAffected) < len(w.rows) {
 		w.refuse(db, w.staleError(db.Statement, nil).Err())
@@ -109,9 +109,9 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// rowsOfUpsert are the rows that came back, each at the place of its struct: in the order of the structs where each was
-// written, by key where some were left alone. Of structs without a key those that were left alone cannot be told then,
-// unless the columns of the conflict say so.
+// rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
+// in the order of the structs. If some were left alone, rows are matched by key, and structs without a key as matchKeyless
+// does.
 func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	rows := w.returning.all()
 	if len(rows) == len(w.rows) && !w.returning.back {
@@ -139,8 +139,8 @@ func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	return from, nil
 }
 
-// matchKeyless finds the rows of structs without a key: in their order if there are as many, else by what the conflict is
-// about.
+// matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
+// the columns of the conflict.
 func (w *Write) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
 	inOrder := len(left) == keyless
 	fields := w.conflictFields(stmt)
@@ -165,8 +165,8 @@ func (w *Write) structBefore(i int) reflect.Value {
 	return w.memory.Row(i)
 }
 
-// followUpsert makes the struct what its row is. Of a child of which only the foreign key is set the version is taken
-// only where it was compared and moved: others may have moved the row on.
+// followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the
+// row's version only if that was compared and moved, because others may have written the row.
 func (w *Write) followUpsert(i int, from reflect.Value) {
 	v, u, row := &w.version, w.upsert, &w.rows[i]
 	held := v.Read(row.Struct)

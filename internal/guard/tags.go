@@ -37,7 +37,7 @@ func (t *tags) String() string {
 
 const longestTags = 100
 
-// of are the versions of which a row must have one: as one value where there is one, else as a choice.
+// of returns the versions that a row may have: one value if there is only one, otherwise a choice.
 func (t *tags) of(v *column.Version) (column.Value, *choice) {
 	c := &choice{tags: t}
 	for _, tag := range t.list {
@@ -51,13 +51,13 @@ func (t *tags) of(v *column.Version) (column.Value, *choice) {
 	return column.Value{Null: true}, c
 }
 
-// choice is the versions of which a row must have one: none where its tags are of no row.
+// choice is a set of versions. A row must have one of them. It is empty if no row can have the tags.
 type choice struct {
 	*tags
 	versions []column.Value
 }
 
-// all are its versions; those of a nil choice are none.
+// all returns its versions. A nil choice has none.
 func (c *choice) all() []column.Value {
 	if c == nil {
 		return nil

@@ -79,7 +79,8 @@ func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Va
 	}
 }
 
-// MustBeAt is the error of a struct whose row the transaction has written by another one, and that is not at its version.
+// MustBeAt is the error of a struct that is not at the version of its row, because the transaction has written the row with
+// another struct.
 func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	name, held := statement.KeyName(key), m.Column.Read(row)
 	if hasWrite(db.Statement, m, func(w *Write) bool {
@@ -106,8 +107,8 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	return e.Err()
 }
 
-// hasLeft reports whether it is known that the transaction wrote the row of this name when it was at the version given. If it is to
-// have moved, a write that kept the version does not count.
+// hasLeft reports whether the transaction is known to have written the row of this name at the given version. With moved, a
+// write that kept the version does not count.
 func hasLeft(stmt *gorm.Statement, m *model.Model, name string, from column.Value, moved bool) bool {
 	return m.Column.Loaded(from) && hasWrite(stmt, m, func(w *Write) bool { return !w.outcome.none && w.hasLeft(stmt, name, from, moved) })
 }
@@ -128,8 +129,8 @@ func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, mo
 	return w.built.bumps && w.version.IsInteger() && slices.ContainsFunc(w.returning.seen(), next)
 }
 
-// Touched reports whether the transaction has done no more to the row with this key than to move its version, as a root, from
-// the one given, and to which.
+// Touched reports whether all that the transaction did to the row with this key was to move its version, as a root, from the
+// given one. It returns the version to which the row was moved.
 func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value) (to column.Value, touched bool) {
 	name := statement.KeyName(key)
 	hasWrite(stmt, m, func(w *Write) bool {
@@ -181,8 +182,8 @@ func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
 	return name(a) == name(b)
 }
 
-// heldSinceTouched is the version that the struct of a row holds. Where the transaction has moved that of the row since, for
-// a part of it was written, it is the one it was moved to: nothing else of the row has changed.
+// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
+// because a part was written, it is the new version: nothing else of the row has changed.
 func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
 	held := w.version.Read(row.Struct)
 	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {

@@ -23,7 +23,8 @@ func (w *Write) forgetEmptied() {
 	}
 }
 
-// structOf is the struct of a row as a value that can be written to: a copy where the caller's cannot.
+// structOf returns the struct of a row as a value that can be written to. It is a copy if the caller's struct cannot be
+// written to.
 func structOf(row reflect.Value) reflect.Value {
 	if row.CanAddr() {
 		return row

@@ -58,7 +58,8 @@ func refuseNothing(db *gorm.DB) {
 	}
 }
 
-// SetsNothing reports whether an update that SETs this writes no row: GORM sends none, or what is named is the version alone.
+// SetsNothing reports whether an update with this SET writes no row: GORM sends no statement for it, or it names only the
+// version.
 func SetsNothing(stmt *gorm.Statement, set clause.Set) bool {
 	w := writeOf(stmt)
 	if w == nil || !w.version.is() || len(set) == 0 {
@@ -85,7 +86,7 @@ func BeforeDelete(db *gorm.DB) {
 	w.arm(db.Statement)
 }
 
-// AfterDelete compares what was deleted with what was to be.
+// AfterDelete compares what was deleted with what should have been deleted.
 func AfterDelete(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settle(db)
@@ -122,8 +123,8 @@ func mayBeSave(stmt *gorm.Statement) bool {
 		reflect.TypeOf(stmt.Dest).Kind() == reflect.Struct && reflect.TypeOf(stmt.Dest) == reflect.TypeOf(stmt.Model)
 }
 
-// isNew reports whether a struct that Save found no row for can be one that has not been stored yet: it has a key that
-// the application made, and no version. Where 0 is a version a row can have, or the caller named the version, it cannot.
+// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
+// version. It may not if 0 is a version that a row can have, or if the caller named the version.
 func (w *Write) isNew(row *Row) bool {
 	return w.version.checked && !w.version.given && !w.version.Loaded(row.held)
 }

@@ -35,8 +35,8 @@ type upsertRow struct {
 	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
 }
 
-// upsertOf is how the create is made: Save of a slice and associations that are saved whole mean their structs as loaded
-// rows, other creates do not.
+// upsertOf says how the create is made. In a Save of a slice, and in associations that are saved whole, structs stand for
+// loaded rows. In other creates they do not.
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
 	return &upsert{strict: tracked, child: statement.IsAssociation(stmt)}
@@ -89,8 +89,7 @@ func (w *Write) prepareCreate(stmt *gorm.Statement) error {
 	return nil
 }
 
-// sortStructs finds the structs that stand for a row from which they were read: these are checked, for the others the
-// version only moves.
+// sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
 func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	v, u, now := &w.version, w.upsert, stmt.NowFunc()
 	w.expand(&w.memory)
@@ -148,7 +147,7 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	return nil
 }
 
-// keyIsNew reports whether a hook has made the key of the struct, which cannot stand for a row then.
+// keyIsNew reports whether a hook has made the key of the struct. Then the struct cannot stand for a row.
 func (w *Write) keyIsNew(stmt *gorm.Statement, i int) bool {
 	was := w.memory.Was(i)
 	if !was.IsValid() || stmt.SkipHooks {
@@ -174,7 +173,7 @@ func negative(stmt *gorm.Statement, n int64) error {
 	return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, n)
 }
 
-// computesColumn reports whether an upsert assigns to the column something else than the value of the row proposed.
+// computesColumn reports whether an upsert assigns to the column anything but the proposed value.
 func computesColumn(set clause.Set, column string) bool {
 	for i := range set {
 		from, proposed := set[i].Value.(clause.Column)
@@ -185,7 +184,7 @@ func computesColumn(set clause.Set, column string) bool {
 	return false
 }
 
-// keysWhere are the keys of the structs of an upsert of which this holds.
+// keysWhere returns the keys of the structs of an upsert for which is returns true.
 func (w *Write) keysWhere(is func(upsertRow) bool) [][]any {
 	var keys [][]any
 	for i := range w.rows {

@@ -40,7 +40,7 @@ func (b builder) failWhereRefused(found *clause.OnConflict) {
 	found.DoUpdates, found.Where = set, clause.Where{}
 }
 
-// guardedAssignment is the value of a column that is assigned only where conditions hold.
+// guardedAssignment is the value of a column that is assigned only if conditions hold.
 type guardedAssignment struct {
 	w      *Write
 	column string
@@ -84,11 +84,11 @@ func (b builder) assigned(value any) {
 	b.Expression(value)
 }
 
-// OnlyThese is a condition of an upsert by the primary key that must hold of each row it updates. MariaDB and MySQL, whose
-// drivers leave conditions out, fail the statement where it does not hold.
+// OnlyThese is a condition that must hold for each row that an upsert by the primary key updates. On MariaDB and MySQL,
+// whose drivers leave conditions out, the statement fails if it does not hold.
 type OnlyThese struct{ clause.Expression }
 
-// failOutside lets the upsert of a row that no guard is on fail where [OnlyThese] does not hold.
+// failOutside makes the upsert of a row without guards fail if [OnlyThese] does not hold.
 func (b builder) failOutside(c clause.Clause) clause.Clause {
 	found, ok := c.Expression.(clause.OnConflict)
 	isOnly := func(e clause.Expression) bool { _, only := e.(OnlyThese); return only }
@@ -162,7 +162,7 @@ func (w *Write) explainUpsert(db *gorm.DB) bool {
 	return true
 }
 
-// whyUpsertFailed says which of the rows that the structs stand for were refused.
+// whyUpsertFailed returns which of the structs' rows were refused.
 func (w *Write) whyUpsertFailed(db *gorm.DB) error {
 	if w.upsert == nil || !w.version.is() {
 		return nil

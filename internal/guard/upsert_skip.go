@@ -10,9 +10,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// keepInserted leaves of the rows that an upsert returned those that it inserted: MariaDB returns those too that it found and
-// left alone. A struct that stands for a row proposes a version that only an INSERT can have stored. Any other was inserted if
-// its row is all that the struct holds; if it is not, the struct gets the row's key, by which GORM refers to it, and counts as
+// keepInserted drops the rows that an upsert found and left alone: MariaDB returns them too. The row of a loaded struct was
+// inserted if it has the version that the struct proposed, which only an INSERT can store. The row of any other struct was
+// inserted if it also equals the struct. Otherwise the struct gets the row's key, by which GORM refers to it, and counts as
 // not read.
 func (w *Write) keepInserted(db *gorm.DB, from []reflect.Value) {
 	v := &w.version
@@ -93,8 +93,8 @@ func (w *Write) readUpsert(db *gorm.DB) (could bool, err error) {
 	return true, w.readInto(db, keys, func(found []reflect.Value) []reflect.Value { return found })
 }
 
-// isUnseen reports whether nothing tells what became of the struct in an upsert whose rows were read behind it: the row of the
-// key that GORM has worked out for it is not what it holds. It counts as not read.
+// isUnseen reports whether it is unknown what an upsert did with the struct: GORM has guessed its key, and the row with that
+// key differs from the struct. The struct counts as not read.
 func (w *Write) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
 	return w.upsert.rows[i].guessed &&
 		(!row.IsValid() || !w.version.Read(row).Equal(w.version.Stored(w.rows[i].next)) || !w.isRow(db, i, row))

@@ -38,8 +38,8 @@ func (e inBrackets) Build(to clause.Builder) {
 	_ = to.WriteByte(')')
 }
 
-// upsertBump is the version of a row that an upsert found. It is never the one that the row proposed, so that a row that
-// comes back with that one was inserted.
+// upsertBump is the new version of a row that an upsert found. It always differs from the proposed version, so a row that
+// comes back with the proposed version was inserted.
 type upsertBump struct {
 	w   *Write
 	set clause.Set
@@ -94,7 +94,7 @@ func (b builder) proposed(column string) string {
 	return dialect.Of(b.DB).Proposed(b.Quote(column))
 }
 
-// upsertGuard is what must hold of a row that an upsert found. It differs by what stands for it in the batch.
+// upsertGuard is the condition on a row that an upsert found. It depends on the struct that stands for the row in the batch.
 type upsertGuard struct {
 	w   *Write
 	set clause.Set
@@ -153,7 +153,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 	}
 }
 
-// current is the version the row has, as a number where it is NULL.
+// current is the version that the row has, with a number in place of NULL.
 func (g upsertGuard) current(b builder) string {
 	name := g.w.model.In(b.Statement).Column
 	if g.w.version.IsInteger() {

@@ -56,7 +56,7 @@ func (v *versionGuard) assign(b builder, written bool) bool {
 	return true
 }
 
-// writeLater writes the time that a temporal version becomes: that of this statement, and past the one it had.
+// writeLater writes the new time of a temporal version: the time of this statement, but always later than the one it had.
 func (v *versionGuard) writeLater(b builder, had string) {
 	speaks := dialect.Of(b.DB)
 	if v.exact || speaks.IsSQLite() {
@@ -112,8 +112,8 @@ func (v *versionGuard) writeValue(b builder, version column.Value) {
 	}
 }
 
-// holdAll writes which version each row of a batch must have: one where all have the same, else arrays of keys and
-// versions where both are integers, else the keys of each version.
+// holdAll writes which version each row of a batch must have: one version if all have the same, arrays of keys and versions
+// if both are integers, otherwise the keys of each version.
 func (v *versionGuard) holdAll(b builder) {
 	rows := b.w.rows
 	first, same := rows[0].Expected, true

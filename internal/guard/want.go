@@ -74,7 +74,7 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 	w.watchKey(stmt)
 }
 
-// watchKey asks how the server spells the key of a root, which its parts have as the server spells it.
+// watchKey asks how the server spells the key of a root, because the parts hold the server's spelling.
 func (w *Write) watchKey(stmt *gorm.Statement) {
 	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot {
 		return
@@ -154,8 +154,8 @@ func (w *Write) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 	w.returning.install(w, stmt)
 }
 
-// wantStored asks a plain INSERT for what the server stores otherwise than it was given, a time at its column's precision,
-// xmin, and for the defaults that GORM would have asked for had the caller not named other columns.
+// wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
+// column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.
 func (w *Write) wantStored(stmt *gorm.Statement) {
 	v := &w.version
 	asked, byUser := stmt.Clauses["RETURNING"]
@@ -184,9 +184,8 @@ func (w *Write) wantStored(stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
 
-// wantRows asks an upsert for the rows that it wrote, whole: a struct is its row then, whatever was updated. For
-// children of which only the foreign key is set it asks only what identifies them: the rest is neither written nor
-// read.
+// wantRows asks an upsert for the whole rows that it wrote, so each struct equals its row, whatever was updated. If the
+// upsert sets only the foreign key of children, it asks only for what identifies them: the rest is neither written nor read.
 func (w *Write) wantRows(stmt *gorm.Statement) {
 	u := w.upsert
 	if len(w.rows) == 0 || !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {

@@ -39,7 +39,7 @@ type outcome struct {
 	over     bool // the statement has ended
 }
 
-// Op is what a write is to its caller.
+// Op is the kind of a write, as its caller sees it.
 type Op uint8
 
 // What a write can be.
@@ -162,11 +162,11 @@ func begin(db *gorm.DB, op Op) *Write {
 	return w
 }
 
-// errBuilt is the error of a statement that comes with the text of another one, which GORM would send again in its place.
+// errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.
 var errBuilt = errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +
 	"repeats the hook's own statement, use Session(&gorm.Session{NewDB: true})")
 
-// remember keeps the structs that the statement stands for: none if value holds none.
+// remember keeps the structs in value, if there are any.
 func (w *Write) remember(db *gorm.DB, value any) {
 	found, hole := w.memory.Find(w.model, value)
 	w.batch = found && w.memory.Batch()
@@ -239,8 +239,8 @@ func (w *Write) storesMore(stmt *gorm.Statement) bool {
 	return false
 }
 
-// storedBefore reports whether something was stored before the statement itself: what its structs belong to, or, of a
-// delete, their children.
+// storedBefore reports whether something was stored before the statement itself: what its structs belong to, or the children
+// that a delete deletes.
 func (w *Write) storedBefore(stmt *gorm.Statement) bool {
 	if w.op == OpDelete {
 		return len(stmt.Selects) > 0
@@ -273,7 +273,7 @@ func (w *Write) hooksBefore(stmt *gorm.Statement) bool {
 	return false
 }
 
-// Close puts memory right when the statement and its own transaction have ended, and forgets it.
+// Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	if w == nil {
