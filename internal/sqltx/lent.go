@@ -46,15 +46,13 @@ type loan struct {
 
 // borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
 func (p *Pool) borrow(ctx context.Context) (*loan, error) {
-	l, opening := (*loan)(nil), (*Opening)(nil)
-	if opening, _ = ctx.Value(openingKey{}).(*Opening); opening != nil {
-		l, ctx = &opening.loan, opening.ctx
-		*l = loan{} // it may be tried again
+	var l *loan
+	if opening, _ := ctx.Value(openingKey{}).(*Opening); opening == nil {
+		l = &loan{pool: p, clean: true}
 	} else {
-		l = &loan{}
+		l, ctx = &opening.loan, opening.ctx
+		*l = loan{pool: p, opening: opening, clean: true} // it may be tried again
 	}
-	l.opening = opening
-	l.pool, l.clean = p, true
 	var err error
 	if l.conn, err = p.db.Conn(ctx); err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func (c *lent) IsValid() bool {
 // Close gives back what was borrowed.
 func (c *lent) Close() error {
 	if c.loan != nil {
-		c.loan.end()
+		c.end()
 		c.loan = nil
 	}
 	return nil
@@ -299,11 +297,11 @@ func (c *loan) Begin() (driver.Tx, error) {
 }
 
 func (c *loan) CheckNamedValue(value *driver.NamedValue) error {
-	if c.failed != nil {
-		return nil // it is not executed
-	}
-	if checker, ok := c.driver.(driver.NamedValueChecker); ok {
-		return checker.CheckNamedValue(value)
+	switch conn := c.driver.(type) {
+	case driver.NamedValueChecker:
+		return conn.CheckNamedValue(value)
+	case nil: // nothing could be borrowed, so it is not executed
+		return nil
 	}
 	return driver.ErrSkip
 }

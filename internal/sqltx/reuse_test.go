@@ -31,7 +31,9 @@ func TestUsedAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(tx.StmtContext(ctx, stmt).QueryRowContext(ctx, n).Scan(&n), tx.Rollback())
+		inside := tx.StmtContext(ctx, stmt)
+		defer func() { _ = inside.Close() }()
+		return errors.Join(inside.QueryRowContext(ctx, n).Scan(&n), tx.Rollback())
 	}
 	for range 3 {
 		must(t, use(ctx))
