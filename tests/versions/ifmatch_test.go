@@ -165,7 +165,7 @@ func TestIfMatch_says(t *testing.T) {
 	a := stand.Account{Balance: 1}
 	stand.Must(t, db.Create(&a).Error)
 	for lines, want := range map[string]string{
-		`"7"`:                                    `version 7 is stale, the row is at 1: the struct is ahead of its row: did something increment its version by hand?`,
+		`"7"`:                                    `version 7 is stale, the row is at 1: the row has not been at the expected version yet: is it that of another row?`,
 		`"6", "7"`:                               `version "6", "7" is stale, the row is at 1`,
 		`W/"1"`:                                  `version W/"1" is stale, the row is at 1`,
 		strings.Repeat(`"123456","123457",`, 99): `version ` + strings.Repeat(`"123456", "123457", `, 5) + `… is stale, the row is at 1`,

@@ -187,7 +187,7 @@ func TestExpectations_staleBesideAGroup(t *testing.T) {
 	asked := db.Clauses(gormlock.ExpectVersion(7)).Session(&gorm.Session{})
 	err := asked.Model(&stand.Account{}).Where(asked.Where("id = 1").Where("balance = 1")).Update("balance", 5).Error
 	stand.Equal[any](t, "actual", stand.MustBeStale(t, err).Actual, int64(1))
-	stand.Equal(t, "text", err.Error(), "gormlock: accounts id=1: version 7 is stale, the row is at 1: the struct is ahead of its row: did something increment its version by hand?")
+	stand.Equal(t, "text", err.Error(), "gormlock: accounts id=1: version 7 is stale, the row is at 1: the row has not been at the expected version yet: is it that of another row?")
 	one := db.Clauses(gormlock.ExpectVersion(1)).Session(&gorm.Session{})
 	same := db.Clauses(gormlock.ExpectVersion(int64(1))).Session(&gorm.Session{})
 	stand.Must(t, one.Model(&stand.Account{}).Where(same.Where("id = 1").Where("balance = 1")).Update("balance", 5).Error)
