@@ -52,6 +52,8 @@
 //     and HTML, have one tag: give them URLs of their own.
 //   - Middleware that compresses often makes a tag weak, W/"7". A weak tag never matches in If-Match, so every write is
 //     then 412. Configure it to leave ETag alone, or put the version into the form.
+//   - A time in a column without time zone needs its type in the model, `gorm:"type:timestamp"`. Without it every write is 412 if the
+//     TimeZone of the connection is not UTC.
 //   - The tag of a row does not change with its children. When they change, move the version of the row:
 //     [gormlock.Touch].
 //   - If-Unmodified-Since is ignored.

@@ -246,9 +246,39 @@ func TestIfMatch_ofNarrowColumns(t *testing.T) {
 
 func open(t testing.TB, models ...any) *gorm.DB {
 	t.Helper()
+	return openWith(t, models)
+}
+
+func openWith(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
+	t.Helper()
 	plugin := gormlock.New()
 	t.Cleanup(func() { _ = plugin.Close() })
-	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(plugin))
+	db := pgtest.Open(t, append(opts, pgtest.Schema(), pgtest.Plugin(plugin))...)
 	must(t, db.AutoMigrate(models...))
 	return db
+}
+
+// clockPage has a version without a time zone: it is what a clock shows, and the connection says where that clock hangs.
+type clockPage struct {
+	Page
+	Version time.Time `gorm:"type:timestamp(3) without time zone" gormlock:"version"`
+}
+
+// A timestamp without a time zone is what a clock shows, wherever the connection reads it.
+func TestIfMatch_ofClocks(t *testing.T) {
+	t.Parallel()
+	for i, zone := range []string{"UTC", "EST5EDT", "Japan"} {
+		db := openWith(t, []any{&clockPage{}}, pgtest.Param("TimeZone", zone))
+		row := clockPage{Page: Page{ID: int64(i + 1)}}
+		must(t, db.Create(&row).Error)
+		created := tagOf(t, &row)
+		must(t, db.Clauses(ifMatch(t, created)).Model(&clockPage{Page: row.Page}).Update("title", "b").Error)
+		must(t, db.First(&row).Error)
+		must(t, db.Clauses(ifMatch(t, tagOf(t, &row))).Model(&clockPage{Page: row.Page}).Update("title", "c").Error)
+		for _, old := range []string{created, tagOf(t, &row)} {
+			if err := db.Clauses(ifMatch(t, old)).Model(&clockPage{Page: row.Page}).Update("title", "lost").Error; !errors.Is(err, gormlock.ErrStale) {
+				t.Errorf("%s: %s: %v", zone, old, err)
+			}
+		}
+	}
 }

@@ -2,6 +2,7 @@ package column
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,9 @@ import (
 
 // nullTag is the tag of a version that is NULL, which Rails' rows may have.
 const nullTag = `"null"`
+
+// isClock matches types without a time zone. The connection reads them in its own zone, and sends what a clock shows there.
+var isClock = regexp.MustCompile(`(?i)^\s*timestamp\s*(\(\d\))?\s*(without time zone\s*)?$`)
 
 // Tag is v as a strong entity tag of HTTP, quotes included. It is empty where no row can have been read at v.
 func (c *Version) Tag(v Value) string {
@@ -18,7 +22,11 @@ func (c *Version) Tag(v Value) string {
 	case v.Null:
 		return nullTag
 	case c.IsTemporal():
-		return `"` + c.Stored(v).Time().UTC().Format(time.RFC3339Nano) + `"`
+		at := c.Stored(v).Time()
+		if !isClock.MatchString(c.Field.TagSettings["TYPE"]) {
+			at = at.UTC()
+		}
+		return `"` + at.Format(time.RFC3339Nano) + `"`
 	}
 	return `"` + strconv.FormatInt(v.N, 10) + `"`
 }
