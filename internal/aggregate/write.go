@@ -211,7 +211,15 @@ func (p *part) conditions(of ...reflect.Value) (given []clause.Expression, keys 
 			distinct[statement.KeyName(key)] = true
 		}
 	}
+	if len(distinct) > 0 && slices.ContainsFunc(given, isOr) {
+		return nil, 0, fmt.Errorf("gormlock: %s has a root, and Or together with the key of a struct means other rows too: write the conditions in one Where, or use a struct without a key", p.model.Schema.Name)
+	}
 	return given, len(distinct), nil
+}
+
+func isOr(condition clause.Expression) bool {
+	_, is := condition.(clause.OrConditions)
+	return is
 }
 
 // assigned are the values that an update assigns to keys of roots, by column.

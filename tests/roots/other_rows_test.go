@@ -86,6 +86,49 @@ func TestRoot_keyThatIsNotUnique(t *testing.T) {
 	}
 }
 
+// GORM adds the key of a struct to the last of conditions that Or joins, so the statement is about other rows too. It is refused,
+// and not left undone.
+func TestRoot_orBesideAKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write func(tx *gorm.DB) *gorm.DB
+		texts string // what is stored, if it is not refused
+	}{
+		"Where and Or": {write: func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(&note{ID: 1}).Where("text = 'c'").Or("text = 'b'").Update("text", "x")
+		}},
+		"Or alone": {write: func(tx *gorm.DB) *gorm.DB { return tx.Model(&note{ID: 1}).Or("text = 'b'").Update("text", "x") }},
+		"a slice": {write: func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(&[]note{{ID: 1}}).Where("text = 'c'").Or("text = 'b'").Update("text", "x")
+		}},
+		"Delete": {write: func(tx *gorm.DB) *gorm.DB { return tx.Where("text = 'c'").Or("text = 'b'").Delete(&note{ID: 1}) }},
+		"in one Where": {texts: "xbc", write: func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(&note{ID: 1}).Where("text = 'a' OR text = 'b'").Update("text", "x")
+		}},
+		"without a key": {texts: "xxc", write: func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(&note{}).Where("text = 'a'").Or("text = 'b'").Update("text", "x")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, models)
+			stand.Must(t, db.Create(&[]order{{}, {}}).Error)
+			stand.Must(t, db.Exec("INSERT INTO notes (id, text, order_id) VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 2)").Error)
+			err := c.write(db).Error
+			if refused := err != nil && strings.Contains(err.Error(), "Or together with the key"); refused != (c.texts == "") {
+				t.Error(err)
+			}
+			var texts string
+			stand.Must(t, db.Raw("SELECT string_agg(text, '' ORDER BY id) FROM notes WHERE deleted_at IS NULL").Scan(&texts).Error)
+			if c.texts == "" {
+				c.texts = "abc"
+				stand.Equal(t, "versions", [2]int64{versionOf(t, db, 1), versionOf(t, db, 2)}, [2]int64{1, 1})
+			}
+			stand.Equal(t, "texts", texts, c.texts)
+		})
+	}
+}
+
 // A write of a root's struct in another table is no move of the root.
 func TestRoot_structInAnotherTable(t *testing.T) {
 	t.Parallel()
