@@ -167,7 +167,9 @@ func (s *Structs) RestoreRow(i int) {
 }
 
 // Undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
-// another row by now is left alone. One that was emptied since, as Association(…).Delete does, gets all its columns back.
+// another row by now is left alone. One with a version that was emptied since, by
+// Association(…).Delete or by the caller, gets all its columns back and counts as not read: whoever emptied it, no write of it can
+// store an empty row or overwrite the one that it stood for.
 func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
@@ -178,6 +180,7 @@ func (s *Structs) Undo() {
 		if !s.standsFor(row, i) {
 			if s.isEmptied(i) {
 				s.RestoreRow(i)
+				s.model.Column.Write(row, s.model.Column.Unread())
 				continue
 			}
 			if moved == nil {
@@ -299,17 +302,17 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	return stands
 }
 
-// isEmptied reports whether all columns of a struct are zero that the statement left with a key.
+// isEmptied reports whether all columns of a versioned struct are zero that had a key before the statement.
 func (s *Structs) isEmptied(i int) bool {
 	row := s.Row(i)
-	if !row.IsValid() {
+	if !row.IsValid() || s.model.Column == nil {
 		return false
 	}
 	keyed, empty := false, true
-	s.each(i, func(field *schema.Field, _, left pointee) {
+	s.each(i, func(field *schema.Field, old, _ pointee) {
 		place := statement.Place(field, row)
 		empty = empty && (!place.IsValid() || place.IsZero())
-		keyed = keyed || field.PrimaryKey && left.value != nil && !reflect.ValueOf(left.value).IsZero()
+		keyed = keyed || field.PrimaryKey && old.value != nil && !reflect.ValueOf(old.value).IsZero()
 	})
 	return keyed && empty
 }
