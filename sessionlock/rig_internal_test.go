@@ -23,9 +23,10 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	d := &dial.Dialer{Config: &pgx.ConnConfig{}, Heartbeat: time.Hour, BeforeConnect: func(ctx context.Context, _ *pgx.ConnConfig) error {
-		<-ctx.Done()
-		return ctx.Err()
+	// Nobody is told of a dial that took too long: on a slow machine that would come in the middle of a test.
+	d := &dial.Dialer{Config: &pgx.ConnConfig{}, Heartbeat: time.Hour, BeforeConnect: func(context.Context, *pgx.ConnConfig) error {
+		<-t.Context().Done()
+		return t.Context().Err()
 	}}
 	r := &rig{newCore(t.Context(), d, &config{maxLocks: 1000}), t}
 	r.conns.mu = &sync.Mutex{} // of what tries to dial, and never can

@@ -43,7 +43,7 @@ func newStage(t *testing.T, statement string, action wiretap.Action, contended b
 	p, dsn := pgtest.Tap(t, migrate(t))
 	s := &stage{t: t, proxy: p, m: openAt(t, dsn, opts...), key: pgtest.Key(t), free: func() {}, hit: make(chan struct{})}
 	if contended {
-		holder := open(t)
+		holder := open(t, sessionlock.Heartbeat(time.Minute)) // it holds the key even where the machine stands still for a while
 		l := acquire(t, holder, s.key)
 		s.free = sync.OnceFunc(func() { release(t, l) })
 		t.Cleanup(s.free)
