@@ -233,11 +233,11 @@ func (e *engine) told(o outcome) {
 	}
 }
 
-// mine is the condition that a row is the job as this process claimed it, and not a later claim; o has id and attempt.
-// Rows that somebody has locked are left for later. The condition on the state is written in a way that no plan uses the
-// index of running jobs: by the server's statistics that index is empty, but it is full of entries of done jobs.
-const mine = `JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3 AND t.{State} || '' = 'running'
-	FOR NO KEY UPDATE OF t SKIP LOCKED`
+// mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and attempt. Rows that
+// somebody has locked are left for later. The server finds each row by its key, whatever it believes about the table: by
+// its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all of them.
+const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3
+	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
 // write stores the outcomes of jobs that this process still has, and returns which.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
@@ -252,11 +252,11 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 	}
 	if part[0].state == done {
 		return e.ids(ctx, `UPDATE {table} SET {State} = 'done', {ClaimedUntil} = NULL, {Version} = {Version} + 1, {UpdatedAt} = now()
-			WHERE {ID} = ANY(ARRAY(SELECT t.{ID} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt) `+mine+`)) RETURNING {ID}`,
+			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING {ID}`,
 			ids.String(), attempts.String(), e.owner)
 	}
 	return e.ids(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::int[], $4::text[], $5::int[], $6::bigint[], $7::text[]) AS o(id, attempt, state, uncounted, delay, error)),
-		mine AS MATERIALIZED (SELECT t.{ID} AS id FROM o `+mine+`)
+		mine AS MATERIALIZED (SELECT t.id FROM o`+mine+`)
 		UPDATE {table} AS t SET {State} = o.state, {Attempts} = t.{Attempts} - o.uncounted, {ClaimedUntil} = NULL,
 			{ClaimedBy} = CASE WHEN o.state = 'dead' THEN t.{ClaimedBy} ELSE '' END,
 			{RunAt} = CASE WHEN o.state = 'later' THEN clock_timestamp() + o.delay * interval '1 microsecond' ELSE t.{RunAt} END,
@@ -290,8 +290,8 @@ func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, er
 		ids.Int(it.id)
 		attempts.Int(int64(it.attempt))
 	}
-	rows, err := e.db.QueryContext(ctx, e.t.sql(`SELECT t.{ID}, t.{State} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)
-		JOIN {table} AS t ON t.{ID} = o.id AND t.{Attempts} = o.attempt WHERE t.{ClaimedBy} = $3`), ids.String(), attempts.String(), e.owner)
+	rows, err := e.db.QueryContext(ctx, e.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
+		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), ids.String(), attempts.String(), e.owner)
 	if err != nil {
 		return nil, fmt.Errorf("read the states of jobs: %w", err)
 	}

@@ -46,7 +46,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 		attempts.Int(int64(it.attempt))
 	}
 	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $4::bigint * interval '1 microsecond'
-		WHERE {ID} = ANY(ARRAY(SELECT t.{ID} FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt) `+mine+`)) RETURNING {ID}`,
+		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING {ID}`,
 		ids.String(), attempts.String(), e.owner, e.lease.Microseconds())
 	if err != nil {
 		return false, err
