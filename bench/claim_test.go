@@ -58,11 +58,19 @@ func bare(ctx context.Context, pool *sql.DB, query string) ([]job, error) {
 // jobs fills the table with n ready jobs.
 func jobs(b *testing.B, db *gorm.DB, n int) {
 	b.Helper()
+	makeJobs(b, db, "", n, "SELECT 1")
+}
+
+// makeJobs makes a table of some kind with settings, and fills it with n ready jobs.
+func makeJobs(b *testing.B, db *gorm.DB, kind string, n int, settings string) {
+	b.Helper()
 	for _, text := range []string{
 		"DROP TABLE IF EXISTS jobs",
-		`CREATE TABLE jobs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state text NOT NULL, priority int NOT NULL,
+		"CREATE " + kind + ` TABLE jobs (id bigint GENERATED ALWAYS AS IDENTITY, state text NOT NULL, priority int NOT NULL,
 			attempts int NOT NULL DEFAULT 0, payload text NOT NULL, run_at timestamptz NOT NULL DEFAULT now(), created_at timestamptz NOT NULL DEFAULT now())`,
+		settings,
 		fmt.Sprintf(`INSERT INTO jobs (state, priority, payload) SELECT 'ready', i %% 4, repeat('x', 100) FROM generate_series(1, %d) i`, n),
+		"ALTER TABLE jobs ADD PRIMARY KEY (id)", // a long list goes into an index faster at once
 		"CREATE INDEX ON jobs (priority DESC, id) WHERE state = 'ready'",
 		"VACUUM ANALYZE jobs",
 	} {
@@ -103,7 +111,7 @@ func BenchmarkClaim10(b *testing.B) {
 		return len(jobs), err
 	}
 	var small time.Duration
-	for _, size := range []int{10_000, 100_000, 1_000_000} {
+	for _, size := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("ready=%d", size), func(b *testing.B) {
 			tables, rounds := 1, min(300, size/500) // a round takes 400 rows: the table does not run dry
 			if size == 10_000 {

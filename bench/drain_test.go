@@ -20,7 +20,7 @@ const (
 	drainJobs    = 100_000
 	drainWorkers = 16
 	drainBatch   = 100
-	drainRounds  = 3 // of each way, each time
+	drainRounds  = 7 // of each way, each time
 )
 
 // BenchmarkDrain lets 16 workers claim 100,000 jobs in batches of 100: by Claim, by the same statement by hand, and by

@@ -78,6 +78,21 @@ func BenchmarkVersionedUpdateSent(b *testing.B) {
 	reportTimes(b, peers, ours)
 }
 
+// BenchmarkVersionedUpdatePlain compares a versioned update on a server with one of the same model without the tag.
+func BenchmarkVersionedUpdatePlain(b *testing.B) {
+	db, _ := open(b, 1)
+	plain, versioned := plainAccount{}, account{}
+	must(b, db.AutoMigrate(&plain, &versioned))
+	must(b, db.Create(&plain).Error)
+	must(b, db.Create(&versioned).Error)
+	peers, ours := alternate(b, 100, 50,
+		func() error { return db.Model(&plain).Update("balance", 90).Error },
+		func() error { return db.Model(&versioned).Update("balance", 90).Error })
+	for b.Loop() { // the rounds are the loop
+	}
+	reportTimes(b, peers, ours)
+}
+
 // unused are statements that use nothing of the plugin.
 var unused = []struct {
 	name string

@@ -29,7 +29,7 @@ func BenchmarkWorkSteady(b *testing.B) {
 			for b.Loop() {
 				ratio = append(ratio, steady(b, pinned))
 			}
-			b.ReportMetric(median(ratio), "ratio")
+			reportRatios(b, "ratio", ratio)
 		})
 	}
 }
@@ -157,10 +157,12 @@ func BenchmarkWorkValues(b *testing.B) {
 			account := map[string]string{"OnePer": "i % 10000", "FairBy": "CASE WHEN i % 100 = 0 THEN i % 1000 ELSE 1 END"}[name]
 			var ours, plains []float64
 			for b.Loop() {
-				fillTasks(b, db, workJobs, account)
-				ours = append(ours, workOff(b, db, workJobs, opts...))
-				fillTasks(b, plain, workJobs, account)
-				plains = append(plains, workOff(b, plain, workJobs))
+				for range valueRounds {
+					fillTasks(b, db, workJobs, account)
+					ours = append(ours, workOff(b, db, workJobs, opts...))
+					fillTasks(b, plain, workJobs, account)
+					plains = append(plains, workOff(b, plain, workJobs))
+				}
 			}
 			reportRatios(b, "ratio", ratios(ours, plains))
 		})

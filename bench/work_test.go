@@ -21,8 +21,10 @@ import (
 )
 
 const (
-	workJobs    = 30_000
+	workJobs    = 20_000
 	workWorkers = 16
+	workRounds  = 7 // each time
+	valueRounds = 5 // of OnePer and of FairBy, each time
 )
 
 // task is a job of package work that is as wide as River's.
@@ -168,10 +170,12 @@ func BenchmarkWorkJobs(b *testing.B) {
 	r := newRiverQueue(b, workWorkers+4)
 	var ours, rivers []float64
 	for b.Loop() {
-		fillTasks(b, db, workJobs, "NULL")
-		ours = append(ours, workOff(b, db, workJobs))
-		r.fill(b, workJobs)
-		rivers = append(rivers, r.workOff(b, workJobs))
+		for range workRounds {
+			fillTasks(b, db, workJobs, "NULL")
+			ours = append(ours, workOff(b, db, workJobs))
+			r.fill(b, workJobs)
+			rivers = append(rivers, r.workOff(b, workJobs))
+		}
 	}
 	b.ReportMetric(median(ours), "work-jobs/s")
 	b.ReportMetric(median(rivers), "river-jobs/s")

@@ -1,12 +1,15 @@
 // Command report runs the benchmarks, prints one table of what they measured beside its targets, and writes it to
-// docs/benchmarks.md with plots, and where gormlock is behind to docs/comparison.md.
+// docs/benchmarks.md with plots, where gormlock is behind to docs/comparison.md, and how speed grows to docs/scale.md.
 //
-//	make bench
-//	go -C bench run ./report -in run.txt   # of a run that was kept
+//	make bench                                                    # all, and keep what they print in .bin/bench.txt
+//	make bench BENCHFLAGS='-bench Lease'                          # some: nothing is written
+//	make bench BENCHFLAGS='-in ../.bin/bench.txt -bench Lease'    # these again, in place of those of the kept run
+//	make bench BENCHFLAGS='-in ../.bin/bench.txt'                 # none: write the pages of the kept run
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -19,26 +22,33 @@ import (
 )
 
 func main() {
-	in := flag.String("in", "", "read the output of a run from this `file` instead of running the benchmarks")
-	docs := flag.String("docs", "../docs", "the `directory` to write benchmarks.md and images/ to, and to change comparison.md in")
-	pattern := flag.String("bench", ".", "which benchmarks to run; with less than all nothing is written")
+	in := flag.String("in", "", "read the output of a run from this `file`, and run only what -bench names")
+	keep := flag.String("keep", "../.bin/bench.txt", "the `file` to keep the output in; a run of some benchmarks without -in is not kept")
+	docs := flag.String("docs", "../docs", "the `directory` to write benchmarks.md and images/ to, and to change comparison.md and scale.md in")
+	pattern := flag.String("bench", "", "which benchmarks to run; without -in and with less than all nothing is written")
 	flag.Parse()
-	if err := run(*in, *docs, *pattern); err != nil {
+	if err := run(*in, *keep, *docs, *pattern); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in, docs, pattern string) error {
+func run(in, keep, docs, pattern string) error {
 	var output []byte
 	var err error
 	if in != "" {
-		output, err = os.ReadFile(in)
-	} else {
-		output, err = benchmarks(pattern)
+		if output, err = os.ReadFile(in); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	part := in == "" && pattern != ""
+	if part {
+		keep = os.DevNull
+	}
+	if in == "" || pattern != "" {
+		if output, err = benchmarks(output, cmp.Or(pattern, "."), keep); err != nil {
+			return err
+		}
 	}
 	found := parse(output)
 	if len(found) == 0 {
@@ -51,49 +61,66 @@ func run(in, docs, pattern string) error {
 			return err
 		}
 	}
-	if err := table.Flush(); err != nil || pattern != "." {
+	if err := table.Flush(); err != nil || part {
 		return err
 	}
 	return write(docs, found)
 }
 
-// benchmarks runs them, shows what they say as they say it, and returns it.
-func benchmarks(pattern string) ([]byte, error) {
-	var kept bytes.Buffer
-	test := exec.CommandContext(context.Background(), "go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "3x", "-timeout", "60m", ".")
-	test.Stdout, test.Stderr = io.MultiWriter(os.Stdout, &kept), os.Stderr
-	if err := test.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(test.Args, " "), err)
+// benchmarks runs them, shows what they say as they say it, and returns it after what was there before. It keeps all of
+// it in a file as it goes, so that half an hour's run that fails at its end is not lost.
+func benchmarks(before []byte, pattern, keep string) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(keep), 0o755); err != nil {
+		return nil, err
 	}
-	return kept.Bytes(), nil
+	file, err := os.Create(keep)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var kept bytes.Buffer
+	both := io.MultiWriter(&kept, file)
+	if _, err := both.Write(before); err != nil {
+		return nil, err
+	}
+	test := exec.CommandContext(context.Background(), "go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "3x", "-timeout", "90m", ".")
+	test.Stdout, test.Stderr = io.MultiWriter(os.Stdout, both), os.Stderr
+	if err := test.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w; what was measured is kept in %s: see -in", strings.Join(test.Args, " "), err, keep)
+	}
+	return kept.Bytes(), file.Close()
 }
 
 // write puts the table and the plots into docs.
 func write(docs string, found measured) error {
-	for name, plot := range map[string]string{
-		"bench-session.svg": sessionPlot(found),
-		"bench-claim.svg":   claimPlot(found),
-	} {
-		if plot == "" {
+	for _, p := range plots {
+		picture := p.draw(found)
+		if picture == "" {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Join(docs, "images"), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(docs, "images", name), []byte(plot), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(docs, "images", p.file), []byte(picture), 0o644); err != nil {
 			return err
 		}
 	}
 	if err := os.WriteFile(filepath.Join(docs, "benchmarks.md"), []byte(page(found)), 0o644); err != nil {
 		return err
 	}
-	return compare(filepath.Join(docs, "comparison.md"), found)
+	if err := between(filepath.Join(docs, "comparison.md"), markdown(behind(found))); err != nil {
+		return err
+	}
+	if tables := growth(found); tables != "" {
+		return between(filepath.Join(docs, "scale.md"), tables)
+	}
+	return nil
 }
 
 const begin, end = "<!-- make bench writes from here -->\n", "<!-- to here -->"
 
-// compare puts into the page, between its two marks, where gormlock is behind.
-func compare(file string, found measured) error {
+// between puts a text into a page, between its two marks.
+func between(file, written string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -103,5 +130,5 @@ func compare(file string, found measured) error {
 	if !begins || !ends {
 		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
 	}
-	return os.WriteFile(file, []byte(before+begin+"\n"+markdown(behind(found))+"\n"+end+after), 0o644)
+	return os.WriteFile(file, []byte(before+begin+"\n"+written+"\n"+end+after), 0o644)
 }

@@ -11,21 +11,27 @@ type point struct{ x, y float64 }
 
 // series is a line of a plot.
 type series struct {
-	name   string
-	color  string
-	points []point
+	name, class string // of the colors
+	points      []point
 }
 
-// plot is a chart whose axes are both logarithmic.
+// plot is a chart of lines whose x axis is logarithmic.
 type plot struct {
-	title, x, y string
-	series      []series
+	title, below, x string
+	logarithmic     bool // its y axis is, too
+	value           func(y float64) string
+	series          []series
 }
 
 func sessionPlot(found measured) string {
-	p := plot{title: "Session lock and release: how many a second", x: "goroutines", y: "a second", series: []series{
-		{name: "gormlock, 1 connection", color: "#2563eb"}, {name: "a pool of 90 connections", color: "#d97706"},
-	}}
+	p := plot{
+		title: "Session locks: acquired and released in a second", x: "goroutines", logarithmic: true,
+		below: "Both on one server, in turns. Each goroutine has a key of its own.",
+		value: func(y float64) string { return grouped(math.Round(y)) },
+		series: []series{
+			{name: "gormlock, 1 connection", class: "a"}, {name: "go-pglock, a pool of 90 connections", class: "b"},
+		},
+	}
 	for _, n := range []float64{1, 8, 64, 1000} {
 		for i, unit := range []string{"ours/s", "peer/s"} {
 			if v, ok := found.of(fmt.Sprintf("SessionLock/goroutines=%.0f", n), unit); ok {
@@ -36,75 +42,105 @@ func sessionPlot(found measured) string {
 	return p.svg()
 }
 
-func claimPlot(found measured) string {
-	p := plot{title: "Claim 10 rows: µs, by how many are ready", x: "ready rows", y: "µs", series: []series{
-		{name: "gormlock.Claim", color: "#2563eb"}, {name: "bare SQL", color: "#d97706"},
-	}}
-	for _, n := range []float64{10_000, 100_000, 1_000_000} {
-		for i, unit := range []string{"claim-µs", "bare-µs"} {
-			if v, ok := found.of(fmt.Sprintf("Claim10/ready=%.0f", n), unit); ok {
-				p.series[i].points = append(p.series[i].points, point{n, v})
-			}
+func growthPlot(found measured) string {
+	p := plot{
+		title: "As the work grows: the rate beside that of the smallest", x: "ready jobs; leases in the table; locks that one manager holds",
+		below: "1 is as fast as with the fewest.",
+		value: func(y float64) string { return fmt.Sprintf("%.2f ×", y) },
+		series: []series{
+			{name: "Claim, by ready jobs", class: "a", points: []point{{10_000, 1}}},
+			{name: "lease and release, by leases", class: "c", points: []point{{1, 1}}},
+			{name: "session lock and release, by locks held", class: "b", points: []point{{1, 1}}},
+		},
+	}
+	add := func(i int, n float64, benchmark, unit string) {
+		v, ok := found.of(benchmark, fmt.Sprintf(unit, n))
+		if !ok {
+			return
 		}
+		if i == 0 { // a time
+			v = 1 / v
+		}
+		p.series[i].points = append(p.series[i].points, point{n, v})
+	}
+	for _, n := range []float64{1_000_000, 10_000_000} {
+		add(0, n, "ClaimGrowth", "ready=%.0f-x-small")
+	}
+	for _, n := range []float64{1000, 10_000, 100_000} {
+		add(1, n, "Scale/leases", "others=%.0f-x")
+	}
+	for _, n := range []float64{100, 1000, 5000, 10_000} {
+		add(2, n, "Scale/sessionlocks", "held=%.0f-x")
 	}
 	return p.svg()
 }
 
-const (
-	width, height = 640.0, 340.0
-	left, right   = 70.0, 20.0
-	top, bottom   = 44.0, 56.0
-)
-
-// svg draws the plot; nothing where less than two points were measured.
-func (p plot) svg() string {
-	least, most := point{math.Inf(1), math.Inf(1)}, point{}
+// bounds are the least and the most values of a plot; ok is false where a series has less than two points.
+func (p plot) bounds() (least, most point, ok bool) {
+	least = point{math.Inf(1), math.Inf(1)}
 	for _, s := range p.series {
 		if len(s.points) < 2 {
-			return ""
+			return least, most, false
 		}
 		for _, at := range s.points {
 			least.x, least.y = min(least.x, at.x), min(least.y, at.y)
 			most.x, most.y = max(most.x, at.x), max(most.y, at.y)
 		}
 	}
-	least.y, most.y = math.Pow(10, math.Floor(math.Log10(least.y))), math.Pow(10, math.Ceil(math.Log10(most.y)))
+	if p.logarithmic {
+		least.y, most.y = math.Pow(10, math.Floor(math.Log10(least.y))), math.Pow(10, math.Ceil(math.Log10(most.y)))
+	} else {
+		least.y, most.y = 0, math.Ceil(most.y*4+0.2)/4
+	}
+	return least, most, true
+}
+
+// svg draws the plot; nothing where a series has less than two points.
+func (p plot) svg() string {
+	least, most, ok := p.bounds()
+	if !ok {
+		return ""
+	}
+	const left, right, top, bottom = 84.0, 92.0, 80.0, 300.0
+	d := newDrawing(780, 378, p.title, p.below)
 	x := func(v float64) float64 {
-		return left + (width-left-right)*math.Log(v/least.x)/math.Log(most.x/least.x)
+		return left + (d.width-left-right)*math.Log(v/least.x)/math.Log(most.x/least.x)
 	}
 	y := func(v float64) float64 {
-		return height - bottom - (height-top-bottom)*math.Log(v/least.y)/math.Log(most.y/least.y)
+		if p.logarithmic {
+			return bottom - (bottom-top)*math.Log(v/least.y)/math.Log(most.y/least.y)
+		}
+		return bottom - (bottom-top)*(v-least.y)/(most.y-least.y)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%.0f" height="%.0f" fill="#ffffff"/><text x="%.0f" y="24" font-size="15" fill="#111827">%s</text>`+"\n", width, height, left, p.title)
-	for v := least.y; v <= most.y*1.01; v *= 10 {
-		fmt.Fprintf(&b, `<line x1="%.0f" y1="%.1f" x2="%.0f" y2="%.1f" stroke="#e5e7eb"/><text x="%.0f" y="%.1f" text-anchor="end" fill="#6b7280">%s</text>`+"\n",
-			left, y(v), width-right, y(v), left-8, y(v)+4, grouped(v))
+	for v := least.y; v <= most.y*1.01; {
+		d.line("grid", left, y(v), d.width-right, y(v))
+		d.text(left-10, y(v)+4, "end", "faint", p.value(v))
+		if p.logarithmic {
+			v *= 10
+		} else {
+			v += 0.25
+		}
 	}
-	for _, at := range p.series[0].points {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.0f" text-anchor="middle" fill="#6b7280">%s</text>`+"\n", x(at.x), height-bottom+18, grouped(at.x))
+	for v := math.Pow(10, math.Ceil(math.Log10(least.x))); v <= most.x*1.01; v *= 10 {
+		d.line("axis", x(v), bottom, x(v), bottom+5)
+		d.text(x(v), bottom+20, "middle", "faint", grouped(v))
 	}
-	fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" text-anchor="middle" fill="#374151">%s</text>`+"\n", (left+width-right)/2, height-bottom+36, p.x)
-	for i, s := range p.series {
+	d.line("axis", left, bottom, d.width-right, bottom)
+	d.text((left+d.width-right)/2, bottom+40, "middle", "text", p.x)
+	var names [][2]string
+	for _, s := range p.series {
+		names = append(names, [2]string{s.class, s.name})
 		var line strings.Builder
 		for _, at := range s.points {
 			fmt.Fprintf(&line, "%.1f,%.1f ", x(at.x), y(at.y))
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s: %s %s</title></circle>`+"\n", x(at.x), y(at.y), s.color, s.name, grouped(math.Round(at.y)), p.y)
 		}
-		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.TrimSpace(line.String()), s.color)
-		at := left + 8 + 210*float64(i)
-		fmt.Fprintf(&b, `<rect x="%.0f" y="%.0f" width="12" height="12" fill="%s"/><text x="%.0f" y="%.0f" fill="#374151">%s</text>`+"\n", at, height-14, s.color, at+18, height-4, s.name)
+		fmt.Fprintf(d, `<polyline class="l%s" points="%s"/>`+"\n", s.class, strings.TrimSpace(line.String()))
+		for _, at := range s.points {
+			d.dot(s.class, x(at.x), y(at.y), fmt.Sprintf("%s: %s at %s", s.name, p.value(at.y), grouped(at.x)))
+		}
+		last := s.points[len(s.points)-1]
+		d.text(x(last.x)+10, y(last.y)+4, "start", "text", p.value(last.y))
 	}
-	b.WriteString("</svg>\n")
-	return b.String()
-}
-
-// grouped is a whole number for people: 1,000,000.
-func grouped(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	d.legend(20, bottom+66, names...)
+	return d.svg()
 }
