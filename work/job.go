@@ -74,7 +74,8 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	if err := mustBePostgres(tx); err != nil {
+	of, err := tableOf(tx, jobs[0])
+	if err != nil {
 		return err
 	}
 	now, heard := time.Now(), hints{}
@@ -93,17 +94,18 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 			j.Queue = "default"
 		}
 	}
-	created := tx.CreateInBatches(jobs, 500)
+	var created *gorm.DB
+	if len(jobs) == 1 {
+		created = tx.Create(jobs[0])
+	} else {
+		created = tx.CreateInBatches(jobs, 500)
+	}
 	if created.Error != nil {
 		return created.Error
 	}
 	for _, each := range jobs {
 		j := any(each).(isJob).job() //nolint:forcetypeassert // checked above
 		heard.add(level{j.Queue, j.Priority}, j.ID, j.State == later)
-	}
-	of, err := tableOf(tx, jobs[0])
-	if err != nil {
-		return err
 	}
 	announceAfter(tx, of, heard)
 	return nil

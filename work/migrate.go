@@ -27,7 +27,7 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err != nil {
 		return err
 	}
-	if err := t.with(c); err != nil {
+	if t, err = t.with(c); err != nil {
 		return err
 	}
 	return gormlock.Transaction(db, func(tx *gorm.DB) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -42,7 +43,7 @@ func mustBePostgres(db *gorm.DB) error {
 	return nil
 }
 
-// tableOf returns the table of a model.
+// tableOf returns the table of a model. It is the same for each call.
 func tableOf(db *gorm.DB, model any) (*table, error) {
 	if _, err := jobIn(model); err != nil {
 		return nil, err
@@ -50,14 +51,18 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	if err := mustBePostgres(db); err != nil {
 		return nil, err
 	}
-	if install.Of(db).WithoutVersions {
+	settings := install.Of(db)
+	if settings.WithoutVersions {
 		return nil, optionError("the plugin was installed with WithoutVersions, and the version is what keeps a job that was taken over from being completed twice")
 	}
-	stmt := &gorm.Statement{DB: db.Session(&gorm.Session{NewDB: true})}
+	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {
 		return nil, err
 	}
 	s := stmt.Schema
+	if known, ok := settings.Jobs.Load(s); ok {
+		return known.(*table), nil //nolint:forcetypeassert // stored below
+	}
 	if len(s.PrimaryFields) != 1 || s.PrimaryFields[0].Name != "ID" {
 		return nil, optionError("%s has another primary key beside Job's ID", s.Name)
 	}
@@ -79,15 +84,16 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 		{name: t.index("running"), on: t.sql("({ClaimedUntil}) WHERE {State} = 'running'")},
 		{name: t.index("dead"), on: t.sql("({Queue}, {ID}) WHERE {State} = 'dead'")},
 	}
+	settings.Jobs.Store(s, t)
 	return t, nil
 }
 
-// with adds what OnePer and FairBy need.
-func (t *table) with(c *config) error {
-	var err error
+// with returns the table with what OnePer and FairBy need.
+func (t *table) with(c *config) (_ *table, err error) {
+	t = &table{t.name, t.quoted, t.fields, t.names, "", "", slices.Clone(t.want)}
 	if c.one != "" {
 		if t.one, err = t.option("OnePer", c.one); err != nil {
-			return err
+			return nil, err
 		}
 		t.want = append(t.want,
 			index{name: t.index("one_" + c.one), on: "(" + t.one + t.sql(", {ID}) WHERE ") + t.unfinished(), option: "OnePer"},
@@ -95,13 +101,13 @@ func (t *table) with(c *config) error {
 	}
 	if c.fair != "" {
 		if t.fair, err = t.option("FairBy", c.fair); err != nil {
-			return err
+			return nil, err
 		}
 		if t.one == "" {
 			t.want = append(t.want, index{name: t.index("fair_" + c.fair), on: "(" + t.fair + t.sql(", {Priority} DESC, ({ID} + 0)) WHERE {State} = 'ready'"), option: "FairBy"})
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // onlyOne is a part of the name of the index that keeps two jobs with one value from running.

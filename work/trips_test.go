@@ -95,3 +95,21 @@ func TestFairBy_aNewcomerIsInTheSecondClaim(t *testing.T) {
 		t.Errorf("claims until the newcomer's job began: %v, want 2 for most", took)
 	}
 }
+
+// Enqueue in a transaction does what Create does, and notes where the job is. It is not parallel: it counts allocations.
+func TestEnqueue_allocatesHardlyMoreThanCreate(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
+	db := open(t)
+	count := func(insert func(tx *gorm.DB) error) float64 {
+		return testing.AllocsPerRun(50, func() {
+			tx := db.Begin()
+			must(t, insert(tx))
+			must(t, tx.Rollback().Error) // so nothing is announced
+		})
+	}
+	create := count(func(tx *gorm.DB) error { return tx.Create(&Mail{Text: "x"}).Error })
+	enqueue := count(func(tx *gorm.DB) error { return work.Enqueue(tx, &Mail{Text: "x"}) })
+	t.Logf("%.0f allocations, of Create %.0f", enqueue, create)
+	if enqueue > create+16 { // the transaction's journal, the hint, GORM's session
+		t.Errorf("%.0f allocations, Create has %.0f", enqueue, create)
+	}
+}

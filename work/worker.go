@@ -53,7 +53,7 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if err != nil {
 		return nil, err
 	}
-	if err := t.with(c); err != nil {
+	if t, err = t.with(c); err != nil {
 		return nil, err
 	}
 	pool := journal.DatabaseUnder(db.ConnPool)
