@@ -45,8 +45,8 @@ func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	opening := request.Opening(false)
-	return expect(mock, opening.Before+"BEGIN; "+opening.After)
+	before, after := request.Opening(false).Around()
+	return expect(mock, before+"BEGIN; "+after)
 }
 
 // ExpectBeginTx expects the BEGIN of [gormlock.Transaction] with these options, of which one at least is a Locking, as

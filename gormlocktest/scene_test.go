@@ -3,6 +3,7 @@ package gormlocktest_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"regexp"
 	"slices"
@@ -137,6 +138,21 @@ func (c scene) play(t *testing.T) {
 	}
 }
 
+// connector makes connections that say as little of themselves as those of a mock. gormlock prepares a lock on one of pgx's,
+// and need not ask it how its transaction stands.
+type connector struct{ driver.Connector }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return silent{conn.(*stdlib.Conn)}, nil //nolint:forcetypeassert // pgx's connector makes no others
+}
+
+// silent has all methods of the driver's connection but Conn, in whose place is a field.
+type silent struct{ *stdlib.Conn }
+
 func (c scene) mocked(t *testing.T, heard *texts) *stage {
 	t.Helper()
 	pool, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherFunc(func(expected, actual string) error {
@@ -161,7 +177,7 @@ func (c scene) onServer(t *testing.T, heard *texts) *stage {
 		t.Fatal(err)
 	}
 	config.Tracer = heard
-	pool := stdlib.OpenDB(*config)
+	pool := sql.OpenDB(connector{stdlib.GetConnector(*config)})
 	t.Cleanup(func() { _ = pool.Close() })
 	s := &stage{T: t, db: c.open(t, pool), pool: pgtest.SQLDB(t, pgtest.Through(dsn)), heard: heard}
 	s.exec(`CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL, version bigint NOT NULL);

@@ -159,7 +159,8 @@ func asks(t *testing.T, key lockkey.Key) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "BEGIN; " + r.Opening(false).After
+	_, locks := r.Opening(false).Around()
+	return "BEGIN; " + locks
 }
 
 // waitInVain gives the plots something to show, in bursts that leave the drawing alone.

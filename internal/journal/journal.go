@@ -18,6 +18,7 @@ import (
 type journal struct {
 	pool      gorm.ConnPool        // the transaction, as GORM's statements hold it
 	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
+	locks     lockrequest.Opening  // how they travelled
 	opening   sqltx.Opening        // what it began with
 	deaf      bool                 // its connection reports nothing: it only hears what GORM executes, see Hear
 

@@ -88,9 +88,8 @@ func (p *ConnPool) begin(ctx context.Context, opts sql.TxOptions, j *journal, sn
 	request := j.BegunWith
 	j.opening = sqltx.Opening{Options: opts, Watcher: j, Implicit: p.implicit}
 	if request != nil {
-		locks := request.Opening(snapshot)
-		j.opening.Before, j.opening.After = locks.Before, locks.After
-		j.opening.Opened, j.opening.Clean = locks.Opened, locks.Clean
+		j.locks = request.Opening(snapshot)
+		j.opening.Texts = &j.locks
 	}
 	tx, err := p.transactions.Begin(ctx, &j.opening)
 	if err != nil {

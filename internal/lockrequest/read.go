@@ -31,6 +31,8 @@ var (
 	rowCall    = regexp.MustCompile(`pg_(try_)?advisory_xact_lock(_shared)?\(u\.`)
 	lockBudget = regexp.MustCompile(`set_config\('lock_timeout', (?:'(\d+)'|greatest\(1, ceil\((\d+) )`)
 	lockArray  = regexp.MustCompile(`'\{([^}']*)(\}'::(int8|int4|bool))?`)
+	execution  = regexp.MustCompile(`^BEGIN[A-Z ]*; (?:PREPARE .*; )?EXECUTE ` + prefix + `(try_)?advisory_xact_lock(_shared)?_[0-9a-f]{8}\((-?\d+)(?:, (-?\d+))?(?:, '(\d+)')?\)$`)
+	preparing  = regexp.MustCompile(`^BEGIN[A-Z ]*; (?:PREPARE|EXECUTE) ` + prefix + `(try_)?advisory_`)
 )
 
 // begins are the beginnings of texts with which a transaction begins.
@@ -39,6 +41,9 @@ var begins = []string{"BEGIN", "SET TRANSACTION ISOLATION LEVEL ", "SELECT CASE 
 // Read says what a statement of [Request.Acquire], [Request.Opening] or [Request.Leading] asks for. A server cuts long statements in what
 // it shows of them: a part from the beginning will do. It reports false for every other text.
 func Read(text string) (Asked, bool) {
+	if call := preparing.FindStringSubmatch(text); call != nil {
+		return readExecution(text, call[1] != "")
+	}
 	a := Asked{Begins: slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(text, begin) })}
 	if !a.Begins && !strings.HasPrefix(text, "SAVEPOINT gormlock; ") || !isOurs(text) {
 		return Asked{}, false
@@ -64,6 +69,21 @@ func Read(text string) (Asked, bool) {
 	a.Try = call[1] != ""
 	a.Locks, a.More = readRows(text, call[2] != "" && !strings.Contains(text, "CASE WHEN u.shared THEN"))
 	return a, true
+}
+
+// readExecution reads what [Opening.Prepared] writes.
+func readExecution(text string, try bool) (Asked, bool) {
+	a := Asked{Begins: true, Try: try}
+	call := execution.FindStringSubmatch(text)
+	if call == nil {
+		a.More = true
+		return a, true
+	}
+	key, ok := readKey(call[3], call[4])
+	a.Locks = []AskedLock{{key, call[2] != ""}}
+	milliseconds, _ := strconv.ParseInt(call[5], 10, 64) // "": as the session waits
+	a.Timeout = time.Duration(milliseconds) * time.Millisecond
+	return a, ok
 }
 
 // isOurs reports whether the text has one of the checks that stand before each lock.

@@ -86,17 +86,25 @@ func someRequest(t *testing.T, random *rand.Rand) (r *lockrequest.Request, locks
 func TestRead(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
+	prepared := 0
 	for range 200 {
 		r, locks, terms := someRequest(t, random)
 		h := &heard{}
 		if err := r.Acquire(t.Context(), h); err != nil {
 			t.Fatal(err)
 		}
-		now, later := r.Opening(false), r.Opening(true)
-		for begins, text := range map[string]string{
-			"": h.text, "travels": now.Before + "BEGIN; " + now.After, "is handed over": later.Before + "BEGIN ISOLATION LEVEL SERIALIZABLE; " + later.After,
+		_, now := r.Opening(false).Around()
+		first, later := r.Opening(true).Around()
+		texts := map[string]string{
+			"": h.text, "travels": "BEGIN; " + now, "is handed over": first + "BEGIN ISOLATION LEVEL SERIALIZABLE; " + later,
 			"leads": r.Leading("", false), "leads at a level": r.Leading("read committed", false), "leads and is handed over": r.Leading("serializable", true),
-		} {
+		}
+		if _, definition, execute := r.Opening(false).Prepared(); execute != "" {
+			texts["is executed"] = "BEGIN ISOLATION LEVEL READ COMMITTED; " + execute
+			texts["is defined and executed"] = "BEGIN; " + definition + "; " + execute
+			prepared++
+		}
+		for begins, text := range texts {
 			asked, ok := lockrequest.Read(text)
 			if !ok || asked.More || asked.Begins != (begins != "") || asked.Try != terms.Try || asked.Timeout != terms.Timeout || !slices.Equal(asked.Locks, locks) {
 				t.Fatalf("read %+v, %v\nwant %v and %+v\nof %s", asked, ok, locks, terms, text)
@@ -112,6 +120,9 @@ func TestRead(t *testing.T) {
 				}
 			}
 		}
+	}
+	if prepared == 0 {
+		t.Error("none of the requests has a prepared statement")
 	}
 }
 

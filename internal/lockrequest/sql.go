@@ -22,9 +22,9 @@ const (
 )
 
 // answerSQL tries the locks and answers without failing: no server log fills with the refusals of a busy Try.
-func (r *Request) answerSQL() string {
-	return "SELECT FROM generate_series(1, " + r.answer() + ")"
-}
+func (r *Request) answerSQL() string { return answering(r.answer()) }
+
+func answering(answer string) string { return "SELECT FROM generate_series(1, " + answer + ")" }
 
 // savedAnswerSQL is answerSQL under a savepoint, for what may still fail, such as a full lock table. A setting of the
 // transaction carries the answer to the last statement, the one that is heard.
@@ -34,22 +34,24 @@ func (r *Request) savedAnswerSQL() string {
 }
 
 func (r *Request) answer() string {
-	var b strings.Builder
-	b.WriteString("CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + " WHEN pg_is_in_recovery() THEN ")
-	b.WriteString(strconv.Itoa(answerStandby))
-	if !r.allowSnapshot {
-		b.WriteString(" WHEN current_setting('transaction_isolation') NOT LIKE 'read %' THEN ")
-		b.WriteString(strconv.Itoa(answerSnapshot))
+	tried := r.call("pg_try_advisory_xact_lock")
+	if len(r.locks) > 1 {
+		tried = "(SELECT bool_and(" + tried + ")" + r.from() + ")"
 	}
-	b.WriteString(" WHEN ")
-	if len(r.locks) == 1 {
-		b.WriteString(r.call("pg_try_advisory_xact_lock"))
-	} else {
-		fmt.Fprintf(&b, "(SELECT bool_and(%s)%s)", r.call("pg_try_advisory_xact_lock"), r.from())
-	}
-	fmt.Fprintf(&b, " THEN %d ELSE %d END", answerHeld, answerNotAcquired)
-	return b.String()
+	return "CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + " " + answers(r.allowSnapshot, tried)
 }
+
+// answers is the rest of a CASE, which answers for the condition that tries the locks.
+func answers(allowSnapshot bool, tried string) string {
+	snapshot := ""
+	if !allowSnapshot {
+		snapshot = " WHEN " + oldSnapshot + " THEN " + strconv.Itoa(answerSnapshot)
+	}
+	return fmt.Sprintf("WHEN pg_is_in_recovery() THEN %d%s WHEN %s THEN %d ELSE %d END", answerStandby, snapshot, tried, answerHeld, answerNotAcquired)
+}
+
+// oldSnapshot is the condition that the transaction keeps one snapshot.
+const oldSnapshot = "current_setting('transaction_isolation') NOT LIKE 'read %'"
 
 // lockSQL takes the locks or fails.
 func (r *Request) lockSQL() string {
@@ -69,14 +71,18 @@ func (r *Request) taking() string {
 	return fmt.Sprintf("CASE WHEN %s THEN '' ELSE format('%s%%s', %s)::int::text END", r.call("pg_try_advisory_xact_lock"), refusedKey, place)
 }
 
-// guarded is the expression, behind a check that fails before the lock is asked for where it would not protect.
+// guarded is the expression, behind checks that fail before the lock is asked for where it would not protect.
 func (r *Request) guarded(expression string) string {
+	return "CASE WHEN " + lookalike.Condition(r.servers) + " THEN " + lookalike.Raise + "::text " + refusing(r.allowSnapshot) + " ELSE " + expression + " END"
+}
+
+// refusing is a branch of a CASE, which fails.
+func refusing(allowSnapshot bool) string {
 	refused := "pg_is_in_recovery()"
-	if !r.allowSnapshot {
-		refused += " OR current_setting('transaction_isolation') NOT LIKE 'read %'"
+	if !allowSnapshot {
+		refused += " OR " + oldSnapshot
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN %s::text WHEN %s THEN ('%s' || current_setting('transaction_isolation'))::int::text ELSE %s END",
-		lookalike.Condition(r.servers), lookalike.Raise, refused, refusedIsolation, expression)
+	return "WHEN " + refused + " THEN ('" + refusedIsolation + "' || current_setting('transaction_isolation'))::int::text"
 }
 
 // statement evaluates the expression for each lock in order, within the timeout if there is one.
@@ -84,19 +90,22 @@ func (r *Request) statement(expression string) string {
 	if r.timeout == 0 {
 		return "SELECT " + expression + r.from()
 	}
-	// The budget shrinks with every key: statement_timestamp is when the whole text arrived. lock_timeout is put back
-	// by hand, because a released savepoint keeps what was set under it.
-	budget := (r.timeout + time.Millisecond - 1).Milliseconds()
-	remaining := fmt.Sprintf("'%d'", budget)
+	// The budget shrinks with every key: statement_timestamp is when the whole text arrived.
+	remaining := fmt.Sprintf("'%d'", r.budget())
 	if len(r.locks) > 1 {
-		remaining = fmt.Sprintf("greatest(1, ceil(%d - 1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())))::int::text", budget)
+		remaining = fmt.Sprintf("greatest(1, ceil(%d - 1000 * extract(epoch FROM clock_timestamp() - statement_timestamp())))::int::text", r.budget())
 	}
-	source := " FROM before"
-	if from := r.from(); from != "" {
-		source += strings.Replace(from, " FROM ", ", ", 1)
-	}
+	return within(remaining, expression, strings.Replace(r.from(), " FROM ", ", ", 1))
+}
+
+// budget is the timeout in milliseconds.
+func (r *Request) budget() int64 { return (r.timeout + time.Millisecond - 1).Milliseconds() }
+
+// within evaluates the expression with a lock_timeout, for each row of what is joined. It is put back by hand, because a
+// released savepoint keeps what was set under it.
+func within(timeout, expression, joined string) string {
 	return "WITH before AS MATERIALIZED (SELECT current_setting('lock_timeout') AS lock_timeout)" +
-		", taken AS MATERIALIZED (SELECT set_config('lock_timeout', " + remaining + ", true), " + expression + source + ")" +
+		", taken AS MATERIALIZED (SELECT set_config('lock_timeout', " + timeout + ", true), " + expression + " FROM before" + joined + ")" +
 		" SELECT set_config('lock_timeout', before.lock_timeout, true) FROM before, (SELECT count(*) FROM taken) AS locks"
 }
 

@@ -39,9 +39,9 @@ type loan struct {
 
 	implicit sqltext.Implicit // of the text that is executed
 
-	asked    bool       // reporter was looked for
-	reporter reporter   // nil: the driver does not report the state of the transaction
-	late     []lateText // texts that the watcher has not heard of yet
+	asked bool       // wire was looked for
+	wire  wire       // nil: the driver has none that is known
+	late  []lateText // texts that the watcher has not heard of yet
 }
 
 // borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
@@ -110,7 +110,7 @@ func (c *loan) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	}
 	c.clean = false
 	begin := c.beginByDriver
-	if c.opening.After != "" {
+	if c.opening.Texts != nil {
 		begin = c.beginByText
 	}
 	tx, err := begin(ctx, opts)
@@ -165,16 +165,16 @@ func (c *loan) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, e
 		return nil, err
 	}
 	ctx, tx := c.opening.ctx, textTx{c}
-	result, err := c.exec(ctx, c.opening.Before+begin+"; "+c.opening.After, nil)
+	result, err := c.open(ctx, begin)
 	if errors.Is(err, driver.ErrBadConn) {
 		return nil, err
 	}
-	err = c.opening.Opened(ctx, result, err)
+	err = c.opening.Texts.Opened(ctx, result, err)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.opening.Clean(err)
+		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.opening.Texts.Clean(err)
 		return nil, err
 	}
 	return c.begun(tx, func() {}), nil

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/sqltext"
@@ -14,6 +15,9 @@ import (
 // Pool begins transactions on connections borrowed from a *sql.DB.
 type Pool struct {
 	db *sql.DB
+
+	wires     sync.Map // driver.Conn → found
+	wireCount atomic.Int32
 
 	mu       sync.Mutex
 	lender   *sql.DB     // makes each *sql.Tx; nil if nothing has needed it for a moment, because it has a goroutine
@@ -38,18 +42,29 @@ func New(db *sql.DB) *Pool {
 // Opening is what a transaction begins with. It is for one call of Begin, and belongs to its transaction from then on.
 type Opening struct {
 	Options sql.TxOptions
-	// Before and After are sent around the BEGIN, all as one message without arguments. Both empty: the driver begins.
-	Before, After string
-	// Opened says what the answer to that message means; an error ends the transaction. Only called if there is text.
-	Opened func(ctx context.Context, result sql.Result, err error) error
-	// Clean says whether a rollback makes the connection fit for others after an error of Opened.
-	Clean   func(err error) bool
+	Texts   Texts // nil: the driver begins
 	Watcher Watcher
 	// Implicit says that the server commits the transaction before it executes a statement about tables.
 	Implicit bool
 
 	ctx  context.Context
 	loan loan // what is borrowed for it
+}
+
+// Texts travel with a BEGIN.
+type Texts interface {
+	// Around is what is sent before the BEGIN, a statement that ends in a semicolon and a space or nothing, and after it. All
+	// of it is one message without arguments.
+	Around() (before, after string)
+	// Prepared is a statement that may be executed after the BEGIN in their place: its name, which no other statement has,
+	// the text that prepares it, and the one that executes it. All are empty if there is none.
+	Prepared() (name, definition, execute string)
+	// Answers reports whether Opened reads the result.
+	Answers() bool
+	// Opened says what the answer to the message means; an error ends the transaction.
+	Opened(ctx context.Context, result sql.Result, err error) error
+	// Clean reports whether a rollback makes the connection fit for others after an error of Opened.
+	Clean(err error) bool
 }
 
 // Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
@@ -102,6 +117,7 @@ func (p *Pool) Close() error {
 		lender, p.lender = p.lender, nil
 	}
 	p.mu.Unlock()
+	p.forgetWires()
 	if lender == nil {
 		return nil
 	}
@@ -173,6 +189,7 @@ func (p *Pool) closeIdle(used int) {
 	}
 	p.mu.Unlock()
 	if lender != nil {
+		p.forgetWires()
 		_ = lender.Close()
 	}
 }

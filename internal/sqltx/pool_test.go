@@ -107,6 +107,19 @@ func TestWatcherHears(t *testing.T) {
 	})
 }
 
+// texts are what travels with a BEGIN.
+type texts struct {
+	before, after             string
+	name, definition, execute string
+	clean                     bool
+}
+
+func (t texts) Around() (before, after string)                          { return t.before, t.after }
+func (t texts) Prepared() (name, definition, execute string)            { return t.name, t.definition, t.execute }
+func (t texts) Answers() bool                                           { return false }
+func (t texts) Opened(_ context.Context, _ sql.Result, err error) error { return err }
+func (t texts) Clean(error) bool                                        { return t.clean }
+
 // TestBeginFailsClean: a connection on which the session may still hold something is closed, any other goes back.
 func TestBeginFailsClean(t *testing.T) {
 	t.Parallel()
@@ -123,10 +136,7 @@ func TestBeginFailsClean(t *testing.T) {
 			}
 			w := &ending{}
 			_, err := sqltx.New(db).Begin(ctx, &sqltx.Opening{
-				Before:  fmt.Sprintf("BEGIN; SELECT pg_advisory_lock(%d); COMMIT; ", id),
-				After:   "SELECT 1/0",
-				Opened:  func(_ context.Context, _ sql.Result, err error) error { return err },
-				Clean:   func(error) bool { return clean },
+				Texts:   texts{before: fmt.Sprintf("BEGIN; SELECT pg_advisory_lock(%d); COMMIT; ", id), after: "SELECT 1/0", clean: clean},
 				Watcher: w,
 			})
 			if err == nil {

@@ -125,9 +125,14 @@ func (c *loan) reusable(err error) bool {
 type textTx struct{ conn *loan }
 
 // Commit fails where a COMMIT alone would not: in an aborted transaction the server answers COMMIT with a rollback, and
-// database/sql has no place for that answer.
+// database/sql has no place for that answer. A driver that reports the state of the transaction spares the server the
+// statement that fails then.
 func (t textTx) Commit() error {
-	_, err := t.conn.exec(t.conn.opening.ctx, "SELECT 1; COMMIT", nil)
+	commit := "SELECT 1; COMMIT"
+	if t.conn.status() == Open {
+		commit = "COMMIT"
+	}
+	_, err := t.conn.exec(t.conn.opening.ctx, commit, nil)
 	if sqlstate.Is(err, sqlstate.InFailedSQLTransaction) {
 		if rollback := t.Rollback(); rollback != nil {
 			return errors.Join(err, driver.ErrBadConn)

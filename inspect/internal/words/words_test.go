@@ -49,10 +49,10 @@ func TestSay_whatALockIsAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opening := r.Opening(false)
-		s, ok := words.Read("BEGIN; " + opening.After)
+		_, locks := r.Opening(false).Around()
+		s, ok := words.Read("BEGIN; " + locks)
 		if !ok {
-			t.Fatalf("not known: %s", opening.After)
+			t.Fatalf("not known: %s", locks)
 		}
 		if got, want := s.Say(true, named, ""), "begins, "+c.runs; got != want {
 			t.Errorf("%q, want %q", got, want)

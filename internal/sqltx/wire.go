@@ -1,0 +1,121 @@
+package sqltx
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"reflect"
+)
+
+// Status is the state of the session's transaction, as the server says with each answer.
+type Status byte
+
+// The states, with the letters of the protocol. There is none if the driver does not report them.
+const (
+	Unknown Status = 0
+	Idle    Status = 'I'
+	Open    Status = 'T'
+	Aborted Status = 'E'
+)
+
+// wire is a connection to the server: that of pgx. It answers without asking the server.
+type wire interface {
+	TxStatus() byte
+	PID() uint32                // of the server's process, as the driver was told when it connected
+	CustomData() map[string]any // lives as long as the session
+}
+
+// wireUnder finds the wire under a driver's connection, by the names of the methods that lead to it: Conn and PgConn
+// are those of pgx. (The types that they return belong to the driver.) It returns nil if there is none.
+func wireUnder(conn any) wire {
+	wire, _ := answer(sessionUnder(conn).MethodByName("PgConn")).(wire)
+	return wire
+}
+
+// cachesStatements reports whether the driver prepares each statement with arguments and keeps it, which is what pgx does
+// unless it is told otherwise: some servers and poolers do not keep what was prepared.
+func cachesStatements(conn any) bool {
+	config := reflect.Indirect(reflect.ValueOf(answer(sessionUnder(conn).MethodByName("Config"))))
+	if config.Kind() != reflect.Struct {
+		return false
+	}
+	mode := config.FieldByName("DefaultQueryExecMode")
+	return mode.IsValid() && mode.CanInterface() && fmt.Sprint(mode.Interface()) == "cache statement"
+}
+
+// nothing has no methods.
+type nothing struct{}
+
+func sessionUnder(conn any) reflect.Value {
+	for range 4 { // so many drivers may be wrapped around each other
+		wrapper, ok := conn.(interface{ Raw() driver.Conn })
+		if !ok {
+			break
+		}
+		conn = wrapper.Raw()
+	}
+	if conn != nil {
+		if session := answer(reflect.ValueOf(conn).MethodByName("Conn")); session != nil {
+			return reflect.ValueOf(session)
+		}
+	}
+	return reflect.ValueOf(nothing{})
+}
+
+// answer returns the result of a method without arguments, nil where there is none.
+func answer(method reflect.Value) any {
+	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
+		return nil
+	}
+	result := method.Call(nil)[0]
+	if result.Kind() == reflect.Interface {
+		result = result.Elem()
+	}
+	if result.Kind() != reflect.Pointer || result.IsNil() {
+		return nil
+	}
+	return result.Interface()
+}
+
+// fewWires is how many wires are kept at least.
+const fewWires = 64
+
+// wireOf is wireUnder, which is looked for once a connection. Nobody says when a connection is closed, so all are
+// forgotten when there are too many.
+func (p *Pool) wireOf(conn driver.Conn) wire {
+	if reflect.TypeOf(conn).Kind() != reflect.Pointer {
+		return wireUnder(conn)
+	}
+	if known, ok := p.wires.Load(conn); ok {
+		return known.(found).wire //nolint:forcetypeassert // nothing else is stored
+	}
+	if int(p.wireCount.Add(1)) > max(fewWires, 2*p.db.Stats().OpenConnections) {
+		p.forgetWires()
+	}
+	under := wireUnder(conn)
+	p.wires.Store(conn, found{under})
+	return under
+}
+
+func (p *Pool) forgetWires() {
+	p.wires.Clear()
+	p.wireCount.Store(0)
+}
+
+// found is what was looked for, nil where there is none.
+type found struct{ wire }
+
+// wire is that of the borrowed connection.
+func (c *loan) wireOnce() wire {
+	if !c.asked {
+		c.asked, c.wire = true, c.pool.wireOf(c.driver)
+	}
+	return c.wire
+}
+
+// status asks the driver, which knows without a question to the server.
+func (c *loan) status() Status {
+	if wire := c.wireOnce(); wire != nil {
+		return Status(wire.TxStatus())
+	}
+	return Unknown
+}
