@@ -213,7 +213,7 @@ func beforeBegin(db *gorm.DB) {
 
 func inTransaction(db *gorm.DB) {
 	journal.ResumePool(db)
-	if model.NeedsJournal(db, db.Statement.Schema) && journal.Of(db.Statement) == nil {
+	if !db.SkipDefaultTransaction && model.NeedsJournal(db, db.Statement.Schema) && journal.Of(db.Statement) == nil && statement.Transaction(db.Statement) != nil {
 		if _, own := db.InstanceGet("gorm:started_transaction"); own {
 			journal.Adopt(db)
 		}

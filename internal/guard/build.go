@@ -104,7 +104,7 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 // arm makes the builders take part in the statement.
 func (w *Write) arm(stmt *gorm.Statement) {
 	w.built.armed = true
-	if statement.AsksForRows(stmt) && !returns(stmt) && w.readsBack(stmt) && len(w.rows) > 0 {
+	if len(w.rows) > 0 && w.readsBack(stmt) && !returns(stmt) && statement.AsksForRows(stmt) {
 		w.want(w.model.Schema.PrimaryFields...)
 	}
 	if w.returning.wanted() || w.returning != nil && len(w.returning.watched) > 0 {
@@ -141,8 +141,12 @@ func (b builder) buildSet(c clause.Clause) bool {
 			b.Text(",")
 		}
 		written = true
-		b.QuoteTo(b.Statement, set[i].Column)
-		b.Text("=")
+		if quoted := w.model.Quoted(&set[i].Column); quoted != "" {
+			b.Text(quoted, "=")
+		} else {
+			b.QuoteTo(b.Statement, set[i].Column)
+			b.Text("=")
+		}
 		b.Expression(set[i].Value)
 	}
 	for _, g := range guards {

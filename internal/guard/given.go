@@ -37,8 +37,10 @@ func (v *versionGuard) expect(i *Intent) (column.Value, error) {
 
 func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
 	v := &p.version
-	if value, assigned := statement.AssignedTo(stmt, v.Field.DBName); assigned && !p.intent.touches() {
-		return p.inMap(map[string]any{v.Field.DBName: value})
+	if !isBare(stmt) {
+		if value, assigned := statement.AssignedTo(stmt, v.Field.DBName); assigned && !p.intent.touches() {
+			return p.inMap(map[string]any{v.Field.DBName: value})
+		}
 	}
 	switch dest := stmt.Dest.(type) {
 	case map[string]any:

@@ -21,14 +21,14 @@ type plan struct {
 	model   *model.Model
 	intent  *Intent
 	op      Op
+	batch   bool // the structs are in a slice
+	emptied bool // GORM has changed the structs before: what they were is not known
+	where   conditions
 	rows    []Row // one for each struct; none: the statement is about rows that no struct stands for
 	single  [1]Row
-	batch   bool // the structs are in a slice
-	where   conditions
 	version versionGuard
 	fence   *FenceGuard // nil: the model has none
 	upsert  *upsert     // nil: no create
-	emptied bool        // GORM has changed the structs before: what they were is not known
 }
 
 // conditions say which rows a statement is about, without the conditions of its guards.
@@ -242,9 +242,12 @@ func (p *plan) everywhere(stmt *gorm.Statement) {
 	}
 }
 
+// isBare reports, before GORM builds the statement, that the caller gave it no clause: the only one is that of its Write.
+func isBare(stmt *gorm.Statement) bool { return len(stmt.Clauses) == 1 }
+
 // isFiltered reports, before GORM adds the key, whether the caller has conditions of his own.
 func isFiltered(stmt *gorm.Statement) bool {
-	if len(stmt.Clauses) == 1 { // the clause is ours
+	if isBare(stmt) {
 		return false
 	}
 	_, where := stmt.Clauses["WHERE"]

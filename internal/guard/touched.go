@@ -11,7 +11,6 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -186,7 +185,7 @@ func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
 // because a part was written, it is the new version: nothing else of the row has changed.
 func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
 	held := w.version.Read(row.Struct)
-	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
+	if !w.model.IsRoot() || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
 		return held
 	}
 	if to, touched := Touched(stmt, w.model, w.named(stmt, row).Key, held); touched {

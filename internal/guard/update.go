@@ -31,7 +31,9 @@ func BeforeUpdate(db *gorm.DB) {
 		w.refuse(db, err)
 		return
 	}
-	_, w.where.ownSet = db.Statement.Clauses["SET"]
+	if !isBare(db.Statement) {
+		_, w.where.ownSet = db.Statement.Clauses["SET"]
+	}
 	if w.where.ownSet && !w.version.is() && w.intent.columns() == nil {
 		w.rows, w.batch = nil, false // it is about the rows that its own conditions find, as in GORM
 	}

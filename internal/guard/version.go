@@ -22,9 +22,9 @@ type versionGuard struct {
 
 	checked bool         // a row is written only at the version expected
 	given   bool         // the caller named that version
-	choice  *choice      // the caller named others than one; nil: each row must be at the version expected of it
 	forced  bool         // the version moves even if nothing else is SET
 	exact   bool         // no expected version is 0 or NULL
+	choice  *choice      // the caller named others than one; nil: each row must be at the version expected of it
 	later   column.Value // what a temporal version becomes
 }
 

@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -20,7 +19,7 @@ func (w *Write) follows(stmt *gorm.Statement) bool {
 
 // returns reports whether the statement can return what it writes.
 func returns(stmt *gorm.Statement) bool {
-	return slices.Contains(stmt.BuildClauses, "RETURNING") && (!updates(stmt) || dialect.Of(stmt.DB).UpdateReturns())
+	return slices.Contains(stmt.BuildClauses, "RETURNING") && (dialect.Of(stmt.DB).UpdateReturns() || !updates(stmt))
 }
 
 // updates reports whether the statement is an UPDATE, as a soft delete is.
@@ -37,7 +36,7 @@ func updates(stmt *gorm.Statement) bool {
 // wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
 // that is not at its row's version, otherwise only what the server computed.
 func (w *Write) wantAssigned(stmt *gorm.Statement) {
-	if !w.follows(stmt) {
+	if w.isPlain() || !w.follows(stmt) {
 		return
 	}
 	v := &w.version
@@ -51,7 +50,7 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 	if w.intent.Merges() {
 		w.wantWhole()
 	}
-	if w.op != OpDelete && v.is() && v.checked && slices.ContainsFunc(w.rows, func(r Row) bool { return !r.mirrors(v, true) }) {
+	if w.op != OpDelete && v.is() && v.checked && !w.mirrored() {
 		w.wantWhole()
 	}
 	ours := v.is() && !v.IsInteger() && !w.intent.ignores() && (w.batch || w.op != OpDelete)
@@ -71,12 +70,28 @@ func (w *Write) wantAssigned(stmt *gorm.Statement) {
 	if w.batch && w.returning.wanted() {
 		w.want(w.model.Schema.PrimaryFields...)
 	}
-	w.watchKey(stmt)
+	w.watchKey()
+}
+
+// isPlain reports that the statement writes one struct, which afterwards holds what is assigned and a version that it can
+// count: nothing has to be returned.
+func (w *Write) isPlain() bool {
+	return !w.batch && w.intent == nil && (!w.version.is() || w.version.IsInteger() && w.mirrored()) && !w.model.IsRoot()
+}
+
+// mirrored reports whether each struct equals its row before the write.
+func (w *Write) mirrored() bool {
+	for i := range w.rows {
+		if !w.rows[i].mirrors(&w.version, true) {
+			return false
+		}
+	}
+	return true
 }
 
 // watchKey asks how the server spells the key of a root, because the parts hold the server's spelling.
-func (w *Write) watchKey(stmt *gorm.Statement) {
-	if _, isRoot := install.Of(stmt.DB).Roots.Load(w.model.Schema.Table); !isRoot {
+func (w *Write) watchKey() {
+	if !w.model.IsRoot() {
 		return
 	}
 	for _, field := range w.model.Schema.PrimaryFields {

@@ -20,9 +20,9 @@ type Write struct {
 	plan
 	memory    memory.Structs // the structs, if any
 	built     built          // what building the statement showed
-	returning *returning     // the columns to return; nil: none
 	outcome   outcome        // what became of it
 	dry       bool           // nothing is sent, so memory stays
+	returning *returning     // the columns to return; nil: none
 	table     *clause.Expr   // as the caller named it; nil: the table of the model
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
@@ -65,11 +65,7 @@ func (w *Write) Build(clause.Builder) {}
 
 // writeOf is the Write of the statement, nil where there is none.
 func writeOf(stmt *gorm.Statement) *Write {
-	c, ok := stmt.Clauses[writeClause]
-	if !ok {
-		return nil
-	}
-	w, _ := c.Expression.(*Write)
+	w, _ := stmt.Clauses[writeClause].Expression.(*Write)
 	if w == nil || w.outcome.over {
 		return nil
 	}
@@ -181,11 +177,11 @@ func (w *Write) remember(db *gorm.DB, value any) {
 // Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
 // or what GORM or a hook stores or deletes beside the statement itself.
 func Open(db *gorm.DB) {
-	w := writeOf(db.Statement)
-	if w == nil || db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
+	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
 		return
 	}
-	if !w.divisible(db.Statement) {
+	w := writeOf(db.Statement)
+	if w == nil || !w.divisible(db.Statement) {
 		return
 	}
 	tx := db.Begin()

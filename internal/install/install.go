@@ -34,7 +34,7 @@ type Settings struct {
 	Pools  sync.Map // *sql.DB → the pool that stands in for it
 	Models sync.Map // *schema.Schema → what its tags say
 	Jobs   sync.Map // *schema.Schema → the table of package work
-	Roots  sync.Map // the name of a table → nothing: rows of others are parts of its rows
+	Roots  Names    // of tables: rows of others are parts of their rows
 
 	Constants literal.Conditions // of queries that skip locked rows
 

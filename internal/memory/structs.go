@@ -45,20 +45,19 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	for target.Kind() == reflect.Pointer || target.Kind() == reflect.Interface {
 		target = target.Elem()
 	}
-	kept := Structs{model: m, target: target}
+	count := 1
 	switch target.Kind() {
 	case reflect.Struct:
 		if target.Type() != m.Schema.ModelType {
 			return false, false
 		}
-		kept.Count = 1
 	case reflect.Slice, reflect.Array:
-		kept.Count = target.Len()
+		count = target.Len()
 		if target.Kind() == reflect.Slice {
-			kept.target = target.Slice(0, kept.Count) // the caller may shorten its own slice
+			target = target.Slice(0, count) // the caller may shorten its own slice
 		}
-		for i := 0; i < kept.Count && target.Type().Elem() != m.Schema.ModelType; i++ {
-			row := kept.Row(i)
+		for i := 0; i < count && target.Type().Elem() != m.Schema.ModelType; i++ {
+			row := element(target, i)
 			if hole = !row.IsValid(); hole || row.Type() != m.Schema.ModelType {
 				return false, hole
 			}
@@ -66,7 +65,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	default:
 		return false, false
 	}
-	*s = kept
+	s.model, s.target, s.Count, s.before, s.After = m, target, count, nil, nil
 	return true, false
 }
 
@@ -78,7 +77,11 @@ func (s *Structs) Row(i int) reflect.Value {
 	if !s.Batch() {
 		return s.target
 	}
-	row := s.target.Index(i)
+	return element(s.target, i)
+}
+
+func element(list reflect.Value, i int) reflect.Value {
+	row := list.Index(i)
 	for row.Kind() == reflect.Pointer || row.Kind() == reflect.Interface {
 		row = row.Elem()
 	}

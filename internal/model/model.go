@@ -36,11 +36,16 @@ type Model struct {
 	Err         error                  // the tags are wrong
 	Table       string                 // what GORM calls the table inside a statement
 	text        *SQL
+	quoted      map[string]string // its columns, in the dialect's quotes
 	memo
 	Weighs   bool            // some columns do not bump, or are set with others
 	Indirect []*schema.Field // columns that hold a pointer, or are reached through one
 	Children bool            // a has-one or has-many relation leads to a versioned model
+	roots    *install.Names  // the tables whose rows have parts, as far as their models were used
 }
+
+// IsRoot reports whether rows of other models are parts of its rows.
+func (m *Model) IsRoot() bool { return m.roots.Has(m.Schema.Table) }
 
 // memo is what others remember of a model, by a key of their own type.
 type memo struct{ values sync.Map }
@@ -83,8 +88,9 @@ func CheckTags(db *gorm.DB) {
 }
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
-	m := &Model{Schema: s, Table: statement.NameInStatement(s.Table)}
-	without := install.Of(db).WithoutVersions
+	settings := install.Of(db)
+	m := &Model{Schema: s, Table: statement.NameInStatement(s.Table), roots: &settings.Roots}
+	without := settings.WithoutVersions
 	if err := checkPlaces(s.ModelType); err != nil {
 		m.Err = fmt.Errorf("gormlock: %s.%w", s.Name, err)
 		return m
@@ -117,6 +123,9 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	}
 	if m.Column != nil {
 		m.text = newVersionSQL(db, m, m.Table)
+	}
+	if m.Column != nil || m.Fence != nil {
+		m.quoted = quotedColumns(db, s)
 	}
 	return m
 }

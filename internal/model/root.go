@@ -8,8 +8,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
-
-	"github.com/gormlock/gormlock/internal/install"
 )
 
 // readRoot reads the tag of a belongs-to whose row each row of the model is a part of.
@@ -44,7 +42,7 @@ func (m *Model) readRoot(db *gorm.DB, field *schema.Field, words []string) error
 		}
 	}
 	m.Roots = append(m.Roots, relation)
-	install.Of(db).Roots.Store(root.Table, nil)
+	m.roots.Add(root.Table)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 )
@@ -37,4 +38,21 @@ func (m *Model) In(stmt *gorm.Statement) *SQL {
 		return m.text
 	}
 	return newVersionSQL(stmt.DB, m, stmt.Table)
+}
+
+func quotedColumns(db *gorm.DB, s *schema.Schema) map[string]string {
+	stmt := &gorm.Statement{DB: db}
+	quoted := make(map[string]string, len(s.FieldsByDBName))
+	for name := range s.FieldsByDBName {
+		quoted[name] = stmt.Quote(clause.Column{Name: name})
+	}
+	return quoted
+}
+
+// Quoted is the text of one of the model's columns, as a statement assigns to it. It is empty for anything else.
+func (m *Model) Quoted(c *clause.Column) string {
+	if c.Table != "" || c.Alias != "" || c.Raw {
+		return ""
+	}
+	return m.quoted[c.Name]
 }

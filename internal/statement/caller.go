@@ -127,10 +127,10 @@ func InNesting() bool {
 func InAppend() bool { return ExecutedIn(saveAssociation) }
 
 // InClear reports whether Association(…).Clear has GORM execute the update of what belongs to another struct. By then GORM
-// has emptied its foreign keys in memory.
+// has emptied its foreign keys in memory. GORM calls UpdateColumns, which skips hooks.
 func InClear(stmt *gorm.Statement) bool {
 	columns, ok := stmt.Dest.(map[string]any)
-	if !ok || len(columns) == 0 {
+	if !ok || !stmt.SkipHooks || len(columns) == 0 {
 		return false
 	}
 	for _, value := range columns {

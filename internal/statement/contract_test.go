@@ -20,12 +20,14 @@ type owner struct {
 
 type thing struct {
 	ID      int64
-	OwnerID int64
+	OwnerID *int64
+	Owner   *owner
 }
 
 // seen is what a callback of GORM's sees of a statement.
 type seen struct {
 	save, subQuery, conditions, byThis bool
+	clear                              bool
 	settings                           map[string]bool
 	clauses                            map[string]bool
 }
@@ -51,6 +53,7 @@ func watched(t *testing.T) (*gorm.DB, *[]seen) {
 	look := func(db *gorm.DB) {
 		s := seen{
 			save: statement.InSave(), subQuery: statement.InSubQuery(), conditions: statement.InConditions(), byThis: statement.ExecutedBy("statement_test.executeHere"),
+			clear:    statement.InClear(db.Statement),
 			settings: map[string]bool{}, clauses: map[string]bool{},
 		}
 		for _, key := range []string{"gorm:update_track_time", "gorm:saved_association_map"} {
@@ -116,6 +119,14 @@ func TestGORMsNames(t *testing.T) {
 		"gorm:started_transaction says that the transaction is the statement's own": {
 			func(db *gorm.DB) { db.Create(&owner{ID: 1}) },
 			func(s seen) bool { return s.settings["gorm:started_transaction"] },
+		},
+		"Association(…).Clear of children is an UpdateColumns in (*Association).Replace": {
+			func(db *gorm.DB) { _ = db.Model(&owner{ID: 1}).Association("Things").Clear() },
+			func(s seen) bool { return s.clear },
+		},
+		"Association(…).Clear of a parent is one too": {
+			func(db *gorm.DB) { _ = db.Model(&thing{ID: 1}).Association("Owner").Clear() },
+			func(s seen) bool { return s.clear },
 		},
 		"soft_delete_enabled is among the clauses of a query": {
 			func(db *gorm.DB) { find(db) },

@@ -9,7 +9,11 @@ import (
 type SQL struct{ *gorm.Statement }
 
 // Text writes pieces of SQL as they are.
-func (s SQL) Text(pieces ...string) { Write(s, pieces...) }
+func (s SQL) Text(pieces ...string) {
+	for _, piece := range pieces {
+		_, _ = s.SQL.WriteString(piece)
+	}
+}
 
 // Write is [SQL.Text] for what a clause is built with, which may be no statement.
 func Write(to clause.Writer, pieces ...string) {

@@ -1,6 +1,7 @@
 package costs_test
 
 import (
+	"math"
 	"testing"
 
 	"gorm.io/driver/postgres"
@@ -13,7 +14,7 @@ import (
 )
 
 // dry builds statements and sends none.
-func dry(b *testing.B) *gorm.DB {
+func dry(b testing.TB) *gorm.DB {
 	b.Helper()
 	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pgtest.SQLDB(b)}), &gorm.Config{
 		DryRun: true, SkipDefaultTransaction: true, Logger: logger.Discard,
@@ -21,6 +22,24 @@ func dry(b *testing.B) *gorm.DB {
 	stand.Must(b, err)
 	stand.Must(b, db.Use(gormlock.New()))
 	return db
+}
+
+// TestVersionedUpdate_Allocations: to build a versioned update allocates no more than to build a plain one.
+//
+//nolint:paralleltest // allocations can only be counted while nobody else allocates
+func TestVersionedUpdate_Allocations(t *testing.T) {
+	db := dry(t)
+	versioned := stand.Account{ID: 7, Balance: 100, Version: 70000}
+	plain := stand.PlainAccount{ID: 7, Balance: 100, Version: 70000}
+	with := func() { stand.Must(t, db.Model(&versioned).Update("balance", 90).Error) }
+	without := func() { stand.Must(t, db.Model(&plain).Update("balance", 90).Error) }
+	ours, theirs := math.Inf(1), math.Inf(1)
+	for round := 0; round < 20 && (round < 3 || ours > theirs); round++ {
+		ours, theirs = min(ours, testing.AllocsPerRun(100, with)), min(theirs, testing.AllocsPerRun(100, without))
+	}
+	if ours > theirs+allocationSlack {
+		t.Errorf("%v allocations of a versioned update, %v of a plain one", ours, theirs)
+	}
 }
 
 func BenchmarkVersionedUpdate(b *testing.B) {
