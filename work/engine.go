@@ -196,7 +196,7 @@ func (e *engine) settled(it *item) {
 		delete(e.held, it.id)
 	}
 	if e.t.one != "" {
-		e.source.again() // the next job with its value may begin
+		e.source.freed()
 	}
 	poke(e.signal)
 }

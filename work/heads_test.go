@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +154,79 @@ func TestFairBy_aNewcomerStartsSoon(t *testing.T) {
 	})
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("it began after %s", took)
+	}
+}
+
+// pinned begins a transaction that keeps vacuum from removing anything.
+func pinned(t testing.TB) {
+	t.Helper()
+	conn := pgtest.Conn(t)
+	for _, text := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT txid_current()"} {
+		_, err := conn.Exec(t.Context(), text)
+		must(t, err)
+	}
+}
+
+// some works on so many jobs.
+func some(t testing.TB, db *gorm.DB, n int32, opts ...work.Option) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), bound)
+	defer stop()
+	var handled atomic.Int32
+	w := worker(t, db, func(context.Context, *Mail) error {
+		if handled.Add(1) == n {
+			stop()
+		}
+		return nil
+	}, append(opts, work.Workers(16))...)
+	if _, err := w.Drain(ctx); handled.Load() < n {
+		t.Fatalf("%d of %d jobs: %v", handled.Load(), n, err)
+	}
+}
+
+// P31 with OnePer: of 20 values 500 jobs each were done since vacuum could do something, and left three index entries each. To
+// look at all of them for each list and each claim is 3,155 pages a job. What is left is the unique index, which compares
+// what it gets with all that was there.
+func TestOnePer_doesNotWalkOverWhatIsDone(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
+	must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT g % 20, 'x' FROM generate_series(1, 14000) g").Error)
+	pinned(t)
+	must(t, db.Exec(`DO $$ BEGIN FOR i IN 0..499 LOOP
+		UPDATE mails SET state = 'running' WHERE id BETWEEN 20 * i + 1 AND 20 * i + 20;
+		UPDATE mails SET state = 'done' WHERE id BETWEEN 20 * i + 1 AND 20 * i + 20;
+	END LOOP; END $$`).Error)
+	const pages = "SELECT n_tup_upd, heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_stat_user_tables JOIN pg_statio_user_tables USING (relid) WHERE relid = 'mails'::regclass"
+	written, before := counted(t, db, 20_000, pages)
+	const n = 1000
+	some(t, db, n, work.OnePer("account_id"))
+	_, after := counted(t, db, written+2*n, pages)
+	t.Logf("%d pages a job", (after-before)/n)
+	if after-before > 1600*n {
+		t.Errorf("%d pages a job", (after-before)/n)
+	}
+}
+
+// The server has never looked at what is in the table, and nevertheless reads a backlog in the order of its index.
+func TestClaims_readNoBacklogOfATableThatWasNeverAnalyzed(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, opts...)
+			must(t, db.Exec("ALTER TABLE mails SET (autovacuum_enabled = off)").Error)
+			// One has almost all of them, without OnePer, where only its first could be claimed.
+			account := map[bool]string{true: "g % 500", false: "CASE WHEN g % 1000 = 0 THEN g ELSE 1 END"}[name == "OnePer"]
+			must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT "+account+", 'x' FROM generate_series(1, 200000) g").Error)
+			const n = 3000
+			some(t, db, n, opts...)
+			_, read := counted(t, db, 2*n, `SELECT max(t.n_tup_upd), sum(i.idx_tup_read) + max(t.seq_tup_read) FROM pg_stat_user_tables t JOIN pg_stat_user_indexes i USING (relid)
+				WHERE t.relid = 'mails'::regclass AND i.indexrelname <> 'mails_pkey'`)
+			t.Logf("%d entries a job", read/n)
+			if read > 30*n {
+				t.Errorf("%d entries of indexes were read for %d jobs", read, n)
+			}
+		})
 	}
 }

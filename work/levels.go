@@ -22,6 +22,8 @@ type source interface {
 	hear(h hints)
 	// again makes claim ask again where it found nothing before.
 	again()
+	// freed makes claim look for the next job of a value of OnePer whose job has ended.
+	freed()
 	// look looks for jobs behind what was claimed.
 	look(ctx context.Context) error
 }
@@ -60,6 +62,8 @@ func (s *levels) again() {
 		p.more = true
 	}
 }
+
+func (s *levels) freed() {}
 
 func (s *levels) hear(h hints) {
 	s.mu.Lock()

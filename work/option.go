@@ -123,7 +123,10 @@ func Backoff(pause func(attempt int) time.Duration) Option {
 
 // OnePer runs the jobs that share a value of the column one at a time, in the order of their IDs. Only the oldest that
 // is neither done nor dead is handed out, so one that waits to be tried again holds up those behind it. Jobs with NULL
-// hold up nobody. Give Migrate the option too: it makes an index with which no two can run, whoever claims them.
+// hold up nobody. A job that is committed after younger ones, or is requeued, comes as soon as a worker looks for it,
+// after at most five seconds. Give Migrate the option too: it makes an index with which no two can run, whoever claims
+// them. While an old transaction is open, vacuum cannot remove done jobs from this index, and a claim costs more the more
+// jobs of its value were done meanwhile.
 // Default: jobs run at the same time.
 func OnePer(column string) Option {
 	return option(func(c *config) error {
