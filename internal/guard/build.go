@@ -12,6 +12,21 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
+// draft is a statement that is being built: its plan, what building showed, and what it returns.
+type draft struct {
+	plan
+	built     built
+	returning *returning // the columns to return; nil: none
+}
+
+// compares reports whether a row is written only as it was read.
+func (d *draft) compares() bool {
+	return d.version.checked && !d.built.unchecked || d.intent.columns() != nil || d.where.mustWrite
+}
+
+// decides reports whether writing no row can be a conflict.
+func (d *draft) decides() bool { return d.compares() || d.fence.guards() }
+
 // built is what building the statement has shown.
 type built struct {
 	armed     bool // the builders take part
@@ -31,13 +46,13 @@ type built struct {
 // builder writes the text of a guarded statement.
 type builder struct {
 	statement.SQL
-	w    *Write
-	rest clause.ClauseBuilder // of the dialect; nil if it has none for this clause
+	draft *draft
+	rest  clause.ClauseBuilder // of the dialect; nil if it has none for this clause
 }
 
 // builderOf returns a builder for the contents of a clause.
-func builderOf(to clause.Builder, w *Write) builder {
-	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, w: w} //nolint:forcetypeassert // checked by InstallBuilders
+func builderOf(to clause.Builder, d *draft) builder {
+	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, draft: d} //nolint:forcetypeassert // checked by InstallBuilders
 }
 
 // plainly builds a clause as the dialect does.
@@ -62,7 +77,7 @@ func InstallBuilders(db *gorm.DB) {
 		rest := db.ClauseBuilders[name]
 		db.ClauseBuilders[name] = func(c clause.Clause, to clause.Builder) {
 			if stmt, ok := to.(*gorm.Statement); ok {
-				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w, rest}, c) {
+				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, &w.draft, rest}, c) {
 					return
 				}
 				if name == "ON CONFLICT" {
@@ -102,13 +117,13 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 }
 
 // arm makes the builders take part in the statement.
-func (w *Write) arm(stmt *gorm.Statement) {
-	w.built.armed = true
-	if len(w.rows) > 0 && w.readsBack(stmt) && !returns(stmt) && statement.AsksForRows(stmt) {
-		w.want(w.model.Schema.PrimaryFields...)
+func (d *draft) arm(stmt *gorm.Statement) {
+	d.built.armed = true
+	if len(d.rows) > 0 && d.readsBack(stmt) && !returns(stmt) && statement.AsksForRows(stmt) {
+		d.want(d.model.Schema.PrimaryFields...)
 	}
-	if w.returning.wanted() || w.returning != nil && len(w.returning.watched) > 0 {
-		w.returning.install(w, stmt)
+	if d.returning.wanted() || d.returning != nil && len(d.returning.watched) > 0 {
+		d.returning.install(d, stmt)
 	}
 }
 
@@ -118,18 +133,18 @@ func (b builder) buildSet(c clause.Clause) bool {
 	if !ok {
 		return false
 	}
-	w := b.w
-	set = w.onlyMerged(set)
-	w.wantUnheld(b.Statement, set)
-	w.wantLinks(b.Statement, set)
-	guards := w.guards()
-	if guards[0] == nil && guards[1] == nil && !w.intent.Merges() && !w.marksFound(b.Statement) {
+	d := b.draft
+	set = d.onlyMerged(set)
+	d.wantUnheld(b.Statement, set)
+	d.wantLinks(b.Statement, set)
+	guards := d.guards()
+	if guards[0] == nil && guards[1] == nil && !d.intent.Merges() && !d.marksFound(b.Statement) {
 		return false
 	}
-	w.built.any, w.built.set = true, true
-	w.built.hides = len(w.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, w.hides)
-	if w.version.is() {
-		w.weigh(set)
+	d.built.any, d.built.set = true, true
+	d.built.hides = len(d.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, d.hides)
+	if d.version.is() {
+		d.weigh(set)
 	}
 	b.Text("SET ")
 	written := false
@@ -141,7 +156,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 			b.Text(",")
 		}
 		written = true
-		if quoted := w.model.Quoted(&set[i].Column); quoted != "" {
+		if quoted := d.model.Quoted(&set[i].Column); quoted != "" {
 			b.Text(quoted, "=")
 		} else {
 			b.QuoteTo(b.Statement, set[i].Column)
@@ -154,7 +169,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 			written = g.assign(b, written)
 		}
 	}
-	if w.marksFound(b.Statement) {
+	if d.marksFound(b.Statement) {
 		b.markFound(written)
 	}
 	return true
@@ -172,28 +187,28 @@ func owned(guards [3]guard, column string) bool {
 
 // weigh decides from the SET clause whether the version moves. It does not move if only unversioned columns
 // change; the time that GORM adds to every update does not count.
-func (w *Write) weigh(set clause.Set) {
+func (d *draft) weigh(set clause.Set) {
 	others, unversioned, times, named := 0, 0, 0, false
 	for i := range set {
 		name := set[i].Column.Name
-		if w.version.owns(name) {
+		if d.version.owns(name) {
 			named = true
 			continue
 		}
-		if others++; !w.model.Weighs {
+		if others++; !d.model.Weighs {
 			continue
 		}
-		if w.model.Unversioned[name] {
+		if d.model.Unversioned[name] {
 			unversioned++
-		} else if field := w.model.Schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {
+		} else if field := d.model.Schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {
 			times++
 		}
 	}
-	moves := others > 0 || w.version.forced || w.where.mustWrite
-	w.built.nothing = !moves
-	w.built.named = named || w.version.given
-	w.built.timesOnly = others > 0 && times == others
-	w.built.bumps = moves && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
+	moves := others > 0 || d.version.forced || d.where.mustWrite
+	d.built.nothing = !moves
+	d.built.named = named || d.version.given
+	d.built.timesOnly = others > 0 && times == others
+	d.built.bumps = moves && !d.intent.preserves() && (unversioned == 0 || unversioned+times < others)
 }
 
 // buildWhere writes the caller's conditions and the conditions of the guards.
@@ -202,37 +217,37 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	if !ok || c.Builder != nil || len(where.Exprs) == 0 {
 		return false
 	}
-	w := b.w
-	w.built.any = true
-	w.built.unchecked = w.built.timesOnly && !w.built.named && w.isLenient()
-	if !w.compares() && !w.built.nothing && !w.where.addKey && !w.fence.guards() {
+	d := b.draft
+	d.built.any = true
+	d.built.unchecked = d.built.timesOnly && !d.built.named && d.isLenient()
+	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
-		c.Expression = guardedWhere{w, where}
+		c.Expression = guardedWhere{d, where}
 		c.Build(b.Statement)
 		return true
 	}
 	b.Text("WHERE ")
-	guardedWhere{w, where}.Build(b.Statement)
+	guardedWhere{d, where}.Build(b.Statement)
 	return true
 }
 
 // isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
 // statement is not refused: association mode sends it, without a version.
-func (w *Write) isLenient() bool {
-	return !w.batch && !w.where.mustWrite && !w.version.forced && !w.version.given && len(w.rows) == 1 && !w.version.Loaded(w.rows[0].Expected)
+func (d *draft) isLenient() bool {
+	return !d.batch && !d.where.mustWrite && !d.version.forced && !d.version.given && len(d.rows) == 1 && !d.version.Loaded(d.rows[0].Expected)
 }
 
 // guardedWhere is the caller's conditions, and the conditions of the guards.
 type guardedWhere struct {
-	w     *Write
+	draft *draft
 	where clause.Where
 }
 
 // Build writes both.
 func (g guardedWhere) Build(to clause.Builder) {
-	b := builderOf(to, g.w)
+	b := builderOf(to, g.draft)
 	if isPlain(g.where.Exprs) {
 		g.where.Build(b.Statement)
 	} else {
@@ -240,19 +255,19 @@ func (g guardedWhere) Build(to clause.Builder) {
 		g.where.Build(b.Statement)
 		b.Text(")")
 	}
-	if g.w.built.nothing {
+	if g.draft.built.nothing {
 		b.Text(" AND 1=0")
 		return
 	}
-	if g.w.where.addKey {
-		for i, field := range g.w.model.Schema.PrimaryFields {
+	if g.draft.where.addKey {
+		for i, field := range g.draft.model.Schema.PrimaryFields {
 			b.Text(" AND ")
 			b.Column(b.Table, field.DBName)
 			b.Text("=")
-			b.Expression(g.w.named(b.Statement, &g.w.rows[0]).Key[i])
+			b.Expression(g.draft.named(b.Statement, &g.draft.rows[0]).Key[i])
 		}
 	}
-	guards := g.w.guards()
+	guards := g.draft.guards()
 	for _, i := range [...]int{1, 2, 0} {
 		if guards[i] != nil {
 			guards[i].hold(b)
@@ -275,16 +290,16 @@ func isPlain(exprs []clause.Expression) bool {
 // buildValues adds the columns of the guards to every new row.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
-	w := b.w
-	if !ok || (!w.version.is() || w.version.IsSystem()) && w.fence == nil {
+	d := b.draft
+	if !ok || (!d.version.is() || d.version.IsSystem()) && d.fence == nil {
 		return false
 	}
-	w.built.any = true
-	if w.version.is() {
-		w.version.insert(b, &values)
+	d.built.any = true
+	if d.version.is() {
+		d.version.insert(b, &values)
 	}
-	if w.fence != nil {
-		w.fence.insert(b, &values)
+	if d.fence != nil {
+		d.fence.insert(b, &values)
 	}
 	c.Expression = values
 	c.Build(b.Statement)
@@ -294,16 +309,16 @@ func (b builder) buildValues(c clause.Clause) bool {
 // buildConflict makes an upsert update the rows that it finds only if the guards allow it.
 func (b builder) buildConflict(c clause.Clause) bool {
 	found, ok := c.Expression.(clause.OnConflict)
-	w := b.w
-	versions := w.upsert != nil && w.version.is() && !w.version.IsSystem()
-	if !ok || found.DoNothing || !versions && w.fence == nil {
+	d := b.draft
+	versions := d.upsert != nil && d.version.is() && !d.version.IsSystem()
+	if !ok || found.DoNothing || !versions && d.fence == nil {
 		return false
 	}
 	if versions {
-		w.version.conflict(b, &found)
+		d.version.conflict(b, &found)
 	}
-	if w.fence != nil {
-		w.fence.conflict(b, &found)
+	if d.fence != nil {
+		d.fence.conflict(b, &found)
 	}
 	if dialect.Of(b.DB).IsMySQL() {
 		b.failWhereRefused(&found)

@@ -27,15 +27,15 @@ func Merged(row reflect.Value, mine map[string]bool) Clause {
 }
 
 // onlyMerged leaves out of a SET what the row already has.
-func (w *Write) onlyMerged(set clause.Set) clause.Set {
-	if !w.intent.Merges() {
+func (p *plan) onlyMerged(set clause.Set) clause.Set {
+	if !p.intent.Merges() {
 		return set
 	}
-	merged := w.intent.merged
+	merged := p.intent.merged
 	kept := make(clause.Set, 0, len(set))
 	for _, assignment := range set {
-		field := w.model.Schema.FieldsByDBName[assignment.Column.Name]
-		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, w.rows[0].Struct) {
+		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
+		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
 			kept = append(kept, assignment)
 		}
 	}
@@ -102,23 +102,23 @@ func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, 
 
 // Absent is the error of a save whose row was not found: that it is gone, or that the conditions of the call leave it out.
 func Absent(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
-	w := savedRow(m, row, key)
-	now, err := w.look(db, [][]any{key})
+	j := savedRow(m, row, key)
+	now, err := j.look(db, [][]any{key})
 	if err != nil {
-		return w.unlooked(db.Statement, &w.rows[0], err)
+		return j.unlooked(db.Statement, &j.rows[0], err)
 	}
 	if now[0].isLive() {
-		return w.conditionsOf(db.Statement, key)
+		return j.conditionsOf(db.Statement, key)
 	}
-	e := w.stale(db.Statement, &w.rows[0], nil, true)
+	e := j.stale(db.Statement, &j.rows[0], nil, true)
 	e.Soft = now[0].deleted
 	return e.Err()
 }
 
 // Changed is the error of a save whose row the server says was changed since the snapshot.
 func Changed(db *gorm.DB, m *model.Model, row reflect.Value, key []any, cause error) error {
-	w := savedRow(m, row, key)
-	e := w.staleError(db.Statement, &w.rows[0])
+	j := savedRow(m, row, key)
+	e := j.staleError(db.Statement, &j.rows[0])
 	e.Cause = cause
 	return e.Err()
 }
@@ -139,12 +139,13 @@ func Overtaken(db *gorm.DB, m *model.Model, op Op, keys [][]any, cause error) er
 }
 
 // savedRow is the save of one row that is not written.
-func savedRow(m *model.Model, row reflect.Value, key []any) *Write {
-	w := &Write{plan: plan{model: m, op: OpSave, version: versionGuard{Version: m.Column, checked: m.Column != nil}}}
-	w.rows = w.single[:]
-	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key)}
+func savedRow(m *model.Model, row reflect.Value, key []any) *judge {
+	j := &judge{}
+	j.model, j.op, j.version.Version, j.version.checked = m, OpSave, m.Column, m.Column != nil
+	j.rows = j.single[:]
+	j.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key)}
 	if m.Column != nil {
-		w.rows[0].Expected = m.Column.Read(row)
+		j.rows[0].Expected = m.Column.Read(row)
 	}
-	return w
+	return j
 }

@@ -37,12 +37,13 @@ func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 		return nil
 	}
 	o := &Observation{returning: &returning{watched: fields}}
-	if w != nil {
-		w.returning = o.returning
-	} else {
+	if w == nil {
 		o.own = true
+		o.returning.install(nil, stmt)
+		return o
 	}
-	o.returning.install(w, stmt)
+	w.returning = o.returning
+	o.returning.install(&w.draft, stmt)
 	return o
 }
 

@@ -32,11 +32,11 @@ type returning struct {
 func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
 // want asks for columns.
-func (w *Write) want(fields ...*schema.Field) {
-	if w.returning == nil {
-		w.returning = &returning{}
+func (d *draft) want(fields ...*schema.Field) {
+	if d.returning == nil {
+		d.returning = &returning{}
 	}
-	r := w.returning
+	r := d.returning
 	for _, field := range fields {
 		if !slices.Contains(r.fields, field) {
 			r.fields = append(r.fields, field)
@@ -45,15 +45,15 @@ func (w *Write) want(fields ...*schema.Field) {
 }
 
 // wantWhole asks for whole rows, so that the structs are the rows afterwards.
-func (w *Write) wantWhole() {
-	if w.returning == nil || !w.returning.whole {
-		w.want(w.model.Readable()...)
-		w.returning.whole = true
+func (d *draft) wantWhole() {
+	if d.returning == nil || !d.returning.whole {
+		d.want(d.model.Readable()...)
+		d.returning.whole = true
 	}
 }
 
 // install replaces the caller's RETURNING by one that has its columns too.
-func (r *returning) install(w *Write, stmt *gorm.Statement) {
+func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	if r.installed {
 		return
 	}
@@ -62,11 +62,11 @@ func (r *returning) install(w *Write, stmt *gorm.Statement) {
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
 		if len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*" {
-			w.wantWhole()
+			d.wantWhole()
 		}
 		for _, column := range asked.Columns {
-			if field := w.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
-				w.want(field)
+			if field := d.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
+				d.want(field)
 			}
 		}
 	}

@@ -4,7 +4,51 @@ import (
 	"reflect"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/memory"
 )
+
+// subjects are the structs of a statement, and the rows that they stand for.
+type subjects struct {
+	memory  memory.Structs // the structs, if any
+	batch   bool           // they are in a slice
+	emptied bool           // GORM has changed them before: what they were is not known
+	rows    []Row          // one for each struct; none: the statement is about rows that no struct stands for
+	single  [1]Row
+}
+
+// expand makes a row of each struct.
+func (s *subjects) expand() {
+	if !s.batch {
+		s.rows = s.single[:s.memory.Count]
+	} else {
+		s.rows = make([]Row, s.memory.Count)
+	}
+	for i := range s.rows {
+		s.rows[i].Struct = s.memory.Row(i)
+	}
+}
+
+// isBulk reports whether the statement is about rows that no struct stands for.
+func (s *subjects) isBulk() bool { return len(s.rows) == 0 }
+
+// distinct is how many rows the statement is about.
+func (s *subjects) distinct() int {
+	n := 0
+	for i := range s.rows {
+		if !s.rows[i].twin {
+			n++
+		}
+	}
+	return n
+}
+
+// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
+func (s *subjects) structBefore(i int) reflect.Value {
+	if was := s.memory.Was(i); was.IsValid() {
+		return was
+	}
+	return s.memory.Row(i)
+}
 
 // Row is one row of a statement, by its struct.
 type Row struct {

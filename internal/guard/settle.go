@@ -81,20 +81,20 @@ func (w *Write) settleBatch(db *gorm.DB) {
 
 // matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
 // struct.
-func (w *Write) matched(db *gorm.DB) ([]reflect.Value, error) {
-	keys := make([][]any, len(w.rows))
-	for i := range w.rows {
-		keys[i] = w.rows[i].Key
+func (a *answer) matched(db *gorm.DB) ([]reflect.Value, error) {
+	keys := make([][]any, len(a.rows))
+	for i := range a.rows {
+		keys[i] = a.rows[i].Key
 	}
-	return w.match(db, keys, w.returning.all())
+	return a.match(db, keys, a.returning.all())
 }
 
 // match finds the row of each key. The server may spell a key differently from the program: a uuid without capitals, a
 // char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches nothing.
-func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
-	found, left := w.matchNames(db.Statement, keys, rows)
+func (a *answer) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
+	found, left := a.matchNames(db.Statement, keys, rows)
 	if len(left) > 0 {
-		if err := w.matchLeft(db, keys, found, left); err != nil {
+		if err := a.matchLeft(db, keys, found, left); err != nil {
 			return nil, err
 		}
 	}
@@ -102,10 +102,10 @@ func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflec
 }
 
 // matchNames finds the row of each key by its string, and returns the rows that no key names.
-func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
+func (a *answer) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
 	at := make(map[string]reflect.Value, len(rows))
 	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil {
+		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil {
 			at[statement.KeyName(key)] = row
 		}
 	}
@@ -118,7 +118,7 @@ func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Va
 		}
 	}
 	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
+		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
 			left = append(left, row)
 		}
 	}
@@ -126,7 +126,7 @@ func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Va
 }
 
 // matchLeft finds the keys of rows that no key names as the program writes it.
-func (w *Write) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) error {
+func (a *answer) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) error {
 	var places []int
 	var asked [][]any
 	for i, key := range keys {
@@ -137,13 +137,13 @@ func (w *Write) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value
 	if len(asked) == 0 {
 		return nil
 	}
-	stored, err := statement.Stored(db, w.model.Schema, asked)
+	stored, err := statement.Stored(db, a.model.Schema, asked)
 	if err != nil {
 		return err
 	}
 	for n, i := range places {
 		for _, row := range left {
-			if key, _ := statement.KeyOf(db.Statement, w.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
+			if key, _ := statement.KeyOf(db.Statement, a.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
 				found[i] = row
 			}
 		}
@@ -191,9 +191,9 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 }
 
 // unread is the version of a struct that differs from its row. A write of the struct is refused.
-func (w *Write) unread(row *Row) column.Value {
-	if !w.version.Loaded(row.held) {
+func (p *plan) unread(row *Row) column.Value {
+	if !p.version.Loaded(row.held) {
 		return row.held
 	}
-	return w.version.Unread()
+	return p.version.Unread()
 }

@@ -112,21 +112,21 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 // rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
 // in the order of the structs. If some were left alone, rows are matched by key, and structs without a key as matchKeyless
 // does.
-func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
-	rows := w.returning.all()
-	if len(rows) == len(w.rows) && !w.returning.back {
+func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
+	rows := a.returning.all()
+	if len(rows) == len(a.rows) && !a.returning.back {
 		return rows, nil
 	}
-	keys := make([][]any, len(w.rows))
+	keys := make([][]any, len(a.rows))
 	keyless := 0
-	for i := range w.rows {
-		if keys[i] = w.rows[i].Key; keys[i] == nil {
+	for i := range a.rows {
+		if keys[i] = a.rows[i].Key; keys[i] == nil {
 			keyless++
 		}
 	}
-	from, left := w.matchNames(db.Statement, keys, rows)
+	from, left := a.matchNames(db.Statement, keys, rows)
 	if len(left) > keyless {
-		if err := w.matchLeft(db, keys, from, left); err != nil {
+		if err := a.matchLeft(db, keys, from, left); err != nil {
 			return nil, err
 		}
 		left = slices.DeleteFunc(left, func(row reflect.Value) bool {
@@ -135,34 +135,26 @@ func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 			})
 		})
 	}
-	w.matchKeyless(db.Statement, from, left, keyless)
+	a.matchKeyless(db.Statement, from, left, keyless)
 	return from, nil
 }
 
 // matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
 // the columns of the conflict.
-func (w *Write) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
+func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
 	inOrder := len(left) == keyless
-	fields := w.conflictFields(stmt)
-	for i := range w.rows {
-		if w.rows[i].Key != nil {
+	fields := a.conflictFields(stmt)
+	for i := range a.rows {
+		if a.rows[i].Key != nil {
 			continue
 		}
 		for n, row := range left {
-			if row.IsValid() && (inOrder || len(fields) > 0 && statement.KeyName(valuesIn(stmt, fields, w.structBefore(i))) == statement.KeyName(valuesIn(stmt, fields, row))) {
+			if row.IsValid() && (inOrder || len(fields) > 0 && statement.KeyName(valuesIn(stmt, fields, a.structBefore(i))) == statement.KeyName(valuesIn(stmt, fields, row))) {
 				from[i], left[n] = row, reflect.Value{}
 				break
 			}
 		}
 	}
-}
-
-// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
-func (w *Write) structBefore(i int) reflect.Value {
-	if was := w.memory.Was(i); was.IsValid() {
-		return was
-	}
-	return w.memory.Row(i)
 }
 
 // followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the
@@ -189,27 +181,27 @@ func (w *Write) followUpsert(i int, from reflect.Value) {
 }
 
 // whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
-func (w *Write) whyRefused(db *gorm.DB, from []reflect.Value) error {
-	v, u, stmt := &w.version, w.upsert, db.Statement
+func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
+	v, u, stmt := &j.version, j.upsert, db.Statement
 	var all []error
 	var absent []*Row
-	for i := range w.rows {
-		row, r := &w.rows[i], u.rows[i]
+	for i := range j.rows {
+		row, r := &j.rows[i], u.rows[i]
 		wrote := from[i].IsValid()
 		switch {
 		case !r.loaded && !r.unread, u.skips && !wrote:
 		case u.skips:
-			all = append(all, w.stale(stmt, row, nil, true).Err())
+			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case !wrote:
 			absent = append(absent, row)
 		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
-			all = append(all, w.stale(stmt, row, nil, true).Err())
+			all = append(all, j.stale(stmt, row, nil, true).Err())
 		}
 	}
 	if len(absent) > 0 {
-		whys, err := w.whyAbsent(db, absent)
+		whys, err := j.whyAbsent(db, absent)
 		if err != nil {
-			return errors.Join(w.staleError(stmt, absent[0]).Err(), err)
+			return errors.Join(j.staleError(stmt, absent[0]).Err(), err)
 		}
 		all = append(all, whys...)
 	}

@@ -36,8 +36,8 @@ func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 }
 
 // hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
-func (w *Write) hides(a clause.Assignment) bool {
-	field := w.model.Schema.LookUpField(a.Column.Name)
+func (p *plan) hides(a clause.Assignment) bool {
+	field := p.model.Schema.LookUpField(a.Column.Name)
 	if field == nil || a.Value == nil {
 		return false
 	}
@@ -87,8 +87,9 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	}) {
 		return nil
 	}
-	w := &Write{plan: plan{model: m, op: OpTouch, version: versionGuard{Version: m.Column}}}
-	found, err := w.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
+	a := &answer{}
+	a.model, a.op, a.version.Version = m, OpTouch, m.Column
+	found, err := a.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
 	switch {
 	case err != nil:
 		return err
@@ -183,12 +184,12 @@ func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
 
 // heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
 // because a part was written, it is the new version: nothing else of the row has changed.
-func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
-	held := w.version.Read(row.Struct)
-	if !w.model.IsRoot() || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
+func (p *plan) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
+	held := p.version.Read(row.Struct)
+	if !p.model.IsRoot() || p.intent.touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.touches() }) {
 		return held
 	}
-	if to, touched := Touched(stmt, w.model, w.named(stmt, row).Key, held); touched {
+	if to, touched := Touched(stmt, p.model, p.named(stmt, row).Key, held); touched {
 		return to
 	}
 	return held

@@ -20,14 +20,14 @@ import (
 func (b builder) failWhereRefused(found *clause.OnConflict) {
 	var guarded string
 	switch {
-	case b.w.version.is():
-		guarded = b.w.version.Field.DBName
-	case b.w.fence.guards():
-		guarded = b.w.fence.Field.DBName
+	case b.draft.version.is():
+		guarded = b.draft.version.Field.DBName
+	case b.draft.fence.guards():
+		guarded = b.draft.fence.Field.DBName
 	default:
 		return
 	}
-	first := guardedAssignment{w: b.w, column: guarded, where: found.Where.Exprs, meets: found.Columns}
+	first := guardedAssignment{draft: b.draft, column: guarded, where: found.Where.Exprs, meets: found.Columns}
 	set := clause.Set{{Column: clause.Column{Name: guarded}, Value: nil}}
 	for _, a := range found.DoUpdates {
 		if a.Column.Name == guarded {
@@ -42,7 +42,7 @@ func (b builder) failWhereRefused(found *clause.OnConflict) {
 
 // guardedAssignment is the value of a column that is assigned only if conditions hold.
 type guardedAssignment struct {
-	w      *Write
+	draft  *draft
 	column string
 	value  any
 	where  []clause.Expression
@@ -51,7 +51,7 @@ type guardedAssignment struct {
 
 // Build writes it.
 func (g guardedAssignment) Build(to clause.Builder) {
-	b := builderOf(to, g.w)
+	b := builderOf(to, g.draft)
 	own := b.Quote(clause.Column{Table: b.Table, Name: g.column})
 	if len(g.where) == 0 && len(g.meets) == 0 {
 		b.assigned(g.value)
@@ -113,17 +113,17 @@ func (b builder) failOutside(c clause.Clause) clause.Clause {
 
 // refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
 // one would overwrite the existing row.
-func (w *Write) refuseIgnore(stmt *gorm.Statement) error {
+func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
 		return nil
 	}
-	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", w.model.Schema.Name)
+	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)
 }
 
 // fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
 // an error.
-func (w *Write) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
+func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
 	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (w *Write) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) err
 		return nil
 	}
 	return fmt.Errorf("gormlock: %s: %s is not possible in an upsert of %s, which ignores it: lock the row and update it, or create it",
-		w.model.Schema.Name, what, dialect.Of(stmt.DB))
+		p.model.Schema.Name, what, dialect.Of(stmt.DB))
 }
 
 // explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.
@@ -163,41 +163,41 @@ func (w *Write) explainUpsert(db *gorm.DB) bool {
 }
 
 // whyUpsertFailed returns which of the structs' rows were refused.
-func (w *Write) whyUpsertFailed(db *gorm.DB) error {
-	if w.upsert == nil || !w.version.is() {
+func (j *judge) whyUpsertFailed(db *gorm.DB) error {
+	if j.upsert == nil || !j.version.is() {
 		return nil
 	}
 	var known []*Row
-	for i, r := range w.upsert.rows {
+	for i, r := range j.upsert.rows {
 		if r.loaded || r.unread {
-			known = append(known, &w.rows[i])
+			known = append(known, &j.rows[i])
 		}
 	}
 	if len(known) == 0 {
 		return nil
 	}
-	return w.whyRowsFailed(db, known)
+	return j.whyRowsFailed(db, known)
 }
 
-func (w *Write) whyRowsFailed(db *gorm.DB, known []*Row) error {
+func (j *judge) whyRowsFailed(db *gorm.DB, known []*Row) error {
 	keys := make([][]any, len(known))
 	for i, row := range known {
 		keys[i] = row.Key
 	}
-	found, err := w.look(db, keys)
+	found, err := j.look(db, keys)
 	if err != nil {
-		return errors.Join(w.staleError(db.Statement, known[0]).Err(), err)
+		return errors.Join(j.staleError(db.Statement, known[0]).Err(), err)
 	}
 	var all []error
 	for i, row := range known {
-		if !found[i].IsValid() || w.version.accepts(row, w.version.Read(found[i].Value)) {
+		if !found[i].IsValid() || j.version.accepts(row, j.version.Read(found[i].Value)) {
 			continue // it would have been inserted, or updated
 		}
-		if !w.version.Loaded(row.Expected) {
-			all = append(all, w.missing(db.Statement, row.Key, w.version.Any(w.version.Read(found[i].Value))))
+		if !j.version.Loaded(row.Expected) {
+			all = append(all, j.missing(db.Statement, row.Key, j.version.Any(j.version.Read(found[i].Value))))
 			continue
 		}
-		all = append(all, w.stale(db.Statement, row, w.version.Any(w.version.Read(found[i].Value)), false).Err())
+		all = append(all, j.stale(db.Statement, row, j.version.Any(j.version.Read(found[i].Value)), false).Err())
 	}
 	return joined(all)
 }
