@@ -12,37 +12,6 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// draft is a statement that is being built: its plan, what building showed, and what it returns.
-type draft struct {
-	plan
-	built     built
-	returning *returning // the columns to return; nil: none
-}
-
-// compares reports whether a row is written only as it was read.
-func (d *draft) compares() bool {
-	return d.version.checked && !d.built.unchecked || d.intent.columns() != nil || d.where.mustWrite
-}
-
-// decides reports whether writing no row can be a conflict.
-func (d *draft) decides() bool { return d.compares() || d.fence.guards() }
-
-// built is what building the statement has shown.
-type built struct {
-	armed     bool // the builders take part
-	any       bool // something was built
-	set       bool // it has a SET
-	bumps     bool // the version moves
-	nothing   bool // nothing is SET, so no row will be found
-	marked    bool // the server remembers whether it found the row
-	asked     bool // the server was asked what the statement found
-	named     bool // the version is named by what is SET, or by the caller
-	unchecked bool // the version is not compared after all: see lenient
-	timesOnly bool // only times that GORM adds to every update are SET
-	unheld    bool // what is SET is not what the structs hold, and is not returned
-	hides     bool // a soft delete may be among what is SET
-}
-
 // builder writes the text of a guarded statement.
 type builder struct {
 	statement.SQL
@@ -116,17 +85,6 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	statement.SQL{Statement: stmt}.Text(",", m.In(stmt).Column)
 }
 
-// arm makes the builders take part in the statement.
-func (d *draft) arm(stmt *gorm.Statement) {
-	d.built.armed = true
-	if len(d.rows) > 0 && d.readsBack(stmt) && !returns(stmt) && statement.AsksForRows(stmt) {
-		d.want(d.model.Schema.PrimaryFields...)
-	}
-	if d.returning.wanted() || d.returning != nil && len(d.returning.watched) > 0 {
-		d.returning.install(d, stmt)
-	}
-}
-
 // buildSet writes the caller's assignments, and after them those of the guards.
 func (b builder) buildSet(c clause.Clause) bool {
 	set, ok := c.Expression.(clause.Set)
@@ -185,32 +143,6 @@ func owned(guards [3]guard, column string) bool {
 	return false
 }
 
-// weigh decides from the SET clause whether the version moves. It does not move if only unversioned columns
-// change; the time that GORM adds to every update does not count.
-func (d *draft) weigh(set clause.Set) {
-	others, unversioned, times, named := 0, 0, 0, false
-	for i := range set {
-		name := set[i].Column.Name
-		if d.version.owns(name) {
-			named = true
-			continue
-		}
-		if others++; !d.model.Weighs {
-			continue
-		}
-		if d.model.Unversioned[name] {
-			unversioned++
-		} else if field := d.model.Schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {
-			times++
-		}
-	}
-	moves := others > 0 || d.version.forced || d.where.mustWrite
-	d.built.nothing = !moves
-	d.built.named = named || d.version.given
-	d.built.timesOnly = others > 0 && times == others
-	d.built.bumps = moves && !d.intent.preserves() && (unversioned == 0 || unversioned+times < others)
-}
-
 // buildWhere writes the caller's conditions and the conditions of the guards.
 func (b builder) buildWhere(c clause.Clause) bool {
 	where, ok := c.Expression.(clause.Where)
@@ -231,12 +163,6 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	b.Text("WHERE ")
 	guardedWhere{d, where}.Build(b.Statement)
 	return true
-}
-
-// isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
-// statement is not refused: association mode sends it, without a version.
-func (d *draft) isLenient() bool {
-	return !d.batch && !d.where.mustWrite && !d.version.forced && !d.version.given && len(d.rows) == 1 && !d.version.Loaded(d.rows[0].Expected)
 }
 
 // guardedWhere is the caller's conditions, and the conditions of the guards.

@@ -233,14 +233,3 @@ func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	guard := clause.Expr{SQL: "COALESCE(" + f.In(b.Statement) + ",0)<=" + b.proposed(f.Field.DBName)}
 	found.Where.Exprs = beside(guard, found.Where.Exprs)
 }
-
-// leavesOut reports whether a statement about many rows can skip those with a later token, because no assignment fails on
-// them. Then such rows must be looked for.
-func (d *draft) leavesOut(stmt *gorm.Statement) bool {
-	return d.fence.guards() && d.isBulk() && (!d.built.set || !statement.IsPostgres(stmt.DB))
-}
-
-// mayLeaveOut reports, before the statement is built, whether that can be.
-func (d *draft) mayLeaveOut(stmt *gorm.Statement) bool {
-	return d.fence.guards() && (d.op == OpDelete || !statement.IsPostgres(stmt.DB)) && (d.memory.Count == 0 || !d.hasKey(d.memory.Row(0)))
-}

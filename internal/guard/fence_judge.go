@@ -7,7 +7,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -53,31 +52,6 @@ func fenceTableMissing(table string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("gormlock: %s: the table of tokens does not exist, fence.Migrate creates it: %w", table, err)
-}
-
-// onlyRow returns the row of a statement about one row.
-func (p *plan) onlyRow(stmt *gorm.Statement) *Row {
-	if p.batch || p.memory.Count != 1 || p.op != OpCreate && p.op != OpUpsert && len(p.rows) == 0 {
-		return nil
-	}
-	row := &Row{Struct: p.memory.Row(0)}
-	if p.named(stmt, row).Key == nil {
-		return nil
-	}
-	return row
-}
-
-func (p *plan) fencedError(stmt *gorm.Statement, row *Row, latest fence.Token) *fault.Fenced {
-	e := &fault.Fenced{Table: p.tableName(stmt), Op: p.op.String(), PrimaryKey: map[string]any{}, Token: p.fence.token, Latest: latest}
-	if row == nil {
-		return e
-	}
-	p.named(stmt, row)
-	for i, field := range p.model.Schema.PrimaryFields {
-		e.PrimaryKey[field.DBName] = row.Key[i]
-		e.Keys = append(e.Keys, field.DBName)
-	}
-	return e
 }
 
 // why returns by which token the row was refused. Without a row, the error names only the token.
@@ -182,73 +156,4 @@ func (j *judge) whyFencedConflicting(db *gorm.DB) error {
 	}
 	columns, values := j.conflicting(db.Statement, fields)
 	return j.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Where(clause.IN{Column: columns, Values: values}) })
-}
-
-// conflictFields are the columns by which an upsert finds rows. There are none if they are not columns of the model.
-func (p *plan) conflictFields(stmt *gorm.Statement) []*schema.Field {
-	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	var fields []*schema.Field
-	for _, column := range conflict.Columns {
-		field := p.model.Schema.LookUpField(column.Name)
-		if field == nil {
-			return nil
-		}
-		fields = append(fields, field)
-	}
-	if len(fields) == 0 {
-		return p.model.Schema.PrimaryFields
-	}
-	return fields
-}
-
-// conflicting is by what the rows of an upsert are found: columns, and for each row their values.
-func (p *plan) conflicting(stmt *gorm.Statement, fields []*schema.Field) (columns any, values []any) {
-	names := make([]clause.Column, len(fields))
-	for i, field := range fields {
-		names[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName}
-	}
-	for i := range p.memory.Count {
-		in := valuesIn(stmt, fields, p.structBefore(i))
-		if len(fields) == 1 {
-			values = append(values, in[0])
-		} else {
-			values = append(values, in)
-		}
-	}
-	if len(fields) == 1 {
-		return names[0], values
-	}
-	return names, values
-}
-
-// valuesIn are the values of the fields in row.
-func valuesIn(stmt *gorm.Statement, fields []*schema.Field, row reflect.Value) []any {
-	values := make([]any, len(fields))
-	for i, field := range fields {
-		values[i], _ = field.ValueOf(stmt.Context, row)
-	}
-	return values
-}
-
-// followCreated gives the structs that a create stored their token. If the create may have skipped rows, the stored
-// structs are those that have a key now and had none before.
-func (w *Write) followCreated(db *gorm.DB) {
-	f, stmt := w.fence, db.Statement
-	if !f.guards() {
-		return
-	}
-	skips := statement.DoesNothing(stmt) && w.batch && len(stmt.Schema.FieldsWithDefaultDBValue) > 0
-	all := int(db.RowsAffected) >= f.proposed && !skips
-	for i := range w.memory.Count {
-		if all || w.gotKey(stmt, i) {
-			f.follow(w.memory.Row(i))
-		}
-	}
-}
-
-// gotKey reports whether the statement gave the struct its key.
-func (w *Write) gotKey(stmt *gorm.Statement, i int) bool {
-	_, had := statement.KeyOf(stmt, w.model.Schema, w.memory.Was(i))
-	_, has := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i))
-	return has && !had
 }

@@ -16,14 +16,6 @@ import (
 // Some facts are not in the server's answer, and are found out in another way: that an update found a row and left it
 // unchanged, and what a row holds after an UPDATE that returns nothing.
 
-// marksFound makes an update report that it found its row: MariaDB and MySQL count only rows that change.
-func (d *draft) marksFound(stmt *gorm.Statement) bool {
-	if !dialect.Of(stmt.DB).CountsChanged() || d.batch || len(d.rows) != 1 || d.version.is() && d.built.bumps {
-		return false
-	}
-	return d.version.checked || d.intent.columns() != nil || d.where.mustWrite || d.fence.guards()
-}
-
 // markFound assigns the key to itself. While the server does this, it stores a number for each row that it finds.
 func (b builder) markFound(written bool) {
 	if written {
@@ -82,12 +74,6 @@ func (a *answer) findUnchanged(db *gorm.DB) error {
 	}
 	db.RowsAffected = int64(a.distinct())
 	return nil
-}
-
-// readsBack reports whether the written rows can be read again after the statement: they are locked until its transaction
-// ends.
-func (d *draft) readsBack(stmt *gorm.Statement) bool {
-	return !dialect.Of(stmt.DB).UpdateReturns() && updates(stmt) && statement.Transaction(stmt) != nil
 }
 
 // readBack reads the columns that memory needs where the statement could not return them.

@@ -24,18 +24,3 @@ type guard interface {
 	// reason.
 	why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error
 }
-
-// guards are the guards of the statement.
-func (p *plan) guards() [3]guard {
-	var all [3]guard
-	if p.fence != nil {
-		all[0] = p.fence
-	}
-	if p.version.is() {
-		all[1] = &p.version
-	}
-	if unchanged := p.intent.columns(); unchanged != nil {
-		all[2] = unchanged
-	}
-	return all
-}

@@ -50,73 +50,12 @@ func (j *judge) versionIsFull(db *gorm.DB) bool {
 	return true
 }
 
-func (p *plan) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
-	e := &fault.Stale{Table: p.tableName(stmt), Op: p.op.String(), PrimaryKey: map[string]any{}}
-	expected := p.single[0].Expected
-	if row != nil {
-		p.named(stmt, row)
-		expected = row.Expected
-		for i, field := range p.model.Schema.PrimaryFields {
-			e.PrimaryKey[field.DBName] = row.Key[i]
-			e.Keys = append(e.Keys, field.DBName)
-		}
-	}
-	if p.version.is() && p.version.checked && (row != nil || !p.batch) {
-		e.Expected = p.version.Any(expected)
-		e.Given = p.version.given
-		if p.version.choice != nil {
-			e.Expected = p.version.choice.String()
-		}
-	}
-	return e
-}
-
-func (p *plan) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) *fault.Stale {
-	e := p.staleError(stmt, row)
-	e.Actual, e.Deleted = actual, deleted
-	e.Own = p.isOwn(stmt, row)
-	return e
-}
-
-// isOwn reports whether the transaction itself moved the row from the expected version, or deleted the row at that version.
-// If a rival moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
-func (p *plan) isOwn(stmt *gorm.Statement, row *Row) bool {
-	return row != nil && p.version.is() && p.version.checked && p.version.choice == nil && hasLeft(stmt, p.model, row.name, row.Expected, true)
-}
-
 // unlooked is the error of a row that was not written, if reading the reason failed.
 func (j *judge) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 	if j.compares() {
 		return errors.Join(j.staleError(stmt, row).Err(), err)
 	}
 	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", j.rowName(stmt, j.named(stmt, row).Key), err)
-}
-
-// tableName is the name of the table in messages. It is never the alias that a statement has for the table.
-func (p *plan) tableName(stmt *gorm.Statement) string {
-	if stmt.TableExpr != nil {
-		return p.model.Table
-	}
-	return stmt.Table
-}
-
-func (p *plan) rowName(stmt *gorm.Statement, key []any) string {
-	values, columns := map[string]any{}, []string{}
-	for i, field := range p.model.Schema.PrimaryFields {
-		values[field.DBName] = key[i]
-		columns = append(columns, field.DBName)
-	}
-	return fault.Row(p.tableName(stmt), columns, values)
-}
-
-// missing is the error of a struct that was not read from its row.
-func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
-	at := ""
-	if actual != nil {
-		at = fmt.Sprintf(", the row is at %s", fault.Version(actual))
-	}
-	return fmt.Errorf("%w: %s: %s was not read from its row%s: read it first, or use ExpectVersion or IgnoreVersion",
-		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at)
 }
 
 // whyNone returns why a statement about one row wrote none. It returns nil if only conditions of the caller did not hold.
@@ -214,11 +153,6 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 	return nil
 }
 
-// conditionsOf is the error of a save whose row exists, but does not meet the caller's own conditions.
-func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
-	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
-}
-
 // whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.
 func (j *judge) whyNoRows(db *gorm.DB) error {
 	if j.fence.guards() {
@@ -248,4 +182,55 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 		e.Columns = unchanged.names
 	}
 	return e.Err()
+}
+
+// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
+// another writer makes in between. Associations and hooks are those of the update, as in GORM.
+func (j *judge) insertInstead(db *gorm.DB) error {
+	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(clause.Associations)
+	statement.SameTable(tx.Statement, db.Statement)
+	if err := tx.Create(structOf(j.rows[0].Struct).Addr().Interface()).Error; err != nil {
+		return err
+	}
+	j.inserted, db.RowsAffected = true, 1
+	return nil
+}
+
+// whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
+func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
+	v, u, stmt := &j.version, j.upsert, db.Statement
+	var all []error
+	var absent []*Row
+	for i := range j.rows {
+		row, r := &j.rows[i], u.rows[i]
+		wrote := from[i].IsValid()
+		switch {
+		case !r.loaded && !r.unread, u.skips && !wrote:
+		case u.skips:
+			all = append(all, j.stale(stmt, row, nil, true).Err())
+		case !wrote:
+			absent = append(absent, row)
+		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
+			all = append(all, j.stale(stmt, row, nil, true).Err())
+		}
+	}
+	if len(absent) > 0 {
+		whys, err := j.whyAbsent(db, absent)
+		if err != nil {
+			return errors.Join(j.staleError(stmt, absent[0]).Err(), err)
+		}
+		all = append(all, whys...)
+	}
+	return joined(all)
+}
+
+// structOf returns the struct of a row as a value that can be written to. It is a copy if the caller's struct cannot be
+// written to.
+func structOf(row reflect.Value) reflect.Value {
+	if row.CanAddr() {
+		return row
+	}
+	own := reflect.New(row.Type()).Elem()
+	own.Set(row)
+	return own
 }

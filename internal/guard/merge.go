@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
@@ -24,22 +23,6 @@ type mergedRow struct {
 // rest of the row is already there, perhaps in a form that the struct cannot hold.
 func Merged(row reflect.Value, mine map[string]bool) Clause {
 	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine} }}
-}
-
-// onlyMerged leaves out of a SET what the row already has.
-func (p *plan) onlyMerged(set clause.Set) clause.Set {
-	if !p.intent.Merges() {
-		return set
-	}
-	merged := p.intent.merged
-	kept := make(clause.Set, 0, len(set))
-	for _, assignment := range set {
-		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
-		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
-			kept = append(kept, assignment)
-		}
-	}
-	return kept
 }
 
 // holds reports whether both structs hold the same in a field.

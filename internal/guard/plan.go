@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
@@ -226,4 +227,93 @@ func isFiltered(stmt *gorm.Statement) bool {
 	_, where := stmt.Clauses["WHERE"]
 	_, from := stmt.Clauses["FROM"]
 	return where || from
+}
+
+// guards are the guards of the statement.
+func (p *plan) guards() [3]guard {
+	var all [3]guard
+	if p.fence != nil {
+		all[0] = p.fence
+	}
+	if p.version.is() {
+		all[1] = &p.version
+	}
+	if unchanged := p.intent.columns(); unchanged != nil {
+		all[2] = unchanged
+	}
+	return all
+}
+
+// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
+// version. It may not if 0 is a version that a row can have, or if the caller named the version.
+func (p *plan) isNew(row *Row) bool {
+	return p.version.checked && !p.version.given && !p.version.Loaded(row.held)
+}
+
+// unread is the version of a struct that differs from its row. A write of the struct is refused.
+func (p *plan) unread(row *Row) column.Value {
+	if !p.version.Loaded(row.held) {
+		return row.held
+	}
+	return p.version.Unread()
+}
+
+// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
+// because a part was written, it is the new version: nothing else of the row has changed.
+func (p *plan) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
+	held := p.version.Read(row.Struct)
+	if !p.model.IsRoot() || p.intent.touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.touches() }) {
+		return held
+	}
+	if to, touched := Touched(stmt, p.model, p.named(stmt, row).Key, held); touched {
+		return to
+	}
+	return held
+}
+
+// onlyMerged leaves out of a SET what the row already has.
+func (p *plan) onlyMerged(set clause.Set) clause.Set {
+	if !p.intent.Merges() {
+		return set
+	}
+	merged := p.intent.merged
+	kept := make(clause.Set, 0, len(set))
+	for _, assignment := range set {
+		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
+		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
+			kept = append(kept, assignment)
+		}
+	}
+	return kept
+}
+
+// hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
+func (p *plan) hides(a clause.Assignment) bool {
+	field := p.model.Schema.LookUpField(a.Column.Name)
+	if field == nil || a.Value == nil {
+		return false
+	}
+	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
+		return false
+	}
+	if valuer, is := a.Value.(driver.Valuer); is {
+		value, err := valuer.Value()
+		return err != nil || value != nil
+	}
+	return !reflect.ValueOf(a.Value).IsZero()
+}
+
+// columnsToLookAt are the columns that identify the row and show its state.
+func (p *plan) columnsToLookAt() []string {
+	columns := make([]string, 0, len(p.model.Schema.PrimaryFields)+1)
+	for _, field := range p.model.Schema.PrimaryFields {
+		columns = append(columns, field.DBName)
+	}
+	if p.version.is() {
+		columns = append(columns, p.version.Field.DBName)
+	}
+	if p.fence.guards() {
+		columns = append(columns, p.fence.Field.DBName)
+	}
+	return columns
 }

@@ -31,27 +31,6 @@ type returning struct {
 
 func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
-// want asks for columns.
-func (d *draft) want(fields ...*schema.Field) {
-	if d.returning == nil {
-		d.returning = &returning{}
-	}
-	r := d.returning
-	for _, field := range fields {
-		if !slices.Contains(r.fields, field) {
-			r.fields = append(r.fields, field)
-		}
-	}
-}
-
-// wantWhole asks for whole rows, so that the structs are the rows afterwards.
-func (d *draft) wantWhole() {
-	if d.returning == nil || !d.returning.whole {
-		d.want(d.model.Readable()...)
-		d.returning.whole = true
-	}
-}
-
 // install replaces the caller's RETURNING by one that has its columns too.
 func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	if r.installed {

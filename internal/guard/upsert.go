@@ -1,13 +1,14 @@
 package guard
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -40,53 +41,6 @@ type upsertRow struct {
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
 	return &upsert{strict: tracked, child: statement.IsAssociation(stmt)}
-}
-
-// prepareCreate decides what a create does to rows that exist already.
-func (d *draft) prepareCreate(stmt *gorm.Statement) error {
-	if d.intent.compares() {
-		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", d.model.Schema.Name)
-	}
-	u := d.upsert
-	u.updates = statement.HasUpsert(stmt)
-	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	u.skips = conflict.DoNothing
-	if err := cmp.Or(d.refuseIgnore(stmt), d.fitsUpsert(stmt, conflict)); err != nil {
-		return err
-	}
-	if !d.version.is() {
-		if u.updates {
-			d.op = OpUpsert
-		}
-		return nil
-	}
-	if !u.updates && !u.skips {
-		d.wantStored(stmt)
-		return nil
-	}
-	if u.updates || u.child {
-		d.op = OpUpsert
-	}
-	if computesColumn(conflict.DoUpdates, d.version.Field.DBName) {
-		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", d.model.Schema.Name, d.version.Field.Name)
-	}
-	d.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
-	u.links = u.child && u.updates && !conflict.UpdateAll
-	if d.intent.ignores() {
-		u.strict = false
-	}
-	if err := d.sortStructs(stmt, d.isOnKey(conflict)); err != nil {
-		return err
-	}
-	d.version.checked = slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.loaded || r.unread && !u.skips })
-	if d.intent.preserves() && d.version.checked {
-		return fmt.Errorf("gormlock: %s: PreserveVersion on an upsert of rows that were read: update them instead", stmt.Table)
-	}
-	if d.version.IsSystem() && d.version.checked && !u.skips {
-		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or use IgnoreVersion", stmt.Table)
-	}
-	d.wantRows(stmt)
-	return nil
 }
 
 // sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
@@ -193,4 +147,81 @@ func (p *plan) keysWhere(is func(upsertRow) bool) [][]any {
 		}
 	}
 	return keys
+}
+
+// refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
+// one would overwrite the existing row.
+func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
+	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)
+}
+
+// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
+// an error.
+func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
+	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
+		return nil
+	}
+	var what string
+	switch {
+	case len(conflict.Where.Exprs) > 0:
+		what = "Where"
+	case len(conflict.TargetWhere.Exprs) > 0:
+		what = "TargetWhere"
+	case conflict.OnConstraint != "":
+		what = "OnConstraint"
+	default:
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: %s is not possible in an upsert of %s, which ignores it: lock the row and update it, or create it",
+		p.model.Schema.Name, what, dialect.Of(stmt.DB))
+}
+
+// conflictFields are the columns by which an upsert finds rows. There are none if they are not columns of the model.
+func (p *plan) conflictFields(stmt *gorm.Statement) []*schema.Field {
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	var fields []*schema.Field
+	for _, column := range conflict.Columns {
+		field := p.model.Schema.LookUpField(column.Name)
+		if field == nil {
+			return nil
+		}
+		fields = append(fields, field)
+	}
+	if len(fields) == 0 {
+		return p.model.Schema.PrimaryFields
+	}
+	return fields
+}
+
+// conflicting is by what the rows of an upsert are found: columns, and for each row their values.
+func (p *plan) conflicting(stmt *gorm.Statement, fields []*schema.Field) (columns any, values []any) {
+	names := make([]clause.Column, len(fields))
+	for i, field := range fields {
+		names[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName}
+	}
+	for i := range p.memory.Count {
+		in := valuesIn(stmt, fields, p.structBefore(i))
+		if len(fields) == 1 {
+			values = append(values, in[0])
+		} else {
+			values = append(values, in)
+		}
+	}
+	if len(fields) == 1 {
+		return names[0], values
+	}
+	return names, values
+}
+
+// valuesIn are the values of the fields in row.
+func valuesIn(stmt *gorm.Statement, fields []*schema.Field, row reflect.Value) []any {
+	values := make([]any, len(fields))
+	for i, field := range fields {
+		values[i], _ = field.ValueOf(stmt.Context, row)
+	}
+	return values
 }

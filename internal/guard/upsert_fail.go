@@ -1,12 +1,8 @@
 package guard
 
 import (
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
@@ -109,95 +105,4 @@ func (b builder) failOutside(c clause.Clause) clause.Clause {
 	found.DoUpdates, found.Where = append(clause.Set{first}, found.DoUpdates...), clause.Where{}
 	c.Expression = found
 	return c
-}
-
-// refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
-// one would overwrite the existing row.
-func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
-	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
-	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
-		return nil
-	}
-	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)
-}
-
-// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
-// an error.
-func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
-	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
-		return nil
-	}
-	var what string
-	switch {
-	case len(conflict.Where.Exprs) > 0:
-		what = "Where"
-	case len(conflict.TargetWhere.Exprs) > 0:
-		what = "TargetWhere"
-	case conflict.OnConstraint != "":
-		what = "OnConstraint"
-	default:
-		return nil
-	}
-	return fmt.Errorf("gormlock: %s: %s is not possible in an upsert of %s, which ignores it: lock the row and update it, or create it",
-		p.model.Schema.Name, what, dialect.Of(stmt.DB))
-}
-
-// explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.
-func (w *Write) explainUpsert(db *gorm.DB) bool {
-	if !dialect.IsFailure(db.Error) {
-		return false
-	}
-	failed := db.Error
-	db.Error = nil
-	err := w.whyFencedConflicting(db)
-	if err == nil {
-		err = w.whyUpsertFailed(db)
-	}
-	if err == nil {
-		err = fmt.Errorf("gormlock: %s: the upsert found a row by another unique index than it names, or one that was changed meanwhile: nothing was written: %w",
-			w.tableName(db.Statement), failed)
-	}
-	w.memory.Restore()
-	w.refuse(db, err)
-	return true
-}
-
-// whyUpsertFailed returns which of the structs' rows were refused.
-func (j *judge) whyUpsertFailed(db *gorm.DB) error {
-	if j.upsert == nil || !j.version.is() {
-		return nil
-	}
-	var known []*Row
-	for i, r := range j.upsert.rows {
-		if r.loaded || r.unread {
-			known = append(known, &j.rows[i])
-		}
-	}
-	if len(known) == 0 {
-		return nil
-	}
-	return j.whyRowsFailed(db, known)
-}
-
-func (j *judge) whyRowsFailed(db *gorm.DB, known []*Row) error {
-	keys := make([][]any, len(known))
-	for i, row := range known {
-		keys[i] = row.Key
-	}
-	found, err := j.look(db, keys)
-	if err != nil {
-		return errors.Join(j.staleError(db.Statement, known[0]).Err(), err)
-	}
-	var all []error
-	for i, row := range known {
-		if !found[i].IsValid() || j.version.accepts(row, j.version.Read(found[i].Value)) {
-			continue // it would have been inserted, or updated
-		}
-		if !j.version.Loaded(row.Expected) {
-			all = append(all, j.missing(db.Statement, row.Key, j.version.Any(j.version.Read(found[i].Value))))
-			continue
-		}
-		all = append(all, j.stale(db.Statement, row, j.version.Any(j.version.Read(found[i].Value)), false).Err())
-	}
-	return joined(all)
 }

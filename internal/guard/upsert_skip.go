@@ -27,20 +27,6 @@ func (a *answer) keepInserted(db *gorm.DB, from []reflect.Value) {
 	}
 }
 
-// followFound gives a struct the key of the row that was found in its place.
-func (w *Write) followFound(i int) {
-	found, to := w.upsert.rows[i].found, w.rows[i].Struct
-	if !found.IsValid() {
-		return
-	}
-	for _, field := range w.model.Schema.PrimaryFields {
-		if source, place := statement.Place(field, found), statement.Place(field, to); source.IsValid() && place.IsValid() && place.CanSet() {
-			place.Set(source)
-		}
-	}
-	w.version.Write(to, w.version.Unread())
-}
-
 // isRow reports whether the struct equals its row, except for values that the server has filled in.
 func (a *answer) isRow(db *gorm.DB, i int, row reflect.Value) bool {
 	for _, field := range a.model.Readable() {

@@ -228,3 +228,30 @@ func lacksGenerated(s *schema.Schema, row reflect.Value) bool {
 		return !place.IsValid() || place.IsZero() && (field.HasDefaultValue || field.AutoIncrement || len(s.PrimaryFields) == 1)
 	})
 }
+
+// want asks for columns.
+func (d *draft) want(fields ...*schema.Field) {
+	if d.returning == nil {
+		d.returning = &returning{}
+	}
+	r := d.returning
+	for _, field := range fields {
+		if !slices.Contains(r.fields, field) {
+			r.fields = append(r.fields, field)
+		}
+	}
+}
+
+// wantWhole asks for whole rows, so that the structs are the rows afterwards.
+func (d *draft) wantWhole() {
+	if d.returning == nil || !d.returning.whole {
+		d.want(d.model.Readable()...)
+		d.returning.whole = true
+	}
+}
+
+// readsBack reports whether the written rows can be read again after the statement: they are locked until its transaction
+// ends.
+func (d *draft) readsBack(stmt *gorm.Statement) bool {
+	return !dialect.Of(stmt.DB).UpdateReturns() && updates(stmt) && statement.Transaction(stmt) != nil
+}

@@ -103,18 +103,3 @@ func (a *answer) lookWhere(db *gorm.DB, columns []string, where func(*gorm.DB) *
 	}
 	return found, rows.Err()
 }
-
-// columnsToLookAt are the columns that identify the row and show its state.
-func (p *plan) columnsToLookAt() []string {
-	columns := make([]string, 0, len(p.model.Schema.PrimaryFields)+1)
-	for _, field := range p.model.Schema.PrimaryFields {
-		columns = append(columns, field.DBName)
-	}
-	if p.version.is() {
-		columns = append(columns, p.version.Field.DBName)
-	}
-	if p.fence.guards() {
-		columns = append(columns, p.fence.Field.DBName)
-	}
-	return columns
-}
