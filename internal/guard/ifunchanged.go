@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/compare"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -69,9 +70,9 @@ func (u *unchangedColumns) hold(b builder) {
 			fault.Add(b.DB, fmt.Errorf("gormlock: IfUnchanged: %s.%s is a %s, of which the server does not send what it holds: make it a double, or name the other columns",
 				b.draft.model.Schema.Name, field.Name, kind))
 		}
-		c := newComparison(b.SQL, b.Table, field)
+		c := compare.Of(b.SQL, b.Table, field)
 		b.Text(" AND ")
-		c.compare(c.column, c.valueIn(u.before, false))
+		c.Equal(c.Own, c.In(u.before, false))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
@@ -32,55 +31,6 @@ func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 		return a.IsValid() == b.IsValid()
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())
-}
-
-// Compared says which of the three values of one column are equal to the server: that of base, that of mine, and that of the
-// row, which may be NULL.
-type Compared struct{ RowIsBase, RowIsMine, BaseIsMine, RowIsNull bool }
-
-// Compare asks the server to compare these columns of the row with this key, as IfUnchanged does.
-func Compare(db *gorm.DB, s *schema.Schema, key []any, columns []*schema.Field, base, mine reflect.Value) ([]Compared, error) {
-	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
-	statement.SameTable(stmt, db.Statement)
-	sql := statement.SQL{Statement: stmt}
-	for i, field := range columns {
-		sql.Text([]string{"SELECT ", ","}[min(i, 1)])
-		c := newComparison(sql, "", field)
-		c.compare(c.column, c.valueIn(base, false))
-		sql.Text(",")
-		c.compare(c.column, c.valueIn(mine, false))
-		sql.Text(",")
-		c.compare(c.valueIn(base, true), c.valueIn(mine, true))
-		sql.Text(",(")
-		sql.Column("", field.DBName)
-		sql.Text(" IS NULL)")
-	}
-	sql.Text(" FROM ")
-	sql.QuoteTo(stmt, statement.OwnTable)
-	for i, field := range s.PrimaryFields {
-		sql.Text([]string{" WHERE ", " AND "}[min(i, 1)])
-		sql.Column("", field.DBName)
-		sql.Text("=")
-		sql.Expression(key[i])
-	}
-	sql.Text(dialect.Of(db).Current())
-	answers := make([]Compared, len(columns))
-	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, stmt.SQL.String(), stmt.Vars...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	into := make([]any, 0, 4*len(columns))
-	for i := range answers {
-		into = append(into, &answers[i].RowIsBase, &answers[i].RowIsMine, &answers[i].BaseIsMine, &answers[i].RowIsNull)
-	}
-	if rows.Next() {
-		err = rows.Scan(into...)
-	}
-	if err == nil {
-		err = rows.Err()
-	}
-	return answers, err
 }
 
 // Absent is the error of a save whose row was not found: that it is gone, or that the conditions of the call leave it out.
