@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
-	"sync"
+	"sync/atomic"
 )
 
 // form is what the statements of single locks differ in. The keys, and the time to wait, are their arguments.
@@ -37,18 +37,18 @@ func (o Opening) Prepared() (name, definition, execute string) {
 	return statement.name, statement.definition, "EXECUTE " + statement.name + "(" + arguments + ")"
 }
 
-// statements are those that were used: form → prepared.
-var statements sync.Map
+// statements are those that were used, by the bits of their form.
+var statements [1 << 5]atomic.Pointer[prepared]
 
-func (f form) statement() prepared {
-	known, ok := statements.Load(f)
-	if !ok {
-		known, _ = statements.LoadOrStore(f, f.write())
+func (f form) statement() *prepared {
+	known := &statements[b2i(f.pair)|b2i(f.shared)<<1|b2i(f.try)<<2|b2i(f.bounded)<<3|b2i(f.allowSnapshot)<<4]
+	if known.Load() == nil {
+		known.CompareAndSwap(nil, f.write())
 	}
-	return known.(prepared) //nolint:forcetypeassert // nothing else is stored
+	return known.Load()
 }
 
-func (f form) write() prepared {
+func (f form) write() *prepared {
 	types, key, wait := "bigint", "$1", "$2"
 	if f.pair {
 		types, key, wait = "int, int", "$1, $2", "$3"
@@ -69,5 +69,5 @@ func (f form) write() prepared {
 	}
 	digest := sha256.Sum256([]byte(types + text))
 	name = prefix + name + "_" + hex.EncodeToString(digest[:4])
-	return prepared{name, "PREPARE " + name + "(" + types + ") AS " + text}
+	return &prepared{name, "PREPARE " + name + "(" + types + ") AS " + text}
 }

@@ -97,6 +97,9 @@ func (r *Request) add(key lockkey.Key, shared bool) {
 // And is one request for the locks of all. It is as strict as the strictest of them: it does not wait if one does not,
 // waits no longer than the shortest timeout, and allows an older snapshot or a server only if all do.
 func (r *Request) And(others ...*Request) *Request {
+	if len(others) == 0 {
+		return r
+	}
 	all := *r
 	all.locks = slices.Clone(r.locks)
 	for _, other := range others {

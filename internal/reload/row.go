@@ -141,13 +141,15 @@ type heldRow struct{ places, values []reflect.Value }
 // holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
 // associations. What a query computes stays: it is in no table.
 func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
-	h := &heldRow{}
+	own := statement.OwnRelations(s)
+	most := len(s.FieldsByDBName) + len(own)
+	h := &heldRow{make([]reflect.Value, 0, most), make([]reflect.Value, 0, most)}
 	for _, field := range s.FieldsByDBName {
 		if place := h.hold(field, row); place.IsValid() && field.Readable && !isComputed(field) {
 			place.SetZero()
 		}
 	}
-	for _, relation := range statement.OwnRelations(s) {
+	for _, relation := range own {
 		h.hold(relation.Field, row)
 	}
 	return h
@@ -264,7 +266,7 @@ func (r rowToLock) hiddenByPolicy(query *gorm.DB, lock rowlock.Lock) bool {
 // key in another way than the caller: then it is asked which row that is.
 func (r rowToLock) mustBe(read *gorm.DB, row reflect.Value) error {
 	got, _ := statement.KeyOf(read.Statement, r.schema, row)
-	if spelling(got) == spelling(r.key) {
+	if isEqual(got, r.key) || spelling(got) == spelling(r.key) {
 		return nil
 	}
 	stored, err := statement.Stored(read, r.schema, [][]any{r.key})

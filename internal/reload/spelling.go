@@ -20,6 +20,24 @@ func spelling(key []any) string {
 	return name
 }
 
+// isEqual reports whether two keys are surely equal: it compares numbers and texts.
+func isEqual(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		switch a[i].(type) {
+		case int, int32, int64, uint, uint32, uint64, string:
+			if a[i] != b[i] {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // namesForKeys is how the keys that were given and those that were found are compared. A column of times is one of moments
 // (timestamptz) or one of what clocks show (timestamp), and the model does not tell which for sure. Where every row was
 // found, the keys are one to one in the way that is the column's; where one was not, there are fewer of them. So if they

@@ -39,8 +39,9 @@ type loan struct {
 
 	implicit sqltext.Implicit // of the text that is executed
 
-	asked bool       // wire was looked for
-	wire  wire       // nil: the driver has none that is known
+	asked bool // wire was looked for
+	wire  wire // nil: the driver has none that is known
+	step  context.Context
 	late  []lateText // texts that the watcher has not heard of yet
 }
 
@@ -109,11 +110,16 @@ func (c *loan) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		return c.beginDriver(ctx, opts)
 	}
 	c.clean = false
-	begin := c.beginByDriver
-	if c.opening.Texts != nil {
-		begin = c.beginByText
+	var tx *lentTx
+	var err error
+	switch {
+	case c.opening.Texts != nil:
+		tx, err = c.beginByText(opts)
+	case c.wireOnce() != nil:
+		tx, err = c.beginBySteps(opts)
+	default:
+		tx, err = c.beginByDriver(ctx, opts)
 	}
-	tx, err := begin(ctx, opts)
 	if err != nil {
 		if ended := c.opening.ctx.Err(); ended != nil && !errors.Is(err, ended) {
 			err = fmt.Errorf("%w: %w", ended, err)
@@ -158,7 +164,7 @@ func (c *loan) beginByDriver(ctx context.Context, opts driver.TxOptions) (*lentT
 
 // beginByText begins with the texts of the plan. Each text has its own ctx. If the ctx of the plan cannot end, that of a
 // text cannot either, and the driver need not watch it.
-func (c *loan) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, error) {
+func (c *loan) beginByText(opts driver.TxOptions) (*lentTx, error) {
 	begin, err := beginText(opts)
 	if err != nil {
 		c.clean = true
@@ -177,7 +183,7 @@ func (c *loan) beginByText(_ context.Context, opts driver.TxOptions) (*lentTx, e
 		c.clean = ctx.Err() == nil && tx.Rollback() == nil && c.opening.Texts.Clean(err)
 		return nil, err
 	}
-	return c.begun(tx, func() {}), nil
+	return c.begun(tx, nil), nil
 }
 
 // begun is the transaction that the driver, or a text, has begun.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
@@ -16,7 +15,7 @@ import (
 type lentTx struct {
 	conn      *loan
 	tx        driver.Tx          // the driver's, or a textTx
-	interrupt context.CancelFunc // ends the ctx that tx runs under
+	interrupt context.CancelFunc // ends the ctx that tx runs under; nil: each step has its own
 	forget    func() bool        // stops waiting for the end of the opening's ctx
 	over      bool               // no longer open on the server, or the connection is given up
 	heard     atomic.Bool        // the watcher knows of the end
@@ -60,8 +59,10 @@ func (t *lentTx) commit() error {
 			return refusal
 		}
 	}
-	stop := afterEnd(c.opening.ctx, t.interrupt)
-	defer stop()
+	if t.interrupt != nil {
+		stop := afterEnd(c.opening.ctx, t.interrupt)
+		defer stop()
+	}
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
@@ -72,8 +73,7 @@ func (t *lentTx) commit() error {
 }
 
 func (t *lentTx) rollback() error {
-	bound := time.AfterFunc(rollbackTime, t.interrupt)
-	defer bound.Stop()
+	defer t.bound()()
 	err := t.tx.Rollback()
 	t.over = true
 	t.conn.clean = err == nil
@@ -93,7 +93,9 @@ func (t *lentTx) abandon() {
 }
 
 func (t *lentTx) ended(committed bool) {
-	t.interrupt()
+	if t.interrupt != nil {
+		t.interrupt()
+	}
 	t.tell(committed)
 }
 

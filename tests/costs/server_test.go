@@ -1,6 +1,7 @@
 package costs_test
 
 import (
+	"math"
 	"testing"
 
 	"gorm.io/gorm"
@@ -42,6 +43,50 @@ func TestErrServer_costsNoRoundTrip(t *testing.T) {
 			})
 		}); in != without+1 {
 			t.Errorf("AcquireXactLock, %s: %d round trips, without a lock %d", name, in, without)
+		}
+	}
+}
+
+// TestServer_Allocations: on a connection of pgx it costs three allocations to see the end of an explicit transaction. A
+// lock that travels with the BEGIN costs less than the statement that one would write.
+//
+//nolint:paralleltest // allocations can only be counted while nobody else allocates
+func TestServer_Allocations(t *testing.T) {
+	plain, ours := pgtest.Open(t, pgtest.MaxConns(1)), pgtest.Open(t, pgtest.MaxConns(1), pgtest.Plugin(gormlock.New()))
+	key := pgtest.Key(t)
+	id, _ := key.Int64()
+	body := func(tx *gorm.DB) error { return tx.Exec("SELECT 1").Error }
+	count := func(run func() error) float64 {
+		return testing.AllocsPerRun(100, func() {
+			if err := run(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		with, without func() error
+		more          float64
+	}{
+		"explicit": {func() error { return ours.Transaction(body) }, func() error { return plain.Transaction(body) }, 3},
+		"locked": {
+			func() error { return gormlock.Transaction(ours, body, gormlock.Locking(key)) },
+			func() error {
+				return plain.Transaction(func(tx *gorm.DB) error {
+					if err := tx.Exec("SELECT pg_advisory_xact_lock(?)", id).Error; err != nil {
+						return err
+					}
+					return body(tx)
+				})
+			}, 0,
+		},
+	} {
+		with, without := math.Inf(1), math.Inf(1)
+		for round := 0; round < 20 && (round < 3 || with > without+c.more); round++ {
+			with, without = min(with, count(c.with)), min(without, count(c.without))
+		}
+		t.Logf("%s: %v allocations, plainly %v", name, with, without)
+		if with > without+c.more+allocationSlack {
+			t.Errorf("%s: %v allocations, plainly %v", name, with, without)
 		}
 	}
 }

@@ -1,0 +1,46 @@
+package sqltx
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
+)
+
+// steps is the ctx that pgx keeps for a transaction, and asks at each step: the BEGIN and the COMMIT end with the ctx of
+// the opening, a rollback has a time of its own. Where the opening's ctx cannot end, pgx has nothing to watch.
+//
+// Other drivers may watch the ctx of a BEGIN as long as the transaction is open, so they get one that only we end: see
+// beginByDriver.
+type steps struct{ loan *loan }
+
+func (s steps) Deadline() (deadline time.Time, ok bool) { return s.loan.step.Deadline() }
+func (s steps) Done() <-chan struct{}                   { return s.loan.step.Done() }
+func (s steps) Err() error                              { return s.loan.step.Err() }
+func (s steps) Value(key any) any                       { return s.loan.step.Value(key) }
+
+// beginBySteps begins a transaction of pgx.
+func (c *loan) beginBySteps(opts driver.TxOptions) (*lentTx, error) {
+	c.step = c.opening.ctx
+	tx, err := c.beginDriver(steps{c}, opts)
+	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
+	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
+	if err == nil {
+		err = c.opening.ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.begun(tx, nil), nil
+}
+
+// bound limits a rollback, until done is called.
+func (t *lentTx) bound() (done func()) {
+	if t.interrupt != nil {
+		timer := time.AfterFunc(rollbackTime, t.interrupt)
+		return func() { timer.Stop() }
+	}
+	var cancel context.CancelFunc
+	t.conn.step, cancel = context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
+	return cancel
+}
