@@ -25,7 +25,6 @@ type heads struct {
 	quick bool    // the list goes on where the last one ended
 	open  bool    // there may be jobs that are not in the list
 	heard bool    // there are hints of jobs that the list does not have
-	ended bool    // a job has ended, and the next one of its value may begin
 
 	known  []int64 // for each value, the last job that was listed; the first is for jobs without a value
 	left   bool    // the last scan found more values than a list has room for
@@ -35,7 +34,7 @@ type heads struct {
 
 const (
 	// headsMost is how many jobs are listed at once.
-	headsMost = 5000
+	headsMost = 10_000
 	// collisions is how often a claim is repeated that conflicted with that of another worker.
 	collisions = 5
 )
@@ -65,7 +64,7 @@ func (s *heads) again() {
 func (s *heads) freed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open, s.ended = true, true
+	s.open = true
 }
 
 // look makes the next claim list the jobs again.
@@ -86,13 +85,13 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 	return got, err
 }
 
-// next takes up to n jobs from the list. It makes a new one if it is used up, or if there are other jobs and scans take
-// less than a fifth of the time.
+// next takes up to n jobs from the list. It makes a new one if it is used up, or if there are hints of other jobs and
+// scans take less than a fifth of the time.
 func (s *heads) next(ctx context.Context, n int) (ids []int64, quick bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	due := time.Since(s.listed) > 4*s.cost
-	if len(s.list) == 0 || (s.heard || s.ended) && due {
+	if len(s.list) == 0 || s.heard && due {
 		if !s.open && len(s.list) == 0 {
 			return nil, false, nil
 		}
@@ -109,7 +108,7 @@ func (s *heads) next(ctx context.Context, n int) (ids []int64, quick bool, err e
 // relist makes a list, by a scan or quickly. The caller holds mu, and it is free meanwhile.
 func (s *heads) relist(ctx context.Context, scan bool) error {
 	known := s.known
-	s.open, s.ended = false, false
+	s.open = false
 	if scan {
 		s.heard, known = false, nil
 	}
@@ -125,9 +124,9 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 		return err
 	}
 	s.list, s.quick, s.known = list, !scan, known
-	full, each := len(list) >= headsMost, s.e.t.one == "" // with FairBy each value may have another job
+	full, another := len(list) >= headsMost, s.e.t.one == "" // with FairBy each value may have another job
 	if scan {
-		s.left = full || each && len(list) > 0
+		s.left = full || another && len(list) > 0
 	}
 	if scan || len(list) > 0 {
 		s.open = s.open || full || s.left || s.heard
@@ -147,8 +146,8 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 func (s *heads) claimThese(ctx context.Context, ids []int64, quick bool) ([]*item, error) {
 	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" // find it by its key, and not by the index of ready jobs
 	if one := s.e.t.one; one != "" && !quick {
-		text += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + older + ")" +
-			" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND o.{State} = 'running')"
+		text += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + older + each +
+			" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND o.{State} = 'running'" + each
 	}
 	try := func(ids []int64) ([]*item, error) {
 		var list pgarray.Array
@@ -177,6 +176,10 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, quick bool) ([]*ite
 	slices.SortFunc(got, func(a, b *item) int { return slices.Index(ids, a.id) - slices.Index(ids, b.id) })
 	return got, err
 }
+
+// each ends a NOT EXISTS. The server looks it up for each row by its value, and makes no join of it: by its statistics hardly
+// a job runs, and a join would compare each row with all that run.
+const each = " OFFSET 0)"
 
 const older = "o.{ID} < {table}.{ID} AND o.{State} IN ('ready', 'later', 'running')"
 
@@ -248,7 +251,7 @@ func (s *heads) one(queues string, known []int64) string {
 	order := " ORDER BY " + c + ", {ID} LIMIT 1"
 	v := "WITH RECURSIVE v AS ((SELECT 1::bigint AS place, f.* FROM (" + first + " AND " + c + " IS NOT NULL" + order + ") AS f) UNION ALL SELECT v.place + 1, n.* FROM v, LATERAL (" +
 		first + " AND " + c + " > v.value" + order + ") AS n)"
-	alone := " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running')"
+	alone := " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each
 	without := int64(0)
 	if known != nil {
 		v = "WITH v AS (SELECT k.place, n.* FROM " + places(known[1:]) + ", LATERAL (SELECT " + c + " AS value FROM {table} WHERE {ID} = k.id OFFSET 0) AS p, LATERAL (" +
