@@ -37,13 +37,12 @@ func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 		return nil
 	}
 	o := &Observation{returning: &returning{watched: fields}}
-	if w == nil {
+	if w != nil {
+		w.returning = o.returning
+	} else {
 		o.own = true
-		o.returning.install(nil, stmt)
-		return o
 	}
-	w.returning = o.returning
-	o.returning.install(&w.draft, stmt)
+	o.returning.install(w, stmt)
 	return o
 }
 

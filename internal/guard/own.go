@@ -64,14 +64,15 @@ func outOfReach(stmt *gorm.Statement) bool {
 // hasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not. The
 // server is asked once.
 func hasXmin(stmt *gorm.Statement) bool {
-	if stmt.TableExpr != nil {
+	table := statement.NameInSQL(stmt)
+	if table == "" {
 		return false
 	}
 	known := &install.Of(stmt.DB).Tables
-	if has, ok := known.Load(stmt.Table); ok {
+	if has, ok := known.Load(table); ok {
 		return has.(bool) //nolint:forcetypeassert // it is stored below
 	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", stmt.Quote(stmt.Table))
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 	if err != nil {
 		return false
 	}
@@ -80,7 +81,7 @@ func hasXmin(stmt *gorm.Statement) bool {
 	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
 		return false
 	}
-	known.Store(stmt.Table, has)
+	known.Store(table, has)
 	return has
 }
 

@@ -31,8 +31,29 @@ type returning struct {
 
 func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
+// want asks for columns.
+func (w *Write) want(fields ...*schema.Field) {
+	if w.returning == nil {
+		w.returning = &returning{}
+	}
+	r := w.returning
+	for _, field := range fields {
+		if !slices.Contains(r.fields, field) {
+			r.fields = append(r.fields, field)
+		}
+	}
+}
+
+// wantWhole asks for whole rows, so that the structs are the rows afterwards.
+func (w *Write) wantWhole() {
+	if w.returning == nil || !w.returning.whole {
+		w.want(w.model.Readable()...)
+		w.returning.whole = true
+	}
+}
+
 // install replaces the caller's RETURNING by one that has its columns too.
-func (r *returning) install(d *draft, stmt *gorm.Statement) {
+func (r *returning) install(w *Write, stmt *gorm.Statement) {
 	if r.installed {
 		return
 	}
@@ -41,11 +62,11 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
 		if len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*" {
-			d.wantWhole()
+			w.wantWhole()
 		}
 		for _, column := range asked.Columns {
-			if field := d.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
-				d.want(field)
+			if field := w.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
+				w.want(field)
 			}
 		}
 	}

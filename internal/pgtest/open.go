@@ -10,6 +10,7 @@ import (
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
 )
 
 // neverPing keeps pgx from looking whether a connection lives that was idle for a
@@ -40,6 +41,16 @@ func Open(t testing.TB, opts ...Option) *gorm.DB {
 		}
 	}
 	return db
+}
+
+// Qualify has models write the names of their tables with the current schema. GORM keeps such a name in two parts.
+func Qualify(t testing.TB, db *gorm.DB) {
+	t.Helper()
+	names := schema.NamingStrategy{}
+	if err := db.Raw("SELECT quote_ident(current_schema()) || '.'").Scan(&names.TablePrefix).Error; err != nil {
+		t.Fatal(err)
+	}
+	db.NamingStrategy = names
 }
 
 // SQLDB returns a database/sql pool of pgx connections, closed at the end of the test.

@@ -95,10 +95,29 @@ func Folded(identifier string) string {
 	return strings.ToLower(identifier)
 }
 
-// TableName names the statement's table for people.
+// NameInSQL is the name of the statement's table as SQL has it, without an alias. It is empty if the statement has
+// something else in place of a table.
+func NameInSQL(stmt *gorm.Statement) string {
+	if stmt.TableExpr == nil {
+		return stmt.Quote(stmt.Table)
+	}
+	name := tableNamed.FindString(stmt.TableExpr.SQL)
+	if len(stmt.TableExpr.Vars) > 0 || name != stmt.TableExpr.SQL && !namedAs.MatchString(stmt.TableExpr.SQL) {
+		return ""
+	}
+	return name
+}
+
+// TableName names the statement's table for people: with its schema, and never by the alias that a statement has for it.
 func TableName(stmt *gorm.Statement) string {
+	named := ""
+	if stmt.TableExpr != nil {
+		named = tableNamed.FindString(stmt.TableExpr.SQL)
+	}
 	switch {
-	case stmt.Schema != nil && stmt.TableExpr == nil:
+	case named != "":
+		return unquoted.Replace(named)
+	case stmt.Schema != nil:
 		return stmt.Schema.Table
 	case stmt.Table != "":
 		return stmt.Table
@@ -110,6 +129,8 @@ func TableName(stmt *gorm.Statement) string {
 var (
 	// Identifier finds a name in a text, quoted or not.
 	Identifier = regexp.MustCompile(`"(?:[^"]|"")*"|[A-Za-z_][\w$]*`)
+	tableNamed = regexp.MustCompile("^(?:\"[^\"]+\"|`[^`]+`|[A-Za-z_][\\w$]*)(?:\\.(?:\"[^\"]+\"|`[^`]+`|[A-Za-z_][\\w$]*))?")
+	unquoted   = strings.NewReplacer(`"`, "", "`", "")
 	namedAs    = regexp.MustCompile(`(?i)^\s*(?:[\w$.]|"(?:[^"]|"")*")+\s+(?:as\s+)?("(?:[^"]|"")*"|[a-z_][\w$]*)\s*$`)
 )
 

@@ -302,7 +302,7 @@ func (c *cell) mustKeep() bool {
 // mayHide reports whether the configuration keeps the end of the transaction from gormlock's eyes: what was written in it
 // counts as not read. gormlock.Transaction sees its own end.
 func (c *cell) mayHide() bool {
-	return (c.scope.inside || c.form.name == "upsert in batches") && !c.scope.ours && slices.Contains([]string{"PlainTransactions", "wrapped pool"}, c.config)
+	return (c.scope.inside || c.form.name == "upsert in batches") && !c.scope.ours && (c.config == "PlainTransactions" || strings.HasSuffix(c.config, "wrapped pool"))
 }
 
 // isHidden reports whether gormlock cannot see the end of the transaction.

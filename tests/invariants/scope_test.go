@@ -3,6 +3,7 @@ package invariants
 import (
 	"database/sql"
 	"errors"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -125,7 +126,7 @@ var scopes = []scope{
 			return gormlock.Transaction(db, statement, gormlock.Isolation(sql.LevelRepeatableRead))
 		}},
 	{name: "Connection", hidden: true, code: "db.Connection(func(tx *gorm.DB) error { return tx.Transaction(func(tx *gorm.DB) error { STATEMENT; return errUndo }) })", inside: true, undone: true,
-		config: func(name string) bool { return name != "wrapped pool" },
+		config: func(name string) bool { return !strings.HasSuffix(name, "wrapped pool") },
 		run: func(_ *cell, db *gorm.DB, statement func(*gorm.DB) error) error {
 			return db.Connection(func(tx *gorm.DB) error {
 				return tx.Transaction(func(tx *gorm.DB) error { _ = statement(tx); return errUndo })

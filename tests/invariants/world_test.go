@@ -41,6 +41,8 @@ var configurations = []configuration{
 	{name: "wrapped pool", open: onWrappedPool},
 	{name: "dbresolver before", open: resolverBefore},
 	{name: "commented SQL", open: commentedSQL},
+	{name: "tables with their schema", qualified: true},
+	{name: "tables with their schema, wrapped pool", qualified: true, open: onWrappedPool},
 }
 
 type configuration struct {
@@ -48,6 +50,8 @@ type configuration struct {
 	options []pgtest.Option
 	plugin  []gormlock.Option
 	open    func(t testing.TB, dsn string, use gorm.Plugin) *gorm.DB
+	// qualified has the models write their tables with their schema
+	qualified bool
 }
 
 // newWorldIn makes a world in a schema of its own.
@@ -75,9 +79,12 @@ func newWorld(t testing.TB, dsn string) *world {
 		t.Cleanup(func() { _ = plugin.Close() })
 		if c.open != nil {
 			w.dbs[c.name] = c.open(t, dsn+appName, plugin)
-			continue
+		} else {
+			w.dbs[c.name] = pgtest.Open(t, append([]pgtest.Option{pgtest.Through(dsn), writer, timeout, pgtest.Plugin(plugin)}, c.options...)...)
 		}
-		w.dbs[c.name] = pgtest.Open(t, append([]pgtest.Option{pgtest.Through(dsn), writer, timeout, pgtest.Plugin(plugin)}, c.options...)...)
+		if c.qualified {
+			pgtest.Qualify(t, w.dbs[c.name])
+		}
 	}
 	return w
 }

@@ -128,7 +128,8 @@ func TestStale_whoseItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stand.OnBoth(t, []any{&keptAccount{}}, func(t *testing.T, db *gorm.DB) {
+			models := []any{&keptAccount{}}
+			test := func(t *testing.T, db *gorm.DB) {
 				a := keptAccount{}
 				stand.Must(t, db.Create(&a).Error)
 				err := db.Transaction(func(tx *gorm.DB) error {
@@ -141,6 +142,13 @@ func TestStale_whoseItIs(t *testing.T) {
 				t.Log(err)
 				stand.Equal(t, "retryable", gormlock.IsRetryable(err), !c.own)
 				stand.Equal(t, "this transaction itself", strings.Contains(err.Error(), "this transaction itself"), c.own)
+				var stale *gormlock.StaleError
+				stand.Equal(t, "table", errors.As(err, &stale) && stale.Table == stand.TableOf(db, &a), true)
+			}
+			stand.OnBoth(t, models, test)
+			t.Run("tables with their schema", func(t *testing.T) {
+				t.Parallel()
+				test(t, stand.Qualified(t, models))
 			})
 		})
 	}

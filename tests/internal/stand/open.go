@@ -55,6 +55,22 @@ func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
+// Qualified is Versioned with models that write their tables with their schema.
+func Qualified(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
+	t.Helper()
+	db := Open(t, opts...)
+	pgtest.Qualify(t, db)
+	Must(t, db.AutoMigrate(models...))
+	return db
+}
+
+// TableOf is the table of a model, with the schema that it is written with.
+func TableOf(db *gorm.DB, model any) string {
+	stmt := &gorm.Statement{DB: db}
+	_ = stmt.Parse(model)
+	return stmt.Schema.Table
+}
+
 // OnSQLite opens a SQLite of the test's own with tables for the models.
 func OnSQLite(t testing.TB, models []any, change ...func(*gorm.Config)) *gorm.DB {
 	t.Helper()
