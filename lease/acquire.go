@@ -60,8 +60,7 @@ func (m *Manager) giveBack(ctx context.Context, it item) (there bool, err error)
 		return done, err
 	}
 	defer end()
-	found, err := m.store.release(ctx, []item{it})
-	return len(found) > 0, err
+	return m.store.releaseOne(ctx, it)
 }
 
 // returnLate releases a lease that was granted after its caller had left.

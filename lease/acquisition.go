@@ -125,6 +125,12 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 	if a.slots > 0 {
 		return a.askAlone(ctx, c, a.m.store.acquireSlot, listened)
 	}
+	if !listened && a.data == nil && a.m.store.sql.acquireFreed != "" && a.m.freed.take(a.place()) {
+		if l, found, err := a.askAlone(ctx, c, a.m.store.acquireFreed, false); l != nil || err != nil {
+			return l, found, err
+		}
+		c = a.m.store.newClaim(a.request) // the first may have been granted too late, and is released then
+	}
 	l, found, err := a.askAlone(ctx, c, a.m.store.acquire, listened)
 	if err == nil && found.bySlots() {
 		return a.askAlone(ctx, c, a.m.store.acquireSlot, listened)

@@ -62,7 +62,8 @@ func (b *background) wakeBy(at time.Duration) {
 // idle is how long watch sleeps if nothing is due.
 const idle = time.Hour
 
-// watch calls look at once, and again at the time that look returned or that [background.wakeBy] gave.
+// watch calls look at once, and again at the time that look returned or that [background.wakeBy] gave, and not before: a
+// lease that is released at once shall not wake it each time.
 func (b *background) watch(clock holder.Clock, look func(now holder.Instant) (due time.Duration)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -75,9 +76,15 @@ func (b *background) watch(clock holder.Clock, look func(now holder.Instant) (du
 		}
 		now := clock()
 		b.mu.Lock()
-		b.dueAt = now.Mono + idle
+		isDue := b.dueAt <= now.Mono
+		if isDue {
+			b.dueAt = now.Mono + idle
+		}
 		b.mu.Unlock()
-		due := look(now)
+		due := now.Mono + idle
+		if isDue {
+			due = look(now)
+		}
 		b.mu.Lock()
 		b.dueAt = min(b.dueAt, due)
 		wait := b.dueAt - now.Mono

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,15 @@ type batcher struct {
 
 	mu       sync.Mutex // guards what follows, and the state of calls
 	closed   bool
-	running  int
+	running  []*running // in the order in which they began, without the slow ones
 	gathered []*call
+	watching bool // a timer looks for slow statements: only while calls are gathered
+}
+
+// running is a statement on its way.
+type running struct {
+	b     *batcher
+	began time.Time
 }
 
 // call is one request to a batcher, and its answer.
@@ -66,13 +74,14 @@ func (b *batcher) do(ctx context.Context, c *call) (done bool, end func(), err e
 		b.mu.Unlock()
 		return false, func() {}, nil
 	}
-	if b.running < maxRunning && len(b.gathered) == 0 {
+	if len(b.running) < maxRunning && len(b.gathered) == 0 {
 		end := b.begin()
 		b.mu.Unlock()
 		return false, end, nil
 	}
 	c.done = make(chan struct{})
 	b.gathered = append(b.gathered, c)
+	b.watch()
 	b.mu.Unlock()
 	select {
 	case <-c.done:
@@ -110,21 +119,40 @@ func (b *batcher) close() {
 
 // begin counts a statement until it ends or is slow. It is called with mu held.
 func (b *batcher) begin() (end func()) {
-	b.running++
-	var once sync.Once
-	leave := func() {
-		once.Do(func() {
-			b.mu.Lock()
-			b.running--
-			b.sendNext()
-			b.mu.Unlock()
-		})
+	r := &running{b, time.Now()}
+	b.running = append(b.running, r)
+	return r.end
+}
+
+func (r *running) end() {
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	r.b.leave(r)
+}
+
+// leave lets gathered calls follow a statement. It is called with mu held.
+func (b *batcher) leave(r *running) {
+	if i := slices.Index(b.running, r); i >= 0 {
+		b.running = slices.Delete(b.running, i, i+1)
+		b.sendNext()
 	}
-	slow := time.AfterFunc(b.slow, leave)
-	return func() {
-		slow.Stop()
-		leave()
+}
+
+// watch has a timer look for slow statements. A call that is sent alone and at once needs none. It is called with mu held.
+func (b *batcher) watch() {
+	if b.watching || len(b.gathered) == 0 || len(b.running) == 0 {
+		return
 	}
+	b.watching = true
+	time.AfterFunc(b.slow-time.Since(b.running[0].began), func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watching = false
+		for len(b.running) > 0 && time.Since(b.running[0].began) >= b.slow {
+			b.leave(b.running[0])
+		}
+		b.watch()
+	})
 }
 
 // sendNext sends the gathered calls, or only the first of them, alone. It is called with mu held.

@@ -161,3 +161,59 @@ func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
 	}
 	_ = answers()
 }
+
+// What is gathered behind slow statements does not wait for their end, whether it came before they were slow or after.
+func TestBatcher_slowStatementsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := &batcher{background: startBackground(t), slow: 50 * time.Millisecond, late: func(*call) {}, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
+		for _, c := range batch {
+			c.answered = true
+		}
+		return holder.Instant{}, nil
+	}}
+	for range 2 {
+		end := busy(t, b)
+		began := time.Now()
+		var all sync.WaitGroup
+		for id := range int64(2 * minGathered) {
+			all.Go(func() {
+				if done, end, err := b.do(t.Context(), callFor(id)); err != nil {
+					t.Error(err)
+				} else if !done {
+					end()
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took < 20*time.Millisecond {
+			t.Errorf("gathered calls waited for %s", took)
+		}
+		for range maxRunning {
+			end() // they have left already
+		}
+		b.mu.Lock()
+		if len(b.running) > 0 || len(b.gathered) > 0 {
+			t.Errorf("%d are running, %d gathered", len(b.running), len(b.gathered))
+		}
+		b.mu.Unlock()
+	}
+}
+
+// A call that is sent at once sets no timer: the batching costs where there is something to batch.
+//
+//nolint:paralleltest // allocations can only be counted while nobody else allocates
+func TestBatcher_aloneSetsNoTimer(t *testing.T) {
+	b := &batcher{background: startBackground(t), slow: time.Hour, late: func(*call) {}, send: func(context.Context, []*call) (holder.Instant, error) {
+		t.Error("it is sent together")
+		return holder.Instant{}, nil
+	}}
+	if n := testing.AllocsPerRun(100, func() {
+		_, end, _ := b.do(context.Background(), &call{})
+		end()
+		if b.watching {
+			t.Error("a timer is set")
+		}
+	}); n > 3 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -73,12 +73,13 @@ func (k *checker) check(ctx context.Context) error {
 	}
 	// Other faults are only known to the server: row security, types, rules.
 	for text, args := range map[string][]any{
-		k.sql.acquireSlot: append(k.acquireArgs(&request{}, claim{}), 1),
-		k.sql.acquireAll:  k.acquireArgs(&request{}, claim{}),
-		k.sql.acquire:     k.acquireArgs(&request{}, claim{}),
-		k.sql.acquireMany: k.acquireManyArgs(nil),
-		k.sql.renew:       k.listArgs(nil),
-		k.sql.releaseMany: k.listArgs(nil),
+		k.sql.acquireSlot:  append(k.acquireArgs(&request{}, claim{}), 1),
+		k.sql.acquireAll:   k.acquireArgs(&request{}, claim{}),
+		k.sql.acquire:      k.acquireArgs(&request{}, claim{}),
+		k.sql.acquireFreed: k.acquireArgs(&request{}, claim{})[:6],
+		k.sql.acquireMany:  k.acquireManyArgs(nil),
+		k.sql.renew:        k.listArgs(nil),
+		k.sql.releaseMany:  k.listArgs(nil),
 	} {
 		if text == "" {
 			continue

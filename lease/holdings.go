@@ -29,7 +29,6 @@ type state struct {
 	proof    holder.Instant // when the last statement that was answered in time was sent
 	renewAt  time.Duration  // on the monotonic clock
 	renewing bool           // a statement of renewals is on its way
-	timer    *time.Timer    // for when it runs out
 	err      error          // why it is not held any more
 	lost     chan struct{}  // made by the first call of Lost
 	bound    holder.Contexts
@@ -62,17 +61,16 @@ func (h *holdings) add(l *Lease) bool {
 		tell = h.lose(old, errTaken) // before the new holder is told
 	}
 	h.held[l.claim.place()] = l
-	l.state.timer = time.AfterFunc(l.remains(now), l.runOut)
 	l.state.renewAt = l.state.proof.Mono + l.ttl/3
-	due := l.state.renewAt
+	due := l.dueAt(now)
 	h.mu.Unlock()
 	h.wakeBy(due)
 	tell()
 	return true
 }
 
-// due returns the leases to renew now, and those that are nearly due: leases renewed together stay together. next is the
-// time of the next renewal.
+// due marks leases that ran out as lost. It returns those to renew now, and those that are nearly due: leases renewed
+// together stay together. next is the time of the next look.
 func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, told []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,22 +78,19 @@ func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, 
 	for _, l := range h.held {
 		switch {
 		case l.ranOut(now):
-			told = append(told, h.lose(l, l.whyRanOut())) // the timer may be late: its clock stops while the machine sleeps
+			told = append(told, h.lose(l, l.whyRanOut()))
 		case l.renews:
 			due = due || l.state.renewAt <= now.Mono
 		}
 	}
 	next = now.Mono + idle
 	for _, l := range h.held {
-		if !l.renews {
-			continue
-		}
-		if due && (l.state.renewAt <= now.Mono || !l.state.renewing && l.state.renewAt-l.ttl/6 <= now.Mono) {
+		if l.renews && due && (l.state.renewAt <= now.Mono || !l.state.renewing && l.state.renewAt-l.ttl/6 <= now.Mono) {
 			l.state.renewing = true
 			l.state.renewAt = now.Mono + l.ttl/4 // a second renewal starts then if this one has no answer
 			batch = append(batch, l)
 		}
-		next = min(next, l.state.renewAt)
+		next = min(next, l.dueAt(now))
 	}
 	return batch, next, told
 }
@@ -119,7 +114,6 @@ func (h *holdings) renewed(batch []*Lease, found []renewed, sent holder.Instant)
 				l.state.proof = sent
 			}
 			l.state.renewAt = l.state.proof.Mono + l.ttl/3
-			l.state.timer.Reset(l.remains(now))
 		}
 	}
 	return told
@@ -169,7 +163,6 @@ func (h *holdings) lose(l *Lease, cause error) (tell func()) {
 
 // end lets go of what belongs to a lease that is held. It is called with mu held.
 func (h *holdings) end(l *Lease, cause error) {
-	l.state.timer.Stop()
 	if h.held[l.claim.place()] == l {
 		delete(h.held, l.claim.place())
 	}
@@ -193,6 +186,15 @@ func (l *Lease) remains(now holder.Instant) time.Duration {
 	return believed(l.ttl) - now.Since(l.state.proof)
 }
 
+// dueAt is when a lease is to be looked at: when it is renewed, and when it runs out.
+func (l *Lease) dueAt(now holder.Instant) time.Duration {
+	at := now.Mono + l.remains(now)
+	if l.renews {
+		at = min(at, l.state.renewAt)
+	}
+	return at
+}
+
 func (l *Lease) ranOut(now holder.Instant) bool { return l.remains(now) <= 0 }
 
 // believed is for how long after the sending of a statement the holder relies on its answer: a little less than the
@@ -204,16 +206,4 @@ func (l *Lease) whyRanOut() error {
 		return fmt.Errorf("no renewal was confirmed for %s", believed(l.ttl))
 	}
 	return fmt.Errorf("it ran out after %s", believed(l.ttl))
-}
-
-// runOut is called by the timer.
-func (l *Lease) runOut() {
-	h := l.m.holdings
-	h.mu.Lock()
-	tell, err := h.look(l)
-	if err == nil { // renewed in the meantime
-		l.state.timer.Reset(l.remains(h.clock()))
-	}
-	h.mu.Unlock()
-	tell()
 }

@@ -143,6 +143,8 @@ func (l *Lease) Release(ctx context.Context) error {
 		return leaseError(l.key, explain(err), nil, "release not confirmed")
 	case !there:
 		return l.lostAtRelease()
+	case l.atLeast == 0:
+		m.freed.add(l.claim.place())
 	}
 	if m.config.observer != nil {
 		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Mode: "exclusive", Token: l.Token().Number, Held: held})

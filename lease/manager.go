@@ -20,6 +20,7 @@ type Manager struct {
 	holdings      *holdings      // what is held
 	renewals      *renewals      // renew it
 	unconfirmed   *unconfirmed   // what may be in the table although nobody holds it
+	freed         *freed         // what it released last
 	waiters       *waiters       // who waits in this process
 	notifications *notifications // wake them when another process releases
 	acquires      *batcher
@@ -56,7 +57,7 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 
 // newManager puts the parts together.
 func newManager(ctx context.Context, c *config, s *store) *Manager {
-	m := &Manager{config: c, store: s, background: newBackground(ctx), waiters: &waiters{}}
+	m := &Manager{config: c, store: s, background: newBackground(ctx), waiters: &waiters{}, freed: &freed{}}
 	m.holdings = &holdings{clock: s.clock, wakeBy: m.background.wakeBy, observe: m.observe, held: map[holder.Place]*Lease{}}
 	m.renewals = &renewals{store: s, holdings: m.holdings, background: m.background}
 	m.unconfirmed = &unconfirmed{store: s, waiters: m.waiters, background: m.background}
@@ -74,8 +75,12 @@ func newManager(ctx context.Context, c *config, s *store) *Manager {
 func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	batch, renewAt, told := m.holdings.due(now)
 	items, searchAt := m.unconfirmed.due(now.Mono)
-	for _, tell := range told {
-		tell()
+	if len(told) > 0 && m.config.observer != nil {
+		go func() { // an observer that is slow delays no look
+			for _, tell := range told {
+				tell()
+			}
+		}()
 	}
 	if len(batch) > 0 {
 		m.background.start(func() { m.renewals.renewDue(batch) })

@@ -65,12 +65,8 @@ SELECT given.n, EXISTS (SELECT 1 FROM {shedlock} l
 	WHERE l.name = given.name AND l.locked_by = given.holder AND l.lock_until > {now})
 FROM given WHERE NOT EXISTS (SELECT 1 FROM renewed WHERE renewed.n = given.n)`
 
-const shedlockRelease = `WITH released AS (
-	UPDATE {shedlock} l SET lock_until = GREATEST(l.locked_at + $3::bigint * interval '1 microsecond', {now})
-	WHERE l.name = $1::text AND l.locked_by = $2::text
-	RETURNING 1
-)
-SELECT 1, NULL::text FROM released`
+const shedlockRelease = `UPDATE {shedlock} l SET lock_until = GREATEST(l.locked_at + $3::bigint * interval '1 microsecond', {now})
+WHERE l.name = $1::text AND l.locked_by = $2::text`
 
 const shedlockReleaseMany = `WITH ` + shedlockList + `, released AS (
 	UPDATE {shedlock} l SET lock_until = GREATEST(l.locked_at + given.span, {now}) FROM given

@@ -10,6 +10,9 @@ type statements struct {
 	// microseconds the lease still runs, and whether its release will be notified. No row means that a race was lost: ask
 	// again.
 	acquire string
+	// acquireFreed does the same for a key that was leased before, if it is free. It returns the token, or no row: acquire
+	// knows why. ShedLock's table has no such statement.
+	acquireFreed string
 	// acquireListened does the same, and if the lease is taken it asks for a notification of the release. ShedLock's
 	// table has no such statement.
 	acquireListened string
@@ -19,8 +22,8 @@ type statements struct {
 	// renew renews many leases for their lengths. It returns those that were not renewed, and whether somebody had the
 	// row locked.
 	renew string
-	// release releases one lease, and releaseMany many, with the AtLeast of each. They return the leases that were there.
-	// Waiters that asked for it are notified.
+	// release releases one lease, and releaseMany many, with the AtLeast of each. release changes the row of a lease that
+	// was there, and releaseMany returns those that were. Waiters that asked for it are notified.
 	release, releaseMany string
 	// releaseFree is releaseMany without the leases whose rows somebody has locked. ShedLock's table has no such
 	// statement.

@@ -113,6 +113,12 @@ func (s *store) acquire(ctx context.Context, r *request, c claim, listened bool)
 	return a, sent, err
 }
 
+// acquireFreed requests a lease that is probably free. It answers nothing if it is not.
+func (s *store) acquireFreed(ctx context.Context, r *request, c claim, _ bool) (a answer, sent holder.Instant, err error) {
+	sent, err = s.query(ctx, s.sql.acquireFreed, s.acquireArgs(r, c)[:6], func(rows *sql.Rows) error { return rows.Scan(&a.number) })
+	return a, sent, err
+}
+
 // acquireSlot requests a slot, or the whole key if slots are in the way.
 func (s *store) acquireSlot(ctx context.Context, r *request, c claim, listened bool) (a answer, sent holder.Instant, err error) {
 	text, args := s.sql.acquireAll, s.acquireArgs(r, c)
@@ -195,13 +201,17 @@ func (s *store) renew(ctx context.Context, items []item) (found []renewed, sent 
 
 // release releases leases and returns which of them were there.
 func (s *store) release(ctx context.Context, items []item) (there []int, err error) {
-	text, args := s.sql.releaseMany, s.listArgs(items)
 	if len(items) == 1 {
-		text, args = s.sql.release, s.releaseArgs(items[0])
+		done, err := s.releaseOne(ctx, items[0])
+		if done {
+			there = []int{0}
+		}
+		return there, err
 	}
-	for range 10 {
+	args := s.listArgs(items)
+	for range releaseTries {
 		there = there[:0]
-		_, err = s.query(ctx, text, args, func(rows *sql.Rows) error {
+		_, err = s.query(ctx, s.sql.releaseMany, args, func(rows *sql.Rows) error {
 			n, err := scanReleased(rows)
 			there = append(there, n)
 			return err
@@ -211,6 +221,25 @@ func (s *store) release(ctx context.Context, items []item) (there []int, err err
 		}
 	}
 	return there, err
+}
+
+// releaseTries is how often a release is sent that others kept from being done.
+const releaseTries = 10
+
+// releaseOne releases a lease and reports whether it was there.
+func (s *store) releaseOne(ctx context.Context, it item) (there bool, err error) {
+	args := s.releaseArgs(it)
+	for range releaseTries {
+		var result sql.Result
+		if result, err = s.db.ExecContext(ctx, s.sql.release, args...); err == nil {
+			n, err := result.RowsAffected()
+			return n > 0, err
+		}
+		if !isRetry(err) {
+			break
+		}
+	}
+	return false, err
 }
 
 // releaseMany releases the leases whose rows nobody has locked, and answers their calls.

@@ -13,6 +13,9 @@ const next = `greatest(f.token + 1, excluded.token)`
 const Durable = `SELECT set_config('synchronous_commit', CASE s WHEN 'off' THEN 'on' ELSE s END, true)
 	FROM current_setting('synchronous_commit') s`
 
+// DurableToo is [Durable] as a condition, for a statement that changes a row at once.
+const DurableToo = `CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) = 'on' ELSE true END`
+
 // IssueOne issues the next token of the key with space $1, id $2 and name $3. It waits for whoever has the row locked. Its
 // row is the number.
 const IssueOne = `WITH durable AS MATERIALIZED (` + Durable + `)
@@ -30,4 +33,12 @@ func IssueFrom(relation string) string {
 SELECT space, id, name, ` + First + ` FROM ` + relation + `
 ON CONFLICT (space, id) DO UPDATE SET token = ` + next + `, name = excluded.name
 RETURNING f.space, f.id, f.token`
+}
+
+// IssueAgain issues the next token of the key with space $1, id $2 and name $3, which has a row, if relation has one. Its row is
+// the number.
+func IssueAgain(relation string) string {
+	return `UPDATE gormlock_fence f SET token = greatest(f.token + 1, ` + First + `), name = $3::text
+FROM ` + relation + ` WHERE f.space = $1::smallint AND f.id = $2::bigint
+RETURNING f.token`
 }
