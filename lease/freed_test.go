@@ -140,3 +140,37 @@ func TestFreed_isDurable(t *testing.T) {
 	}
 	assertNothingSet(t, db)
 }
+
+// A release does not wait for the disk, an acquisition does.
+func TestRelease_doesNotWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	db := tables(t, pgtest.MaxConns(12))
+	m := open(t, db)
+	for _, text := range []string{
+		"CREATE TABLE settings_seen (holder text, setting text)",
+		`CREATE FUNCTION saw() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO settings_seen VALUES (NEW.holder, current_setting('synchronous_commit')); RETURN NEW; END $$`,
+		"CREATE CONSTRAINT TRIGGER saw AFTER UPDATE ON gormlock_lease DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION saw()",
+	} {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 40 { // alone, and many in one statement
+		all.Go(func() {
+			for range 20 {
+				release(t, acquire(t, m, lockkey.Of("report", i), time.Minute))
+			}
+		})
+	}
+	all.Wait()
+	var taken, waited, released, left int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE holder <> ''), count(*) FILTER (WHERE holder <> '' AND setting = 'on'),
+		count(*) FILTER (WHERE holder = ''), count(*) FILTER (WHERE holder = '' AND setting = 'off') FROM settings_seen`).Scan(&taken, &waited, &released, &left); err != nil {
+		t.Fatal(err)
+	}
+	if taken == 0 || waited != taken || released != 800 || left < released*9/10 {
+		t.Errorf("%d of %d acquisitions waited, and %d of %d releases did not", waited, taken, left, released)
+	}
+}

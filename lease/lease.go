@@ -111,7 +111,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 }
 
 // Release releases the lease and returns when the database has confirmed it. With [AtLeast] it stays taken until that time
-// has passed. Bound contexts end first.
+// has passed. Bound contexts end first. A release does not wait for the server's disk: if the server crashes within a
+// second of it, the lease may be back, and then runs out.
 //
 // ErrLost: the lease was lost, before or during the call, so somebody else may have held
 // it since; another holder's lease is not touched. [ErrReleased]: it was released

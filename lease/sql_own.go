@@ -80,9 +80,11 @@ var ownAcquireFreed = `WITH mine AS (
 
 // The plan of a release of one lease does not depend on the parameters, so the server keeps it. For a list it would make
 // a new plan each time.
+//
+// A release does not wait for the disk: what a crash undoes runs out. Whatever is acquired later is behind it in the log.
 const ownRelease = `UPDATE {lease} l SET expires_at = l.acquired_at + $4::bigint * interval '1 microsecond', holder = ''
 WHERE l.space = $1::smallint AND l.id = $2::bigint AND l.holder = $3::text
-RETURNING CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END`
+RETURNING set_config('synchronous_commit', 'off', true), CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END`
 
 // ownList are the parameters of a statement for many.
 const ownList = `given AS MATERIALIZED (
@@ -148,7 +150,7 @@ const ownReleaseFree = `WITH ` + ownShortList + `, free AS MATERIALIZED (
 ), released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + free.span, holder = '' FROM free
 	WHERE l.space = free.space AND l.id = free.id
-	RETURNING free.n, l.space, l.id, l.wanted
+	RETURNING free.n, l.space, l.id, l.wanted, set_config('synchronous_commit', 'off', true)
 )
 SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
 
