@@ -150,9 +150,9 @@ const ownReleaseFree = `WITH ` + ownShortList + `, free AS MATERIALIZED (
 ), released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + free.span, holder = '' FROM free
 	WHERE l.space = free.space AND l.id = free.id
-	RETURNING free.n, l.space, l.id, l.wanted, set_config('synchronous_commit', 'off', true)
-)
-SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released`
+	RETURNING free.n, l.space, l.id, l.wanted
+), soon AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+SELECT n, CASE WHEN wanted THEN pg_notify('` + channel + `', space || ':' || id)::text END FROM released, soon`
 
 const ownReleaseMany = `WITH ` + ownList + `, released AS (
 	UPDATE {lease} l SET expires_at = l.acquired_at + given.span, holder = '' FROM given

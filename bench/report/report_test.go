@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 		"| 100 locks in an open transaction | without the locks | 1 round trip more |  | ≤ 1 | yes |",
 		"| the same, with a timeout | without the locks | 2 round trips more |  | ≤ 1 | no |",
 		"| 1 connection |  | ≤ 2 | yes |",
-		"| lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate | 21: 0.75–1.00 |  |  |",
+		"| lease acquired and released, 1 goroutine, the servers sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate | 21: 0.75–1.00 |  |  |",
 		"go-pglock on a pool of 90: pg_try_advisory_lock, pg_advisory_unlock | 11.0 × the rate | 1,021: 9.5–12.5 | ≥ 10 | yes |",
 		"PostgreSQL 15.18, Redis 7.0.15, ",
 		"\nNot measured in this run: Unused find; PlainTransaction more-allocs; ",
@@ -116,7 +116,7 @@ func TestBetween(t *testing.T) {
 	want := "above\n" + begin + "\n" + `| what | beside | measured |
 |---|---|---|
 | session lock and release, 1 goroutine | go-pglock on a pool of 90: pg_try_advisory_lock, pg_advisory_unlock | 0.90 × the rate |
-| lease acquired and released, 1 goroutine, both sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate |
+| lease acquired and released, 1 goroutine, the servers sync to disk | what cirello.io/pglock v1.16.1 sends without a heartbeat: nextval, an upsert, a delete | 0.80 × the rate |
 
 ` + end + "\nbelow\n"
 	if string(text) != want {

@@ -144,7 +144,7 @@ func lease(goroutines int, peer, durable string) row {
 		r.what = strings.Replace(r.what, "goroutines", "goroutine", 1)
 	}
 	if durable != "" {
-		r.what = strings.Replace(r.what, "nothing syncs", "all sync", 1)
+		r.what = strings.Replace(r.what, "nothing syncs", "the servers sync", 1)
 	}
 	if goroutines == 1 && peer == "sql" {
 		r.none, r.least = false, map[string]float64{"": 0.8, "/durable": 1}[durable]

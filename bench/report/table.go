@@ -136,6 +136,7 @@ const peers = `
 optimisticlock, go-pglock, redislock and goose's session locker run as they are, River's fetch is the statement of its own driver, and River's
 client is its own. Of cirello.io/pglock v1.16.1 only the statements run: its client sends a heartbeat with each lock, at once, and the
 release of a lock that is held for less than a millisecond would measure how that is cancelled.
+The release of gormlock's lease does not wait for the disk; what the others send does.
 etcd is not run: what its locks are worth, and cost, is a cluster of three machines or more, and this is one.
 `
 
