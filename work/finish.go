@@ -267,20 +267,10 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 
 // ids runs a statement that returns IDs.
 func (e *engine) ids(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
-	rows, err := e.db.QueryContext(ctx, e.t.sql(text), args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
+	var id int64
 	found := map[int64]bool{}
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		found[id] = true
-	}
-	return found, rows.Err()
+	err := e.db.each(ctx, e.t.sql(text), args, []any{&id}, func() { found[id] = true })
+	return found, err
 }
 
 // states returns the states of the jobs that this process still has.
@@ -290,20 +280,14 @@ func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, er
 		ids.Int(it.id)
 		attempts.Int(int64(it.attempt))
 	}
-	rows, err := e.db.QueryContext(ctx, e.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
-		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), ids.String(), attempts.String(), e.owner)
+	var id int64
+	var state string
+	found := map[int64]string{}
+	err := e.db.each(ctx, e.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
+		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), []any{ids.String(), attempts.String(), e.owner},
+		[]any{&id, &state}, func() { found[id] = state })
 	if err != nil {
 		return nil, fmt.Errorf("read the states of jobs: %w", err)
 	}
-	defer func() { _ = rows.Close() }()
-	found := map[int64]string{}
-	for rows.Next() {
-		var id int64
-		var state string
-		if err := rows.Scan(&id, &state); err != nil {
-			return nil, err
-		}
-		found[id] = state
-	}
-	return found, rows.Err()
+	return found, nil
 }

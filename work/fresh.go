@@ -41,3 +41,19 @@ func (f fresh) QueryContext(ctx context.Context, query string, args ...any) (*sq
 func (f fresh) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	return f.DB.QueryRowContext(ctx, query, f.args(args)...)
 }
+
+// each reads all rows of a query into the same places, and calls row for each of them.
+func (f fresh) each(ctx context.Context, query string, args, into []any, row func()) error {
+	rows, err := f.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		row()
+	}
+	return rows.Err()
+}

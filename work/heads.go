@@ -207,24 +207,16 @@ func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, err
 	if s.e.t.one != "" {
 		text = s.one(queues, known)
 	}
-	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(text), args...)
-	if err != nil {
-		return nil, known, err
-	}
-	defer func() { _ = rows.Close() }()
+	var id int64
+	var value int
 	now = append(now, known...)
-	for rows.Next() {
-		var id int64
-		var value int
-		if err := rows.Scan(&id, &value); err != nil {
-			return nil, known, err
-		}
+	err = s.e.db.each(ctx, s.e.t.sql(text), args, []any{&id, &value}, func() {
 		for len(now) <= value {
 			now = append(now, 0)
 		}
 		list, now[value] = append(list, id), id
-	}
-	return list, now, rows.Err()
+	})
+	return list, now, err
 }
 
 // places writes what a statement reads as rows of an id and its place, from 1 on. The server does not keep the statement,

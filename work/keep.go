@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
@@ -159,49 +158,34 @@ const atOnce = 1000
 
 // promote makes ready the jobs whose RunAt has come.
 func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error) {
-	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(
+	n, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(
 		SELECT {ID} FROM {table} WHERE {State} = 'later' AND {RunAt} <= now(){live} ORDER BY {RunAt} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
-		RETURNING {ID}, {Queue}, {Priority}`), atOnce)
-	if err != nil {
-		return false, err
-	}
-	n, err := hear(rows, heard)
+		RETURNING {ID}, {Queue}, {Priority}`, atOnce)
 	return n == atOnce, err
 }
 
-// hear reads jobs that are ready.
-func hear(rows *sql.Rows, heard hints) (n int, err error) {
-	defer func() { _ = rows.Close() }()
-	for ; rows.Next(); n++ {
-		var id int64
-		var l level
-		if err := rows.Scan(&id, &l.queue, &l.priority); err != nil {
-			return n, err
-		}
+// hear runs a statement that makes jobs ready.
+func (e *engine) hear(ctx context.Context, heard hints, text string, args ...any) (n int, err error) {
+	var id int64
+	var l level
+	err = e.db.each(ctx, e.t.sql(text), args, []any{&id, &l.queue, &l.priority}, func() {
 		heard.add(l, id, false)
-	}
-	return n, rows.Err()
+		n++
+	})
+	return n, err
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
 // this was is dead.
 func (e *engine) takeOver(ctx context.Context, heard hints) error {
-	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
+	var id int64
+	var l level
+	var attempts int
+	var state string
+	return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
 		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
 		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now(){live}
-			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{Attempts}, t.{State}`), atOnce)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var id int64
-		var l level
-		var attempts int
-		var state string
-		if err := rows.Scan(&id, &l.queue, &l.priority, &attempts, &state); err != nil {
-			return err
-		}
+			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{Attempts}, t.{State}`), []any{atOnce}, []any{&id, &l.queue, &l.priority, &attempts, &state}, func() {
 		e.mu.Lock()
 		own := e.held[id]
 		e.mu.Unlock()
@@ -214,6 +198,5 @@ func (e *engine) takeOver(ctx context.Context, heard hints) error {
 		} else {
 			e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
 		}
-	}
-	return rows.Err()
+	})
 }

@@ -268,13 +268,10 @@ func (e *engine) giveBackUnheard() error {
 		held.Int(id)
 	}
 	e.mu.Unlock()
-	rows, err := e.db.QueryContext(ctx, e.t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
-		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`),
-		e.owner, held.String())
 	heard := hints{}
-	if err == nil {
-		_, err = hear(rows, heard)
-	}
+	_, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
+		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`,
+		e.owner, held.String())
 	if err != nil {
 		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be released, they run when their leases end: %w", e.t.name, err)
 	}
