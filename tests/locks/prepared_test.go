@@ -246,3 +246,32 @@ func TestPrepared_notPrepared(t *testing.T) {
 		wantKinds(t, s.kinds(t, 3, pgtest.Key(t), advisory.AllowServer("CockroachDB")), "plain", "plain", "plain")
 	})
 }
+
+// TestPrepared_promotion: a session that began on a standby is refused there, and takes its locks once the server is promoted.
+func TestPrepared_promotion(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Fresh(t)
+	standby := pgtest.Standby(t, primary)
+	s := newOneSession(t, standby.DSN("postgres"))
+	key := gormlock.Key(t.Name())
+	begin := func() error {
+		return gormlock.Transaction(s.db, func(*gorm.DB) error { return nil }, gormlock.Locking(key))
+	}
+	for range 3 {
+		wantKinds(t, kindsOf(s.proxy, func() {
+			if err := begin(); !errors.Is(err, gormlock.ErrStandby) {
+				t.Errorf("on a standby: %v", err)
+			}
+		}), "asked", "ROLLBACK")
+	}
+	if err := s.db.Exec("SELECT pg_promote()").Error; err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"asked", "prepared", "executed"} {
+		wantKinds(t, kindsOf(s.proxy, func() {
+			if err := begin(); err != nil {
+				t.Error(err)
+			}
+		}), want, "COMMIT")
+	}
+}
