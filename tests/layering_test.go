@@ -20,7 +20,7 @@ var storeys = [][]string{
 	{"internal/migrate", "internal/merge", "internal/aggregate"},
 	{"internal/attempt", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
-	{"internal/memory"},
+	{"internal/memory", "internal/compare"},
 	{"internal/model"},
 	{"internal/column", "internal/rowlock"},
 	{"internal/journal"},
@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
-		"internal/attempt", "internal/column", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
+		"internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,
 	},
 	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
@@ -88,12 +88,13 @@ var mayImport = map[string][]string{
 	},
 	"internal/once": {"internal/fault", "internal/install", "internal/journal", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
+		"internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
 		"internal/sqlstate", "internal/statement", "fence", gormModule,
 	},
 	"internal/xact": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,
 	},
+	"internal/compare":     {"internal/column", "internal/dialect", "internal/statement", gormModule},
 	"internal/memory":      {"internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/statement", gormModule},
 	"internal/column":      {"internal/dialect", "internal/fault", "internal/statement", "fence", gormModule},

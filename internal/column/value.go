@@ -90,7 +90,7 @@ func (v Value) Time() time.Time {
 
 // Equal reports whether two versions are the same.
 func (v Value) Equal(other Value) bool {
-	return v.Null == other.Null && v.N == other.N && v.Time().Equal(other.Time())
+	return v.Null == other.Null && v.N == other.N && (v.At == other.At || v.Time().Equal(other.Time()))
 }
 
 // Any is the version as errors show it and as statements send it.

@@ -60,8 +60,8 @@ func FitIn(db *gorm.DB, keys [][]any) bool {
 
 // keys writes `"table"."key" IN (...)`, or a row of keys. Many integers are one array: a statement has 65,535 parameters.
 func (b builder) keys(table string, keys [][]any) {
-	fields := b.w.model.Schema.PrimaryFields
-	if b.writeArray(b.w.model.Schema, table, keys) {
+	fields := b.draft.model.Schema.PrimaryFields
+	if b.writeArray(b.draft.model.Schema, table, keys) {
 		return
 	}
 	if len(fields) > 1 {

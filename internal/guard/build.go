@@ -12,32 +12,16 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// built is what building the statement has shown.
-type built struct {
-	armed     bool // the builders take part
-	any       bool // something was built
-	set       bool // it has a SET
-	bumps     bool // the version moves
-	nothing   bool // nothing is SET, so no row will be found
-	marked    bool // the server remembers whether it found the row
-	asked     bool // the server was asked what the statement found
-	named     bool // the version is named by what is SET, or by the caller
-	unchecked bool // the version is not compared after all: see lenient
-	timesOnly bool // only times that GORM adds to every update are SET
-	unheld    bool // what is SET is not what the structs hold, and is not returned
-	hides     bool // a soft delete may be among what is SET
-}
-
 // builder writes the text of a guarded statement.
 type builder struct {
 	statement.SQL
-	w    *Write
-	rest clause.ClauseBuilder // of the dialect; nil if it has none for this clause
+	draft *draft
+	rest  clause.ClauseBuilder // of the dialect; nil if it has none for this clause
 }
 
 // builderOf returns a builder for the contents of a clause.
-func builderOf(to clause.Builder, w *Write) builder {
-	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, w: w} //nolint:forcetypeassert // checked by InstallBuilders
+func builderOf(to clause.Builder, d *draft) builder {
+	return builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}, draft: d} //nolint:forcetypeassert // checked by InstallBuilders
 }
 
 // plainly builds a clause as the dialect does.
@@ -62,7 +46,7 @@ func InstallBuilders(db *gorm.DB) {
 		rest := db.ClauseBuilders[name]
 		db.ClauseBuilders[name] = func(c clause.Clause, to clause.Builder) {
 			if stmt, ok := to.(*gorm.Statement); ok {
-				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, w, rest}, c) {
+				if w := writeOf(stmt); w != nil && w.built.armed && build(builder{statement.SQL{Statement: stmt}, &w.draft, rest}, c) {
 					return
 				}
 				if name == "ON CONFLICT" {
@@ -101,35 +85,24 @@ func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	statement.SQL{Statement: stmt}.Text(",", m.In(stmt).Column)
 }
 
-// arm makes the builders take part in the statement.
-func (w *Write) arm(stmt *gorm.Statement) {
-	w.built.armed = true
-	if len(w.rows) > 0 && w.readsBack(stmt) && !returns(stmt) && statement.AsksForRows(stmt) {
-		w.want(w.model.Schema.PrimaryFields...)
-	}
-	if w.returning.wanted() || w.returning != nil && len(w.returning.watched) > 0 {
-		w.returning.install(w, stmt)
-	}
-}
-
 // buildSet writes the caller's assignments, and after them those of the guards.
 func (b builder) buildSet(c clause.Clause) bool {
 	set, ok := c.Expression.(clause.Set)
 	if !ok {
 		return false
 	}
-	w := b.w
-	set = w.onlyMerged(set)
-	w.wantUnheld(b.Statement, set)
-	w.wantLinks(b.Statement, set)
-	guards := w.guards()
-	if guards[0] == nil && guards[1] == nil && !w.intent.Merges() && !w.marksFound(b.Statement) {
+	d := b.draft
+	set = d.onlyMerged(set)
+	d.wantUnheld(b.Statement, set)
+	d.wantLinks(b.Statement, set)
+	guards := d.guards()
+	if guards[0] == nil && guards[1] == nil && !d.intent.Merges() && !d.marksFound(b.Statement) {
 		return false
 	}
-	w.built.any, w.built.set = true, true
-	w.built.hides = len(w.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, w.hides)
-	if w.version.is() {
-		w.weigh(set)
+	d.built.any, d.built.set = true, true
+	d.built.hides = len(d.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, d.hides)
+	if d.version.is() {
+		d.weigh(set)
 	}
 	b.Text("SET ")
 	written := false
@@ -141,12 +114,8 @@ func (b builder) buildSet(c clause.Clause) bool {
 			b.Text(",")
 		}
 		written = true
-		if quoted := w.model.Quoted(&set[i].Column); quoted != "" {
-			b.Text(quoted, "=")
-		} else {
-			b.QuoteTo(b.Statement, set[i].Column)
-			b.Text("=")
-		}
+		b.assignee(&set[i].Column)
+		b.Text("=")
 		b.Expression(set[i].Value)
 	}
 	for _, g := range guards {
@@ -154,10 +123,21 @@ func (b builder) buildSet(c clause.Clause) bool {
 			written = g.assign(b, written)
 		}
 	}
-	if w.marksFound(b.Statement) {
+	if d.marksFound(b.Statement) {
 		b.markFound(written)
 	}
 	return true
+}
+
+// assignee writes the column that is assigned to.
+func (b builder) assignee(c *clause.Column) {
+	if c.Table == "" && c.Alias == "" && !c.Raw {
+		if quoted := b.draft.model.Quoted(c.Name); quoted != "" {
+			b.Text(quoted)
+			return
+		}
+	}
+	b.QuoteTo(b.Statement, *c)
 }
 
 // owned reports whether a guard assigns the column itself.
@@ -170,94 +150,83 @@ func owned(guards [3]guard, column string) bool {
 	return false
 }
 
-// weigh decides from the SET clause whether the version moves. It does not move if only unversioned columns
-// change; the time that GORM adds to every update does not count.
-func (w *Write) weigh(set clause.Set) {
-	others, unversioned, times, named := 0, 0, 0, false
-	for i := range set {
-		name := set[i].Column.Name
-		if w.version.owns(name) {
-			named = true
-			continue
-		}
-		if others++; !w.model.Weighs {
-			continue
-		}
-		if w.model.Unversioned[name] {
-			unversioned++
-		} else if field := w.model.Schema.FieldsByDBName[name]; field != nil && field.AutoUpdateTime > 0 {
-			times++
-		}
-	}
-	moves := others > 0 || w.version.forced || w.where.mustWrite
-	w.built.nothing = !moves
-	w.built.named = named || w.version.given
-	w.built.timesOnly = others > 0 && times == others
-	w.built.bumps = moves && !w.intent.preserves() && (unversioned == 0 || unversioned+times < others)
-}
-
 // buildWhere writes the caller's conditions and the conditions of the guards.
 func (b builder) buildWhere(c clause.Clause) bool {
 	where, ok := c.Expression.(clause.Where)
 	if !ok || c.Builder != nil || len(where.Exprs) == 0 {
 		return false
 	}
-	w := b.w
-	w.built.any = true
-	w.built.unchecked = w.built.timesOnly && !w.built.named && w.isLenient()
-	if !w.compares() && !w.built.nothing && !w.where.addKey && !w.fence.guards() {
+	d := b.draft
+	d.built.any = true
+	d.built.unchecked = d.built.timesOnly && !d.built.named && d.isLenient()
+	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
-		c.Expression = guardedWhere{w, where}
+		c.Expression = guardedWhere{d, where}
 		c.Build(b.Statement)
 		return true
 	}
 	b.Text("WHERE ")
-	guardedWhere{w, where}.Build(b.Statement)
+	guardedWhere{d, where}.Build(b.Statement)
 	return true
-}
-
-// isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
-// statement is not refused: association mode sends it, without a version.
-func (w *Write) isLenient() bool {
-	return !w.batch && !w.where.mustWrite && !w.version.forced && !w.version.given && len(w.rows) == 1 && !w.version.Loaded(w.rows[0].Expected)
 }
 
 // guardedWhere is the caller's conditions, and the conditions of the guards.
 type guardedWhere struct {
-	w     *Write
+	draft *draft
 	where clause.Where
 }
 
 // Build writes both.
 func (g guardedWhere) Build(to clause.Builder) {
-	b := builderOf(to, g.w)
-	if isPlain(g.where.Exprs) {
+	b := builderOf(to, g.draft)
+	switch {
+	case g.writesKey(b):
+	case isPlain(g.where.Exprs):
 		g.where.Build(b.Statement)
-	} else {
+	default:
 		b.Text("(")
 		g.where.Build(b.Statement)
 		b.Text(")")
 	}
-	if g.w.built.nothing {
+	if g.draft.built.nothing {
 		b.Text(" AND 1=0")
 		return
 	}
-	if g.w.where.addKey {
-		for i, field := range g.w.model.Schema.PrimaryFields {
+	if g.draft.where.addKey {
+		for i, field := range g.draft.model.Schema.PrimaryFields {
 			b.Text(" AND ")
 			b.Column(b.Table, field.DBName)
 			b.Text("=")
-			b.Expression(g.w.named(b.Statement, &g.w.rows[0]).Key[i])
+			b.Expression(g.draft.named(b.Statement, &g.draft.rows[0]).Key[i])
 		}
 	}
-	guards := g.w.guards()
+	guards := g.draft.guards()
 	for _, i := range [...]int{1, 2, 0} {
 		if guards[i] != nil {
 			guards[i].hold(b)
 		}
 	}
+}
+
+// writesKey writes the condition that a column has a value, if it is the only one, as GORM would but sooner. It reports whether
+// it did.
+func (g guardedWhere) writesKey(b builder) bool {
+	if len(g.where.Exprs) != 1 {
+		return false
+	}
+	is, ok := g.where.Exprs[0].(clause.Eq)
+	name, named := is.Column.(string)
+	if !ok || !named || !statement.IsScalar(is.Value) {
+		return false
+	}
+	quoted := g.draft.model.Quoted(name)
+	if quoted != "" {
+		b.Text(quoted, " = ")
+		b.Value(is.Value)
+	}
+	return quoted != ""
 }
 
 // isPlain reports whether conditions can stand beside an AND without parentheses.
@@ -275,16 +244,16 @@ func isPlain(exprs []clause.Expression) bool {
 // buildValues adds the columns of the guards to every new row.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
-	w := b.w
-	if !ok || (!w.version.is() || w.version.IsSystem()) && w.fence == nil {
+	d := b.draft
+	if !ok || (!d.version.is() || d.version.IsSystem()) && d.fence == nil {
 		return false
 	}
-	w.built.any = true
-	if w.version.is() {
-		w.version.insert(b, &values)
+	d.built.any = true
+	if d.version.is() {
+		d.version.insert(b, &values)
 	}
-	if w.fence != nil {
-		w.fence.insert(b, &values)
+	if d.fence != nil {
+		d.fence.insert(b, &values)
 	}
 	c.Expression = values
 	c.Build(b.Statement)
@@ -294,16 +263,16 @@ func (b builder) buildValues(c clause.Clause) bool {
 // buildConflict makes an upsert update the rows that it finds only if the guards allow it.
 func (b builder) buildConflict(c clause.Clause) bool {
 	found, ok := c.Expression.(clause.OnConflict)
-	w := b.w
-	versions := w.upsert != nil && w.version.is() && !w.version.IsSystem()
-	if !ok || found.DoNothing || !versions && w.fence == nil {
+	d := b.draft
+	versions := d.upsert != nil && d.version.is() && !d.version.IsSystem()
+	if !ok || found.DoNothing || !versions && d.fence == nil {
 		return false
 	}
 	if versions {
-		w.version.conflict(b, &found)
+		d.version.conflict(b, &found)
 	}
-	if w.fence != nil {
-		w.fence.conflict(b, &found)
+	if d.fence != nil {
+		d.fence.conflict(b, &found)
 	}
 	if dialect.Of(b.DB).IsMySQL() {
 		b.failWhereRefused(&found)

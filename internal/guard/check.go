@@ -12,60 +12,61 @@ import (
 )
 
 // Check compares the version of a row that is not written: VerifyVersion.
-type Check struct{ w *Write }
+type Check struct{ j *judge }
 
 // NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
 func NewCheck(m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
-	w := &Write{plan: plan{model: m, op: OpVerify, version: versionGuard{Version: m.Column, checked: true}}}
-	w.where.filtered = true
-	expected := w.version.Read(row)
+	j := &judge{}
+	j.model, j.op, j.version.Version, j.version.checked = m, OpVerify, m.Column, true
+	j.where.filtered = true
+	expected := j.version.Read(row)
 	if intent != nil {
 		var err error
-		if expected, err = w.version.expect(intent); err != nil {
+		if expected, err = j.version.expect(intent); err != nil {
 			return Check{}, err
 		}
-		w.version.given = true
+		j.version.given = true
 	}
-	w.rows = w.single[:]
-	w.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key), held: expected, Expected: expected}
-	return Check{w}, nil
+	j.rows = j.single[:]
+	j.rows[0] = Row{Struct: row, Key: key, name: statement.KeyName(key), held: expected, Expected: expected}
+	return Check{j}, nil
 }
 
-func (c Check) row() *Row { return &c.w.rows[0] }
+func (c Check) row() *Row { return &c.j.rows[0] }
 
 // Missing returns the error of a struct that was not read from its row, or nil if it was.
 func (c Check) Missing(stmt *gorm.Statement) error {
-	if c.w.version.choice != nil || c.w.version.Loaded(c.row().Expected) {
+	if c.j.version.choice != nil || c.j.version.Loaded(c.row().Expected) {
 		return nil
 	}
-	return c.w.missing(stmt, c.row().Key, nil)
+	return c.j.missing(stmt, c.row().Key, nil)
 }
 
 // Stale is the error of a row that the server says was changed meanwhile.
 func (c Check) Stale(stmt *gorm.Statement, cause error) error {
-	e := c.w.staleError(stmt, c.row())
+	e := c.j.staleError(stmt, c.row())
 	e.Cause = cause
 	return e.Err()
 }
 
 // IsKey is the condition that a row has the key of the checked row.
-func (c Check) IsKey() clause.Expression { return KeyIn(c.w.model.Schema, [][]any{c.row().Key}) }
+func (c Check) IsKey() clause.Expression { return KeyIn(c.j.model.Schema, [][]any{c.row().Key}) }
 
 // Columns are the columns to read of the row, so that Why can judge it.
-func (c Check) Columns() []string { return c.w.columnsToLookAt() }
+func (c Check) Columns() []string { return c.j.columnsToLookAt() }
 
 // Why returns what is wrong with the locked row. found is not valid if there is no row.
 func (c Check) Why(db *gorm.DB, found reflect.Value) error {
 	if found.IsValid() {
-		return c.w.why(db, c.row(), seen{Value: found})
+		return c.j.why(db, c.row(), seen{Value: found})
 	}
-	now, err := c.w.look(db, [][]any{c.row().Key})
+	now, err := c.j.look(db, [][]any{c.row().Key})
 	if err != nil {
 		return err
 	}
-	if now[0].isLive() && c.w.version.accepts(c.row(), c.w.version.Read(now[0].Value)) {
+	if now[0].isLive() && c.j.version.accepts(c.row(), c.j.version.Read(now[0].Value)) {
 		return fmt.Errorf("gormlock: VerifyVersion: %s has the expected version and was not locked, because the conditions of the call exclude it: %w",
-			c.w.rowName(db.Statement, c.row().Key), gorm.ErrRecordNotFound)
+			c.j.rowName(db.Statement, c.row().Key), gorm.ErrRecordNotFound)
 	}
-	return c.w.why(db, c.row(), now[0])
+	return c.j.why(db, c.row(), now[0])
 }

@@ -15,7 +15,8 @@ import (
 
 // NewClaim is a statement that claims rows of the model.
 func NewClaim(m *model.Model, fence *FenceGuard) *Write {
-	w := &Write{plan: plan{model: m, op: OpClaim, version: versionGuard{Version: m.Column}, fence: fence}}
+	w := &Write{}
+	w.model, w.op, w.version.Version, w.fence = m, OpClaim, m.Column, fence
 	w.built.armed = true
 	return w
 }
@@ -76,7 +77,7 @@ func (w *Write) RefusedByRow(stmt *gorm.Statement, row reflect.Value, key []any)
 		return nil
 	}
 	one := &Row{Struct: row, Key: key, name: statement.KeyName(key)}
-	err := w.fence.why(w, stmt, one, row)
+	err := w.fence.why(&w.judge, stmt, one, row)
 	if err != nil {
 		install.Of(stmt.DB).TellRefused(stmt.Context, err)
 	}

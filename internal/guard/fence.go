@@ -108,8 +108,8 @@ func (f *FenceGuard) owns(column string) bool { return !f.Assigned && column == 
 // assign writes the token. If the statement must write all rows that it finds or none, the assignment fails on a row with
 // a later token.
 func (f *FenceGuard) assign(b builder, written bool) bool {
-	if !f.guards() || b.w.built.nothing {
-		if !written && !b.w.version.is() {
+	if !f.guards() || b.draft.built.nothing {
+		if !written && !b.draft.version.is() {
 			fault.Add(b.DB, fmt.Errorf("gormlock: %s: IgnoreFence leaves %s as it is, and nothing else is assigned: to change it, name it in a map", b.Table, f.Field.DBName))
 		}
 		return written
@@ -118,7 +118,7 @@ func (f *FenceGuard) assign(b builder, written bool) bool {
 		b.Text(",")
 	}
 	b.Text(f.Name, "=")
-	if !statement.IsPostgres(b.DB) || !b.w.isBulk() {
+	if !statement.IsPostgres(b.DB) || !b.draft.isBulk() {
 		b.Value(f.number)
 		return true
 	}
@@ -126,7 +126,7 @@ func (f *FenceGuard) assign(b builder, written bool) bool {
 	b.Text("CASE WHEN COALESCE(", name, ",0)<=")
 	b.Value(f.number)
 	b.Text("::bigint THEN ")
-	if b.w.op == OpClaim {
+	if b.draft.op == OpClaim {
 		f.writeUnlessLater(b)
 	} else {
 		b.Value(f.number)
@@ -138,7 +138,7 @@ func (f *FenceGuard) assign(b builder, written bool) bool {
 
 // writeUnlessLater writes the token as a value that fails once a later one has been issued.
 func (f *FenceGuard) writeUnlessLater(b builder) {
-	claims := b.w.op == OpClaim
+	claims := b.draft.op == OpClaim
 	b.Text("(SELECT CASE WHEN latest<=")
 	b.Value(f.number)
 	b.Text("::bigint THEN ")
@@ -164,7 +164,7 @@ func (f *FenceGuard) hold(b builder) {
 	if !f.guards() {
 		return
 	}
-	if b.w.leavesOut(b.Statement) || !b.w.isBulk() {
+	if b.draft.leavesOut(b.Statement) || !b.draft.isBulk() {
 		b.Text(" AND COALESCE(", f.In(b.Statement), ",0)<=")
 		b.Value(f.number)
 	}
@@ -181,15 +181,15 @@ func (f *FenceGuard) hold(b builder) {
 
 // fenceValue is the token of a new row: a value that fails once a later one has been issued, and that makes a later one
 // wait until the transaction has ended.
-type fenceValue struct{ w *Write }
+type fenceValue struct{ *draft }
 
 // Build writes it.
 func (v fenceValue) Build(to clause.Builder) {
-	b := builderOf(to, v.w)
+	b := builderOf(to, v.draft)
 	if statement.IsPostgres(b.DB) {
-		v.w.fence.writeUnlessLater(b)
+		v.draft.fence.writeUnlessLater(b)
 	} else {
-		b.Value(v.w.fence.number)
+		b.Value(v.draft.fence.number)
 	}
 }
 
@@ -213,7 +213,7 @@ func (f *FenceGuard) insert(b builder, values *clause.Values) {
 	}
 	for i := range values.Values {
 		if i == 0 {
-			values.Values[i][at] = fenceValue{b.w}
+			values.Values[i][at] = fenceValue{b.draft}
 		} else {
 			values.Values[i][at] = f.number
 		}
@@ -232,15 +232,4 @@ func (f *FenceGuard) conflict(b builder, found *clause.OnConflict) {
 	found.DoUpdates = append(slices.Clone(found.DoUpdates), clause.Assignment{Column: clause.Column{Name: f.Field.DBName}, Value: excluded})
 	guard := clause.Expr{SQL: "COALESCE(" + f.In(b.Statement) + ",0)<=" + b.proposed(f.Field.DBName)}
 	found.Where.Exprs = beside(guard, found.Where.Exprs)
-}
-
-// leavesOut reports whether a statement about many rows can skip those with a later token, because no assignment fails on
-// them. Then such rows must be looked for.
-func (w *Write) leavesOut(stmt *gorm.Statement) bool {
-	return w.fence.guards() && w.isBulk() && (!w.built.set || !statement.IsPostgres(stmt.DB))
-}
-
-// mayLeaveOut reports, before the statement is built, whether that can be.
-func (w *Write) mayLeaveOut(stmt *gorm.Statement) bool {
-	return w.fence.guards() && (w.op == OpDelete || !statement.IsPostgres(stmt.DB)) && (w.memory.Count == 0 || !w.hasKey(w.memory.Row(0)))
 }

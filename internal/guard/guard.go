@@ -22,20 +22,5 @@ type guard interface {
 	conflict(b builder, found *clause.OnConflict)
 	// why returns why a row was not written, judging by the row as it is now. It returns nil if this guard was not the
 	// reason.
-	why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error
-}
-
-// guards are the guards of the statement.
-func (w *Write) guards() [3]guard {
-	var all [3]guard
-	if w.fence != nil {
-		all[0] = w.fence
-	}
-	if w.version.is() {
-		all[1] = &w.version
-	}
-	if unchanged := w.intent.columns(); unchanged != nil {
-		all[2] = unchanged
-	}
-	return all
+	why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error
 }

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/compare"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -67,22 +68,22 @@ func (u *unchangedColumns) hold(b builder) {
 	for _, field := range u.columns {
 		if kind := b.DataTypeOf(field); dialect.Of(b.DB).IsInexact(kind) {
 			fault.Add(b.DB, fmt.Errorf("gormlock: IfUnchanged: %s.%s is a %s, of which the server does not send what it holds: make it a double, or name the other columns",
-				b.w.model.Schema.Name, field.Name, kind))
+				b.draft.model.Schema.Name, field.Name, kind))
 		}
-		c := newComparison(b.SQL, b.Table, field)
+		c := compare.Of(b.SQL, b.Table, field)
 		b.Text(" AND ")
-		c.compare(c.column, c.valueIn(u.before, false))
+		c.Equal(c.Own, c.In(u.before, false))
 	}
 }
 
 // why returns the error of a changed column: the row exists, at the right version.
-func (u *unchangedColumns) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
-	e := w.stale(stmt, row, nil, false)
-	if w.version.is() {
-		e.Own = hasLeft(stmt, w.model, row.name, w.version.Read(u.before), false)
+func (u *unchangedColumns) why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error {
+	e := j.stale(stmt, row, nil, false)
+	if j.version.is() {
+		e.Own = hasLeft(stmt, j.model, row.name, j.version.Read(u.before), false)
 	}
-	if w.version.is() && w.version.checked {
-		e.Actual = w.version.Any(w.version.Read(current))
+	if j.version.is() && j.version.checked {
+		e.Actual = j.version.Any(j.version.Read(current))
 	}
 	e.Columns = u.names
 	return e.Err()

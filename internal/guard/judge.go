@@ -14,15 +14,21 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
+// judge finds out why rows were not written.
+type judge struct {
+	answer
+	inserted bool // Save found no row and made one
+}
+
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
 // also names the row of a touch that accepts any version, such as a root that is moved by its key.
-func (w *Write) serializationFailure(db *gorm.DB) {
-	if !w.built.any || !w.compares() && !w.intent.touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
+func (j *judge) serializationFailure(db *gorm.DB) {
+	if !j.built.any || !j.compares() && !j.intent.touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
 	}
-	stale := w.staleError(db.Statement, nil)
-	if len(w.rows) == 1 {
-		stale = w.staleError(db.Statement, &w.rows[0])
+	stale := j.staleError(db.Statement, nil)
+	if len(j.rows) == 1 {
+		stale = j.staleError(db.Statement, &j.rows[0])
 	}
 	stale.Cause = db.Error
 	err := stale.Err()
@@ -33,124 +39,71 @@ func (w *Write) serializationFailure(db *gorm.DB) {
 
 // versionIsFull turns an "out of range" error of a touch into one about the version, because a touch increments nothing
 // else.
-func (w *Write) versionIsFull(db *gorm.DB) bool {
-	if !w.intent.touches() || !w.version.is() || !w.version.IsInteger() || len(w.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
+func (j *judge) versionIsFull(db *gorm.DB) bool {
+	if !j.intent.touches() || !j.version.is() || !j.version.IsInteger() || len(j.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
 	}
 	err := fmt.Errorf("gormlock: %s: its version is the largest its column holds: give the column %s a larger type: %w",
-		w.rowName(db.Statement, w.named(db.Statement, &w.rows[0]).Key), w.version.Field.DBName, db.Error)
+		j.rowName(db.Statement, j.named(db.Statement, &j.rows[0]).Key), j.version.Field.DBName, db.Error)
 	db.Error = nil
 	fault.Add(db, err)
 	return true
 }
 
-func (w *Write) staleError(stmt *gorm.Statement, row *Row) *fault.Stale {
-	e := &fault.Stale{Table: statement.TableName(stmt), Op: w.op.String(), PrimaryKey: map[string]any{}}
-	expected := w.single[0].Expected
-	if row != nil {
-		w.named(stmt, row)
-		expected = row.Expected
-		for i, field := range w.model.Schema.PrimaryFields {
-			e.PrimaryKey[field.DBName] = row.Key[i]
-			e.Keys = append(e.Keys, field.DBName)
-		}
-	}
-	if w.version.is() && w.version.checked && (row != nil || !w.batch) {
-		e.Expected = w.version.Any(expected)
-		e.Given = w.version.given
-		if w.version.choice != nil {
-			e.Expected = w.version.choice.String()
-		}
-	}
-	return e
-}
-
-func (w *Write) stale(stmt *gorm.Statement, row *Row, actual any, deleted bool) *fault.Stale {
-	e := w.staleError(stmt, row)
-	e.Actual, e.Deleted = actual, deleted
-	e.Own = w.isOwn(stmt, row)
-	return e
-}
-
-// isOwn reports whether the transaction itself moved the row from the expected version, or deleted the row at that version.
-// If a rival moved the row before, another attempt cures the conflict, whatever the transaction did to the row afterwards.
-func (w *Write) isOwn(stmt *gorm.Statement, row *Row) bool {
-	return row != nil && w.version.is() && w.version.checked && w.version.choice == nil && hasLeft(stmt, w.model, row.name, row.Expected, true)
-}
-
 // unlooked is the error of a row that was not written, if reading the reason failed.
-func (w *Write) unlooked(stmt *gorm.Statement, row *Row, err error) error {
-	if w.compares() {
-		return errors.Join(w.staleError(stmt, row).Err(), err)
+func (j *judge) unlooked(stmt *gorm.Statement, row *Row, err error) error {
+	if j.compares() {
+		return errors.Join(j.staleError(stmt, row).Err(), err)
 	}
-	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", w.rowName(stmt, w.named(stmt, row).Key), err)
-}
-
-func (p *plan) rowName(stmt *gorm.Statement, key []any) string {
-	values, columns := map[string]any{}, []string{}
-	for i, field := range p.model.Schema.PrimaryFields {
-		values[field.DBName] = key[i]
-		columns = append(columns, field.DBName)
-	}
-	return fault.Row(statement.TableName(stmt), columns, values)
-}
-
-// missing is the error of a struct that was not read from its row.
-func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
-	at := ""
-	if actual != nil {
-		at = fmt.Sprintf(", the row is at %s", fault.Version(actual))
-	}
-	return fmt.Errorf("%w: %s: %s was not read from its row%s: read it first, or use ExpectVersion or IgnoreVersion",
-		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at)
+	return fmt.Errorf("gormlock: %s was not written, and the reason could not be read: %w", j.rowName(stmt, j.named(stmt, row).Key), err)
 }
 
 // whyNone returns why a statement about one row wrote none. It returns nil if only conditions of the caller did not hold.
-func (w *Write) whyNone(db *gorm.DB) error {
-	if len(w.rows) == 0 {
-		return w.whyNoRows(db)
+func (j *judge) whyNone(db *gorm.DB) error {
+	if len(j.rows) == 0 {
+		return j.whyNoRows(db)
 	}
-	row := w.named(db.Statement, &w.rows[0])
-	found, err := w.look(db, [][]any{row.Key})
+	row := j.named(db.Statement, &j.rows[0])
+	found, err := j.look(db, [][]any{row.Key})
 	if err != nil {
-		return w.unlooked(db.Statement, row, err)
+		return j.unlooked(db.Statement, row, err)
 	}
-	return w.why(db, row, found[0])
+	return j.why(db, row, found[0])
 }
 
 // whyFewer returns why a batch wrote fewer rows than it has.
-func (w *Write) whyFewer(db *gorm.DB, from []reflect.Value) error {
+func (j *judge) whyFewer(db *gorm.DB, from []reflect.Value) error {
 	stmt := db.Statement
-	if from == nil && db.RowsAffected > 0 && w.compares() {
+	if from == nil && db.RowsAffected > 0 && j.compares() {
 		// It is not known which rows were written, and those have new versions now.
-		return w.staleError(stmt, nil).Err()
+		return j.staleError(stmt, nil).Err()
 	}
 	var absent []*Row
-	for i := range w.rows {
-		if row := &w.rows[i]; (from == nil || !from[i].IsValid()) && !row.twin {
+	for i := range j.rows {
+		if row := &j.rows[i]; (from == nil || !from[i].IsValid()) && !row.twin {
 			absent = append(absent, row)
 		}
 	}
-	all, err := w.whyAbsent(db, absent)
+	all, err := j.whyAbsent(db, absent)
 	if err != nil {
-		return w.unlooked(stmt, absent[0], err)
+		return j.unlooked(stmt, absent[0], err)
 	}
 	return joined(all)
 }
 
 // whyAbsent returns why each of these rows was not written.
-func (w *Write) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
+func (j *judge) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
 	keys := make([][]any, len(absent))
 	for i, row := range absent {
 		keys[i] = row.Key
 	}
-	found, err := w.look(db, keys)
+	found, err := j.look(db, keys)
 	if err != nil {
 		return nil, err
 	}
 	var all []error
 	for i, row := range absent {
-		if err := w.why(db, row, found[i]); err != nil {
+		if err := j.why(db, row, found[i]); err != nil {
 			all = append(all, err)
 		}
 	}
@@ -158,80 +111,126 @@ func (w *Write) whyAbsent(db *gorm.DB, absent []*Row) ([]error, error) {
 }
 
 // why returns why row was not written, judging by the row as it is now.
-func (w *Write) why(db *gorm.DB, row *Row, now seen) error {
+func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 	stmt, current := db.Statement, now.Value
 	if now.deleted {
 		current = reflect.Value{}
 	}
-	if w.fence.guards() {
-		if err := w.fence.why(w, stmt, row, current); err != nil {
+	if j.fence.guards() {
+		if err := j.fence.why(j, stmt, row, current); err != nil {
 			return err
 		}
 	}
 	switch {
-	case !w.compares():
+	case !j.compares():
 		return nil
-	case now.deleted && w.where.mustWrite && w.isNew(row):
-		return w.missing(stmt, row.Key, w.version.Any(w.version.Read(now.Value)))
-	case !current.IsValid() && w.where.mustWrite && w.isNew(row) && statement.InSave():
-		return w.insertInstead(db)
-	case !current.IsValid() && !w.version.checked && w.intent.columns() == nil && !statement.InSave():
+	case now.deleted && j.where.mustWrite && j.isNew(row):
+		return j.missing(stmt, row.Key, j.version.Any(j.version.Read(now.Value)))
+	case !current.IsValid() && j.where.mustWrite && j.isNew(row) && statement.InSave():
+		return j.insertInstead(db)
+	case !current.IsValid() && !j.version.checked && j.intent.columns() == nil && !statement.InSave():
 		return nil
 	case !current.IsValid():
-		e := w.stale(stmt, row, nil, true)
+		e := j.stale(stmt, row, nil, true)
 		e.Soft = now.deleted
 		return e.Err()
 	}
-	for i, g := range w.guards() {
+	for i, g := range j.guards() {
 		if i > 0 && g != nil {
-			if err := g.why(w, stmt, row, current); err != nil {
+			if err := g.why(j, stmt, row, current); err != nil {
 				return err
 			}
 		}
 	}
-	if w.version.checked && !w.where.filtered {
-		e := w.stale(stmt, row, nil, false)
-		e.Actual, e.Cause = w.version.Any(w.version.Read(current)), errNotWritten
+	if j.version.checked && !j.where.filtered {
+		e := j.stale(stmt, row, nil, false)
+		e.Actual, e.Cause = j.version.Any(j.version.Read(current)), errNotWritten
 		return e.Err()
 	}
-	if w.where.mustWrite && statement.InSave() {
-		return w.conditionsOf(stmt, row.Key)
+	if j.where.mustWrite && statement.InSave() {
+		return j.conditionsOf(stmt, row.Key)
 	}
 	return nil
 }
 
-// conditionsOf is the error of a save whose row exists, but does not meet the caller's own conditions.
-func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
-	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)
-}
-
 // whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.
-func (w *Write) whyNoRows(db *gorm.DB) error {
-	if w.fence.guards() {
-		if err := w.whyFencedMany(db); err != nil || !w.compares() {
+func (j *judge) whyNoRows(db *gorm.DB) error {
+	if j.fence.guards() {
+		if err := j.whyFencedMany(db); err != nil || !j.compares() {
 			return err
 		}
 	}
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
-	found, err := w.lookWhere(db, w.columnsToLookAt(), func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Limit(2) })
-	e := w.staleError(stmt, nil)
+	found, err := j.lookWhere(db, j.columnsToLookAt(), func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Limit(2) })
+	e := j.staleError(stmt, nil)
 	if err != nil {
 		return errors.Join(e.Err(), err)
 	}
 	if len(found) == 1 {
-		one := Row{Expected: w.single[0].Expected}
-		one.Key, _ = statement.KeyOf(stmt, w.model.Schema, found[0])
+		one := Row{Expected: j.single[0].Expected}
+		one.Key, _ = statement.KeyOf(stmt, j.model.Schema, found[0])
 		one.name = statement.KeyName(one.Key)
-		e = w.staleError(stmt, &one)
-		e.Own = w.isOwn(stmt, &one)
-		if w.version.is() {
-			e.Actual = w.version.Any(w.version.Read(found[0]))
+		e = j.staleError(stmt, &one)
+		e.Own = j.isOwn(stmt, &one)
+		if j.version.is() {
+			e.Actual = j.version.Any(j.version.Read(found[0]))
 		}
 	}
 	e.Deleted = len(found) == 0
-	if unchanged := w.intent.columns(); unchanged != nil {
+	if unchanged := j.intent.columns(); unchanged != nil {
 		e.Columns = unchanged.names
 	}
 	return e.Err()
+}
+
+// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
+// another writer makes in between. Associations and hooks are those of the update, as in GORM.
+func (j *judge) insertInstead(db *gorm.DB) error {
+	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(clause.Associations)
+	statement.SameTable(tx.Statement, db.Statement)
+	if err := tx.Create(structOf(j.rows[0].Struct).Addr().Interface()).Error; err != nil {
+		return err
+	}
+	j.inserted, db.RowsAffected = true, 1
+	return nil
+}
+
+// whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
+func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
+	v, u, stmt := &j.version, j.upsert, db.Statement
+	var all []error
+	var absent []*Row
+	for i := range j.rows {
+		row, r := &j.rows[i], u.rows[i]
+		wrote := from[i].IsValid()
+		switch {
+		case !r.loaded && !r.unread, u.skips && !wrote:
+		case u.skips:
+			all = append(all, j.stale(stmt, row, nil, true).Err())
+		case !wrote:
+			absent = append(absent, row)
+		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
+			all = append(all, j.stale(stmt, row, nil, true).Err())
+		}
+	}
+	if len(absent) > 0 {
+		whys, err := j.whyAbsent(db, absent)
+		if err != nil {
+			return errors.Join(j.staleError(stmt, absent[0]).Err(), err)
+		}
+		all = append(all, whys...)
+	}
+	return joined(all)
+}
+
+// structOf returns the struct of a row as a value that can be written to. It is a copy if the caller's struct cannot be
+// written to.
+func structOf(row reflect.Value) reflect.Value {
+	if row.CanAddr() {
+		return row
+	}
+	own := reflect.New(row.Type()).Elem()
+	own.Set(row)
+	return own
 }

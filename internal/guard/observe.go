@@ -37,12 +37,13 @@ func Observe(stmt *gorm.Statement, fields []*schema.Field) *Observation {
 		return nil
 	}
 	o := &Observation{returning: &returning{watched: fields}}
-	if w != nil {
-		w.returning = o.returning
-	} else {
+	if w == nil {
 		o.own = true
+		o.returning.install(nil, stmt)
+		return o
 	}
-	o.returning.install(w, stmt)
+	w.returning = o.returning
+	o.returning.install(&w.draft, stmt)
 	return o
 }
 
@@ -70,7 +71,7 @@ func observeCreate(stmt *gorm.Statement, w *Write, fields []*schema.Field) *Obse
 		}
 	}
 	if w == nil || w.returning == nil {
-		o.returning, o.own = &returning{had: asked, hadAny: byUser, installed: true, byPosition: true}, true
+		o.returning, o.own = &returning{callers: callers{asked, byUser, true}, byPosition: true}, true
 	}
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 	return o

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,21 +12,17 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
-	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // plan says what a statement should do. It is made before the statement is built, and building does not change it.
 type plan struct {
+	subjects
 	model   *model.Model
 	intent  *Intent
 	op      Op
-	batch   bool // the structs are in a slice
-	emptied bool // GORM has changed the structs before: what they were is not known
 	where   conditions
-	rows    []Row // one for each struct; none: the statement is about rows that no struct stands for
-	single  [1]Row
 	version versionGuard
 	fence   *FenceGuard // nil: the model has none
 	upsert  *upsert     // nil: no create
@@ -41,82 +38,70 @@ type conditions struct {
 	mustWrite  bool // it is Save, which must write its row or fail
 }
 
-// expand makes a row of each struct.
-func (p *plan) expand(structs *memory.Structs) {
-	if !p.batch {
-		p.rows = p.single[:structs.Count]
-	} else {
-		p.rows = make([]Row, structs.Count)
-	}
-	for i := range p.rows {
-		p.rows[i].Struct = structs.Row(i)
-	}
-}
-
 // prepare reads the keys and versions of an update or a delete. Its hooks, and the associations saved before it, have run by
 // then.
-func (w *Write) prepare(stmt *gorm.Statement) error {
-	if err := w.readKeys(stmt); err != nil {
+func (p *plan) prepare(stmt *gorm.Statement) error {
+	if err := p.readKeys(stmt); err != nil {
 		return err
 	}
-	if w.batch && w.intent.columns() != nil {
-		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", w.model.Schema.Name)
+	if p.batch && p.intent.columns() != nil {
+		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
-	if !w.version.is() {
-		if w.batch {
-			return w.pairTwins(stmt)
+	if !p.version.is() {
+		if p.batch {
+			return p.pairTwins(stmt)
 		}
 		return nil
 	}
-	given, err := w.expectedByCaller(stmt)
+	given, err := p.expectedByCaller(stmt)
 	if err != nil {
 		return err
 	}
-	return w.readVersions(stmt, given)
+	return p.readVersions(stmt, given)
 }
 
 // readVersions reads what version each row must have, and which one it gets.
-func (w *Write) readVersions(stmt *gorm.Statement, given *column.Value) error {
-	v := &w.version
-	v.given = given != nil && !w.intent.ignores()
-	v.checked = (len(w.rows) > 0 || v.given) && !w.intent.ignores()
+func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
+	v := &p.version
+	v.given = given != nil && !p.intent.ignores()
+	v.checked = (len(p.rows) > 0 || v.given) && !p.intent.ignores()
 	v.exact = true
 	var now time.Time
 	if v.IsTemporal() {
 		now = stmt.NowFunc()
 	}
-	for i := range w.rows {
-		row := &w.rows[i]
-		row.held = w.heldSinceTouched(stmt, row)
+	for i := range p.rows {
+		row := &p.rows[i]
+		row.held = p.heldSinceTouched(stmt, row)
 		if row.Expected = row.held; v.given {
 			row.Expected = *given
 		}
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
-		if !w.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", w.rowName(stmt, w.named(stmt, row).Key), row.Expected.N)
+		if !p.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, p.named(stmt, row).Key), row.Expected.N)
 		}
 	}
-	if len(w.rows) == 0 {
-		w.batch, v.exact, v.later = false, false, v.First(now)
+	if len(p.rows) == 0 {
+		p.batch, v.exact, v.later = false, false, v.First(now)
 		if v.given {
-			w.single[0].Expected, w.single[0].next = *given, v.Next(*given, now)
+			p.single[0].Expected, p.single[0].next = *given, v.Next(*given, now)
 			v.exact = v.Plainly(*given)
-			v.outrun(w.single[0].next)
+			v.outrun(p.single[0].next)
 		}
 	}
 	if v.IsTemporal() {
 		for _, version := range v.choice.all() {
 			v.outrun(v.Next(version, now))
 		}
-		for i := range w.rows {
-			w.rows[i].next = v.later
+		for i := range p.rows {
+			p.rows[i].next = v.later
 		}
 	}
 	v.exact = v.exact && v.checked
-	if w.batch {
-		return w.pairTwins(stmt)
+	if p.batch {
+		return p.pairTwins(stmt)
 	}
 	return nil
 }
@@ -129,37 +114,37 @@ func (v *versionGuard) outrun(next column.Value) {
 }
 
 // readKeys reads the primary keys. A bulk statement has none, so its rows are dropped from the plan.
-func (w *Write) readKeys(stmt *gorm.Statement) error {
-	w.expand(&w.memory)
-	if !w.batch {
-		if len(w.rows) == 1 && !w.hasKey(w.rows[0].Struct) {
-			w.rows = nil
+func (p *plan) readKeys(stmt *gorm.Statement) error {
+	p.expand()
+	if !p.batch {
+		if len(p.rows) == 1 && !p.hasKey(p.rows[0].Struct) {
+			p.rows = nil
 		}
 		return nil
 	}
 	keyed := 0
-	for i := range w.rows {
-		row := &w.rows[i]
-		if row.Key, _ = statement.KeyOf(stmt, w.model.Schema, row.Struct); row.Key != nil {
+	for i := range p.rows {
+		row := &p.rows[i]
+		if row.Key, _ = statement.KeyOf(stmt, p.model.Schema, row.Struct); row.Key != nil {
 			row.name = statement.KeyName(row.Key)
 			keyed++
 		}
 	}
-	if keyed > 0 && keyed < len(w.rows) {
-		i := slices.IndexFunc(w.rows, func(r Row) bool { return r.Key == nil })
-		return fmt.Errorf("gormlock: %s: element %d of %d has no primary key: %w", stmt.Table, i, len(w.rows), gorm.ErrPrimaryKeyRequired)
+	if keyed > 0 && keyed < len(p.rows) {
+		i := slices.IndexFunc(p.rows, func(r Row) bool { return r.Key == nil })
+		return fmt.Errorf("gormlock: %s: element %d of %d has no primary key: %w", stmt.Table, i, len(p.rows), gorm.ErrPrimaryKeyRequired)
 	}
 	if keyed == 0 {
-		w.rows, w.batch = nil, false
+		p.rows, p.batch = nil, false
 	}
 	return nil
 }
 
 // hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions; for a versioned
 // struct it belongs there.
-func (w *Write) hasKey(row reflect.Value) bool {
+func (p *plan) hasKey(row reflect.Value) bool {
 	zero := 0
-	for _, field := range w.model.Schema.PrimaryFields {
+	for _, field := range p.model.Schema.PrimaryFields {
 		if place := statement.Place(field, row); !place.IsValid() || place.IsZero() {
 			zero++
 		}
@@ -167,11 +152,11 @@ func (w *Write) hasKey(row reflect.Value) bool {
 	switch {
 	case zero == 0:
 		return true
-	case zero == len(w.model.Schema.PrimaryFields):
+	case zero == len(p.model.Schema.PrimaryFields):
 		return false
 	}
-	w.where.partialKey = w.version.is() || w.intent.Merges() || w.fence != nil && w.fence.Read(row).N != 0
-	return w.where.partialKey
+	p.where.partialKey = p.version.is() || p.intent.Merges() || p.fence != nil && p.fence.Read(row).N != 0
+	return p.where.partialKey
 }
 
 // hasWholeKey reports whether no part of the struct's key is missing.
@@ -183,25 +168,25 @@ func (p *plan) hasWholeKey(row reflect.Value) bool {
 }
 
 // named reads the key of the one row, which is needed only for a message.
-func (w *Write) named(stmt *gorm.Statement, row *Row) *Row {
+func (p *plan) named(stmt *gorm.Statement, row *Row) *Row {
 	if row.Key != nil {
 		return row
 	}
-	if was := w.memory.Was(0); was.IsValid() { // the statement may set the key itself
-		row.Key, _ = statement.KeyOf(stmt, w.model.Schema, was)
+	if was := p.memory.Was(0); was.IsValid() { // the statement may set the key itself
+		row.Key, _ = statement.KeyOf(stmt, p.model.Schema, was)
 	}
 	if row.Key == nil {
-		row.Key, _ = statement.KeyOf(stmt, w.model.Schema, row.Struct)
+		row.Key, _ = statement.KeyOf(stmt, p.model.Schema, row.Struct)
 	}
 	row.name = statement.KeyName(row.Key)
 	return row
 }
 
 // pairTwins marks the copies of one row in a batch. Copies at different versions cannot both be fresh.
-func (w *Write) pairTwins(stmt *gorm.Statement) error {
-	first := make(map[string]*Row, len(w.rows))
-	for i := range w.rows {
-		row := &w.rows[i]
+func (p *plan) pairTwins(stmt *gorm.Statement) error {
+	first := make(map[string]*Row, len(p.rows))
+	for i := range p.rows {
+		row := &p.rows[i]
 		twin := first[row.name]
 		if twin == nil {
 			first[row.name] = row
@@ -213,22 +198,11 @@ func (w *Write) pairTwins(stmt *gorm.Statement) error {
 			if older.Expected.N > newer.Expected.N || older.Expected.Time().After(newer.Expected.Time()) {
 				older, newer = newer, older
 			}
-			return w.stale(stmt, older, w.version.Any(newer.Expected), false).Err()
+			return p.stale(stmt, older, p.version.Any(newer.Expected), false).Err()
 		}
 	}
 	return nil
 }
-
-// isBulk reports whether the statement is about rows that no struct stands for.
-func (p *plan) isBulk() bool { return len(p.rows) == 0 }
-
-// compares reports whether a row is written only as it was read.
-func (w *Write) compares() bool {
-	return w.version.checked && !w.built.unchecked || w.intent.columns() != nil || w.where.mustWrite
-}
-
-// decides reports whether writing no row can be a conflict.
-func (w *Write) decides() bool { return w.compares() || w.fence.guards() }
 
 // everywhere adds a condition to a statement about all rows of its table, which the caller allows, so that the guards can
 // add theirs.
@@ -253,4 +227,93 @@ func isFiltered(stmt *gorm.Statement) bool {
 	_, where := stmt.Clauses["WHERE"]
 	_, from := stmt.Clauses["FROM"]
 	return where || from
+}
+
+// guards are the guards of the statement.
+func (p *plan) guards() [3]guard {
+	var all [3]guard
+	if p.fence != nil {
+		all[0] = p.fence
+	}
+	if p.version.is() {
+		all[1] = &p.version
+	}
+	if unchanged := p.intent.columns(); unchanged != nil {
+		all[2] = unchanged
+	}
+	return all
+}
+
+// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
+// version. It may not if 0 is a version that a row can have, or if the caller named the version.
+func (p *plan) isNew(row *Row) bool {
+	return p.version.checked && !p.version.given && !p.version.Loaded(row.held)
+}
+
+// unread is the version of a struct that differs from its row. A write of the struct is refused.
+func (p *plan) unread(row *Row) column.Value {
+	if !p.version.Loaded(row.held) {
+		return row.held
+	}
+	return p.version.Unread()
+}
+
+// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
+// because a part was written, it is the new version: nothing else of the row has changed.
+func (p *plan) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
+	held := p.version.Read(row.Struct)
+	if !p.model.IsRoot() || p.intent.touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.touches() }) {
+		return held
+	}
+	if to, touched := Touched(stmt, p.model, p.named(stmt, row).Key, held); touched {
+		return to
+	}
+	return held
+}
+
+// onlyMerged leaves out of a SET what the row already has.
+func (p *plan) onlyMerged(set clause.Set) clause.Set {
+	if !p.intent.Merges() {
+		return set
+	}
+	merged := p.intent.merged
+	kept := make(clause.Set, 0, len(set))
+	for _, assignment := range set {
+		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
+		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
+			kept = append(kept, assignment)
+		}
+	}
+	return kept
+}
+
+// hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
+func (p *plan) hides(a clause.Assignment) bool {
+	field := p.model.Schema.LookUpField(a.Column.Name)
+	if field == nil || a.Value == nil {
+		return false
+	}
+	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
+		return false
+	}
+	if valuer, is := a.Value.(driver.Valuer); is {
+		value, err := valuer.Value()
+		return err != nil || value != nil
+	}
+	return !reflect.ValueOf(a.Value).IsZero()
+}
+
+// columnsToLookAt are the columns that identify the row and show its state.
+func (p *plan) columnsToLookAt() []string {
+	columns := make([]string, 0, len(p.model.Schema.PrimaryFields)+1)
+	for _, field := range p.model.Schema.PrimaryFields {
+		columns = append(columns, field.DBName)
+	}
+	if p.version.is() {
+		columns = append(columns, p.version.Field.DBName)
+	}
+	if p.fence.guards() {
+		columns = append(columns, p.fence.Field.DBName)
+	}
+	return columns
 }

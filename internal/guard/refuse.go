@@ -14,7 +14,7 @@ import (
 // refuse makes err the statement's error. If something was already stored, the transaction must not be committed.
 func (w *Write) refuse(db *gorm.DB, err error) {
 	if err == nil {
-		if !w.outcome.inserted {
+		if !w.inserted {
 			w.memory.Restore()
 		}
 		w.outcome.done = true

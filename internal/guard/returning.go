@@ -19,9 +19,7 @@ type returning struct {
 	whole   bool            // every column that is read is among them
 	watched []*schema.Field // columns that are returned and not given to the structs: see Observe
 
-	had        clause.Clause // the caller's
-	hadAny     bool
-	installed  bool
+	callers
 	back       bool // the statement cannot return them: they are read behind it
 	byPosition bool // a plain INSERT, which GORM scans rightly itself
 	swapped    bool
@@ -29,31 +27,17 @@ type returning struct {
 	rows       reflect.Value
 }
 
+// callers is the RETURNING of the caller while another stands in its place.
+type callers struct {
+	had       clause.Clause
+	hadAny    bool
+	installed bool // another does
+}
+
 func (r *returning) wanted() bool { return r != nil && len(r.fields) > 0 }
 
-// want asks for columns.
-func (w *Write) want(fields ...*schema.Field) {
-	if w.returning == nil {
-		w.returning = &returning{}
-	}
-	r := w.returning
-	for _, field := range fields {
-		if !slices.Contains(r.fields, field) {
-			r.fields = append(r.fields, field)
-		}
-	}
-}
-
-// wantWhole asks for whole rows, so that the structs are the rows afterwards.
-func (w *Write) wantWhole() {
-	if w.returning == nil || !w.returning.whole {
-		w.want(w.model.Readable()...)
-		w.returning.whole = true
-	}
-}
-
 // install replaces the caller's RETURNING by one that has its columns too.
-func (r *returning) install(w *Write, stmt *gorm.Statement) {
+func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	if r.installed {
 		return
 	}
@@ -62,11 +46,11 @@ func (r *returning) install(w *Write, stmt *gorm.Statement) {
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
 		if len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*" {
-			w.wantWhole()
+			d.wantWhole()
 		}
 		for _, column := range asked.Columns {
-			if field := w.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
-				w.want(field)
+			if field := d.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
+				d.want(field)
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/column"
-	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
@@ -79,78 +78,6 @@ func (w *Write) settleBatch(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
-// struct.
-func (w *Write) matched(db *gorm.DB) ([]reflect.Value, error) {
-	keys := make([][]any, len(w.rows))
-	for i := range w.rows {
-		keys[i] = w.rows[i].Key
-	}
-	return w.match(db, keys, w.returning.all())
-}
-
-// match finds the row of each key. The server may spell a key differently from the program: a uuid without capitals, a
-// char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches nothing.
-func (w *Write) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
-	found, left := w.matchNames(db.Statement, keys, rows)
-	if len(left) > 0 {
-		if err := w.matchLeft(db, keys, found, left); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-// matchNames finds the row of each key by its string, and returns the rows that no key names.
-func (w *Write) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
-	at := make(map[string]reflect.Value, len(rows))
-	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil {
-			at[statement.KeyName(key)] = row
-		}
-	}
-	found = make([]reflect.Value, len(keys))
-	named := make(map[string]bool, len(keys))
-	for i, key := range keys {
-		if key != nil {
-			name := statement.KeyName(key)
-			found[i], named[name] = at[name], true
-		}
-	}
-	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
-			left = append(left, row)
-		}
-	}
-	return found, left
-}
-
-// matchLeft finds the keys of rows that no key names as the program writes it.
-func (w *Write) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) error {
-	var places []int
-	var asked [][]any
-	for i, key := range keys {
-		if key != nil && !found[i].IsValid() {
-			places, asked = append(places, i), append(asked, key)
-		}
-	}
-	if len(asked) == 0 {
-		return nil
-	}
-	stored, err := statement.Stored(db, w.model.Schema, asked)
-	if err != nil {
-		return err
-	}
-	for n, i := range places {
-		for _, row := range left {
-			if key, _ := statement.KeyOf(db.Statement, w.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
-				found[i] = row
-			}
-		}
-	}
-	return nil
-}
-
 // follow updates the struct with what the statement made of its row.
 func (w *Write) follow(row *Row, returned reflect.Value) {
 	if !row.Struct.CanAddr() {
@@ -188,12 +115,4 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 		return v.Zero()
 	}
 	return row.next
-}
-
-// unread is the version of a struct that differs from its row. A write of the struct is refused.
-func (w *Write) unread(row *Row) column.Value {
-	if !w.version.Loaded(row.held) {
-		return row.held
-	}
-	return w.version.Unread()
 }

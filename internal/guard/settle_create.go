@@ -2,8 +2,8 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -109,62 +109,6 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
-// in the order of the structs. If some were left alone, rows are matched by key, and structs without a key as matchKeyless
-// does.
-func (w *Write) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
-	rows := w.returning.all()
-	if len(rows) == len(w.rows) && !w.returning.back {
-		return rows, nil
-	}
-	keys := make([][]any, len(w.rows))
-	keyless := 0
-	for i := range w.rows {
-		if keys[i] = w.rows[i].Key; keys[i] == nil {
-			keyless++
-		}
-	}
-	from, left := w.matchNames(db.Statement, keys, rows)
-	if len(left) > keyless {
-		if err := w.matchLeft(db, keys, from, left); err != nil {
-			return nil, err
-		}
-		left = slices.DeleteFunc(left, func(row reflect.Value) bool {
-			return slices.ContainsFunc(from, func(other reflect.Value) bool {
-				return other.IsValid() && other.Addr().Pointer() == row.Addr().Pointer()
-			})
-		})
-	}
-	w.matchKeyless(db.Statement, from, left, keyless)
-	return from, nil
-}
-
-// matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
-// the columns of the conflict.
-func (w *Write) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
-	inOrder := len(left) == keyless
-	fields := w.conflictFields(stmt)
-	for i := range w.rows {
-		if w.rows[i].Key != nil {
-			continue
-		}
-		for n, row := range left {
-			if row.IsValid() && (inOrder || len(fields) > 0 && statement.KeyName(valuesIn(stmt, fields, w.structBefore(i))) == statement.KeyName(valuesIn(stmt, fields, row))) {
-				from[i], left[n] = row, reflect.Value{}
-				break
-			}
-		}
-	}
-}
-
-// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
-func (w *Write) structBefore(i int) reflect.Value {
-	if was := w.memory.Was(i); was.IsValid() {
-		return was
-	}
-	return w.memory.Row(i)
-}
-
 // followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the
 // row's version only if that was compared and moved, because others may have written the row.
 func (w *Write) followUpsert(i int, from reflect.Value) {
@@ -188,37 +132,59 @@ func (w *Write) followUpsert(i int, from reflect.Value) {
 	}
 }
 
-// whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
-func (w *Write) whyRefused(db *gorm.DB, from []reflect.Value) error {
-	v, u, stmt := &w.version, w.upsert, db.Statement
-	var all []error
-	var absent []*Row
-	for i := range w.rows {
-		row, r := &w.rows[i], u.rows[i]
-		wrote := from[i].IsValid()
-		switch {
-		case !r.loaded && !r.unread, u.skips && !wrote:
-		case u.skips:
-			all = append(all, w.stale(stmt, row, nil, true).Err())
-		case !wrote:
-			absent = append(absent, row)
-		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
-			all = append(all, w.stale(stmt, row, nil, true).Err())
-		}
+// explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.
+func (w *Write) explainUpsert(db *gorm.DB) bool {
+	if !dialect.IsFailure(db.Error) {
+		return false
 	}
-	if len(absent) > 0 {
-		whys, err := w.whyAbsent(db, absent)
-		if err != nil {
-			return errors.Join(w.staleError(stmt, absent[0]).Err(), err)
-		}
-		all = append(all, whys...)
+	failed := db.Error
+	db.Error = nil
+	err := w.whyFencedConflicting(db)
+	if err == nil {
+		err = w.whyUpsertFailed(db)
 	}
-	return joined(all)
+	if err == nil {
+		err = fmt.Errorf("gormlock: %s: the upsert found a row by another unique index than it names, or one that was changed meanwhile: nothing was written: %w",
+			statement.TableName(db.Statement), failed)
+	}
+	w.memory.Restore()
+	w.refuse(db, err)
+	return true
 }
 
-func joined(all []error) error {
-	if len(all) == 1 {
-		return all[0]
+// followFound gives a struct the key of the row that was found in its place.
+func (w *Write) followFound(i int) {
+	found, to := w.upsert.rows[i].found, w.rows[i].Struct
+	if !found.IsValid() {
+		return
 	}
-	return errors.Join(all...)
+	for _, field := range w.model.Schema.PrimaryFields {
+		if source, place := statement.Place(field, found), statement.Place(field, to); source.IsValid() && place.IsValid() && place.CanSet() {
+			place.Set(source)
+		}
+	}
+	w.version.Write(to, w.version.Unread())
+}
+
+// followCreated gives the structs that a create stored their token. If the create may have skipped rows, the stored
+// structs are those that have a key now and had none before.
+func (w *Write) followCreated(db *gorm.DB) {
+	f, stmt := w.fence, db.Statement
+	if !f.guards() {
+		return
+	}
+	skips := statement.DoesNothing(stmt) && w.batch && len(stmt.Schema.FieldsWithDefaultDBValue) > 0
+	all := int(db.RowsAffected) >= f.proposed && !skips
+	for i := range w.memory.Count {
+		if all || w.gotKey(stmt, i) {
+			f.follow(w.memory.Row(i))
+		}
+	}
+}
+
+// gotKey reports whether the statement gave the struct its key.
+func (w *Write) gotKey(stmt *gorm.Statement, i int) bool {
+	_, had := statement.KeyOf(stmt, w.model.Schema, w.memory.Was(i))
+	_, has := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i))
+	return has && !had
 }

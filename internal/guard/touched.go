@@ -1,13 +1,10 @@
 package guard
 
 import (
-	"database/sql/driver"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -35,36 +32,6 @@ func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 	return moved
 }
 
-// hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
-func (w *Write) hides(a clause.Assignment) bool {
-	field := w.model.Schema.LookUpField(a.Column.Name)
-	if field == nil || a.Value == nil {
-		return false
-	}
-	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
-		return false
-	}
-	if valuer, is := a.Value.(driver.Valuer); is {
-		value, err := valuer.Value()
-		return err != nil || value != nil
-	}
-	return !reflect.ValueOf(a.Value).IsZero()
-}
-
-// left reports whether the statement had a struct of the row of this name whose version, before and after, is such.
-func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after column.Value) bool) bool {
-	for i := range w.memory.Count {
-		was, after := w.memory.Was(i), w.memory.Of(w.memory.After, i)
-		if !was.IsValid() || !after.IsValid() {
-			continue
-		}
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, after); key != nil && statement.KeyName(key) == name && is(w.version.Read(was), w.version.Read(after)) {
-			return true
-		}
-	}
-	return false
-}
-
 // Adopt gives a struct the version to which its row was moved. A rollback takes it back.
 func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Value) {
 	held := m.Column.Read(row)
@@ -87,8 +54,9 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 	}) {
 		return nil
 	}
-	w := &Write{plan: plan{model: m, op: OpTouch, version: versionGuard{Version: m.Column}}}
-	found, err := w.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
+	a := &answer{}
+	a.model, a.op, a.version.Version = m, OpTouch, m.Column
+	found, err := a.look(db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(m.Schema.ModelType).Interface()), [][]any{key}) // it may have been read since
 	switch {
 	case err != nil:
 		return err
@@ -110,22 +78,6 @@ func MustBeAt(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 // write that kept the version does not count.
 func hasLeft(stmt *gorm.Statement, m *model.Model, name string, from column.Value, moved bool) bool {
 	return m.Column.Loaded(from) && hasWrite(stmt, m, func(w *Write) bool { return !w.outcome.none && w.hasLeft(stmt, name, from, moved) })
-}
-
-// hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.
-func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, moved bool) bool {
-	compared := w.version.checked && !w.built.unchecked && !w.intent.ignores()
-	removes := w.op == OpDelete || w.built.hides
-	if compared && w.left(stmt, name, func(was, after column.Value) bool {
-		return was.Equal(from) && (!moved || removes || differ(was, after))
-	}) {
-		return true
-	}
-	next := func(row reflect.Value) bool {
-		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
-		return key != nil && statement.KeyName(key) == name && w.version.BeforeBump(w.version.Read(row)).Equal(from)
-	}
-	return w.built.bumps && w.version.IsInteger() && slices.ContainsFunc(w.returning.seen(), next)
 }
 
 // Touched reports whether all that the transaction did to the row with this key was to move its version, as a root, from the
@@ -179,17 +131,4 @@ func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
 		return table.SQL
 	}
 	return name(a) == name(b)
-}
-
-// heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
-// because a part was written, it is the new version: nothing else of the row has changed.
-func (w *Write) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
-	held := w.version.Read(row.Struct)
-	if !w.model.IsRoot() || w.intent.touches() || !hasWrite(stmt, w.model, func(other *Write) bool { return other.intent.touches() }) {
-		return held
-	}
-	if to, touched := Touched(stmt, w.model, w.named(stmt, row).Key, held); touched {
-		return to
-	}
-	return held
 }

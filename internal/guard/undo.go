@@ -1,6 +1,86 @@
 package guard
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Undo implements journal.Step, as does Lose.
+func (w *Write) Undo() { w.undo() }
+
+// Lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
+// versions. The next write of such a struct is ErrVersionMissing.
+func (w *Write) Lose() {
+	v := &w.version
+	if !v.is() {
+		return
+	}
+	for i := range w.memory.Count {
+		row := w.memory.Row(i)
+		if !row.IsValid() || !row.CanAddr() {
+			continue
+		}
+		was := w.memory.Was(i)
+		stays := w.op != OpCreate && w.op != OpUpsert || w.upsert != nil && w.upsert.skips && was.IsValid() && v.Loaded(v.Read(was))
+		if stays && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
+			continue // it was read before, and the statement left it
+		}
+		v.Write(row, v.Unread())
+	}
+}
+
+// wrote reports whether the statement left the row of this name in its structs, or returned it.
+func (w *Write) wrote(stmt *gorm.Statement, name string) bool {
+	is := func(row reflect.Value) bool {
+		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
+		return key != nil && statement.KeyName(key) == name
+	}
+	for i := range w.memory.Count {
+		row := w.memory.Of(w.memory.After, i)
+		if !row.IsValid() {
+			row = w.memory.Row(i)
+		}
+		if is(row) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.returning.seen(), is)
+}
+
+// left reports whether the statement had a struct of the row of this name whose version, before and after, is such.
+func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after column.Value) bool) bool {
+	for i := range w.memory.Count {
+		was, after := w.memory.Was(i), w.memory.Of(w.memory.After, i)
+		if !was.IsValid() || !after.IsValid() {
+			continue
+		}
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, after); key != nil && statement.KeyName(key) == name && is(w.version.Read(was), w.version.Read(after)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.
+func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, moved bool) bool {
+	compared := w.version.checked && !w.built.unchecked && !w.intent.ignores()
+	removes := w.op == OpDelete || w.built.hides
+	if compared && w.left(stmt, name, func(was, after column.Value) bool {
+		return was.Equal(from) && (!moved || removes || differ(was, after))
+	}) {
+		return true
+	}
+	next := func(row reflect.Value) bool {
+		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
+		return key != nil && statement.KeyName(key) == name && w.version.BeforeBump(w.version.Read(row)).Equal(from)
+	}
+	return w.built.bumps && w.version.IsInteger() && slices.ContainsFunc(w.returning.seen(), next)
+}
 
 // undo restores, once, the structs of a statement that was rolled back.
 func (w *Write) undo() {
@@ -21,15 +101,4 @@ func (w *Write) forgetEmptied() {
 			w.version.Write(row, w.version.Unread())
 		}
 	}
-}
-
-// structOf returns the struct of a row as a value that can be written to. It is a copy if the caller's struct cannot be
-// written to.
-func structOf(row reflect.Value) reflect.Value {
-	if row.CanAddr() {
-		return row
-	}
-	own := reflect.New(row.Type()).Elem()
-	own.Set(row)
-	return own
 }

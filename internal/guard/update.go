@@ -124,21 +124,3 @@ func mayBeSave(stmt *gorm.Statement) bool {
 	return statement.SamePointer(stmt.Model, stmt.Dest) ||
 		reflect.TypeOf(stmt.Dest).Kind() == reflect.Struct && reflect.TypeOf(stmt.Dest) == reflect.TypeOf(stmt.Model)
 }
-
-// isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
-// version. It may not if 0 is a version that a row can have, or if the caller named the version.
-func (w *Write) isNew(row *Row) bool {
-	return w.version.checked && !w.version.given && !w.version.Loaded(row.held)
-}
-
-// insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
-// another writer makes in between. Associations and hooks are those of the update, as in GORM.
-func (w *Write) insertInstead(db *gorm.DB) error {
-	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(clause.Associations)
-	statement.SameTable(tx.Statement, db.Statement)
-	if err := tx.Create(structOf(w.rows[0].Struct).Addr().Interface()).Error; err != nil {
-		return err
-	}
-	w.outcome.inserted, db.RowsAffected = true, 1
-	return nil
-}

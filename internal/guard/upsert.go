@@ -1,13 +1,14 @@
 package guard
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -42,62 +43,15 @@ func upsertOf(stmt *gorm.Statement) *upsert {
 	return &upsert{strict: tracked, child: statement.IsAssociation(stmt)}
 }
 
-// prepareCreate decides what a create does to rows that exist already.
-func (w *Write) prepareCreate(stmt *gorm.Statement) error {
-	if w.intent.compares() {
-		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", w.model.Schema.Name)
-	}
-	u := w.upsert
-	u.updates = statement.HasUpsert(stmt)
-	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	u.skips = conflict.DoNothing
-	if err := cmp.Or(w.refuseIgnore(stmt), w.fitsUpsert(stmt, conflict)); err != nil {
-		return err
-	}
-	if !w.version.is() {
-		if u.updates {
-			w.op = OpUpsert
-		}
-		return nil
-	}
-	if !u.updates && !u.skips {
-		w.wantStored(stmt)
-		return nil
-	}
-	if u.updates || u.child {
-		w.op = OpUpsert
-	}
-	if computesColumn(conflict.DoUpdates, w.version.Field.DBName) {
-		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", w.model.Schema.Name, w.version.Field.Name)
-	}
-	w.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
-	u.links = u.child && u.updates && !conflict.UpdateAll
-	if w.intent.ignores() {
-		u.strict = false
-	}
-	if err := w.sortStructs(stmt, w.isOnKey(conflict)); err != nil {
-		return err
-	}
-	w.version.checked = slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.loaded || r.unread && !u.skips })
-	if w.intent.preserves() && w.version.checked {
-		return fmt.Errorf("gormlock: %s: PreserveVersion on an upsert of rows that were read: update them instead", stmt.Table)
-	}
-	if w.version.IsSystem() && w.version.checked && !u.skips {
-		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or use IgnoreVersion", stmt.Table)
-	}
-	w.wantRows(stmt)
-	return nil
-}
-
 // sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
-func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
-	v, u, now := &w.version, w.upsert, stmt.NowFunc()
-	w.expand(&w.memory)
-	u.rows = make([]upsertRow, len(w.rows))
+func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
+	v, u, now := &p.version, p.upsert, stmt.NowFunc()
+	p.expand()
+	u.rows = make([]upsertRow, len(p.rows))
 	v.later = v.First(now)
 	names := map[string]int{}
-	for i := range w.rows {
-		row, r := &w.rows[i], &u.rows[i]
+	for i := range p.rows {
+		row, r := &p.rows[i], &u.rows[i]
 		row.held = v.Read(row.Struct)
 		row.Expected = row.held
 		if next := v.Next(row.held, now); next.Time().After(v.later.Time()) {
@@ -108,24 +62,24 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		} else if row.held.N < 0 {
 			return negative(stmt, row.held.N)
 		}
-		key, _ := statement.KeyOf(stmt, w.model.Schema, row.Struct)
-		if key == nil || lacksGenerated(w.model.Schema, row.Struct) {
+		key, _ := statement.KeyOf(stmt, p.model.Schema, row.Struct)
+		if key == nil || lacksGenerated(p.model.Schema, row.Struct) {
 			continue
 		}
 		row.Key, row.name = key, statement.KeyName(key)
-		if v.IsUnread(row.held) && !w.intent.ignores() {
-			return w.missing(stmt, key, nil)
+		if v.IsUnread(row.held) && !p.intent.ignores() {
+			return p.missing(stmt, key, nil)
 		}
-		if twin, ok := names[row.name]; ok && w.rows[twin].Struct.CanAddr() {
-			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", w.rowName(stmt, key))
+		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() {
+			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", p.rowName(stmt, key))
 		}
 		names[row.name] = i
 		unset := v.Unset(row.held)
-		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !w.intent.preserves() && (u.strict || u.links || onKey)
-		r.loaded = loaded && !w.intent.ignores()
+		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.preserves() && (u.strict || u.links || onKey)
+		r.loaded = loaded && !p.intent.ignores()
 		came, fromNone := movedHere(stmt, row.Struct)
 		r.moves = u.links && came
-		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || w.keyIsNew(stmt, i)
+		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
 		r.unread = !loaded && u.strict
 		if !r.loaded {
 			continue
@@ -134,7 +88,7 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			row.next = v.Zero()
 		}
 		if v.IsInteger() && row.held.N >= v.Largest {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", w.rowName(stmt, key), row.held.N)
+			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, key), row.held.N)
 		}
 		if u.skips && dialect.Of(stmt.DB).IsMySQL() {
 			row.next, r.apart = v.Apart(row.next)
@@ -148,12 +102,12 @@ func (w *Write) sortStructs(stmt *gorm.Statement, onKey bool) error {
 }
 
 // keyIsNew reports whether a hook has made the key of the struct. Then the struct cannot stand for a row.
-func (w *Write) keyIsNew(stmt *gorm.Statement, i int) bool {
-	was := w.memory.Was(i)
+func (p *plan) keyIsNew(stmt *gorm.Statement, i int) bool {
+	was := p.memory.Was(i)
 	if !was.IsValid() || stmt.SkipHooks {
 		return false
 	}
-	key, _ := statement.KeyOf(stmt, w.model.Schema, was)
+	key, _ := statement.KeyOf(stmt, p.model.Schema, was)
 	return key == nil
 }
 
@@ -185,12 +139,89 @@ func computesColumn(set clause.Set, column string) bool {
 }
 
 // keysWhere returns the keys of the structs of an upsert for which is returns true.
-func (w *Write) keysWhere(is func(upsertRow) bool) [][]any {
+func (p *plan) keysWhere(is func(upsertRow) bool) [][]any {
 	var keys [][]any
-	for i := range w.rows {
-		if is(w.upsert.rows[i]) {
-			keys = append(keys, w.rows[i].Key)
+	for i := range p.rows {
+		if is(p.upsert.rows[i]) {
+			keys = append(keys, p.rows[i].Key)
 		}
 	}
 	return keys
+}
+
+// refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
+// one would overwrite the existing row.
+func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
+	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)
+}
+
+// fitsUpsert refuses what an upsert of a guarded row cannot express on this server: the driver would leave it out without
+// an error.
+func (p *plan) fitsUpsert(stmt *gorm.Statement, conflict clause.OnConflict) error {
+	if !dialect.Of(stmt.DB).IsMySQL() || conflict.DoNothing {
+		return nil
+	}
+	var what string
+	switch {
+	case len(conflict.Where.Exprs) > 0:
+		what = "Where"
+	case len(conflict.TargetWhere.Exprs) > 0:
+		what = "TargetWhere"
+	case conflict.OnConstraint != "":
+		what = "OnConstraint"
+	default:
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: %s is not possible in an upsert of %s, which ignores it: lock the row and update it, or create it",
+		p.model.Schema.Name, what, dialect.Of(stmt.DB))
+}
+
+// conflictFields are the columns by which an upsert finds rows. There are none if they are not columns of the model.
+func (p *plan) conflictFields(stmt *gorm.Statement) []*schema.Field {
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	var fields []*schema.Field
+	for _, column := range conflict.Columns {
+		field := p.model.Schema.LookUpField(column.Name)
+		if field == nil {
+			return nil
+		}
+		fields = append(fields, field)
+	}
+	if len(fields) == 0 {
+		return p.model.Schema.PrimaryFields
+	}
+	return fields
+}
+
+// conflicting is by what the rows of an upsert are found: columns, and for each row their values.
+func (p *plan) conflicting(stmt *gorm.Statement, fields []*schema.Field) (columns any, values []any) {
+	names := make([]clause.Column, len(fields))
+	for i, field := range fields {
+		names[i] = clause.Column{Table: clause.CurrentTable, Name: field.DBName}
+	}
+	for i := range p.memory.Count {
+		in := valuesIn(stmt, fields, p.structBefore(i))
+		if len(fields) == 1 {
+			values = append(values, in[0])
+		} else {
+			values = append(values, in)
+		}
+	}
+	if len(fields) == 1 {
+		return names[0], values
+	}
+	return names, values
+}
+
+// valuesIn are the values of the fields in row.
+func valuesIn(stmt *gorm.Statement, fields []*schema.Field, row reflect.Value) []any {
+	values := make([]any, len(fields))
+	for i, field := range fields {
+		values[i], _ = field.ValueOf(stmt.Context, row)
+	}
+	return values
 }

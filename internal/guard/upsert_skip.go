@@ -14,40 +14,26 @@ import (
 // inserted if it has the version that the struct proposed, which only an INSERT can store. The row of any other struct was
 // inserted if it also equals the struct. Otherwise the struct gets the row's key, by which GORM refers to it, and counts as
 // not read.
-func (w *Write) keepInserted(db *gorm.DB, from []reflect.Value) {
-	v := &w.version
+func (a *answer) keepInserted(db *gorm.DB, from []reflect.Value) {
+	v := &a.version
 	for i, row := range from {
-		if !row.IsValid() || v.Read(row).Equal(v.Stored(w.rows[i].next)) && (w.upsert.rows[i].loaded || w.isRow(db, i, row)) {
+		if !row.IsValid() || v.Read(row).Equal(v.Stored(a.rows[i].next)) && (a.upsert.rows[i].loaded || a.isRow(db, i, row)) {
 			continue
 		}
 		from[i] = reflect.Value{}
-		if to := w.rows[i].Struct; !w.upsert.rows[i].loaded && to.CanAddr() {
-			w.upsert.rows[i].found = row
+		if to := a.rows[i].Struct; !a.upsert.rows[i].loaded && to.CanAddr() {
+			a.upsert.rows[i].found = row
 		}
 	}
-}
-
-// followFound gives a struct the key of the row that was found in its place.
-func (w *Write) followFound(i int) {
-	found, to := w.upsert.rows[i].found, w.rows[i].Struct
-	if !found.IsValid() {
-		return
-	}
-	for _, field := range w.model.Schema.PrimaryFields {
-		if source, place := statement.Place(field, found), statement.Place(field, to); source.IsValid() && place.IsValid() && place.CanSet() {
-			place.Set(source)
-		}
-	}
-	w.version.Write(to, w.version.Unread())
 }
 
 // isRow reports whether the struct equals its row, except for values that the server has filled in.
-func (w *Write) isRow(db *gorm.DB, i int, row reflect.Value) bool {
-	for _, field := range w.model.Readable() {
-		if !field.Creatable || field == w.version.Field {
+func (a *answer) isRow(db *gorm.DB, i int, row reflect.Value) bool {
+	for _, field := range a.model.Readable() {
+		if !field.Creatable || field == a.version.Field {
 			continue
 		}
-		mine, zero := field.ValueOf(db.Statement.Context, w.rows[i].Struct)
+		mine, zero := field.ValueOf(db.Statement.Context, a.rows[i].Struct)
 		if zero && (field.HasDefaultValue || field.AutoIncrement) {
 			continue
 		}
@@ -74,28 +60,28 @@ func sameValue(a, b any, tick time.Duration) bool {
 
 // readUpsert reads the rows of an upsert that the server did not return, by the keys of its structs. It reports whether it
 // could: in a transaction the rows are locked.
-func (w *Write) readUpsert(db *gorm.DB) (could bool, err error) {
-	r := w.returning
+func (a *answer) readUpsert(db *gorm.DB) (could bool, err error) {
+	r := a.returning
 	if !r.wanted() || !r.back || statement.Transaction(db.Statement) == nil {
 		return false, nil
 	}
 	var keys [][]any
-	for i := range w.rows {
-		row := &w.rows[i]
+	for i := range a.rows {
+		row := &a.rows[i]
 		if row.Key == nil { // by the key that GORM has worked out, which may be another's
-			row.Key, _ = statement.KeyOf(db.Statement, w.model.Schema, row.Struct)
-			row.name, w.upsert.rows[i].guessed = statement.KeyName(row.Key), true
+			row.Key, _ = statement.KeyOf(db.Statement, a.model.Schema, row.Struct)
+			row.name, a.upsert.rows[i].guessed = statement.KeyName(row.Key), true
 		}
 		if row.Key != nil {
 			keys = append(keys, row.Key)
 		}
 	}
-	return true, w.readInto(db, keys, func(found []reflect.Value) []reflect.Value { return found })
+	return true, a.readInto(db, keys, func(found []reflect.Value) []reflect.Value { return found })
 }
 
 // isUnseen reports whether it is unknown what an upsert did with the struct: GORM has guessed its key, and the row with that
 // key differs from the struct. The struct counts as not read.
-func (w *Write) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
-	return w.upsert.rows[i].guessed &&
-		(!row.IsValid() || !w.version.Read(row).Equal(w.version.Stored(w.rows[i].next)) || !w.isRow(db, i, row))
+func (a *answer) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
+	return a.upsert.rows[i].guessed &&
+		(!row.IsValid() || !a.version.Read(row).Equal(a.version.Stored(a.rows[i].next)) || !a.isRow(db, i, row))
 }

@@ -14,10 +14,10 @@ import (
 func (v *versionGuard) conflict(b builder, found *clause.OnConflict) {
 	name := v.Field.DBName
 	set := slices.DeleteFunc(slices.Clone(found.DoUpdates), func(a clause.Assignment) bool { return a.Column.Name == name })
-	bump := clause.Assignment{Column: clause.Column{Name: name}, Value: upsertBump{b.w, set}}
+	bump := clause.Assignment{Column: clause.Column{Name: name}, Value: upsertBump{b.draft, set}}
 	found.DoUpdates = append(slices.Clone(set), bump)
-	if v.checked || b.w.upsert.links {
-		found.Where.Exprs = beside(upsertGuard{b.w, set}, found.Where.Exprs)
+	if v.checked || b.draft.upsert.links {
+		found.Where.Exprs = beside(upsertGuard{b.draft, set}, found.Where.Exprs)
 	}
 }
 
@@ -41,19 +41,19 @@ func (e inBrackets) Build(to clause.Builder) {
 // upsertBump is the new version of a row that an upsert found. It always differs from the proposed version, so a row that
 // comes back with the proposed version was inserted.
 type upsertBump struct {
-	w   *Write
-	set clause.Set
+	draft *draft
+	set   clause.Set
 }
 
 // Build writes it.
 func (u upsertBump) Build(to clause.Builder) {
-	b := builderOf(to, u.w)
-	v, had, speaks := &u.w.version, u.w.model.In(b.Statement).Column, dialect.Of(b.DB)
-	if u.w.intent.preserves() {
+	b := builderOf(to, u.draft)
+	v, had, speaks := &u.draft.version, u.draft.model.In(b.Statement).Column, dialect.Of(b.DB)
+	if u.draft.intent.preserves() {
 		b.Text(had)
 		return
 	}
-	if u.w.upsert.links {
+	if u.draft.upsert.links {
 		b.Text("CASE WHEN ")
 		b.Text("NOT ")
 		b.compareLinks(u.set)
@@ -67,7 +67,7 @@ func (u upsertBump) Build(to clause.Builder) {
 		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, b.proposed(v.Field.DBName), v.Tick)
 	default:
 		first := strconv.FormatInt(v.Initial, 10)
-		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+", u.w.model.In(b.Statement).One, " ELSE ", first, "+1 END")
+		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+", u.draft.model.In(b.Statement).One, " ELSE ", first, "+1 END")
 	}
 }
 
@@ -96,14 +96,14 @@ func (b builder) proposed(column string) string {
 
 // upsertGuard is the condition on a row that an upsert found. It depends on the struct that stands for the row in the batch.
 type upsertGuard struct {
-	w   *Write
-	set clause.Set
+	draft *draft
+	set   clause.Set
 }
 
 // Build writes it.
 func (g upsertGuard) Build(to clause.Builder) {
-	b := builderOf(to, g.w)
-	w, links := g.w, g.w.upsert.links
+	b := builderOf(to, g.draft)
+	d, links := g.draft, g.draft.upsert.links
 	stays := func(r upsertRow) bool { return r.loaded && links && !r.moves && !r.apart }
 	apart := func(r upsertRow) bool { return r.loaded && r.apart }
 	moves := func(r upsertRow) bool { return r.loaded && !stays(r) && !r.apart }
@@ -113,14 +113,14 @@ func (g upsertGuard) Build(to clause.Builder) {
 	b.Text("(")
 	defer b.Text(")")
 	current := g.current(b)
-	proposed := b.proposed(w.version.Field.DBName)
+	proposed := b.proposed(d.version.Field.DBName)
 	matches := g.matches(b, proposed)
-	if len(w.keysWhere(moves)) == len(w.rows) {
+	if len(d.keysWhere(moves)) == len(d.rows) {
 		b.Text(matches)
 		return
 	}
 	unset := current + " IS NULL"
-	if w.version.IsInteger() {
+	if d.version.IsInteger() {
 		unset = current + "=0"
 	}
 	between := ""
@@ -128,10 +128,10 @@ func (g upsertGuard) Build(to clause.Builder) {
 		keys [][]any
 		cond func()
 	}{
-		{w.keysWhere(moves), func() { b.Text(matches) }},
-		{w.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
-		{w.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, w.version.back(b, proposed))) }},
-		{w.keysWhere(unread), func() { b.Text(unset) }},
+		{d.keysWhere(moves), func() { b.Text(matches) }},
+		{d.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
+		{d.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, d.version.back(b, proposed))) }},
+		{d.keysWhere(unread), func() { b.Text(unset) }},
 	} {
 		if len(part.keys) == 0 {
 			continue
@@ -142,8 +142,8 @@ func (g upsertGuard) Build(to clause.Builder) {
 		b.keys("excluded", part.keys)
 		between = " OR "
 	}
-	switch keys := w.keysWhere(known); len(keys) {
-	case len(w.rows):
+	switch keys := d.keysWhere(known); len(keys) {
+	case len(d.rows):
 	case 0:
 		b.Text("1=1")
 	default:
@@ -155,8 +155,8 @@ func (g upsertGuard) Build(to clause.Builder) {
 
 // current is the version that the row has, with a number in place of NULL.
 func (g upsertGuard) current(b builder) string {
-	name := g.w.model.In(b.Statement).Column
-	if g.w.version.IsInteger() {
+	name := g.draft.model.In(b.Statement).Column
+	if g.draft.version.IsInteger() {
 		return "COALESCE(" + name + ",0)"
 	}
 	return name
@@ -165,7 +165,7 @@ func (g upsertGuard) current(b builder) string {
 // matches says that the row is the one meant, at the version expected.
 func (g upsertGuard) matches(b builder, expected string) string {
 	text := "(" + g.current(b) + "=" + expected
-	for _, field := range g.w.model.Schema.PrimaryFields {
+	for _, field := range g.draft.model.Schema.PrimaryFields {
 		text += " AND " + statement.Quoted(b.Statement, b.Table, field.DBName) + "=" + b.proposed(field.DBName)
 	}
 	return text + ")"

@@ -35,15 +35,15 @@ func (v *versionGuard) owns(column string) bool { return column == v.Field.DBNam
 // assign writes the new version. A version that does not move is written only if nothing else is, because an
 // UPDATE must assign something.
 func (v *versionGuard) assign(b builder, written bool) bool {
-	if v.IsSystem() || !b.w.built.bumps && written {
+	if v.IsSystem() || !b.draft.built.bumps && written {
 		return written
 	}
-	text := b.w.model.In(b.Statement)
+	text := b.draft.model.In(b.Statement)
 	if written {
 		b.Text(",")
 	}
 	switch {
-	case !b.w.built.bumps:
+	case !b.draft.built.bumps:
 		b.Text(text.Keep)
 	case v.IsTemporal():
 		b.Text(text.Name, "=")
@@ -67,24 +67,24 @@ func (v *versionGuard) writeLater(b builder, had string) {
 }
 
 func (v *versionGuard) hold(b builder) {
-	if !v.checked || b.w.built.unchecked || v.choice != nil && v.choice.any {
+	if !v.checked || b.draft.built.unchecked || v.choice != nil && v.choice.any {
 		return
 	}
 	b.Text(" AND ")
 	switch {
 	case v.choice != nil:
 		v.holdChoice(b)
-	case b.w.batch:
+	case b.draft.batch:
 		v.holdAll(b)
 	default:
-		v.holdOne(b, b.w.single[0].Expected)
+		v.holdOne(b, b.draft.single[0].Expected)
 	}
 }
 
 // holdOne writes the condition on the version. A struct with 0 does not show whether the row had 0 or NULL, so both
 // fit.
 func (v *versionGuard) holdOne(b builder, expected column.Value) {
-	name := b.w.model.In(b.Statement).Column
+	name := b.draft.model.In(b.Statement).Column
 	switch {
 	case v.IsSystem() && expected.N == 0:
 		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
@@ -115,7 +115,7 @@ func (v *versionGuard) writeValue(b builder, version column.Value) {
 // holdAll writes which version each row of a batch must have: one version if all have the same, arrays of keys and versions
 // if both are integers, otherwise the keys of each version.
 func (v *versionGuard) holdAll(b builder) {
-	rows := b.w.rows
+	rows := b.draft.rows
 	first, same := rows[0].Expected, true
 	for i := range rows {
 		same = same && rows[i].Expected.Equal(first)
@@ -142,13 +142,13 @@ func (v *versionGuard) holdAll(b builder) {
 }
 
 func (v *versionGuard) holdArrays(b builder) bool {
-	keys := b.w.model.Schema.PrimaryFields
+	keys := b.draft.model.Schema.PrimaryFields
 	if !v.IsInteger() || !statement.IsPostgres(b.DB) || len(keys) != 1 {
 		return false
 	}
-	ids, versions := newArray(len(b.w.rows)), newArray(len(b.w.rows))
-	for i := range b.w.rows {
-		row := &b.w.rows[i]
+	ids, versions := newArray(len(b.draft.rows)), newArray(len(b.draft.rows))
+	for i := range b.draft.rows {
+		row := &b.draft.rows[i]
 		id, ok := integer(row.Key[0])
 		if !ok || row.Expected.Null || row.Expected.N == 0 {
 			return false
@@ -160,7 +160,7 @@ func (v *versionGuard) holdArrays(b builder) bool {
 	}
 	b.Text("(")
 	b.Column(b.Table, keys[0].DBName)
-	b.Text(",", b.w.model.In(b.Statement).Column, ") IN (SELECT * FROM unnest(")
+	b.Text(",", b.draft.model.In(b.Statement).Column, ") IN (SELECT * FROM unnest(")
 	b.Value(ids.text())
 	b.Text("::bigint[],")
 	b.Value(versions.text())
@@ -198,8 +198,8 @@ func versionGroups(rows []Row) []versionGroup {
 }
 
 // why returns that the row has another version, or that the struct was never read.
-func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current reflect.Value) error {
-	if !v.checked || w.built.unchecked {
+func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error {
+	if !v.checked || j.built.unchecked {
 		return nil
 	}
 	actual := v.Read(current)
@@ -207,14 +207,14 @@ func (v *versionGuard) why(w *Write, stmt *gorm.Statement, row *Row, current ref
 	case v.accepts(row, actual):
 		return nil
 	case v.choice != nil:
-		return w.stale(stmt, row, v.Any(actual), false).Err()
+		return j.stale(stmt, row, v.Any(actual), false).Err()
 	case !v.Loaded(row.Expected):
 		if !actual.Null && (!v.IsInteger() || actual.N != 0) || v.IsUnread(row.Expected) {
-			return w.missing(stmt, row.Key, v.Any(actual))
+			return j.missing(stmt, row.Key, v.Any(actual))
 		}
 		return nil
 	}
-	return w.stale(stmt, row, v.Any(actual), false).Err()
+	return j.stale(stmt, row, v.Any(actual), false).Err()
 }
 
 // accepts reports whether the row may be written at this version.
@@ -233,11 +233,11 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	if v.IsSystem() {
 		return
 	}
-	w, name := b.w, v.Field.DBName
+	d, name := b.draft, v.Field.DBName
 	initial := v.First(b.NowFunc())
 	first := v.Any(initial)
-	if len(w.rows) == 0 {
-		w.single[0].next = initial
+	if len(d.rows) == 0 {
+		d.single[0].next = initial
 	}
 	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
 	left := at < 0
@@ -253,14 +253,14 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	}
 	for i := range values.Values {
 		cell := &values.Values[i][at]
-		if n, ok := (*cell).(int64); ok && n > 0 && len(w.rows) == 0 {
+		if n, ok := (*cell).(int64); ok && n > 0 && len(d.rows) == 0 {
 			continue
 		}
 		switch {
-		case i < len(w.rows):
-			*cell = v.Any(w.rows[i].next)
-		case i < w.memory.Count:
-			switch held := v.Read(w.memory.Row(i)); {
+		case i < len(d.rows):
+			*cell = v.Any(d.rows[i].next)
+		case i < d.memory.Count:
+			switch held := v.Read(d.memory.Row(i)); {
 			case v.Unset(held):
 				*cell = first
 			case held.N < 0:

@@ -13,8 +13,8 @@ import (
 )
 
 // follows reports whether memory can hold what the server says it wrote.
-func (w *Write) follows(stmt *gorm.Statement) bool {
-	return len(w.rows) > 0 && (w.batch || w.rows[0].Struct.CanAddr()) && (returns(stmt) || w.readsBack(stmt))
+func (d *draft) follows(stmt *gorm.Statement) bool {
+	return len(d.rows) > 0 && (d.batch || d.rows[0].Struct.CanAddr()) && (returns(stmt) || d.readsBack(stmt))
 }
 
 // returns reports whether the statement can return what it writes.
@@ -35,54 +35,54 @@ func updates(stmt *gorm.Statement) bool {
 
 // wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
 // that is not at its row's version, otherwise only what the server computed.
-func (w *Write) wantAssigned(stmt *gorm.Statement) {
-	if w.isPlain() || !w.follows(stmt) {
+func (d *draft) wantAssigned(stmt *gorm.Statement) {
+	if d.isPlain() || !d.follows(stmt) {
 		return
 	}
-	v := &w.version
-	if w.batch && (v.is() || w.fence.guards()) {
-		w.want(w.model.Schema.PrimaryFields...)
+	v := &d.version
+	if d.batch && (v.is() || d.fence.guards()) {
+		d.want(d.model.Schema.PrimaryFields...)
 	}
-	if w.batch && w.op != OpDelete && !stmt.ReflectValue.CanAddr() {
+	if d.batch && d.op != OpDelete && !stmt.ReflectValue.CanAddr() {
 		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
-		w.wantWhole()
+		d.wantWhole()
 	}
-	if w.intent.Merges() {
-		w.wantWhole()
+	if d.intent.Merges() {
+		d.wantWhole()
 	}
-	if w.op != OpDelete && v.is() && v.checked && !w.mirrored() {
-		w.wantWhole()
+	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() {
+		d.wantWhole()
 	}
-	ours := v.is() && !v.IsInteger() && !w.intent.ignores() && (w.batch || w.op != OpDelete)
-	if ours || w.batch && v.checked && statement.AsksForRows(stmt) {
-		w.want(v.Field)
+	ours := v.is() && !v.IsInteger() && !d.intent.ignores() && (d.batch || d.op != OpDelete)
+	if ours || d.batch && v.checked && statement.AsksForRows(stmt) {
+		d.want(v.Field)
 	}
-	if w.intent.touches() {
-		if w.intent.ignores() {
-			w.want(v.Field)
+	if d.intent.touches() {
+		if d.intent.ignores() {
+			d.want(v.Field)
 		}
 		for _, field := range stmt.Schema.Fields {
 			if field.AutoUpdateTime > 0 && field.DBName != "" {
-				w.want(field)
+				d.want(field)
 			}
 		}
 	}
-	if w.batch && w.returning.wanted() {
-		w.want(w.model.Schema.PrimaryFields...)
+	if d.batch && d.returning.wanted() {
+		d.want(d.model.Schema.PrimaryFields...)
 	}
-	w.watchKey()
+	d.watchKey()
 }
 
 // isPlain reports that the statement writes one struct, which afterwards holds what is assigned and a version that it can
 // count: nothing has to be returned.
-func (w *Write) isPlain() bool {
-	return !w.batch && w.intent == nil && (!w.version.is() || w.version.IsInteger() && w.mirrored()) && !w.model.IsRoot()
+func (d *draft) isPlain() bool {
+	return !d.batch && d.intent == nil && (!d.version.is() || d.version.IsInteger() && d.mirrored()) && !d.model.IsRoot()
 }
 
 // mirrored reports whether each struct equals its row before the write.
-func (w *Write) mirrored() bool {
-	for i := range w.rows {
-		if !w.rows[i].mirrors(&w.version, true) {
+func (d *draft) mirrored() bool {
+	for i := range d.rows {
+		if !d.rows[i].mirrors(&d.version, true) {
 			return false
 		}
 	}
@@ -90,16 +90,16 @@ func (w *Write) mirrored() bool {
 }
 
 // watchKey asks how the server spells the key of a root, because the parts hold the server's spelling.
-func (w *Write) watchKey() {
-	if !w.model.IsRoot() {
+func (d *draft) watchKey() {
+	if !d.model.IsRoot() {
 		return
 	}
-	for _, field := range w.model.Schema.PrimaryFields {
+	for _, field := range d.model.Schema.PrimaryFields {
 		if field.DataType != schema.Int && field.DataType != schema.Uint && field.Readable {
-			if w.returning == nil {
-				w.returning = &returning{}
+			if d.returning == nil {
+				d.returning = &returning{}
 			}
-			w.returning.watched = append(w.returning.watched, w.model.Schema.PrimaryFields...)
+			d.returning.watched = append(d.returning.watched, d.model.Schema.PrimaryFields...)
 			return
 		}
 	}
@@ -108,21 +108,21 @@ func (w *Write) watchKey() {
 // wantUnheld asks for the columns that are SET to values which the struct does not hold: expressions, which the server
 // computes; what the caller's own SET assigns; and what a soft delete assigns to another struct than the one with the
 // key.
-func (w *Write) wantUnheld(stmt *gorm.Statement, set clause.Set) {
-	if !w.version.is() && w.fence == nil || len(w.rows) == 0 || !w.where.ownSet && !w.where.ofModel && !statement.FromMap(stmt.Dest) {
+func (d *draft) wantUnheld(stmt *gorm.Statement, set clause.Set) {
+	if !d.version.is() && d.fence == nil || len(d.rows) == 0 || !d.where.ownSet && !d.where.ofModel && !statement.FromMap(stmt.Dest) {
 		return
 	}
-	w.wantFields(stmt, w.unheld(set))
+	d.wantFields(stmt, d.unheld(set))
 }
 
 // unheld are the columns of a SET that the struct does not hold.
-func (w *Write) unheld(set clause.Set) []*schema.Field {
+func (d *draft) unheld(set clause.Set) []*schema.Field {
 	var fields []*schema.Field
 	for i := range set {
-		if !w.where.ownSet && !w.where.ofModel && !statement.Computed(set[i].Value) || owned(w.guards(), set[i].Column.Name) {
+		if !d.where.ownSet && !d.where.ofModel && !statement.Computed(set[i].Value) || owned(d.guards(), set[i].Column.Name) {
 			continue
 		}
-		if field := w.model.Schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {
+		if field := d.model.Schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {
 			fields = append(fields, field)
 		}
 	}
@@ -131,50 +131,50 @@ func (w *Write) unheld(set clause.Set) []*schema.Field {
 
 // wantLinks asks for foreign keys that the statement does not write, but that GORM has set in memory after saving a
 // belongs-to.
-func (w *Write) wantLinks(stmt *gorm.Statement, set clause.Set) {
-	if !w.version.is() {
+func (d *draft) wantLinks(stmt *gorm.Statement, set clause.Set) {
+	if !d.version.is() {
 		return
 	}
 	var fields []*schema.Field
-	for _, relation := range w.model.Schema.Relationships.BelongsTo {
+	for _, relation := range d.model.Schema.Relationships.BelongsTo {
 		for _, ref := range relation.References {
 			written := func(a clause.Assignment) bool { return a.Column.Name == ref.ForeignKey.DBName }
 			if ref.OwnPrimaryKey || ref.ForeignKey.DBName == "" || !ref.ForeignKey.Readable || slices.ContainsFunc(set, written) {
 				continue
 			}
-			for i := range w.rows {
-				if w.memory.Differs(i, ref.ForeignKey) {
+			for i := range d.rows {
+				if d.memory.Differs(i, ref.ForeignKey) {
 					fields = append(fields, ref.ForeignKey)
 					break
 				}
 			}
 		}
 	}
-	w.wantFields(stmt, fields)
+	d.wantFields(stmt, fields)
 }
 
 // wantFields asks for columns while the statement is built.
-func (w *Write) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
+func (d *draft) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 	if len(fields) == 0 {
 		return
 	}
-	if !w.follows(stmt) {
-		w.built.unheld = true
+	if !d.follows(stmt) {
+		d.built.unheld = true
 		return
 	}
-	w.want(fields...)
-	if w.batch {
-		w.want(w.model.Schema.PrimaryFields...)
+	d.want(fields...)
+	if d.batch {
+		d.want(d.model.Schema.PrimaryFields...)
 	}
-	w.returning.install(w, stmt)
+	d.returning.install(d, stmt)
 }
 
 // wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
 // column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.
-func (w *Write) wantStored(stmt *gorm.Statement) {
-	v := &w.version
+func (d *draft) wantStored(stmt *gorm.Statement) {
+	v := &d.version
 	asked, byUser := stmt.Clauses["RETURNING"]
-	if w.memory.Count == 0 || w.intent.ignores() || !returns(stmt) || v.IsInteger() && !byUser {
+	if d.memory.Count == 0 || d.intent.ignores() || !returns(stmt) || v.IsInteger() && !byUser {
 		return
 	}
 	given, _ := asked.Expression.(clause.Returning)
@@ -195,29 +195,29 @@ func (w *Write) wantStored(stmt *gorm.Statement) {
 	if !v.IsInteger() {
 		columns = append(columns, clause.Column{Name: v.Field.DBName})
 	}
-	w.returning = &returning{had: asked, hadAny: byUser, installed: true, byPosition: true}
+	d.returning = &returning{callers: callers{asked, byUser, true}, byPosition: true}
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
 
 // wantRows asks an upsert for the whole rows that it wrote, so each struct equals its row, whatever was updated. If the
 // upsert sets only the foreign key of children, it asks only for what identifies them: the rest is neither written nor read.
-func (w *Write) wantRows(stmt *gorm.Statement) {
-	u := w.upsert
-	if len(w.rows) == 0 || !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {
+func (d *draft) wantRows(stmt *gorm.Statement) {
+	u := d.upsert
+	if len(d.rows) == 0 || !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {
 		return
 	}
 	if !u.child || u.updates && !u.links || u.skips && dialect.Of(stmt.DB).IsMySQL() {
-		w.wantWhole()
+		d.wantWhole()
 		return
 	}
 	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
 		if field.Readable && !statement.AsksForRows(stmt) {
-			w.want(field)
+			d.want(field)
 		}
 	}
-	w.want(w.model.Schema.PrimaryFields...)
+	d.want(d.model.Schema.PrimaryFields...)
 	if !u.skips {
-		w.want(w.version.Field)
+		d.want(d.version.Field)
 	}
 }
 
@@ -227,4 +227,31 @@ func lacksGenerated(s *schema.Schema, row reflect.Value) bool {
 		place := statement.Place(field, row)
 		return !place.IsValid() || place.IsZero() && (field.HasDefaultValue || field.AutoIncrement || len(s.PrimaryFields) == 1)
 	})
+}
+
+// want asks for columns.
+func (d *draft) want(fields ...*schema.Field) {
+	if d.returning == nil {
+		d.returning = &returning{}
+	}
+	r := d.returning
+	for _, field := range fields {
+		if !slices.Contains(r.fields, field) {
+			r.fields = append(r.fields, field)
+		}
+	}
+}
+
+// wantWhole asks for whole rows, so that the structs are the rows afterwards.
+func (d *draft) wantWhole() {
+	if d.returning == nil || !d.returning.whole {
+		d.want(d.model.Readable()...)
+		d.returning.whole = true
+	}
+}
+
+// readsBack reports whether the written rows can be read again after the statement: they are locked until its transaction
+// ends.
+func (d *draft) readsBack(stmt *gorm.Statement) bool {
+	return !dialect.Of(stmt.DB).UpdateReturns() && updates(stmt) && statement.Transaction(stmt) != nil
 }

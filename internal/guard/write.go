@@ -17,26 +17,22 @@ import (
 // Write is one statement that writes a model with a version or a fence, or one that IfUnchanged guards. It lives in the
 // statement's clauses from before the transaction begins until after it has ended.
 type Write struct {
-	plan
-	memory    memory.Structs // the structs, if any
-	built     built          // what building the statement showed
-	outcome   outcome        // what became of it
-	dry       bool           // nothing is sent, so memory stays
-	returning *returning     // the columns to return; nil: none
-	table     *clause.Expr   // as the caller named it; nil: the table of the model
+	judge
+	outcome outcome      // what became of it
+	dry     bool         // nothing is sent, so memory stays
+	table   *clause.Expr // as the caller named it; nil: the table of the model
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
 }
 
 // outcome is the result of a statement.
 type outcome struct {
-	opened   bool // its transaction is ours: see Open
-	inserted bool // Save found no row and made one
-	done     bool // the rows were written as asked
-	undone   bool // and were rolled back, in memory too
-	none     bool // no row was written
-	lost     bool // of a claim: it may have written rows that did not come back
-	over     bool // the statement has ended
+	opened bool // its transaction is ours: see Open
+	done   bool // the rows were written as asked
+	undone bool // and were rolled back, in memory too
+	none   bool // no row was written
+	lost   bool // of a claim: it may have written rows that did not come back
+	over   bool // the statement has ended
 }
 
 // Op is the kind of a write, as its caller sees it.
@@ -150,7 +146,8 @@ func begin(db *gorm.DB, op Op) *Write {
 		fault.Add(db, fault.ErrNotPostgres)
 		return nil
 	}
-	w := &Write{plan: plan{model: m, intent: intent, op: op, version: versionGuard{Version: m.Column}, fence: fence}, dry: db.DryRun, table: stmt.TableExpr}
+	w := &Write{dry: db.DryRun, table: stmt.TableExpr}
+	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore = j.Written()
 	}

@@ -7,8 +7,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/compare"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -40,7 +40,7 @@ func (s *save) decide(read *gorm.DB, theirs reflect.Value) (map[string]bool, err
 
 // ask asks the server, and adds columns to those that are written.
 func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field, mine map[string]bool) error {
-	answers, err := guard.Compare(read, s.model.Schema, s.key, columns, s.base, s.mine)
+	answers, err := compare.Row(read, s.model.Schema, s.key, columns, s.base, s.mine)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm/schema"
 
 	columns "github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/compare"
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -38,7 +38,7 @@ type kind struct {
 // for which this is proven are listed here; for all others the server is asked.
 func (s *save) kindOf(stmt *gorm.Statement, field *schema.Field) kind {
 	k := kind{stmt: stmt, field: field, tick: time.Nanosecond}
-	column, isPostgres := guard.ColumnType(stmt, field), statement.IsPostgres(stmt.DB)
+	column, isPostgres := compare.ColumnType(stmt, field), statement.IsPostgres(stmt.DB)
 	switch {
 	case isPostgres:
 		k.tick = time.Microsecond
@@ -56,7 +56,7 @@ func (s *save) kindOf(stmt *gorm.Statement, field *schema.Field) kind {
 	case pointer.Implements(reflect.TypeFor[driver.Valuer]()), pointer.Implements(reflect.TypeFor[sql.Scanner]()):
 		k.whole = !k.isPlain(s.base, s.mine)
 	case held.Kind() == reflect.String:
-		k.whole = !isPostgres || guard.IsText(column)
+		k.whole = !isPostgres || compare.IsText(column)
 	case held.Kind() == reflect.Bool:
 		k.whole = true
 	case held.Kind() >= reflect.Int && held.Kind() <= reflect.Uint64:

@@ -28,20 +28,23 @@ func (m *Model) Readable() []*schema.Field {
 
 // Model is what the tags of a model say about its version: nothing in most models.
 type Model struct {
-	Schema      *schema.Schema
-	Column      *column.Version        // nil: the model has none
-	Fence       *column.Fence          // nil: the model has none
-	Roots       []*schema.Relationship // what its rows are a part of
-	Unversioned map[string]bool        // columns that are checked and do not bump
-	Err         error                  // the tags are wrong
-	Table       string                 // what GORM calls the table inside a statement
-	text        *SQL
-	quoted      map[string]string // its columns, in the dialect's quotes
+	Schema   *schema.Schema
+	Column   *column.Version        // nil: the model has none
+	Fence    *column.Fence          // nil: the model has none
+	Roots    []*schema.Relationship // what its rows are a part of
+	Err      error                  // the tags are wrong
+	Children bool                   // a has-one or has-many relation leads to a versioned model
+	roots    *install.Names         // the tables whose rows have parts, as far as their models were used
+	others
+	texts
 	memo
-	Weighs   bool            // some columns do not bump, or are set with others
-	Indirect []*schema.Field // columns that hold a pointer, or are reached through one
-	Children bool            // a has-one or has-many relation leads to a versioned model
-	roots    *install.Names  // the tables whose rows have parts, as far as their models were used
+}
+
+// others is what the columns besides the version are like.
+type others struct {
+	Unversioned map[string]bool // those that are checked and do not bump
+	Weighs      bool            // some do not bump, or are set with others
+	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
 }
 
 // IsRoot reports whether rows of other models are parts of its rows.
@@ -89,7 +92,8 @@ func CheckTags(db *gorm.DB) {
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	settings := install.Of(db)
-	m := &Model{Schema: s, Table: statement.NameInStatement(s.Table), roots: &settings.Roots}
+	m := &Model{Schema: s, roots: &settings.Roots}
+	m.Table = statement.NameInStatement(s.Table)
 	without := settings.WithoutVersions
 	if err := checkPlaces(s.ModelType); err != nil {
 		m.Err = fmt.Errorf("gormlock: %s.%w", s.Name, err)

@@ -8,6 +8,13 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 )
 
+// texts are the names and texts of SQL that statements of a model have in common.
+type texts struct {
+	Table  string // what GORM calls the table inside a statement
+	text   *SQL
+	quoted map[string]string // the columns, in the dialect's quotes
+}
+
 // SQL is the text that versioned statements of one table have in common. It is written beside what GORM builds,
 // not added to its clauses: so no predicate of ours passes GORM's guard against statements without conditions,
 // and every SET is seen, that of a soft delete and of the generics API too.
@@ -49,10 +56,5 @@ func quotedColumns(db *gorm.DB, s *schema.Schema) map[string]string {
 	return quoted
 }
 
-// Quoted is the text of one of the model's columns, as a statement assigns to it. It is empty for anything else.
-func (m *Model) Quoted(c *clause.Column) string {
-	if c.Table != "" || c.Alias != "" || c.Raw {
-		return ""
-	}
-	return m.quoted[c.Name]
-}
+// Quoted is a column of a guarded model in quotes, and empty for any other name.
+func (m *Model) Quoted(column string) string { return m.quoted[column] }

@@ -29,7 +29,23 @@ func (s SQL) Value(value any) {
 }
 
 // Expression writes what GORM makes of a value: a placeholder, a sub-query, the text of an expression.
-func (s SQL) Expression(value any) { s.AddVar(s.Statement, value) }
+func (s SQL) Expression(value any) {
+	if IsScalar(value) {
+		s.Value(value)
+	} else {
+		s.AddVar(s.Statement, value)
+	}
+}
+
+// IsScalar reports whether GORM writes no more than a placeholder for a value, for which it has to look at many kinds of
+// values first.
+func IsScalar(value any) bool {
+	switch value.(type) {
+	case int, int64, int32, uint, uint64, uint32, string, bool, float64:
+		return true
+	}
+	return false
+}
 
 // Column writes a column's name in the dialect's quotes, behind that of a table if there is one.
 func (s SQL) Column(table, name string) {

@@ -1,4 +1,4 @@
-package guard
+package compare
 
 import (
 	"reflect"
@@ -13,47 +13,51 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// comparison writes a condition that two values of a column are equal. NULL equals NULL. json is compared by its meaning,
+// Comparison writes a condition that two values of a column are equal. NULL equals NULL. json is compared by its meaning,
 // text by its bytes even if the collation ignores differences, times and numbers as the column rounds them. If the = of a
 // type ignores differences (for box it compares areas), the values are compared by their text.
-type comparison struct {
+type Comparison struct {
 	statement.SQL
 	table string
 	field *schema.Field
 
 	same, collate string
-	before, as    string // the text before and after each value
-	store, stored string // what stands before and behind what a struct holds: the type as which the column stores it
+	value         around // each value
+	stored        around // what a struct holds: the type as which the column stores it
 	shown         bool   // compared by its text
 	noText        bool   // the column has no empty value: a struct has an empty text if the row has NULL
 }
 
-func newComparison(sql statement.SQL, table string, field *schema.Field) comparison {
-	c := comparison{SQL: sql, table: table, field: field}
+// around is what stands before and behind a value.
+type around struct{ before, behind string }
+
+// Of compares values of a column. The table is named where the statement has several.
+func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
+	c := Comparison{SQL: sql, table: table, field: field}
 	speaks := dialect.Of(sql.DB)
 	c.same = speaks.Same()
 	switch {
 	case speaks.IsMySQL():
 		kind := ColumnType(sql.DB, field)
-		c.before, c.as = speaks.Bytes(kind, field.IndirectFieldType)
-		c.store, c.stored = speaks.StoredTime(kind, field.IndirectFieldType)
+		c.value.before, c.value.behind = speaks.Bytes(kind, field.IndirectFieldType)
+		c.stored.before, c.stored.behind = speaks.StoredTime(kind, field.IndirectFieldType)
 		return c
 	case !speaks.IsPostgres():
 		return c
 	}
 	switch kind := ColumnType(sql.DB, field); {
 	case kind == "json":
-		c.as, c.noText = "::jsonb", true
+		c.value.behind, c.noText = "::jsonb", true
 	case IsText(kind) && isJSON(field):
-		c.before, c.as, c.noText = "NULLIF(", "::text,'')::jsonb", true
+		c.value.before, c.value.behind, c.noText = "NULLIF(", "::text,'')::jsonb", true
 	case IsText(kind):
 		if field.IndirectFieldType.Kind() == reflect.String {
-			c.as, c.collate = "::text", byBytes
+			c.value.behind, c.collate = "::text", byBytes
 		}
 	case rounds.MatchString(kind):
-		c.stored, c.noText = "::"+kind, true
+		c.stored.behind, c.noText = "::"+kind, true
 	case !comparedByValue.MatchString(kind):
-		c.as, c.collate, c.shown = "::text", byBytes, true
+		c.value.behind, c.collate, c.shown = "::text", byBytes, true
 	default:
 		c.noText = !strings.HasPrefix(kind, "bytea")
 	}
@@ -82,11 +86,11 @@ func IsText(kind string) bool {
 
 var textual = regexp.MustCompile(`^(text|citext|varchar|character varying)($|\W)`)
 
-// column writes the column.
-func (c comparison) column() {
-	c.Text(c.before)
+// Own writes the column.
+func (c Comparison) Own() {
+	c.Text(c.value.before)
 	c.Column(c.table, c.field.DBName)
-	c.Text(c.as)
+	c.Text(c.value.behind)
 }
 
 // isJSON reports whether a field is written as JSON, whatever the type of its column is.
@@ -95,8 +99,8 @@ func isJSON(field *schema.Field) bool {
 	return is
 }
 
-// valueIn writes the value of a struct, with the type of the column if needed: a parameter has no type of its own.
-func (c comparison) valueIn(row reflect.Value, typed bool) func() {
+// In writes the value of a struct, with the type of the column if needed: a parameter has no type of its own.
+func (c Comparison) In(row reflect.Value, typed bool) func() {
 	value, zero := c.field.ValueOf(c.Context, row)
 	if statement.IsPostgres(c.DB) {
 		value = column.InTick(value, time.Microsecond)
@@ -106,7 +110,7 @@ func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 		value = nil
 	}
 	return func() {
-		c.Text(c.before)
+		c.Text(c.value.before)
 		if noText && c.shown { // which may be no value of the type
 			c.Text("''::text")
 			return
@@ -116,18 +120,18 @@ func (c comparison) valueIn(row reflect.Value, typed bool) func() {
 			c.Column(c.table, c.field.DBName)
 			c.Text(" ELSE ")
 		}
-		c.Text(c.store)
+		c.Text(c.stored.before)
 		c.Expression(value)
-		c.Text(c.stored)
+		c.Text(c.stored.behind)
 		if typed || c.shown {
 			c.Text(" END)")
 		}
-		c.Text(c.as)
+		c.Text(c.value.behind)
 	}
 }
 
-// compare writes the condition that a equals b.
-func (c comparison) compare(a, b func()) {
+// Equal writes the condition that a equals b.
+func (c Comparison) Equal(a, b func()) {
 	a()
 	c.Text(c.collate, c.same)
 	b()

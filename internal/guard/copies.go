@@ -2,7 +2,6 @@ package guard
 
 import (
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -11,30 +10,6 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
-
-// Undo implements journal.Step, as does Lose.
-func (w *Write) Undo() { w.undo() }
-
-// Lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
-// versions. The next write of such a struct is ErrVersionMissing.
-func (w *Write) Lose() {
-	v := &w.version
-	if !v.is() {
-		return
-	}
-	for i := range w.memory.Count {
-		row := w.memory.Row(i)
-		if !row.IsValid() || !row.CanAddr() {
-			continue
-		}
-		was := w.memory.Was(i)
-		stays := w.op != OpCreate && w.op != OpUpsert || w.upsert != nil && w.upsert.skips && was.IsValid() && v.Loaded(v.Read(was))
-		if stays && was.IsValid() && v.Read(was).Equal(v.Read(row)) && !w.memory.Changed(i) {
-			continue // it was read before, and the statement left it
-		}
-		v.Write(row, v.Unread())
-	}
-}
 
 const copiedSetting = "gormlock:copied"
 
@@ -89,21 +64,3 @@ func isCopied(stmt *gorm.Statement) bool {
 }
 
 func differ(was, after column.Value) bool { return !was.Equal(after) }
-
-// wrote reports whether the statement left the row of this name in its structs, or returned it.
-func (w *Write) wrote(stmt *gorm.Statement, name string) bool {
-	is := func(row reflect.Value) bool {
-		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
-		return key != nil && statement.KeyName(key) == name
-	}
-	for i := range w.memory.Count {
-		row := w.memory.Of(w.memory.After, i)
-		if !row.IsValid() {
-			row = w.memory.Row(i)
-		}
-		if is(row) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(w.returning.seen(), is)
-}

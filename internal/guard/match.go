@@ -1,0 +1,130 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
+// struct.
+func (a *answer) matched(db *gorm.DB) ([]reflect.Value, error) {
+	keys := make([][]any, len(a.rows))
+	for i := range a.rows {
+		keys[i] = a.rows[i].Key
+	}
+	return a.match(db, keys, a.returning.all())
+}
+
+// match finds the row of each key. The server may spell a key differently from the program: a uuid without capitals, a
+// char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches nothing.
+func (a *answer) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
+	found, left := a.matchNames(db.Statement, keys, rows)
+	if len(left) > 0 {
+		if err := a.matchLeft(db, keys, found, left); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// matchNames finds the row of each key by its string, and returns the rows that no key names.
+func (a *answer) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
+	at := make(map[string]reflect.Value, len(rows))
+	for _, row := range rows {
+		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil {
+			at[statement.KeyName(key)] = row
+		}
+	}
+	found = make([]reflect.Value, len(keys))
+	named := make(map[string]bool, len(keys))
+	for i, key := range keys {
+		if key != nil {
+			name := statement.KeyName(key)
+			found[i], named[name] = at[name], true
+		}
+	}
+	for _, row := range rows {
+		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
+			left = append(left, row)
+		}
+	}
+	return found, left
+}
+
+// matchLeft finds the keys of rows that no key names as the program writes it.
+func (a *answer) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) error {
+	var places []int
+	var asked [][]any
+	for i, key := range keys {
+		if key != nil && !found[i].IsValid() {
+			places, asked = append(places, i), append(asked, key)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	stored, err := statement.Stored(db, a.model.Schema, asked)
+	if err != nil {
+		return err
+	}
+	for n, i := range places {
+		for _, row := range left {
+			if key, _ := statement.KeyOf(db.Statement, a.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
+				found[i] = row
+			}
+		}
+	}
+	return nil
+}
+
+// rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
+// in the order of the structs. If some were left alone, rows are matched by key, and structs without a key as matchKeyless
+// does.
+func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
+	rows := a.returning.all()
+	if len(rows) == len(a.rows) && !a.returning.back {
+		return rows, nil
+	}
+	keys := make([][]any, len(a.rows))
+	keyless := 0
+	for i := range a.rows {
+		if keys[i] = a.rows[i].Key; keys[i] == nil {
+			keyless++
+		}
+	}
+	from, left := a.matchNames(db.Statement, keys, rows)
+	if len(left) > keyless {
+		if err := a.matchLeft(db, keys, from, left); err != nil {
+			return nil, err
+		}
+		left = slices.DeleteFunc(left, func(row reflect.Value) bool {
+			return slices.ContainsFunc(from, func(other reflect.Value) bool {
+				return other.IsValid() && other.Addr().Pointer() == row.Addr().Pointer()
+			})
+		})
+	}
+	a.matchKeyless(db.Statement, from, left, keyless)
+	return from, nil
+}
+
+// matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
+// the columns of the conflict.
+func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
+	inOrder := len(left) == keyless
+	fields := a.conflictFields(stmt)
+	for i := range a.rows {
+		if a.rows[i].Key != nil {
+			continue
+		}
+		for n, row := range left {
+			if row.IsValid() && (inOrder || len(fields) > 0 && statement.KeyName(valuesIn(stmt, fields, a.structBefore(i))) == statement.KeyName(valuesIn(stmt, fields, row))) {
+				from[i], left[n] = row, reflect.Value{}
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package guard
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/memory"
+)
+
+// subjects are the structs of a statement, and the rows that they stand for.
+type subjects struct {
+	memory  memory.Structs // the structs, if any
+	batch   bool           // they are in a slice
+	emptied bool           // GORM has changed them before: what they were is not known
+	rows    []Row          // one for each struct; none: the statement is about rows that no struct stands for
+	single  [1]Row
+}
+
+// expand makes a row of each struct.
+func (s *subjects) expand() {
+	if !s.batch {
+		s.rows = s.single[:s.memory.Count]
+	} else {
+		s.rows = make([]Row, s.memory.Count)
+	}
+	for i := range s.rows {
+		s.rows[i].Struct = s.memory.Row(i)
+	}
+}
+
+// isBulk reports whether the statement is about rows that no struct stands for.
+func (s *subjects) isBulk() bool { return len(s.rows) == 0 }
+
+// distinct is how many rows the statement is about.
+func (s *subjects) distinct() int {
+	n := 0
+	for i := range s.rows {
+		if !s.rows[i].twin {
+			n++
+		}
+	}
+	return n
+}
+
+// structBefore is the struct as it was before the statement: GORM may have given it the key of another row.
+func (s *subjects) structBefore(i int) reflect.Value {
+	if was := s.memory.Was(i); was.IsValid() {
+		return was
+	}
+	return s.memory.Row(i)
+}
+
+// Row is one row of a statement, by its struct.
+type Row struct {
+	Struct   reflect.Value // addressable where memory can follow
+	Key      []any         // nil where the struct has none
+	name     string        // the key as a string, to compare
+	held     column.Value  // the version that the struct holds
+	Expected column.Value  // the one the row must have
+	next     column.Value
+	twin     bool // another row of the batch has the same key
+}
+
+// mirrors reports whether the struct equals the row before the write, as far as its version shows. If so, it equals the
+// row after the write too. If the first version is 0, a zero shows this only if it was compared.
+func (r *Row) mirrors(v *versionGuard, compared bool) bool {
+	if compared {
+		return v.choice == nil && r.held.Equal(r.Expected)
+	}
+	return v.Loaded(r.held) && (r.held.N != 0 || !v.ZeroIsLoaded())
+}
