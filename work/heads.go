@@ -86,11 +86,11 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 }
 
 // next takes up to n jobs from the list. It makes a new one if it is used up, or if there are hints of other jobs and
-// scans take less than a fifth of the time.
+// scans take less than a fifth of the time, or the last one ended five seconds ago.
 func (s *heads) next(ctx context.Context, n int) (ids []int64, quick bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := time.Since(s.listed) > 4*s.cost
+	due := time.Since(s.listed) > min(4*s.cost, behind)
 	if len(s.list) == 0 || s.heard && due {
 		if !s.open && len(s.list) == 0 {
 			return nil, false, nil
