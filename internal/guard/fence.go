@@ -187,9 +187,9 @@ type fenceValue struct{ *draft }
 func (v fenceValue) Build(to clause.Builder) {
 	b := builderOf(to, v.draft)
 	if statement.IsPostgres(b.DB) {
-		v.draft.fence.writeUnlessLater(b)
+		v.fence.writeUnlessLater(b)
 	} else {
-		b.Value(v.draft.fence.number)
+		b.Value(v.fence.number)
 	}
 }
 

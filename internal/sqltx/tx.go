@@ -73,7 +73,8 @@ func (t *lentTx) commit() error {
 }
 
 func (t *lentTx) rollback() error {
-	defer t.bound()()
+	done := t.bound()
+	defer done()
 	err := t.tx.Rollback()
 	t.over = true
 	t.conn.clean = err == nil
