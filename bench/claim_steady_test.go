@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,7 +69,7 @@ func claimWindows(b *testing.B, claim func() (int, error)) []float64 {
 					return
 				}
 				if err != nil || n == 0 {
-					b.Error(fmt.Sprintf("%d jobs, %v", n, err))
+					b.Errorf("%d jobs, %v", n, err)
 					return
 				}
 				counts[at].Add(int64(n))

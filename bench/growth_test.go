@@ -42,13 +42,26 @@ func scaleRows(b *testing.B, db *gorm.DB) {
 	inSteps(b, steps)
 }
 
+// managers are open until all steps have run.
+type managers []interface {
+	Close(ctx context.Context) error
+}
+
+func (open managers) close() {
+	for _, m := range open {
+		_ = m.Close(context.Background())
+	}
+}
+
 // scaleSessionLocks takes and gives back one lock by 8 goroutines, of managers that hold so many already.
 func scaleSessionLocks(b *testing.B, dsn string) {
 	var steps []step
+	var open managers
+	defer func() { open.close() }()
 	for _, n := range []int{1, 100, 1000, 5000, 10_000} {
 		m, err := sessionlock.Open(b.Context(), dsn, sessionlock.MaxLocks(40_000))
 		must(b, err)
-		defer func() { _ = m.Close(context.Background()) }()
+		open = append(open, m)
 		var all sync.WaitGroup
 		var next atomic.Int64
 		for range 64 {
@@ -73,6 +86,8 @@ const fillLeases = `INSERT INTO %[1]s (space, id, name, holder, owner, acquired_
 func scaleLeases(b *testing.B, dsn string) {
 	pool := leasePool(b, dsn)
 	var steps []step
+	var open managers
+	defer func() { open.close() }()
 	for _, n := range []int{1, 1000, 10_000, 100_000} {
 		table := fmt.Sprintf("leases_%d", n)
 		must(b, lease.Migrate(b.Context(), pool, lease.Table(table)))
@@ -82,7 +97,7 @@ func scaleLeases(b *testing.B, dsn string) {
 		must(b, err)
 		m, err := lease.New(b.Context(), pool, lease.Table(table))
 		must(b, err)
-		defer func() { _ = m.Close(context.Background()) }()
+		open = append(open, m)
 		steps = append(steps, step{fmt.Sprintf("others=%d", n), func(until time.Time) int { return crowd(b, 8, until, leased(m)) }})
 	}
 	inSteps(b, steps)

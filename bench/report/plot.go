@@ -134,7 +134,7 @@ func (p plot) svg() string {
 		for _, at := range s.points {
 			fmt.Fprintf(&line, "%.1f,%.1f ", x(at.x), y(at.y))
 		}
-		fmt.Fprintf(d, `<polyline class="l%s" points="%s"/>`+"\n", s.class, strings.TrimSpace(line.String()))
+		d.put(`<polyline class="l%s" points="%s"/>`+"\n", s.class, strings.TrimSpace(line.String()))
 		for _, at := range s.points {
 			d.dot(s.class, x(at.x), y(at.y), fmt.Sprintf("%s: %s at %s", s.name, p.value(at.y), grouped(at.x)))
 		}

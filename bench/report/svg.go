@@ -25,11 +25,14 @@ const style = `<style>
 </style>
 `
 
+// put adds an element.
+func (d *drawing) put(format string, args ...any) { _, _ = fmt.Fprintf(d, format, args...) }
+
 func newDrawing(width, height float64, title, below string) *drawing {
 	d := &drawing{width: width, height: height}
-	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="13">`+"\n", width, height)
+	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" font-size="13">`+"\n", width, height)
 	d.WriteString(style)
-	fmt.Fprintf(d, `<rect class="page" width="%.0f" height="%.0f" rx="8"/>`+"\n", width, height)
+	d.put(`<rect class="page" width="%.0f" height="%.0f" rx="8"/>`+"\n", width, height)
 	d.text(20, 32, "start", "title", title)
 	d.text(20, 53, "start", "faint", below)
 	return d
@@ -37,28 +40,28 @@ func newDrawing(width, height float64, title, below string) *drawing {
 
 // text writes at a baseline; anchor is start, middle or end.
 func (d *drawing) text(x, y float64, anchor, class, text string) {
-	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", class, x, y, anchor, escaped.Replace(text))
+	d.put(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", class, x, y, anchor, escaped.Replace(text))
 }
 
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(d, `<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", class, x1, y1, x2, y2)
+	d.put(`<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", class, x1, y1, x2, y2)
 }
 
 // bar draws a rectangle, and hint is what a reader sees who points at it.
 func (d *drawing) bar(class string, x, y, width, height float64, hint string) {
-	fmt.Fprintf(d, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2"><title>%s</title></rect>`+"\n", class, x, y, width, height, escaped.Replace(hint))
+	d.put(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="2"><title>%s</title></rect>`+"\n", class, x, y, width, height, escaped.Replace(hint))
 }
 
 func (d *drawing) dot(class string, x, y float64, hint string) {
-	fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`+"\n", class, x, y, escaped.Replace(hint))
+	d.put(`<circle class="%s" cx="%.1f" cy="%.1f" r="4"><title>%s</title></circle>`+"\n", class, x, y, escaped.Replace(hint))
 }
 
 // legend names colors in a row.
 func (d *drawing) legend(x, y float64, entries ...[2]string) {
 	for _, e := range entries {
-		fmt.Fprintf(d, `<rect class="%s" x="%.1f" y="%.1f" width="12" height="12" rx="2"/>`+"\n", e[0], x, y-11)
+		d.put(`<rect class="%s" x="%.1f" y="%.1f" width="12" height="12" rx="2"/>`+"\n", e[0], x, y-11)
 		d.text(x+18, y, "start", "text", e[1])
 		x += 44 + 7.1*float64(len([]rune(e[1])))
 	}
