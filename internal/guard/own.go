@@ -89,11 +89,15 @@ func hasXmin(stmt *gorm.Statement) bool {
 // transaction itself wrote.
 func loseCopies(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
-	if db.RowsAffected == 0 || !outOfReach(stmt) || journal.Of(stmt) == nil {
+	if db.RowsAffected == 0 || !outOfReach(stmt) {
 		return
 	}
 	m := model.OfSchema(db, stmt.Schema)
 	_, asked := stmt.Clauses[ownUnread]
+	_, locks := stmt.Clauses["FOR"] // which counts as a write
+	if journal.Of(stmt) == nil && (asked || locks || !hasWritten(stmt)) {
+		return
+	}
 	delete(stmt.Clauses, ownUnread)
 	statement.EachStruct(rows, func(row reflect.Value) {
 		if row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
@@ -109,6 +113,15 @@ func loseCopies(db *gorm.DB, rows reflect.Value) {
 			}
 		}
 	})
+}
+
+// hasWritten reports whether the transaction has written or locked a row. It is asked of a transaction that nobody sees.
+func hasWritten(stmt *gorm.Statement) bool {
+	written := true // also if the answer does not come
+	if err := stmt.ConnPool.QueryRowContext(stmt.Context, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").Scan(&written); err != nil {
+		return true
+	}
+	return written
 }
 
 // loseAll makes a struct, and what was joined to it, count as not read.

@@ -116,7 +116,7 @@ func TestG31_TransactionsThatNobodySees(t *testing.T) {
 				stand.MustDo(t, db.Create(&a))
 				stand.MustDo(t, db.Create(&ready))
 				stand.MustDo(t, db.Create(&[]stand.Account{{ID: 4}, {ID: 5}}))
-				var read, other stand.Account
+				var read, other, all, named, distinct, grouped, below stand.Account
 				var claimed []stand.Account
 				order := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}}}
 				if err := within(func(tx *gorm.DB) (err error) {
@@ -125,6 +125,11 @@ func TestG31_TransactionsThatNobodySees(t *testing.T) {
 					stand.Must(t, tx.Create(&order).Error)
 					stand.MustDo(t, tx.Exec("/* by hand */ UPDATE accounts SET version = version + 1 WHERE id = 4"))
 					stand.MustDo(t, tx.First(&read, 4))
+					stand.MustDo(t, tx.Select("*").First(&all, 4))
+					stand.MustDo(t, tx.Select("id", "balance", "version").First(&named, 4))
+					stand.MustDo(t, tx.Distinct().Take(&distinct, 4))
+					stand.MustDo(t, tx.Group("id").Take(&grouped, 4))
+					stand.MustDo(t, tx.Table("(SELECT * FROM accounts) AS accounts").Take(&below, 4))
 					stand.MustDo(t, tx.First(&other, 5))
 					other.Balance++
 					stand.MustDo(t, tx.Save(&other)) // nobody had written it here
@@ -136,7 +141,7 @@ func TestG31_TransactionsThatNobodySees(t *testing.T) {
 				}
 				stand.MustDo(t, db.Exec("INSERT INTO accounts (id, balance, note, version) VALUES (3, 0, '', 1) ON CONFLICT DO NOTHING")) // a rival's
 				stand.MustDo(t, db.Exec("UPDATE accounts SET version = 2, balance = 55 WHERE id IN (1, 2, 4, 5)"))
-				for _, mine := range []*stand.Account{&a, &made, &claimed[0], &read, &other} {
+				for _, mine := range []*stand.Account{&a, &made, &claimed[0], &read, &all, &named, &distinct, &grouped, &below, &other} {
 					mine.Balance = 1
 					if err := db.Save(mine).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
 						t.Errorf("end %v: %+v was saved: %v", end, *mine, err)
