@@ -15,19 +15,22 @@ import (
 // Run by hand, and by go vet, -fix leaves a program that compiles and in which nothing is found.
 func TestFix_program(t *testing.T) {
 	t.Parallel()
-	tool := vettool(t)
-	for name, command := range map[string][]string{
-		"alone":  {tool},
-		"go vet": {"go", "vet", "-vettool=" + tool},
+	alone := func(t *testing.T, dir string, args ...string) (string, error) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), vettool(t), args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name, tool := range map[string]func(t *testing.T, dir string, args ...string) (string, error){
+		"alone":  alone,
+		"go vet": goVet,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := scratchModule(t, sources{"store.go": fixed})
 			run := func(args ...string) (string, error) {
-				cmd := exec.CommandContext(t.Context(), command[0], slices.Concat(command[1:], args, []string{"./..."})...)
-				cmd.Dir = dir
-				out, err := cmd.CombinedOutput()
-				return string(out), err
+				return tool(t, dir, append(args, "./...")...)
 			}
 			found, err := run()
 			var exit *exec.ExitError

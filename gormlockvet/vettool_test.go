@@ -46,21 +46,30 @@ func vettool(t *testing.T) string {
 	return filepath.Join(built.dir, "gormlockvet")
 }
 
+// goVet runs go vet. It keeps what a tool said, and with -trimpath would repeat it for another clone, or for a directory
+// that is gone.
+func goVet(t *testing.T, dir string, args ...string) (string, error) {
+	t.Helper()
+	vet := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + vettool(t)}, args...)...)
+	vet.Dir = dir
+	vet.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath=false")
+	out, err := vet.CombinedOutput()
+	return string(out), err
+}
+
 var told = regexp.MustCompile(`(?m)^(?:\./|vet: )?(\S+\.go):(\d+):\d+: (\w+): `)
 
 // go vet, which runs the program once for each package and carries what is known between them, finds the same.
 func TestGoVet(t *testing.T) {
 	t.Parallel()
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+vettool(t), "./planted/...", "./innocent/...")
-	vet.Dir = testdata(t)
-	out, err := vet.CombinedOutput()
+	out, err := goVet(t, testdata(t), "./planted/...", "./innocent/...")
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		t.Fatalf("go vet: %v: %s", err, out)
 	}
 	_, same := look(t, testdata(t), "./planted/...", "./innocent/...")
 	found := map[finds]bool{}
-	for _, line := range told.FindAllStringSubmatch(string(out), -1) {
+	for _, line := range told.FindAllStringSubmatch(out, -1) {
 		at, err := strconv.Atoi(line[2])
 		if err != nil {
 			t.Fatal(err)
@@ -80,12 +89,9 @@ func TestGoVet(t *testing.T) {
 // Flags leave findings out, and take tests in.
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	tool := vettool(t)
 	run := func(args ...string) string {
-		vet := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + tool}, args...)...)
-		vet.Dir = testdata(t)
-		out, _ := vet.CombinedOutput() // it fails where it finds something
-		return string(out)
+		out, _ := goVet(t, testdata(t), args...) // it fails where it finds something
+		return out
 	}
 	if out := run("./flags"); !strings.Contains(out, "flags.go:") || strings.Contains(out, "flags_test.go:") {
 		t.Errorf("without flags: %s", out)
