@@ -33,7 +33,7 @@ of = $(patsubst ./$(1)%,.%,$(filter ./$(1) ./$(1)/%,$(packages)))
 flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
 # go_test FLAGS: the tests of the packages
 define go_test
-	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(together))
+	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$$($(workspace) go list $(together) | grep -v /tests/invariants),$(together)))
 	$(foreach m,$(APART),$(if $(call of,$(m)),$(with_postgres) go -C $(m) test $(call flags,$(m),$(1)) $(TESTFLAGS) $(call of,$(m))
 ))
 endef
@@ -54,8 +54,9 @@ help: ## list the targets
 demo: go ## see the three main things on a throw-away server; ALL=1: all features
 	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
+# The cells of tests/invariants are of one goroutine each, and the race detector makes them eight times as slow.
 .PHONY: test
-test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests with the race detector
+test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests, with the race detector but for the matrix of invariants
 	$(call go_test,-race -timeout 10m)
 	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 10m $(TESTFLAGS) ./tests/invariants)
 
@@ -84,7 +85,7 @@ mutants: go ## break the versioned write in one place at a time, and see that a 
 
 .PHONY: bench
 bench: go redis ## measure gormlock beside its peers, and write docs/benchmarks.md
-	@$(with_postgres) go -C bench run ./report $(BENCHFLAGS)
+	@TMPDIR=$${TMPDIR:-/tmp} $(with_postgres) go -C bench run ./report $(BENCHFLAGS)
 
 .PHONY: cover
 cover: go rails pgbouncer pgpool pglite mariadb ## run all tests and show what they leave out

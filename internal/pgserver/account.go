@@ -64,12 +64,37 @@ func (a account) attributes() *syscall.SysProcAttr {
 
 const dirPrefix = "gormlock-pg-"
 
+// memory is where Linux keeps files in memory. What a container gives it is often too little for a server.
+const (
+	memory = "/dev/shm"
+	room   = 4 << 30
+)
+
+// parents are the places for a directory. A server that syncs nothing to a disk is as safe in memory, and starts several
+// times as fast there.
+func (a account) parents(synced bool) []string {
+	disks := []string{os.TempDir(), "/tmp", "/var/tmp", a.home}
+	if os.Getenv("TMPDIR") != "" || synced || free(memory) < room {
+		return disks
+	}
+	return append([]string{memory}, disks...)
+}
+
+// free is how many bytes the account may still write below a directory.
+func free(dir string) uint64 {
+	var is syscall.Statfs_t
+	if err := syscall.Statfs(dir, &is); err != nil {
+		return 0
+	}
+	return uint64(is.Bavail) * uint64(is.Bsize)
+}
+
 // makeDir makes a directory that belongs to the account, in the first place where
 // the account may go and write: the temporary directory of the program is often
 // closed to other users.
-func (a account) makeDir() (string, error) {
+func (a account) makeDir(parents ...string) (string, error) {
 	var refused []string
-	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp", a.home} {
+	for _, parent := range parents {
 		if parent == "" {
 			continue
 		}

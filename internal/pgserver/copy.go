@@ -18,6 +18,11 @@ var emptied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_
 // copyCluster copies the files of a running cluster, of which some change, shrink
 // and vanish meanwhile: the server's log repairs that when the copy starts.
 func (a account) copyCluster(ctx context.Context, from, to string) error {
+	return a.copyTree(ctx, from, to, emptied)
+}
+
+// copyTree copies a directory, but the content of some of its directories.
+func (a account) copyTree(ctx context.Context, from, to string, emptied []string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -7,7 +7,8 @@
 // when it was killed.
 //
 // The cluster is made for tests: everybody may log in, nothing is synced to disk,
-// and a crash of the machine (not of the server) loses it.
+// and a crash of the machine (not of the server) loses it. Its files lie in TMPDIR,
+// or where that is not set in memory, if there is room for some servers.
 //
 // PostgreSQL refuses to run as root, so for root the server runs as the user
 // postgres, or nobody where there is no such user.

@@ -12,8 +12,14 @@ func Places(patterns ...string) Option { return placesOption(patterns) }
 // Repository makes Start download binaries from another place.
 func Repository(url string) Option { return repository(url) }
 
+// Free is how many bytes may be written below a directory.
+func Free(dir string) uint64 { return free(dir) }
+
 // Dir is the directory of a server.
 func (s *Server) Dir() string { return s.dir }
+
+// Template is where the files are kept that a new server of this installation is copied from.
+func (s *Server) Template() (string, error) { return s.template() }
 
 // Fetch unpacks downloaded binaries into dir.
 func Fetch(ctx context.Context, cache, dir, repository string) error {
@@ -29,7 +35,7 @@ func MakeDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return a.makeDir()
+	return a.makeDir(a.parents(false)...)
 }
 
 type placesOption []string

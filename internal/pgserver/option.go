@@ -3,6 +3,7 @@ package pgserver
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ type Option interface {
 // Setting sets a parameter of the server, as a line of postgresql.conf would; the
 // last one of a name wins. What Start itself decides (port, listen_addresses,
 // data_directory, unix_socket_directories) cannot be set.
-// Default: nothing is synced to disk, 300 connections.
+// Default: nothing is synced to disk, 300 connections. With fsync on, the data lies on a disk.
 func Setting(name, value string) Option {
 	return setting{name, value}
 }
@@ -55,6 +56,17 @@ func newConfig(opts []Option) (*config, error) {
 		}
 	}
 	return c, nil
+}
+
+// synced says that the server is to sync to its disk.
+func (c *config) synced() bool {
+	synced := false
+	for _, s := range c.settings {
+		if strings.EqualFold(s.name, "fsync") {
+			synced = !slices.Contains([]string{"off", "no", "false", "0"}, strings.ToLower(s.value))
+		}
+	}
+	return synced
 }
 
 type setting struct{ name, value string }

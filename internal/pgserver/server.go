@@ -59,7 +59,7 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := prepare(a, install)
+	s, err := prepare(a, install, a.parents(c.synced())...)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 }
 
 // prepare makes the directory of a server and sets a watchdog on it.
-func prepare(a account, install installation) (*Server, error) {
-	dir, err := a.makeDir()
+func prepare(a account, install installation, parents ...string) (*Server, error) {
+	dir, err := a.makeDir(parents...)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +83,8 @@ func prepare(a account, install installation) (*Server, error) {
 }
 
 func (s *Server) create(ctx context.Context, c *config) error {
-	out, err := s.account.command(ctx, s.dir, s.install.program("initdb"),
-		"-D", s.data(), "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("pgserver: initdb: %w\n%s", cause(ctx, err), tail(out))
+	if err := s.initialize(ctx); err != nil {
+		return err
 	}
 	own := []setting{{"listen_addresses", host}, {"unix_socket_directories", ""}}
 	if err := s.configure(append(append(own, defaults...), c.settings...)); err != nil {

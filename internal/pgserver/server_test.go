@@ -190,6 +190,21 @@ func TestTMPDIR(t *testing.T) {
 	})
 }
 
+func TestDirectory_liesInMemoryUnlessTheServerSyncs(t *testing.T) { //nolint:paralleltest // it sets the environment
+	t.Setenv("TMPDIR", "")
+	const memory = "/dev/shm"
+	if pgserver.Free(memory) < 5<<30 {
+		t.Skip("no room in memory")
+	}
+	quick, synced := start(t), start(t, pgserver.Setting("fsync", "on"))
+	if filepath.Dir(quick.Dir()) != memory {
+		t.Errorf("a server that syncs nothing is in %s, want %s", quick.Dir(), memory)
+	}
+	if filepath.Dir(synced.Dir()) == memory {
+		t.Errorf("a server that syncs to its disk is in %s", synced.Dir())
+	}
+}
+
 func TestEnvironmentDoesNotSteerTheServer(t *testing.T) { //nolint:paralleltest // it sets the environment
 	for name, value := range map[string]string{
 		"PGDATA": "/nonexistent", "PGPORT": "1", "PGHOST": "/nonexistent", "PGUSER": "nobody", "PGDATABASE": "none",

@@ -28,7 +28,7 @@ func (s *Server) Standby(ctx context.Context, opts ...Option) (*Server, error) {
 		return nil, fmt.Errorf("pgserver: standby: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	standby, err := prepare(s.account, s.install)
+	standby, err := prepare(s.account, s.install, filepath.Dir(s.dir))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,6 @@
 
 package invariants
 
-// raced holds where the race detector makes each cell several times as slow. One in eight runs then: make test runs the
-// package once more without it, whole.
+// raced holds where the race detector makes each cell several times as slow. One in eight runs then; make test runs the
+// package without it, whole.
 const raced = true
