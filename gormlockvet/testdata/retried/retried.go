@@ -62,11 +62,7 @@ func collects(db *gorm.DB, events chan string, w http.ResponseWriter) error {
 }
 
 func notify() error {
-	req, err := http.NewRequest("POST", "http://localhost", nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(&http.Request{Method: http.MethodPost})
 	if err != nil {
 		return err
 	}

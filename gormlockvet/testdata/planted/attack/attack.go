@@ -216,11 +216,7 @@ func (o *Office) ask(ctx context.Context) error {
 }
 
 func (o *Office) request(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost", http.NoBody)
-	if err != nil {
-		return err
-	}
-	res, err := o.http.Do(req)
+	res, err := o.http.Get("http://localhost")
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package sms
 import (
 	"context"
 	"net/http"
+	"net/url"
 )
 
 type Sender interface {
@@ -15,11 +16,7 @@ type gateway struct{ http *http.Client }
 func New(c *http.Client) Sender { return &gateway{c} }
 
 func (g *gateway) Send(ctx context.Context, to, text string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/"+to+"/"+text, http.NoBody)
-	if err != nil {
-		return err
-	}
-	res, err := g.http.Do(req)
+	res, err := g.http.PostForm("http://localhost/"+to, url.Values{"text": {text}})
 	if err != nil {
 		return err
 	}

@@ -78,11 +78,7 @@ func (b *Bank) Withdraw(ctx context.Context, id uint, amount int64) error {
 }
 
 func (b *Bank) notify(ctx context.Context, a model.Account) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/notify", strings.NewReader(a.Owner))
-	if err != nil {
-		return err
-	}
-	res, err := b.client.Do(req)
+	res, err := b.client.Post("http://localhost/notify", "text/plain", strings.NewReader(a.Owner))
 	if err != nil {
 		return err
 	}
