@@ -3,7 +3,6 @@ package lease_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,12 +30,7 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	release(t, l)
 	lost := acquire(t, m, k, 200*time.Millisecond, lease.NoRenewal())
 	pgtest.Await(t, "Lost", lost.Lost())
-	want := []observe.Kind{observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost}
-	pgtest.Eventually(t, "told of the loss", func() bool { return len(w.Kinds()) >= len(want) })
-	if got := w.Kinds(); !slices.Equal(got, want) {
-		t.Fatalf("told of %v, want %v", got, want)
-	}
-	events := w.Events()
+	events := w.Heard(t, observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost)
 	for _, e := range events {
 		if e.Source != "lease" || e.Key != "report/1" || e.Owner != "billing-7" || e.Table != "gormlock_lease" || e.Mode != "exclusive" {
 			t.Errorf("%+v", e)

@@ -34,6 +34,14 @@ func acquiring(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sess
 	return got
 }
 
+// blocked is acquiring, from when the server has it wait.
+func blocked(t testing.TB, m *sessionlock.Manager, k lockkey.Key) <-chan *sessionlock.Lock {
+	t.Helper()
+	got := acquiring(t, m, k)
+	pgtest.WaitBlocked(t, k, 1)
+	return got
+}
+
 func release(t testing.TB, l *sessionlock.Lock) {
 	t.Helper()
 	if err := l.Release(context.WithoutCancel(t.Context())); err != nil {
@@ -94,8 +102,7 @@ func TestAcquire_waitsForAnotherProcess(t *testing.T) {
 	a, b := open(t), open(t)
 	k := pgtest.Key(t)
 	first := acquire(t, a, k)
-	got := acquiring(t, b, k)
-	pgtest.WaitBlocked(t, k, 1)
+	got := blocked(t, b, k)
 	release(t, first)
 	release(t, <-got)
 }

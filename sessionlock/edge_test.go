@@ -144,14 +144,7 @@ func TestAcquireAll_takesAnewWhatWasLost(t *testing.T) {
 		}
 	}
 	blocker := acquire(t, holder, blocked)
-	got := make(chan sessionlock.Locks)
-	go func() {
-		locks, err := m.AcquireAll(t.Context(), keys...)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- locks
-	}()
+	got := acquiringAll(t, m, keys)
 	pgtest.WaitBlocked(t, blocked, 1)
 	for _, k := range keys {
 		if k != blocked {
@@ -232,11 +225,7 @@ func TestClose_whileTheServerIsDown(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
 	m := openAt(t, server.DSN("postgres"))
-	l := acquire(t, m, lockkey.Of("a"))
-	if err := server.Crash(); err != nil {
-		t.Fatal(err)
-	}
-	assertLost(t, m, l)
+	lostBy(t, m, lockkey.Of("a"), server.Crash)
 	waiting := make(chan error)
 	go func() {
 		_, err := m.Acquire(t.Context(), lockkey.Of("a"))

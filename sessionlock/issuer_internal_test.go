@@ -14,6 +14,13 @@ import (
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
+// newIssuerRig is a rig with a session for tokens.
+func newIssuerRig(t *testing.T) (*rig, *session) {
+	t.Helper()
+	r := newRig(t)
+	return r, r.addIssuer()
+}
+
 // addIssuer is a session for tokens.
 func (r *rig) addIssuer() *session {
 	s := r.add(wire.Issuer)
@@ -43,11 +50,23 @@ func issues(q *query, leftOut ...*tokenRequest) {
 	}
 }
 
+// issues is a query that s sends and the server answers with a number for each key but those left out.
+func (r *rig) issues(s *session, st wire.Statement, leftOut ...*tokenRequest) {
+	r.t.Helper()
+	issues(r.asks(s, st), leftOut...)
+	r.answers(s)
+}
+
+// issued fails the test unless a request was answered with a token.
+func (r *rig) issued(tr *tokenRequest) {
+	r.t.Helper()
+	r.is(tr.w, "a token", func(err error) bool { return err == nil && tr.number != 0 })
+}
+
 // 21000: a statement that meets a row twice fails. So the second request of a key goes with the next one.
 func TestIssuer_noKeyTwiceInAStatement(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	a, b, c := r.wantToken(1), r.wantToken(1), r.wantToken(2)
 	q := r.asks(s, wire.Issue)
 	if len(q.tokens) != 2 || q.tokens[a.id] != a || q.tokens[c.id] != c {
@@ -55,25 +74,19 @@ func TestIssuer_noKeyTwiceInAStatement(t *testing.T) {
 	}
 	issues(q)
 	r.answers(s)
-	issues(r.asks(s, wire.Issue))
-	r.answers(s)
-	for i, tr := range []*tokenRequest{a, b, c} {
-		if !tr.w.finished || tr.w.err != nil || tr.number == 0 {
-			t.Errorf("request %d: finished %v with %d, %v", i, tr.w.finished, tr.number, tr.w.err)
-		}
+	r.issues(s, wire.Issue)
+	for _, tr := range []*tokenRequest{a, b, c} {
+		r.issued(tr)
 	}
 }
 
 // A row that somebody has locked keeps back its own token only.
 func TestIssuer_lockedRow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	locked, others := r.wantToken(1), r.wantToken(2)
-	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: sqlstate.LockNotAvailable}
-	r.answers(s)
-	issues(r.asks(s, wire.IssueUnlocked), locked)
-	r.answers(s)
+	r.fails(s, wire.Issue, sqlstate.LockNotAvailable)
+	r.issues(s, wire.IssueUnlocked, locked)
 	if !others.w.finished || locked.w.finished {
 		t.Fatalf("finished: the locked %v, the other %v", locked.w.finished, others.w.finished)
 	}
@@ -82,21 +95,16 @@ func TestIssuer_lockedRow(t *testing.T) {
 		t.Fatal("the locked one is not asked for again")
 	}
 	r.issuer.retry()
-	issues(r.asks(s, wire.IssueUnlocked))
-	r.answers(s)
-	if !locked.w.finished || locked.w.err != nil {
-		t.Errorf("finished %v with %v", locked.w.finished, locked.w.err)
-	}
+	r.issues(s, wire.IssueUnlocked)
+	r.issued(locked)
 }
 
 // An error of a statement is answered to whom it is about.
 func TestIssuer_errorOfOneKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	good, bad := r.wantToken(1), r.wantToken(2)
-	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: "22021"}
-	r.answers(s)
+	r.fails(s, wire.Issue, "22021")
 	for range 2 {
 		q := r.asks(s, wire.Issue)
 		if len(q.tokens) != 1 {
@@ -116,11 +124,9 @@ func TestIssuer_errorOfOneKey(t *testing.T) {
 
 func TestIssuer_missingTableNamesTheCure(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	a, b := r.wantToken(1), r.wantToken(2)
-	r.asks(s, wire.Issue).err = &pgconn.PgError{Code: sqlstate.UndefinedTable}
-	r.answers(s)
+	r.fails(s, wire.Issue, sqlstate.UndefinedTable)
 	for _, tr := range []*tokenRequest{a, b} {
 		if !tr.w.finished || !sqlstate.Is(tr.w.err, sqlstate.UndefinedTable) || !strings.Contains(tr.w.err.Error(), "fence.Migrate") {
 			t.Errorf("got %v", tr.w.err)
@@ -131,8 +137,7 @@ func TestIssuer_missingTableNamesTheCure(t *testing.T) {
 // L11: a commit that was not waited for to the end issued nothing that may be handed out.
 func TestIssuer_notDurable(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	a := r.wantToken(1)
 	q := r.asks(s, wire.Issue)
 	issues(q)
@@ -146,8 +151,7 @@ func TestIssuer_notDurable(t *testing.T) {
 // What was on its way may have been issued, and nobody knows which; what was not is asked for again.
 func TestIssuer_sessionEnds(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	sent := r.wantToken(1)
 	r.asks(s, wire.Issue)
 	waiting := r.wantToken(2)
@@ -157,17 +161,13 @@ func TestIssuer_sessionEnds(t *testing.T) {
 		t.Errorf("what was on its way %v, what was not %v", sent.w.err, waiting.w.err)
 	}
 	s = r.addIssuer()
-	issues(r.asks(s, wire.Issue))
-	r.answers(s)
-	if !waiting.w.finished || waiting.w.err != nil {
-		t.Errorf("finished %v with %v", waiting.w.finished, waiting.w.err)
-	}
+	r.issues(s, wire.Issue)
+	r.issued(waiting)
 }
 
 func TestIssuer_callersLeave(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addIssuer()
+	r, s := newIssuerRig(t)
 	r.ledger.abandon(r.wantToken(1).w)
 	r.silent(s)
 	sent := r.wantToken(1)

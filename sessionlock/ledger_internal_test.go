@@ -40,9 +40,7 @@ func TestLedger_manyKeysOneStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a, b := r.want(1), r.want(2)
-	if q := r.asks(r.conns.home, wire.Try); len(q.entries) != 2 {
-		t.Fatalf("one statement for %d keys, want 2", len(q.entries))
-	}
+	r.asksFor(2, r.conns.home, wire.Try)
 	r.answers(r.conns.home)
 	r.release(a)
 	c := r.want(3)
@@ -51,15 +49,13 @@ func TestLedger_manyKeysOneStatement(t *testing.T) {
 		t.Fatalf("sends %s, want the unlock, then the try", batch)
 	}
 	r.answers(r.conns.home)
-	r.holds(b)
-	r.holds(c)
+	r.holds(b, c)
 }
 
 func TestLedger_handsOnNoMoreThan16Times(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	last := r.want(1)
-	r.yes(r.conns.home, wire.Try)
+	last := r.held(1)
 	for range maxHandOvers {
 		next := r.want(1)
 		r.release(last)
@@ -78,8 +74,7 @@ func TestLedger_handsOnNoMoreThan16Times(t *testing.T) {
 func TestLedger_fairGoesThroughTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	a := r.want(1)
-	r.yes(r.conns.home, wire.Try)
+	a := r.held(1)
 	b := r.want(1, fair)
 	r.release(a)
 	r.waits(b)
@@ -91,8 +86,7 @@ func TestLedger_fairGoesThroughTheServer(t *testing.T) {
 func TestLedger_sharedHoldTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	a := r.want(1, shared)
-	r.yes(r.conns.home, wire.Try+1)
+	a := r.held(1, shared)
 	b := r.want(1, shared)
 	r.holds(b)
 	x := r.want(1)
@@ -116,8 +110,7 @@ func TestLedger_sharedHoldTogether(t *testing.T) {
 func TestLedger_abandonedExclusive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.want(1, shared)
-	r.yes(r.conns.home, wire.Try+1)
+	r.held(1, shared)
 	x := r.want(1)
 	c := r.want(1, shared)
 	r.ledger.abandon(x)
@@ -181,14 +174,10 @@ func TestLedger_sessionEnds(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	r.waits(next)
-	r.waits(asked)
-	if q := r.asks(r.addHome(), wire.Try); len(q.entries) != 2 {
-		t.Errorf("%d keys are asked for again, want 2", len(q.entries))
-	}
+	r.waits(next, asked)
+	r.asksFor(2, r.addHome(), wire.Try)
 	r.answers(r.conns.home)
-	r.holds(next)
-	r.holds(asked)
+	r.holds(next, asked)
 }
 
 // Tries do not wait for a home.
@@ -210,10 +199,9 @@ func TestLedger_tryFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a, b := r.want(1), r.want(2)
-	r.asks(r.conns.home, wire.Try).err = &pgconn.PgError{Code: sqlstate.OutOfMemory}
-	r.answers(r.conns.home)
-	if q := r.asks(r.conns.home, wire.Unlock); len(q.entries) != 2 || !q.again {
-		t.Fatalf("gives back %d keys", len(q.entries))
+	r.fails(r.conns.home, wire.Try, sqlstate.OutOfMemory)
+	if q := r.asksFor(2, r.conns.home, wire.Unlock); !q.again {
+		t.Fatal("gives back what it holds for certain")
 	}
 	r.answers(r.conns.home)
 	batch := r.sent(r.conns.home)
@@ -232,12 +220,10 @@ func TestLedger_unlockFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.conns.home
-	a := r.want(1)
-	r.yes(s, wire.Try)
+	a := r.held(1)
 	back := r.release(a)
 	for range maxRetries + 1 {
-		r.asks(s, wire.Unlock).err = &pgconn.PgError{Code: "XX000"}
-		r.answers(s)
+		r.fails(s, wire.Unlock, "XX000")
 	}
 	if s.dead == nil {
 		t.Error("the session lives on")
@@ -248,8 +234,7 @@ func TestLedger_unlockFails(t *testing.T) {
 func TestLedger_serverDidNotHoldIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	a := r.want(1)
-	r.yes(r.conns.home, wire.Try)
+	a := r.held(1)
 	back := r.release(a)
 	r.no(r.conns.home, wire.Unlock)
 	r.is(back, "ErrLost", are(ErrLost))
@@ -261,8 +246,7 @@ func TestLedger_handsOnNothingThatIsNotProven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.conns.home
-	a := r.want(1, shared)
-	r.yes(s, wire.Try+1)
+	a := r.held(1, shared)
 	s.provenAt = time.Now().Add(-4 * time.Hour)
 	b := r.want(1, shared)
 	r.waits(b)

@@ -32,6 +32,17 @@ func assertLost(t testing.TB, m *sessionlock.Manager, l *sessionlock.Lock) {
 	}
 }
 
+// lostBy is a lock that was acquired and is lost when something happens.
+func lostBy(t testing.TB, m *sessionlock.Manager, k lockkey.Key, happens func() error) *sessionlock.Lock {
+	t.Helper()
+	l := acquire(t, m, k)
+	if err := happens(); err != nil {
+		t.Fatal(err)
+	}
+	assertLost(t, m, l)
+	return l
+}
+
 func TestLoss_terminatedBackend(t *testing.T) {
 	t.Parallel()
 	m := open(t)
@@ -67,11 +78,7 @@ func TestLoss_crashedServer(t *testing.T) {
 	server := pgtest.Fresh(t)
 	m := openAt(t, server.DSN("postgres"))
 	k := lockkey.Of("a")
-	l := acquire(t, m, k)
-	if err := server.Crash(); err != nil {
-		t.Fatal(err)
-	}
-	assertLost(t, m, l)
+	lostBy(t, m, k, server.Crash)
 	if _, err := m.TryAcquire(t.Context(), k); err == nil {
 		t.Error("a server that is down gave a lock")
 	}
@@ -119,11 +126,7 @@ func TestLoss_pausedServer(t *testing.T) {
 	server := pgtest.Fresh(t)
 	m := openAt(t, server.DSN("postgres"), sessionlock.Heartbeat(time.Second))
 	k := lockkey.Of("a")
-	l := acquire(t, m, k)
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	assertLost(t, m, l)
+	lostBy(t, m, k, server.Pause)
 	waiting := acquiring(t, m, k)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)

@@ -120,14 +120,26 @@ func TestBind_endsWithTheLock(t *testing.T) {
 		t.Errorf("ended too early: %v", bound.Err())
 	}
 	release(t, l)
-	if !errors.Is(context.Cause(bound), sessionlock.ErrReleased) {
-		t.Errorf("after Release the cause is %v", context.Cause(bound))
-	}
 	late, stopLate := l.Bind(t.Context())
 	defer stopLate()
-	if !errors.Is(context.Cause(late), sessionlock.ErrReleased) {
-		t.Errorf("bound after Release the cause is %v", context.Cause(late))
+	for what, ctx := range map[string]context.Context{"bound before Release": bound, "bound after Release": late} {
+		if !errors.Is(context.Cause(ctx), sessionlock.ErrReleased) {
+			t.Errorf("%s: the cause is %v", what, context.Cause(ctx))
+		}
 	}
+}
+
+// acquiringAll acquires beside the test.
+func acquiringAll(t testing.TB, m *sessionlock.Manager, keys []lockkey.Key) <-chan sessionlock.Locks {
+	got := make(chan sessionlock.Locks)
+	go func() {
+		locks, err := m.AcquireAll(t.Context(), keys...)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- locks
+	}()
+	return got
 }
 
 func TestAcquireAll_allOrNone(t *testing.T) {
@@ -164,14 +176,7 @@ func TestAcquireAll_allOrNone(t *testing.T) {
 	}
 	pgtest.AssertFree(t, k[0], k[2], k[3])
 
-	done := make(chan sessionlock.Locks)
-	go func() {
-		locks, err := a.AcquireAll(t.Context(), k...)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- locks
-	}()
+	done := acquiringAll(t, a, k)
 	pgtest.WaitBlocked(t, k[1], 1)
 	release(t, blocker)
 	if err := (<-done).Release(t.Context()); err != nil {
@@ -277,13 +282,14 @@ func TestWaiting_isCancelledByAnAdministrator(t *testing.T) {
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k)
 	got := make(chan error, 1)
-	go func() {
+	acquireAndRelease := func() {
 		again, err := m.Acquire(t.Context(), k)
 		if err == nil {
 			err = again.Release(t.Context())
 		}
 		got <- err
-	}()
+	}
+	go acquireAndRelease()
 	admin := pgtest.Conn(t)
 	cancel := func() {
 		t.Helper()
@@ -307,13 +313,7 @@ func TestWaiting_isCancelledByAnAdministrator(t *testing.T) {
 	if err := <-got; err == nil || !strings.Contains(err.Error(), "57014") {
 		t.Errorf("after being cancelled all the time: %v", err)
 	}
-	go func() {
-		again, err := m.Acquire(t.Context(), k)
-		if err == nil {
-			err = again.Release(t.Context())
-		}
-		got <- err
-	}()
+	go acquireAndRelease()
 	cancel()
 	pgtest.WaitBlocked(t, k, 1)
 	release(t, l)

@@ -3,7 +3,6 @@ package sessionlock_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -94,13 +93,8 @@ func TestObserver_isToldWhatHappens(t *testing.T) {
 	pgtest.Kill(t, lost.PID())
 	assertLost(t, m, lost)
 
-	want := []observe.Kind{observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost}
 	// Lost is told beside, not before, the closing of the channel.
-	pgtest.Eventually(t, "told of the loss", func() bool { return len(r.Kinds()) >= len(want) })
-	if got := r.Kinds(); !slices.Equal(got, want) {
-		t.Fatalf("told of %v, want %v", got, want)
-	}
-	events := r.Events()
+	events := r.Heard(t, observe.Acquired, observe.NotAcquired, observe.TimedOut, observe.Released, observe.Acquired, observe.Lost)
 	for _, e := range events {
 		if e.Source != "sessionlock" || e.Owner != "me" || e.Key != k.String() || e.Mode != "exclusive" {
 			t.Errorf("%v: %+v", e.Kind, e)

@@ -21,11 +21,7 @@ func TestLoss_restartedServer(t *testing.T) {
 	server := pgtest.Fresh(t)
 	m := openAt(t, server.DSN("postgres"))
 	k := lockkey.Of("a")
-	l := acquire(t, m, k)
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	assertLost(t, m, l)
+	l := lostBy(t, m, k, func() error { return server.Restart(t.Context()) })
 	again := acquire(t, m, k)
 	if again.PID() == l.PID() && again.Err() != nil {
 		t.Error("a lock of the server that was ended")
@@ -145,8 +141,7 @@ func TestWaiters_areDialledAgain(t *testing.T) {
 	if _, err := m.Acquire(t.Context(), k, sessionlock.Timeout(200*time.Millisecond)); !errors.Is(err, sessionlock.ErrLockTimeout) || !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
-	got := acquiring(t, m, k)
-	pgtest.WaitBlocked(t, k, 1)
+	got := blocked(t, m, k)
 	release(t, l)
 	release(t, <-got)
 }

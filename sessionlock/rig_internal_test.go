@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/sessionlock/internal/dial"
@@ -93,6 +94,15 @@ func (r *rig) want(n int, opts ...func(*waiter)) *waiter {
 	return w
 }
 
+// held is a waiter that holds the n-th key.
+func (r *rig) held(n int, opts ...func(*waiter)) *waiter {
+	r.t.Helper()
+	w := r.want(n, opts...)
+	r.yes(r.conns.home, wire.Try.For(w.id, w.mode))
+	r.holds(w)
+	return w
+}
+
 func shared(w *waiter) { w.mode = wire.Shared }
 func try(w *waiter)    { w.try = true }
 func fair(w *waiter)   { w.fair = true }
@@ -126,6 +136,16 @@ func (r *rig) asks(s *session, st wire.Statement) *query {
 	return &b.queries[0]
 }
 
+// asksFor is asks, for a number of keys.
+func (r *rig) asksFor(keys int, s *session, st wire.Statement) *query {
+	r.t.Helper()
+	q := r.asks(s, st)
+	if len(q.entries) != keys {
+		r.t.Fatalf("asks for %d keys, want %d", len(q.entries), keys)
+	}
+	return q
+}
+
 // answers lets the server answer the oldest batch of s, of which each query is as the test has left it.
 func (r *rig) answers(s *session) { r.answered(s, s.sent[0]) }
 
@@ -144,6 +164,20 @@ func (r *rig) no(s *session, st wire.Statement) {
 		q.refused = append(q.refused, e.id)
 	}
 	r.answers(s)
+}
+
+// fails is a query of a statement that s sends and the server answers with an error.
+func (r *rig) fails(s *session, st wire.Statement, code string) {
+	r.t.Helper()
+	r.asks(s, st).err = &pgconn.PgError{Code: code}
+	r.answers(s)
+}
+
+// polls asks again what the home is to be asked again, and the server does it.
+func (r *rig) polls(st wire.Statement) {
+	r.t.Helper()
+	r.upkeep.poll()
+	r.yes(r.conns.home, st)
 }
 
 func (r *rig) silent(s *session) {
@@ -174,15 +208,19 @@ func (r *rig) is(w *waiter, what string, want func(error) bool) {
 	}
 }
 
-func (r *rig) holds(w *waiter) {
+func (r *rig) holds(all ...*waiter) {
 	r.t.Helper()
-	r.is(w, "the lock", func(err error) bool { return err == nil && w.lock != nil && w.lock.end.err == nil })
+	for _, w := range all {
+		r.is(w, "the lock", func(err error) bool { return err == nil && w.lock != nil && w.lock.end.err == nil })
+	}
 }
 
-func (r *rig) waits(w *waiter) {
+func (r *rig) waits(all ...*waiter) {
 	r.t.Helper()
-	if w.finished {
-		r.t.Fatalf("finished with %v and %v, want to wait", w.lock, w.err)
+	for _, w := range all {
+		if w.finished {
+			r.t.Fatalf("finished with %v and %v, want to wait", w.lock, w.err)
+		}
 	}
 }
 

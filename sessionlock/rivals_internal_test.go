@@ -10,8 +10,7 @@ import (
 // together is a key that is held together, so often that the server is to be asked before the next one joins.
 func (r *rig) together(n int) *waiter {
 	r.t.Helper()
-	w := r.want(n, shared)
-	r.yes(r.conns.home, wire.Try+1)
+	w := r.held(n, shared)
 	for range maxHandOvers {
 		r.holds(r.want(n, shared))
 	}
@@ -43,8 +42,7 @@ func TestRivals_somebodyWaits(t *testing.T) {
 	if !r.rivals.due || r.waitlist.pollAt.IsZero() {
 		t.Error("it is not asked again")
 	}
-	r.upkeep.poll()
-	r.yes(r.conns.home, wire.Rivals)
+	r.polls(wire.Rivals)
 	r.holds(next)
 }
 
@@ -58,13 +56,9 @@ func TestRivals_areAskedForTogether(t *testing.T) {
 	r.want(0, shared)
 	r.want(1, shared)
 	r.want(2, shared)
-	if q := r.asks(r.conns.home, wire.Rivals); len(q.entries) != 1 {
-		t.Errorf("asks for %d keys, the others are to wait for the poll", len(q.entries))
-	}
+	r.asksFor(1, r.conns.home, wire.Rivals) // the others wait for the poll
 	r.upkeep.poll()
-	if q := r.asks(r.conns.home, wire.Rivals); len(q.entries) != 2 {
-		t.Errorf("asks for %d keys with the poll, want 2", len(q.entries))
-	}
+	r.asksFor(2, r.conns.home, wire.Rivals)
 	r.upkeep.poll()
 	r.silent(r.conns.home)
 }
@@ -72,8 +66,7 @@ func TestRivals_areAskedForTogether(t *testing.T) {
 // A question that nobody answered is put again.
 func TestRivals_sessionEnds(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addWaiter()
+	r, s := newWaiterRig(t)
 	w := r.refused(1, shared)
 	r.yes(s, wire.Wait) // held elsewhere than on the home that is asked
 	for range maxHandOvers {
@@ -84,9 +77,8 @@ func TestRivals_sessionEnds(t *testing.T) {
 	r.conns.lose(r.conns.home, errSilent)
 	r.holds(w)
 	r.waits(next)
-	home := r.addHome()
-	r.upkeep.poll()
-	r.yes(home, wire.Rivals)
+	r.addHome()
+	r.polls(wire.Rivals)
 	r.holds(next)
 }
 

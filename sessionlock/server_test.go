@@ -52,8 +52,7 @@ func TestWaiting_letsCreateIndexConcurrentlyThrough(t *testing.T) {
 	holder, waiter := open(t), open(t)
 	k := pgtest.Key(t)
 	l := acquire(t, holder, k)
-	got := acquiring(t, waiter, k)
-	pgtest.WaitBlocked(t, k, 1)
+	got := blocked(t, waiter, k)
 	db := pgtest.SQLDB(t, pgtest.Schema())
 	for _, sql := range []string{"CREATE TABLE big (id int)", "CREATE INDEX CONCURRENTLY ON big (id)"} {
 		if _, err := db.ExecContext(t.Context(), sql); err != nil {

@@ -22,8 +22,14 @@ func (r *rig) refused(n int, opts ...func(*waiter)) *waiter {
 // timesOut ends what s waits for by its time.
 func (r *rig) timesOut(s *session) {
 	r.t.Helper()
-	r.asks(s, wire.Wait).err = &pgconn.PgError{Code: sqlstate.LockNotAvailable}
-	r.answers(s)
+	r.fails(s, wire.Wait, sqlstate.LockNotAvailable)
+}
+
+// newWaiterRig is a rig with a session to wait on.
+func newWaiterRig(t *testing.T) (*rig, *session) {
+	t.Helper()
+	r := newRig(t)
+	return r, r.addWaiter()
 }
 
 // L6, L7: who has waited longest is next, and whose slice is over goes to the back.
@@ -53,8 +59,7 @@ func TestWaitlist_takesTurns(t *testing.T) {
 // A key that was granted on a session stays there, and the session is free again when it has been given back.
 func TestWaitlist_sessionIsFreeAfterTheUnlock(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addWaiter()
+	r, s := newWaiterRig(t)
 	w := r.refused(1)
 	r.yes(s, wire.Wait)
 	r.refused(2)
@@ -78,8 +83,8 @@ func TestWaitlist_polls(t *testing.T) {
 		t.Fatal("no poll is due")
 	}
 	r.upkeep.poll()
-	if q := r.asks(r.conns.home, wire.Try); len(q.entries) != 2 || q.entries[0].id.ID != 2 || q.entries[1].id.ID != 3 {
-		t.Errorf("asks for %d keys, want 2 and 3", len(q.entries))
+	if q := r.asksFor(2, r.conns.home, wire.Try); q.entries[0].id.ID != 2 || q.entries[1].id.ID != 3 {
+		t.Errorf("asks for keys %v and %v, want 2 and 3", q.entries[0].id, q.entries[1].id)
 	}
 	r.upkeep.poll()
 	r.silent(r.conns.home) // the first poll is not answered
@@ -120,8 +125,7 @@ func (r *rig) waitedLongEnough(s *session) {
 // Nobody waits any more when the grant arrives: it goes back.
 func TestWaitlist_grantedToNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addWaiter()
+	r, s := newWaiterRig(t)
 	w := r.refused(1)
 	r.asks(s, wire.Wait)
 	r.ledger.abandon(w)
@@ -132,8 +136,7 @@ func TestWaitlist_grantedToNobody(t *testing.T) {
 
 func TestWaitlist_sessionEnds(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addWaiter()
+	r, s := newWaiterRig(t)
 	w := r.refused(1)
 	r.asks(s, wire.Wait)
 	r.conns.lose(s, errSilent)
@@ -141,8 +144,7 @@ func TestWaitlist_sessionEnds(t *testing.T) {
 		t.Errorf("%d sessions, %d of them free, want none", r.waitlist.pool.size, len(r.waitlist.free))
 	}
 	r.waits(w)
-	r.upkeep.poll()
-	r.yes(r.conns.home, wire.Try)
+	r.polls(wire.Try)
 	r.holds(w)
 }
 
@@ -160,11 +162,9 @@ func TestWaitlist_closed(t *testing.T) {
 // A wait that fails with an error other than its own timeout may hold the lock: it goes back first.
 func TestWaitlist_waitFails(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	s := r.addWaiter()
+	r, s := newWaiterRig(t)
 	w := r.refused(1)
-	r.asks(s, wire.Wait).err = &pgconn.PgError{Code: sqlstate.DeadlockDetected}
-	r.answers(s)
+	r.fails(s, wire.Wait, sqlstate.DeadlockDetected)
 	r.no(s, wire.Unlock)
 	r.yes(s, wire.Wait)
 	r.holds(w)

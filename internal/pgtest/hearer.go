@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/gormlock/gormlock/observe"
 )
@@ -44,4 +45,14 @@ func (h *Hearer) Kinds() []observe.Kind {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
+}
+
+// Heard waits for as many events as are wanted, fails the test unless they are of these kinds, and returns them.
+func (h *Hearer) Heard(t testing.TB, want ...observe.Kind) []observe.Event {
+	t.Helper()
+	Eventually(t, "the last event", func() bool { return len(h.Events()) >= len(want) })
+	if got := h.Kinds(); !slices.Equal(got, want) {
+		t.Fatalf("told of %v, want %v", got, want)
+	}
+	return h.Events()
 }
