@@ -140,7 +140,7 @@ func (c *compiler) checkForm(d document, text string) form {
 
 // preludes are what a document's snippets use without declaring it, less what is hidden.
 func (c *compiler) preludes(d document, hidden map[string]bool) (files []*ast.File, err error) {
-	for _, name := range []string{d.name(), "all"} {
+	for _, name := range d.preludes() {
 		prelude, err := parser.ParseFile(c.files, filepath.Join("testdata", name+".go"), nil, parser.SkipObjectResolution)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

@@ -3,8 +3,9 @@
 //
 // A ```go block is a whole file, declarations, or the statements of a function; inline code is compiled and run where it is a
 // call into gormlock or on db, tx, locks or leases. What it uses without declaring it stands in testdata/all.go and, for
-// docs/x.md alone, in testdata/x.go, whose setup makes the tables and rows before each snippet. An ellipsis stands for a
-// function's body. No error may be left where a snippet ends, and each statement of GORM's has to find or change a row.
+// docs/x.md, in testdata/x.go or in one that it shares, whose setup makes the tables and rows before each snippet. An ellipsis
+// stands for a function's body. No error may be left where a snippet ends, and each statement of GORM's has to find or change a
+// row.
 package docs
 
 import (
@@ -49,8 +50,14 @@ func documents(t *testing.T) []document {
 	return all
 }
 
-// name is what the document's prelude is called by.
-func (d document) name() string { return strings.TrimSuffix(filepath.Base(d.path), ".md") }
+// preludes are the files of testdata that declare what the document's snippets use, where there are such: the nearest first.
+func (d document) preludes() []string {
+	name := strings.TrimSuffix(filepath.Base(d.path), ".md")
+	return []string{name, shared[name], "all"}
+}
+
+// shared are the preludes of other documents that a document uses too.
+var shared = map[string]string{"adapters": "leaders", "hibernate-locks": "hibernate", "rails-locks": "rails", "testing-mocks": "testing"}
 
 // snippet is Go in a document.
 type snippet struct {

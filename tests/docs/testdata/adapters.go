@@ -3,11 +3,9 @@ package adapters
 import (
 	"context"
 	"database/sql"
-	"sync"
 	"time"
 
 	"github.com/gormlock/gormlock/lease"
-	"github.com/gormlock/gormlock/tests/docs/runner"
 )
 
 // What the tools look like from here; tests/adapters has the real ones.
@@ -17,14 +15,8 @@ var (
 	gocron     gocronTool
 	cron       cronTool
 	scheduler  asynq
-	group      goroutines
 	migrations any
 )
-
-// goroutines is an errgroup.Group. What a snippet starts ends before the next one begins.
-type goroutines struct{ running sync.WaitGroup }
-
-func (g *goroutines) Go(f func() error) { g.running.Go(func() { _ = f() }) }
 
 type migrate struct{}
 
@@ -72,14 +64,3 @@ type asynq struct{}
 func (asynq) Start() error { return nil }
 
 func (asynq) Shutdown() {}
-
-func setup(world *runner.World) {
-	runner.Check(lease.Migrate(ctx, pool))
-	running, stop := context.WithCancel(ctx)
-	ctx = running
-	world.Defer(func() error {
-		stop()
-		group.running.Wait()
-		return nil
-	})
-}
