@@ -25,15 +25,7 @@ var faults = []fault{
 		s.Holder()
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
 	}},
-	{name: "crashed server", strike: func(s *scene) {
-		s.Holder()
-		if err := s.server.Crash(); err != nil {
-			s.T.Error(err)
-		}
-		if err := s.server.Restart(s.T.Context()); err != nil {
-			s.T.Fatal(err)
-		}
-	}},
+	{name: "crashed server", strike: func(s *scene) { s.CrashUnderHolder(s.server) }},
 	{name: "connection reset", strike: func(s *scene) { s.Holder().Proxy.ResetConnections() }},
 	{name: "connection stalled past the lease", strike: func(s *scene) {
 		p := s.Holder()
@@ -112,9 +104,7 @@ func TestTorture_histories(t *testing.T) {
 func TestTorture_withoutFencingAStaleWriteGoesThrough(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.Naked = true
-	s.start(3)
-	s.Regresses(func() { stopPastTheLease(s) })
+	s.Regresses(s.start, func() { stopPastTheLease(s) })
 }
 
 func isRenewal(sql string) bool {

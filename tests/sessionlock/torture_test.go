@@ -53,15 +53,7 @@ var faults = []struct {
 		s.Holder()
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
 	}},
-	{name: "crashed server", strike: func(s *scene) {
-		s.Holder()
-		if err := s.server.Crash(); err != nil {
-			s.T.Error(err)
-		}
-		if err := s.server.Restart(s.T.Context()); err != nil {
-			s.T.Fatal(err)
-		}
-	}},
+	{name: "crashed server", strike: func(s *scene) { s.CrashUnderHolder(s.server) }},
 	{name: "connection reset", strike: func(s *scene) {
 		s.Holder().Proxy.ResetConnections()
 	}},
@@ -113,7 +105,5 @@ func TestTorture_histories(t *testing.T) {
 func TestTorture_withoutFencingAStaleWriteGoesThrough(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.Naked = true
-	s.start(3)
-	s.Regresses(func() { stopAndCut(s) })
+	s.Regresses(s.start, func() { stopAndCut(s) })
 }

@@ -16,10 +16,12 @@ func (s *Scene) Endure(strike func()) {
 	}
 }
 
-// Regresses strikes at workers that write without a guard until a write comes after one with a later token. Then it ends
-// them. The test fails if none does: what is endured with a guard would prove nothing.
-func (s *Scene) Regresses(strike func()) {
+// Regresses is the control: it starts workers that write without a guard, and strikes at them until a write comes after one with
+// a later token. Then it ends them. The test fails if none does: what is endured with a guard would prove nothing.
+func (s *Scene) Regresses(start func(n int), strike func()) {
 	s.T.Helper()
+	s.naked = true
+	start(3)
 	const most = 50
 	for range most {
 		strike()

@@ -37,7 +37,7 @@ func (s *Scene) run(p *Process) {
 	p.cmd = exec.CommandContext(context.Background(), os.Args[0]) // who ends it is the test
 	p.cmd.Env = append(os.Environ(), WorkerDSN+"="+p.dsn, workerDirect+"="+s.DSN, "GOMAXPROCS=1")
 	p.cmd.Env = append(p.cmd.Env, p.env...)
-	if s.Naked {
+	if s.naked {
 		p.cmd.Env = append(p.cmd.Env, workerNaked+"=1")
 	}
 	p.cmd.Stderr = os.Stderr

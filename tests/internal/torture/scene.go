@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
@@ -16,8 +17,8 @@ type Scene struct {
 	T         *testing.T
 	DSN       string            // leads to the registers
 	PgBouncer *pgtest.PgBouncer // the managers of all workers come through it, or nil
-	Naked     bool              // workers write without a guard: the control
 
+	naked   bool // workers write without a guard
 	workers []*Process
 	mu      sync.Mutex
 	events  []Event
@@ -70,6 +71,18 @@ func (s *Scene) Holder() *Process {
 	}
 	pgtest.Await(s.T, "a worker takes a lock", p.held)
 	return p
+}
+
+// CrashUnderHolder lets the server crash while a worker holds a lock, and starts it again.
+func (s *Scene) CrashUnderHolder(server *pgserver.Server) {
+	s.T.Helper()
+	s.Holder()
+	if err := server.Crash(); err != nil {
+		s.T.Error(err)
+	}
+	if err := server.Restart(s.T.Context()); err != nil {
+		s.T.Fatal(err)
+	}
 }
 
 // Progress waits until other workers than p, which may be nil, have taken locks.
