@@ -103,6 +103,27 @@ func samePool(t *testing.T, s *lookout, ask func()) {
 	}
 }
 
+// throughEach runs a test through each of the doors, beside the others.
+func throughEach(t *testing.T, doors []door, test func(t *testing.T, d door)) {
+	t.Helper()
+	for _, d := range doors {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
+
+// ask asks through the door: in a transaction, which must be usable afterwards, if the door wants one.
+func (d door) ask(t *testing.T, s *lookout, ask func(db *gorm.DB)) {
+	t.Helper()
+	if d.inside {
+		usableAfter(t, s, ask)
+	} else {
+		ask(s.db)
+	}
+}
+
 // leavesUsable asks through the door, and states that what it asked in is as usable as before: the transaction, or the pool.
 func (d door) leavesUsable(t *testing.T, s *lookout, ask func(db *gorm.DB)) {
 	t.Helper()
@@ -118,7 +139,7 @@ func TestTry(t *testing.T) {
 	eachMode(t, func(t *testing.T, s *lookout) {
 		for _, d := range everyDoor {
 			t.Run(d.name, func(t *testing.T) {
-				try := func(db *gorm.DB) {
+				d.leavesUsable(t, s, func(db *gorm.DB) {
 					held, free := pgtest.Key(t), pgtest.Key(t)
 					release := rivalHolds(t, exclusively, held)
 					if err := d.acquire(db, held, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) || gormlock.IsRetryable(err) {
@@ -133,8 +154,7 @@ func TestTry(t *testing.T) {
 							t.Errorf("a free lock: %v", err)
 						}
 					}
-				}
-				d.leavesUsable(t, s, try)
+				})
 			})
 		}
 	}, pgtest.MaxConns(1))
@@ -146,7 +166,7 @@ func TestTimeout_P20(t *testing.T) {
 	s := newLookout(t, pgtest.MaxConns(1))
 	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
-			wait := func(db *gorm.DB) {
+			d.leavesUsable(t, s, func(db *gorm.DB) {
 				held := pgtest.Key(t)
 				release := rivalHolds(t, exclusively, held)
 				start := time.Now()
@@ -164,8 +184,7 @@ func TestTimeout_P20(t *testing.T) {
 				if err := d.acquire(db, held, gormlock.Timeout(time.Minute)); err != nil {
 					t.Errorf("a free lock: %v", err)
 				}
-			}
-			d.leavesUsable(t, s, wait)
+			})
 		})
 	}
 }
@@ -294,23 +313,15 @@ func TestP3_LockTimeoutIsTheCallersAgain(t *testing.T) {
 func TestSessionLockTimeout(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t, pgtest.Param("lock_timeout", "30ms"))
-	for _, d := range everyDoor {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			key := pgtest.Key(t)
-			rivalHolds(t, exclusively, key)
-			wait := func(db *gorm.DB) {
-				if err := d.acquire(db, key); !errors.Is(err, gormlock.ErrLockTimeout) {
-					t.Error(err)
-				}
-			}
-			if d.inside {
-				usableAfter(t, s, wait)
-			} else {
-				wait(s.db)
+	throughEach(t, everyDoor, func(t *testing.T, d door) {
+		key := pgtest.Key(t)
+		rivalHolds(t, exclusively, key)
+		d.ask(t, s, func(db *gorm.DB) {
+			if err := d.acquire(db, key); !errors.Is(err, gormlock.ErrLockTimeout) {
+				t.Error(err)
 			}
 		})
-	}
+	})
 }
 
 // TestDefaultTimeout bounds what names no bound, and only that.
@@ -322,70 +333,54 @@ func TestDefaultTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.db = pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New(gormlock.DefaultTimeout(30*time.Millisecond))))
-	for _, d := range doors {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			key := pgtest.Key(t)
-			release := rivalHolds(t, exclusively, key)
-			wait := func(db *gorm.DB) {
-				if err := d.acquire(db, key); !errors.Is(err, gormlock.ErrLockTimeout) {
-					t.Errorf("without an option: %v", err)
-				}
-				if err := d.acquire(db, key, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
-					t.Errorf("Try: %v", err)
-				}
-				time.AfterFunc(200*time.Millisecond, release)
-				if err := d.acquire(db, key, gormlock.Timeout(time.Minute)); err != nil {
-					t.Errorf("a longer Timeout: %v", err)
-				}
+	throughEach(t, doors, func(t *testing.T, d door) {
+		key := pgtest.Key(t)
+		release := rivalHolds(t, exclusively, key)
+		d.ask(t, s, func(db *gorm.DB) {
+			if err := d.acquire(db, key); !errors.Is(err, gormlock.ErrLockTimeout) {
+				t.Errorf("without an option: %v", err)
 			}
-			if d.inside {
-				usableAfter(t, s, wait)
-			} else {
-				wait(s.db)
+			if err := d.acquire(db, key, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
+				t.Errorf("Try: %v", err)
+			}
+			time.AfterFunc(200*time.Millisecond, release)
+			if err := d.acquire(db, key, gormlock.Timeout(time.Minute)); err != nil {
+				t.Errorf("a longer Timeout: %v", err)
 			}
 		})
-	}
+	})
 }
 
 func TestShared(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range everyDoor {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			shared, taken := pgtest.Key(t), pgtest.Key(t)
-			rivalHolds(t, together, shared)
-			rivalHolds(t, exclusively, taken)
-			ask := func(db *gorm.DB) {
-				if err := d.acquire(db, shared, gormlock.Shared(), gormlock.Try()); err != nil {
-					t.Errorf("two sharers: %v", err)
-				}
-				if err := d.acquire(db, shared, gormlock.Shared(), gormlock.Timeout(time.Minute)); err != nil {
-					t.Errorf("two sharers, with a timeout: %v", err)
-				}
-				if err := d.acquire(db, shared, gormlock.Shared()); err != nil {
-					t.Errorf("two sharers, waiting: %v", err)
-				}
-				if err := d.acquire(db, shared, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
-					t.Errorf("exclusive beside a sharer: %v", err)
-				}
-				if err := d.acquire(db, taken, gormlock.Shared(), gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
-					t.Errorf("shared beside an exclusive one: %v", err)
-				}
-				for _, l := range pgtest.Locks(t, shared) {
-					if l.Mode != "ShareLock" {
-						t.Errorf("lock %+v", l)
-					}
-				}
+	throughEach(t, everyDoor, func(t *testing.T, d door) {
+		shared, taken := pgtest.Key(t), pgtest.Key(t)
+		rivalHolds(t, together, shared)
+		rivalHolds(t, exclusively, taken)
+		d.ask(t, s, func(db *gorm.DB) {
+			if err := d.acquire(db, shared, gormlock.Shared(), gormlock.Try()); err != nil {
+				t.Errorf("two sharers: %v", err)
 			}
-			if d.inside {
-				usableAfter(t, s, ask)
-			} else {
-				ask(s.db)
+			if err := d.acquire(db, shared, gormlock.Shared(), gormlock.Timeout(time.Minute)); err != nil {
+				t.Errorf("two sharers, with a timeout: %v", err)
+			}
+			if err := d.acquire(db, shared, gormlock.Shared()); err != nil {
+				t.Errorf("two sharers, waiting: %v", err)
+			}
+			if err := d.acquire(db, shared, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
+				t.Errorf("exclusive beside a sharer: %v", err)
+			}
+			if err := d.acquire(db, taken, gormlock.Shared(), gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
+				t.Errorf("shared beside an exclusive one: %v", err)
+			}
+			for _, l := range pgtest.Locks(t, shared) {
+				if l.Mode != "ShareLock" {
+					t.Errorf("lock %+v", l)
+				}
 			}
 		})
-	}
+	})
 }
 
 // TestP8_TheSameTransactionGetsItsLockAgain, also the exclusive one after the shared one if nobody else shares it.
@@ -422,19 +417,14 @@ func TestP23_KeySpaces(t *testing.T) {
 	rivalHolds(t, exclusively, bigint)
 	for _, d := range everyDoor {
 		t.Run(d.name, func(t *testing.T) {
-			ask := func(db *gorm.DB) {
+			d.ask(t, s, func(db *gorm.DB) {
 				if err := d.acquire(db, pair, gormlock.Try()); err != nil {
 					t.Errorf("the pair: %v", err)
 				}
 				if err := d.acquire(db, bigint, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
 					t.Errorf("the bigint: %v", err)
 				}
-			}
-			if d.inside {
-				usableAfter(t, s, ask)
-			} else {
-				ask(s.db)
-			}
+			})
 		})
 	}
 }
@@ -683,41 +673,38 @@ func TestTotalOrder(t *testing.T) {
 func TestContextEndsDuringTheWait(t *testing.T) {
 	t.Parallel()
 	s := newLookout(t)
-	for _, d := range everyDoor {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			key := pgtest.Key(t)
-			rivalHolds(t, exclusively, key)
-			for _, opts := range [][]gormlock.LockOption{nil, {gormlock.Timeout(time.Minute)}} {
-				ctx, cancel := context.WithCancelCause(context.Background())
-				done := make(chan error)
-				go func() {
-					if !d.inside {
-						done <- d.acquire(s.db.WithContext(ctx), key, opts...)
-						return
-					}
-					done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
-				}()
-				pgtest.WaitBlocked(t, key, 1)
-				cancel(errInner)
-				if err := <-done; !errors.Is(err, context.Canceled) {
-					t.Errorf("err = %v", err)
+	throughEach(t, everyDoor, func(t *testing.T, d door) {
+		key := pgtest.Key(t)
+		rivalHolds(t, exclusively, key)
+		for _, opts := range [][]gormlock.LockOption{nil, {gormlock.Timeout(time.Minute)}} {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			done := make(chan error)
+			go func() {
+				if !d.inside {
+					done <- d.acquire(s.db.WithContext(ctx), key, opts...)
+					return
 				}
-				ctx, stop := context.WithTimeout(context.Background(), 30*time.Millisecond)
-				defer stop()
-				go func() {
-					if !d.inside {
-						done <- d.acquire(s.db.WithContext(ctx), key, opts...)
-						return
-					}
-					done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
-				}()
-				if err := <-done; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, gormlock.ErrLockTimeout) {
-					t.Errorf("err = %v", err)
-				}
+				done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
+			}()
+			pgtest.WaitBlocked(t, key, 1)
+			cancel(errInner)
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("err = %v", err)
 			}
-		})
-	}
+			ctx, stop := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			defer stop()
+			go func() {
+				if !d.inside {
+					done <- d.acquire(s.db.WithContext(ctx), key, opts...)
+					return
+				}
+				done <- withinCtx(ctx, s.db, d, func(tx *gorm.DB) error { return d.acquire(tx, key, opts...) })
+			}()
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, gormlock.ErrLockTimeout) {
+				t.Errorf("err = %v", err)
+			}
+		}
+	})
 }
 
 // withinCtx runs fn in a transaction. A door of pgx uses its connection behind the back of database/sql, which would roll back a
