@@ -228,6 +228,11 @@ func (p *program) changes(w *writer, write func(db *gorm.DB, value int64) error)
 	if !p.fresh(w, err) {
 		return
 	}
+	p.changed(w, value)
+}
+
+// changed: the row has the value in the column a, and the struct has followed it.
+func (p *program) changed(w *writer, value int64) {
 	at, after := p.rows[w.want.id], w.want
 	at.a, after.a = value, value
 	at.version++
@@ -408,11 +413,7 @@ func (p *program) batch() {
 		return
 	}
 	for _, w := range all {
-		at, after := p.rows[w.want.id], w.want
-		at.a, after.a = value, value
-		at.version++
-		after.version++
-		p.follows(w, after, p.put(after.id, at))
+		p.changed(w, value)
 	}
 }
 
@@ -519,11 +520,7 @@ func (p *program) hook() {
 	case save:
 		p.saved(w)
 	default:
-		at, after := p.rows[w.want.id], w.want
-		at.a, after.a = value, value
-		at.version++
-		after.version++
-		p.follows(w, after, p.put(after.id, at))
+		p.changed(w, value)
 	}
 }
 
