@@ -190,23 +190,28 @@ func TestMarks_ofSharedSessions(t *testing.T) {
 	stand.Equal(t, "rows of another kind of condition", len(rows), 1)
 }
 
-// hooked asks for something in the hook of a write.
+// hooked asks for something in a hook before its write, or in one after its statement.
 type hooked struct {
 	ID      int64
 	Balance int64
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-func (h *hooked) add(tx *gorm.DB) error {
-	if asks, ok := tx.Get("asks"); ok {
+func (h *hooked) BeforeCreate(tx *gorm.DB) error { return addAsked(tx, "before") }
+func (h *hooked) BeforeUpdate(tx *gorm.DB) error { return addAsked(tx, "before") }
+func (h *hooked) BeforeDelete(tx *gorm.DB) error { return addAsked(tx, "before") }
+func (h *hooked) AfterCreate(tx *gorm.DB) error  { return addAsked(tx, "after") }
+func (h *hooked) AfterUpdate(tx *gorm.DB) error  { return addAsked(tx, "after") }
+func (h *hooked) AfterDelete(tx *gorm.DB) error  { return addAsked(tx, "after") }
+func (h *hooked) AfterFind(tx *gorm.DB) error    { return addAsked(tx, "after") }
+
+// addAsked adds what the session asks for at that time to the statement of a hook.
+func addAsked(tx *gorm.DB, when string) error {
+	if asks, ok := tx.Get(when); ok {
 		tx.Statement.AddClause(asks.(clause.Interface)) //nolint:forcetypeassert // it is one
 	}
 	return nil
 }
-
-func (h *hooked) BeforeCreate(tx *gorm.DB) error { return h.add(tx) }
-func (h *hooked) BeforeUpdate(tx *gorm.DB) error { return h.add(tx) }
-func (h *hooked) BeforeDelete(tx *gorm.DB) error { return h.add(tx) }
 
 // TestMarks_ofHooks: what a hook asks of its own statement happens, or is an error; conditions it adds none.
 func TestMarks_ofHooks(t *testing.T) {
@@ -224,14 +229,14 @@ func TestMarks_ofHooks(t *testing.T) {
 		for clauseName, c := range map[string]clause.Interface{
 			"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch("*"), "IfUnchanged": gormlock.IfUnchanged(&hooked{}, "balance"), "PreserveVersion": gormlock.PreserveVersion(),
 		} {
-			err := write(db.Set("asks", c)).Error
+			err := write(db.Set("before", c)).Error
 			if err == nil || !strings.Contains(err.Error(), "in a hook") {
 				t.Errorf("%s, %s: %v", name, clauseName, err)
 			}
 		}
 		stand.InTx(t, db, func(tx *gorm.DB) {
 			key := gormlock.Key("hook of " + name)
-			err := write(tx.Set("asks", gormlock.XactLock(key))).Error
+			err := write(tx.Set("before", gormlock.XactLock(key))).Error
 			if strings.HasSuffix(name, "all") != errors.Is(err, gorm.ErrMissingWhereClause) {
 				t.Error(name, err)
 			}
@@ -286,45 +291,26 @@ func TestClaim_inHooks(t *testing.T) {
 	stand.Equal(t, "claimed", c.Claimed, 3)
 }
 
-// late asks for something in the hook that runs after each of its statements.
-type late struct {
-	ID      int64
-	Balance int64
-	Version int64 `gorm:"not null;default:1" gormlock:"version"`
-}
-
-func (l *late) add(tx *gorm.DB) error {
-	if asks, ok := tx.Get("asks"); ok {
-		tx.Statement.AddClause(asks.(clause.Interface)) //nolint:forcetypeassert // it is one
-	}
-	return nil
-}
-
-func (l *late) AfterCreate(tx *gorm.DB) error { return l.add(tx) }
-func (l *late) AfterUpdate(tx *gorm.DB) error { return l.add(tx) }
-func (l *late) AfterDelete(tx *gorm.DB) error { return l.add(tx) }
-func (l *late) AfterFind(tx *gorm.DB) error   { return l.add(tx) }
-
-// TestMarks_ofAfterHooks: it is too late then, and the write is taken back.
+// TestMarks_ofAfterHooks: it is too late in a hook after the statement, and the write is taken back.
 func TestMarks_ofAfterHooks(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&late{}})
-	stand.MustDo(t, db.Create(&late{ID: 1}))
+	db := stand.Versioned(t, []any{&hooked{}})
+	stand.MustDo(t, db.Create(&hooked{ID: 1}))
 	for clauseName, c := range map[string]clause.Interface{
 		"XactLock": gormlock.XactLock(gormlock.Key("late")), "ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch("*"), "IgnoreVersion": gormlock.IgnoreVersion(),
 	} {
 		for name, run := range map[string]func(tx *gorm.DB) *gorm.DB{
-			"create": func(tx *gorm.DB) *gorm.DB { return tx.Create(&late{ID: 2}) },
-			"update": func(tx *gorm.DB) *gorm.DB { return tx.Model(&late{ID: 1, Version: 1}).Update("balance", 5) },
-			"delete": func(tx *gorm.DB) *gorm.DB { return tx.Delete(&late{ID: 1, Version: 1}) },
-			"find":   func(tx *gorm.DB) *gorm.DB { return tx.Find(&[]late{}) },
+			"create": func(tx *gorm.DB) *gorm.DB { return tx.Create(&hooked{ID: 2}) },
+			"update": func(tx *gorm.DB) *gorm.DB { return tx.Model(&hooked{ID: 1, Version: 1}).Update("balance", 5) },
+			"delete": func(tx *gorm.DB) *gorm.DB { return tx.Delete(&hooked{ID: 1, Version: 1}) },
+			"find":   func(tx *gorm.DB) *gorm.DB { return tx.Find(&[]hooked{}) },
 		} {
-			if err := run(db.Set("asks", c)).Error; err == nil || !strings.Contains(err.Error(), "after the statement had run") {
+			if err := run(db.Set("after", c)).Error; err == nil || !strings.Contains(err.Error(), "after the statement had run") {
 				t.Errorf("%s, %s: %v", name, clauseName, err)
 			}
 		}
 	}
-	var rows []late
+	var rows []hooked
 	stand.MustDo(t, db.Find(&rows))
 	stand.Equal(t, "rows", fmt.Sprint(rows), "[{1 0 1}]")
 }
