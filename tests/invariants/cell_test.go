@@ -178,7 +178,7 @@ func (c *cell) run(t testing.TB) {
 	}
 	var statement func(tx *gorm.DB) error
 	from := c.w.now(t)
-	once := func(tx *gorm.DB) (err error) {
+	once := func(tx *gorm.DB) error {
 		if statement == nil {
 			if c.scope.readInside {
 				c.load(t, tx)
@@ -192,19 +192,24 @@ func (c *cell) run(t testing.TB) {
 				h.keep()
 			}
 		}
-		defer func() {
-			if r := recover(); r != nil {
-				err = fmt.Errorf("panic: %v", r)
-				c.report("panic", "%v", r)
-			}
-			c.err = err
-		}()
-		return statement(tx)
+		return c.answerOf(statement, tx)
 	}
 	c.end = c.scope.run(c, db, once)
 	c.changes = c.written(c.w.changes(t, from, c.w.now(t)))
 	c.parted.judge(t, c)
 	c.judge(t)
+}
+
+// answerOf runs a statement and keeps its error. A panic is one, and is reported.
+func (c *cell) answerOf(statement func(tx *gorm.DB) error, tx *gorm.DB) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+			c.report("panic", "%v", r)
+		}
+		c.err = err
+	}()
+	return statement(tx)
 }
 
 // written are the changes of the writer.

@@ -71,17 +71,19 @@ var (
 	family    = []*shape{orders, customers, lines, notes, tags}
 )
 
-func migrateFamily(t testing.TB, w *world) {
+// migrateLoose makes the tables of shapes without foreign keys: a rival can delete each row, whatever belongs to it. It returns what
+// makes more such tables.
+func (w *world) migrateLoose(t testing.TB, shapes []*shape) *gorm.DB {
 	t.Helper()
-	// Without foreign keys a rival can delete each row, whatever belongs to it.
-	plain := w.plain.Session(&gorm.Session{})
-	config := *plain.Config
+	loose := w.plain.Session(&gorm.Session{})
+	config := *loose.Config
 	config.DisableForeignKeyConstraintWhenMigrating = true
-	plain.Config = &config
-	for _, s := range family {
-		must(t, plain.AutoMigrate(reflect.New(s.model).Interface()))
+	loose.Config = &config
+	for _, s := range shapes {
+		must(t, loose.AutoMigrate(s.pointer()))
 		must(t, w.audit(s.table, s.schema.PrimaryFieldDBNames))
 	}
+	return loose
 }
 
 // household is an order with all that belongs to it, as a writer has read it.

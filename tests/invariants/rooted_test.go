@@ -51,15 +51,7 @@ var rooted = []*shape{shapeOf[Part](1, intKey), shapeOf[SoftPart](0, intKey)}
 
 func migrateRooted(t testing.TB, w *world) {
 	t.Helper()
-	plain := w.plain.Session(&gorm.Session{})
-	config := *plain.Config
-	config.DisableForeignKeyConstraintWhenMigrating = true
-	plain.Config = &config
-	for _, s := range rooted {
-		must(t, plain.AutoMigrate(s.pointer()))
-		must(t, w.audit(s.table, s.schema.PrimaryFieldDBNames))
-	}
-	must(t, plain.AutoMigrate(&Owner{}, &Group{}))
+	must(t, w.migrateLoose(t, rooted).AutoMigrate(&Owner{}, &Group{}))
 	must(t, w.audit("owners", []string{"id"}))
 	must(t, w.audit("groups", []string{"id"}))
 }

@@ -120,8 +120,9 @@ func (k *walker) turn(a *actor) bool {
 		c.report("error but stored", "%v, and this is stored: %v", c.err, &c.changes[0])
 	}
 	for i := range c.changes {
-		k.judgeChange(c, calls, &c.changes[i])
-		if one := &c.changes[i]; one.Op == "DELETE" {
+		one := &c.changes[i]
+		c.judgeRelative(one, slices.ContainsFunc(calls, func(b *branch) bool { return slices.Contains(b.blind, one.Tab) || b.creates }))
+		if one.Op == "DELETE" {
 			k.again[one.Tab+" "+one.Key] = true
 		}
 	}
@@ -146,24 +147,6 @@ func (k *walker) turn(a *actor) bool {
 // fits reports whether what a call is about is still there in the structs: GORM takes what it unlinked out of them.
 func (h *household) fits(b *branch) bool {
 	return h.order != nil && (b.name != "Updates with a line" || h.line != nil)
-}
-
-// judgeChange is as that of the matrix, for several calls.
-func (k *walker) judgeChange(c *cell, calls []*branch, one *change) {
-	structs := c.ledger.of(one)
-	if one.Op == "INSERT" {
-		if len(structs) > 0 && structs[0].read != 0 {
-			c.report("inserted again", "the row of %s was gone, and is back: %v", structs[0].name, one)
-		}
-		return
-	}
-	if one.Op == "UPDATE" {
-		c.judgeVersion(one)
-	}
-	blind := slices.ContainsFunc(calls, func(b *branch) bool { return slices.Contains(b.blind, one.Tab) || b.creates })
-	if !blind && len(structs) > 0 && (one.Op == "DELETE" || changedOtherThan(one)) {
-		c.judgeReader(one, structs)
-	}
 }
 
 // isKnown reports whether a failure is of a class of the matrix.

@@ -180,7 +180,7 @@ func (w *world) migrate(t testing.TB) {
 		must(t, w.plain.AutoMigrate(reflect.New(s.model).Interface()))
 		must(t, w.audit(s.schema.Table, s.schema.PrimaryFieldDBNames))
 	}
-	migrateFamily(t, w)
+	w.migrateLoose(t, family)
 	migrateRooted(t, w)
 }
 
