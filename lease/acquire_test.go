@@ -32,10 +32,7 @@ func TestTryAcquire_excludesAndSaysWho(t *testing.T) {
 			t.Errorf("%s: the same manager: %v", k, err)
 		}
 		release(t, l)
-		next, err := b.TryAcquire(t.Context(), k, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := tryAcquire(t, b, k)
 		if next.Token().Number != l.Token().Number+1 || !next.Token().SameKey(l.Token()) || l.Token().Number>>40 != 1 {
 			t.Errorf("%s: after %v came %v", k, l.Token(), next.Token())
 		}
@@ -56,11 +53,7 @@ func TestAcquire_waitsForTheRelease(t *testing.T) {
 			k := lockkey.Of("report", name)
 			l := acquire(t, managers[0], k, 10*time.Minute)
 			got := acquiring(t, managers[1], k, time.Minute)
-			select {
-			case <-got:
-				t.Fatal("two hold it")
-			case <-time.After(100 * time.Millisecond):
-			}
+			stillWaits(t, got, 100*time.Millisecond, "two hold it")
 			release(t, l)
 			next := <-got
 			if next == nil {
@@ -76,8 +69,7 @@ func TestAcquire_waitsForTheRelease(t *testing.T) {
 
 func TestAcquire_takesWhatRanOut(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	a, b := open(t, db), open(t, db)
+	a, b := rivals(t)
 	k := lockkey.Of("report")
 	l := acquire(t, a, k, 200*time.Millisecond, lease.NoRenewal())
 	next := acquire(t, b, k, time.Minute)
@@ -96,8 +88,7 @@ func TestAcquire_takesWhatRanOut(t *testing.T) {
 
 func TestAcquire_endsWithItsTime(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	k := lockkey.Of("report")
 	l := acquire(t, m, k, time.Minute)
 	_, err := m.Acquire(t.Context(), k, time.Minute, lease.Timeout(50*time.Millisecond))
@@ -119,8 +110,7 @@ func TestAcquire_endsWithItsTime(t *testing.T) {
 // Waiters of one process stand in line, and one of them at most asks the database.
 func TestAcquire_firstComeFirstServedInAProcess(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	k := lockkey.Of("report")
 	l := acquire(t, m, k, time.Minute)
 	const n = 20
@@ -255,8 +245,7 @@ func TestAcquire_byEveryProtocol(t *testing.T) {
 
 func TestAcquire_reentrancyIsRefused(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	k := lockkey.Of("report")
 	err := m.Do(t.Context(), k, time.Minute, func(ctx context.Context) error {
 		if _, err := m.Acquire(ctx, k.Named("another name"), time.Minute); !errors.Is(err, lease.ErrReentrant) {

@@ -17,8 +17,7 @@ import (
 
 func TestBadInput_atAcquire(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	_, _, shed := shedlock(t)
 	k := lockkey.Of("report")
 	for name, c := range map[string]struct {

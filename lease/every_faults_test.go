@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,10 +60,9 @@ func awaitProgress(t *testing.T, db *sql.DB, k lockkey.Key, what string, is func
 func TestEvery_anUnconfirmedBeginningIsRun(t *testing.T) {
 	t.Parallel()
 	proxy, m, db := tapped(t)
-	k := lockkey.Of("report")
-	settled := setBack(t, db, k, 90*time.Minute)
+	k, settled := missedTick(t, db)
 	r := newRuns(t)
-	loseOneAnswer(t, proxy, beginsARun)
+	loseOneAnswer(proxy, beginsARun)
 	every(t, m, k, lease.Interval(time.Hour), r.fn, lease.Tries(1))
 	if tick := r.next(); tick.Sub(settled) != time.Hour {
 		t.Errorf("run is the tick of %s", tick.Sub(settled))
@@ -82,9 +80,8 @@ func TestEvery_anUnconfirmedEndCountsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, m, db := tapped(t)
-			k := lockkey.Of("report")
-			setBack(t, db, k, 90*time.Minute)
-			loseOneAnswer(t, proxy, endsARun)
+			k, _ := missedTick(t, db)
+			loseOneAnswer(proxy, endsARun)
 			var ran atomic.Int32
 			stop := every(t, m, k, lease.Interval(time.Hour), func(context.Context, time.Time) error {
 				ran.Add(1)
@@ -95,9 +92,7 @@ func TestEvery_anUnconfirmedEndCountsOnce(t *testing.T) {
 			if fails != nil { // the second word comes before the second run, a second later
 				<-time.After(500 * time.Millisecond)
 			}
-			if err := stop(); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			stop()
 			again := progressOf(t, db, k)
 			if fails == nil && (again.failures != 0 || again.attempts != 0) || fails != nil && (again.failures != 1 || again.attempts != 1) || ran.Load() != 1 {
 				t.Errorf("of %d runs of %d: %+v, then %+v", ran.Load(), id, p, again)
@@ -114,8 +109,7 @@ func TestEvery_aWordThatArrivesLateDoesNotCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, m, db := tapped(t)
-			k := lockkey.Of("report")
-			setBack(t, db, k, 90*time.Minute)
+			k, _ := missedTick(t, db)
 			proxy.OnQuery(func(sql string) wiretap.Action {
 				if strings.Contains(sql, endsARun) || isRenewal(sql) {
 					return wiretap.HoldRequest
@@ -193,8 +187,7 @@ func TestEvery_aRowThatLagsBehind(t *testing.T) {
 func TestEvery_aRunThatIsCutShortIsNoFailure(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
-	k := lockkey.Of("report")
-	settled := setBack(t, db, k, 90*time.Minute)
+	k, settled := missedTick(t, db)
 	w := &pgtest.Hearer{}
 	for range 3 { // deployments
 		began := make(chan time.Time, 1)
@@ -206,9 +199,7 @@ func TestEvery_aRunThatIsCutShortIsNoFailure(t *testing.T) {
 		if tick := <-began; tick.Sub(settled) != time.Hour {
 			t.Errorf("run is the tick of %s", tick.Sub(settled))
 		}
-		if err := stop(); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		stop()
 		if p := progressOf(t, db, k); p.attempts != 0 || p.failures != 0 || !p.tick.Valid {
 			t.Errorf("after the deployment: %+v", p)
 		}
@@ -232,8 +223,7 @@ func TestEvery_cutShortWhileItBegins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, m, db := tapped(t)
-			k := lockkey.Of("report")
-			settled := setBack(t, db, k, 90*time.Minute)
+			k, settled := missedTick(t, db)
 			proxy.OnQuery(func(sql string) wiretap.Action {
 				if strings.Contains(sql, beginsARun) {
 					return held
@@ -274,8 +264,7 @@ func TestEvery_cutShortWhileItBegins(t *testing.T) {
 func TestEvery_aRunThatIsCutShortMayReturnAnyError(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
-	k := lockkey.Of("report")
-	setBack(t, db, k, 90*time.Minute)
+	k, _ := missedTick(t, db)
 	began := make(chan struct{})
 	var said error
 	stop := every(t, open(t, db), k, lease.Interval(time.Hour), func(ctx context.Context, _ time.Time) error {
@@ -291,9 +280,7 @@ func TestEvery_aRunThatIsCutShortMayReturnAnyError(t *testing.T) {
 		return said
 	}, lease.Tries(1))
 	<-began
-	if err := stop(); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	stop()
 	if p := progressOf(t, db, k); p.attempts != 0 || p.failures != 0 || !p.tick.Valid {
 		t.Errorf("it returned %v: %+v", said, p)
 	}
@@ -370,8 +357,7 @@ func TestEvery_saysAtOnceThatItMayNotWrite(t *testing.T) {
 func TestEvery_triesCountAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
-	k := lockkey.Of("report")
-	setBack(t, db, k, 90*time.Minute)
+	k, _ := missedTick(t, db)
 	w := &pgtest.Hearer{}
 	var ran atomic.Int32
 	for try := 1; try <= 3; try++ {
@@ -397,9 +383,7 @@ func TestEvery_triesCountAcrossProcesses(t *testing.T) {
 		if try < 3 && (p.attempts != try || !p.retry.Valid) || try == 3 && p.tick.Valid {
 			t.Errorf("after try %d: %+v", try, p)
 		}
-		if err := stop(); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		stop()
 	}
 	givenUp := slices.DeleteFunc(w.Kinds(), func(k observe.Kind) bool { return k != observe.GivenUp })
 	if ran.Load() != 3 || len(givenUp) != 1 {
@@ -422,14 +406,7 @@ func TestEvery_twiceInOneProcess(t *testing.T) {
 			return nil
 		}, lease.Missed(lease.RunAll))
 	}
-	last := r.next()
-	for range 20 {
-		tick := r.next()
-		if tick.Sub(last) != step {
-			t.Errorf("after %s came %s", last, tick)
-		}
-		last = tick
-	}
+	r.inStep(20, r.next(), step)
 	err := a.Do(t.Context(), lockkey.Of("other"), time.Minute, func(ctx context.Context) error {
 		return a.Every(ctx, lockkey.Of("other"), lease.Interval(time.Millisecond), func(context.Context, time.Time) error { panic("it runs") })
 	})
@@ -449,14 +426,7 @@ func TestEvery_serializable(t *testing.T) {
 		m := open(t, tables(t, pgtest.Through(dsn), pgtest.Param("default_transaction_isolation", level)))
 		every(t, m, k, lease.Interval(step), r.fn, lease.Missed(lease.RunAll))
 	}
-	last := r.next()
-	for range 30 {
-		tick := r.next()
-		if tick.Sub(last) != step {
-			t.Errorf("after %s came %s", last, tick)
-		}
-		last = tick
-	}
+	r.inStep(30, r.next(), step)
 }
 
 // A connection that goes silent holds up a schedule, and a campaign, for seconds: nobody's ctx has an end there.
@@ -466,8 +436,7 @@ func TestEvery_aSilentConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, m, db := tapped(t)
-			k := lockkey.Of("report")
-			settled := setBack(t, db, k, 90*time.Minute)
+			k, settled := missedTick(t, db)
 			silence(proxy, text)
 			r := newRuns(t)
 			every(t, m, k, lease.Interval(time.Hour), r.fn)
@@ -496,16 +465,7 @@ func TestEvery_aSilentConnection(t *testing.T) {
 }
 
 // silence holds the first statement that has the text for ever, on its connection.
-func silence(proxy *wiretap.Proxy, text string) {
-	var once sync.Once
-	proxy.OnQuery(func(sql string) wiretap.Action {
-		action := wiretap.Pass
-		if strings.Contains(sql, text) {
-			once.Do(func() { action = wiretap.HoldRequest })
-		}
-		return action
-	})
-}
+func silence(proxy *wiretap.Proxy, text string) { onFirst(proxy, text, wiretap.HoldRequest) }
 
 // broken is a schedule that goes wrong after its first tick.
 type broken struct {
@@ -560,8 +520,7 @@ func TestEvery_aScheduleThatGoesWrong(t *testing.T) {
 func TestEvery_aRowThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
-	k := lockkey.Of("report")
-	setBack(t, db, k, 90*time.Minute)
+	k, _ := missedTick(t, db)
 	running, finish := make(chan struct{}), make(chan struct{})
 	every(t, open(t, db), k, lease.Interval(time.Hour), func(context.Context, time.Time) error {
 		close(running)

@@ -14,8 +14,7 @@ import (
 
 func TestLead_oneAtATimeAndTheNextWhenItEnds(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	a, b := open(t, db), open(t, db)
+	a, b := rivals(t)
 	k := lockkey.Of("report")
 	leading, resign := make(chan context.Context), make(chan struct{})
 	first := make(chan error, 1)
@@ -192,8 +191,7 @@ func TestLead_anErrorOfFnIsNoLoss(t *testing.T) {
 
 func TestDo_try(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	a, b := open(t, db), open(t, db)
+	a, b := rivals(t)
 	k := lockkey.Of("report")
 	l := acquire(t, a, k, time.Minute)
 	if err := b.Do(t.Context(), k, time.Minute, func(context.Context) error { panic("it runs") }, lease.Try()); !errors.Is(err, lease.ErrNotAcquired) {

@@ -112,8 +112,7 @@ func TestUntil_isBeforeTheDatabaseLetsAnybodyElseHaveIt(t *testing.T) {
 
 func TestAtLeast_outlivesTheReleaseAndTheHolder(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	k := lockkey.Of("nightly")
 	const atLeast = 600 * time.Millisecond
 	began := time.Now()
@@ -134,11 +133,7 @@ func TestAtLeast_outlivesTheReleaseAndTheHolder(t *testing.T) {
 	late := acquire(t, m, k, time.Minute, lease.AtLeast(time.Millisecond))
 	<-time.After(5 * time.Millisecond)
 	release(t, late)
-	again, err := m.TryAcquire(t.Context(), k, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	release(t, again)
+	release(t, tryAcquire(t, m, k))
 }
 
 func TestData_isReadByOthers(t *testing.T) {
@@ -231,11 +226,7 @@ func TestDo(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		l, err := m.TryAcquire(t.Context(), k, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		release(t, l)
+		release(t, tryAcquire(t, m, k))
 	})
 }
 
@@ -249,8 +240,7 @@ func forget(t testing.TB, db *sql.DB) {
 
 func TestBind_endsWithTheLease(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	l := acquire(t, m, lockkey.Of("report"), time.Minute)
 	bound1, stop := l.Bind(t.Context())
 	bound2, _ := l.Bind(t.Context())
@@ -308,11 +298,7 @@ func TestClose_tellsHoldersAndGivesBack(t *testing.T) {
 		t.Errorf("again: %v", err)
 	}
 	for _, k := range []lockkey.Key{a, b} {
-		l, err := rival.TryAcquire(t.Context(), k, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		release(t, l)
+		release(t, tryAcquire(t, rival, k))
 	}
 	release(t, held)
 	if err := db.PingContext(t.Context()); err != nil { // W4

@@ -35,6 +35,13 @@ func open(t testing.TB, db *sql.DB, opts ...lease.Option) *lease.Manager {
 	return openUnder(t.Context(), t, db, opts...)
 }
 
+// rivals returns two managers of one database that has the tables, closed at the end of the test.
+func rivals(t testing.TB) (a, b *lease.Manager) {
+	t.Helper()
+	db := tables(t)
+	return open(t, db), open(t, db)
+}
+
 func openUnder(ctx context.Context, t testing.TB, db *sql.DB, opts ...lease.Option) *lease.Manager {
 	t.Helper()
 	m, err := lease.New(ctx, db, opts...)
@@ -62,6 +69,16 @@ func acquire(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration, o
 	return l
 }
 
+// tryAcquire acquires what nobody holds.
+func tryAcquire(t testing.TB, m *lease.Manager, k lockkey.Key) *lease.Lease {
+	t.Helper()
+	l, err := m.TryAcquire(t.Context(), k, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // acquiring acquires beside the test.
 func acquiring(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration, opts ...lease.AcquireOption) <-chan *lease.Lease {
 	got := make(chan *lease.Lease)
@@ -73,6 +90,16 @@ func acquiring(t testing.TB, m *lease.Manager, k lockkey.Key, ttl time.Duration,
 		got <- l
 	}()
 	return got
+}
+
+// stillWaits fails the test if what is acquired beside it is granted within d.
+func stillWaits(t testing.TB, got <-chan *lease.Lease, d time.Duration, granted string) {
+	t.Helper()
+	select {
+	case <-got:
+		t.Fatal(granted)
+	case <-time.After(d):
+	}
 }
 
 func release(t testing.TB, l *lease.Lease) {

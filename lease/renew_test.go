@@ -36,8 +36,7 @@ func isAcquire(sql string) bool {
 
 func TestRenewal_keepsTheLease(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m, rival := open(t, db), open(t, db)
+	m, rival := rivals(t)
 	k := lockkey.Of("report")
 	err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error {
 		for end := time.Now().Add(6 * time.Second); time.Now().Before(end); pgtest.Pause(40 * time.Millisecond) {

@@ -56,8 +56,7 @@ func TestSlots_atMostSoMany(t *testing.T) {
 // Without Slots the key is held whole: it excludes slots, and is excluded by each.
 func TestSlots_excludeTheWholeKey(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	a, b := open(t, db), open(t, db)
+	a, b := rivals(t)
 	k := lockkey.Of("import")
 	whole := acquire(t, a, k, time.Minute)
 	if _, err := b.TryAcquire(t.Context(), k, time.Minute, lease.Slots(5)); !errors.Is(err, lease.ErrNotAcquired) {
@@ -82,11 +81,7 @@ func TestSlots_excludeTheWholeKey(t *testing.T) {
 		t.Errorf("the holder is %+v, %v, %v", h, held, err)
 	}
 	waiting := acquiring(t, a, k, time.Minute)
-	select {
-	case <-waiting:
-		t.Fatal("held whole beside a slot")
-	case <-time.After(100 * time.Millisecond):
-	}
+	stillWaits(t, waiting, 100*time.Millisecond, "held whole beside a slot")
 	release(t, two)
 	again := <-waiting
 	if again.Token().Number != whole.Token().Number+1 {
@@ -106,8 +101,7 @@ func TestSlots_excludeTheWholeKey(t *testing.T) {
 // A larger n may be asked for at any time, a smaller one waits until fewer hold, whichever slots they have.
 func TestSlots_ofDifferentNumbers(t *testing.T) {
 	t.Parallel()
-	db := tables(t)
-	m := open(t, db)
+	m := open(t, tables(t))
 	k := lockkey.Of("import")
 	var held []*lease.Lease
 	for range 3 {
@@ -120,11 +114,7 @@ func TestSlots_ofDifferentNumbers(t *testing.T) {
 	}
 	for i := range 2 {
 		release(t, held[i])
-		select {
-		case <-small:
-			t.Fatalf("one of two slots is granted beside %d", 3-i)
-		case <-time.After(300 * time.Millisecond):
-		}
+		stillWaits(t, small, 300*time.Millisecond, fmt.Sprintf("one of two slots is granted beside %d", 3-i))
 	}
 	release(t, held[2])
 	l := <-small
@@ -229,7 +219,7 @@ func TestSlots_aLostAnswerLeavesNothing(t *testing.T) {
 	proxy, m, db := tapped(t)
 	k := lockkey.Of("import")
 	release(t, acquire(t, m, k, time.Minute, lease.Slots(2)))
-	loseOneAnswer(t, proxy, "slots %")
+	loseOneAnswer(proxy, "slots %")
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	if _, err := m.TryAcquire(ctx, k, time.Minute, lease.Slots(2)); err == nil {
@@ -261,14 +251,15 @@ func TestSlots_refusals(t *testing.T) {
 }
 
 // loseOneAnswer cuts the connection in place of the answer to the next statement that contains text.
-func loseOneAnswer(t *testing.T, proxy *wiretap.Proxy, text string) {
-	t.Helper()
-	var once sync.Once
+func loseOneAnswer(proxy *wiretap.Proxy, text string) { onFirst(proxy, text, wiretap.CutAnswer) }
+
+// onFirst does something to the next statement that contains text, and to no other.
+func onFirst(proxy *wiretap.Proxy, text string, action wiretap.Action) {
+	var met atomic.Bool
 	proxy.OnQuery(func(sql string) wiretap.Action {
-		action := wiretap.Pass
-		if strings.Contains(sql, text) {
-			once.Do(func() { action = wiretap.CutAnswer })
+		if strings.Contains(sql, text) && met.CompareAndSwap(false, true) {
+			return action
 		}
-		return action
+		return wiretap.Pass
 	})
 }

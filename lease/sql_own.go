@@ -39,6 +39,12 @@ func listened(marked string) *strings.Replacer {
 	return strings.NewReplacer("{marked}", marked, "{is marked}", "wanted OR EXISTS (SELECT 1 FROM marked)")
 }
 
+// ownTakeFree ends an INSERT that takes a row which is not there yet, or has run out.
+const ownTakeFree = `ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, holder = excluded.holder, owner = excluded.owner,
+		data = excluded.data, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, wanted = false
+	WHERE l.expires_at <= now()
+	RETURNING l.space, l.id, l.name`
+
 // Look first whether the lease is taken: then a refusal writes nothing.
 var ownAcquire = `WITH taken AS MATERIALIZED (
 	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
@@ -47,10 +53,7 @@ var ownAcquire = `WITH taken AS MATERIALIZED (
 	INSERT INTO {lease} AS l (space, id, name, holder, owner, data, acquired_at, expires_at, wanted)
 	SELECT $1::smallint, $2::bigint, $3::text, $4::text, $6::text, $7::bytea, now(), now() + $5::bigint * interval '1 microsecond', false
 	FROM durable WHERE NOT EXISTS (SELECT 1 FROM taken)
-	ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, holder = excluded.holder, owner = excluded.owner,
-		data = excluded.data, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, wanted = false
-	WHERE l.expires_at <= now()
-	RETURNING l.space, l.id, l.name
+	` + ownTakeFree + `
 ), issued AS (
 	` + issueFromMine + `
 ), {marked}

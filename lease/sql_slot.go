@@ -45,10 +45,7 @@ var ownAcquireSlot = `WITH {main}, taken AS MATERIALIZED (
 	SELECT ($1::smallint + 16 * free.n)::smallint, $2::bigint, $3::text || ' slot ' || free.n - 1, $4::text, $6::text, $7::bytea,
 		now(), now() + $5::bigint * interval '1 microsecond', false
 	FROM counted, free
-	ON CONFLICT (space, id) DO UPDATE SET name = excluded.name, holder = excluded.holder, owner = excluded.owner,
-		data = excluded.data, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, wanted = false
-	WHERE l.expires_at <= now()
-	RETURNING l.space, l.id, l.name
+	` + ownTakeFree + `
 ), issued AS (
 	` + issueFromMine + `
 ), {marked}
