@@ -5,29 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/work"
 )
 
-type events struct {
-	mu  sync.Mutex
-	all []observe.Event
-}
-
-func (o *events) Observe(_ context.Context, e observe.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.all = append(o.all, e)
-}
-
 func TestObserver_isToldWhatBecomesOfJobs(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	var told events
+	var told pgtest.Hearer
 	mails := enqueue(t, db, "done", "failed", "later", "dead", "completed")
 	must(t, db.Exec("INSERT INTO mails (text, state, attempts, claimed_until, claimed_by) VALUES ('abandoned', 'running', 20, now() - interval '1 s', 'gone')").Error)
 	w := worker(t, db, func(ctx context.Context, m *Mail) error {
@@ -51,19 +40,15 @@ func TestObserver_isToldWhatBecomesOfJobs(t *testing.T) {
 		want[kind+" "+fmt.Sprint(mails[i].ID, 0)] = true
 	}
 	eventually(t, "all events", func() bool {
-		told.mu.Lock()
-		defer told.mu.Unlock()
-		return len(told.all) >= len(want)
+		return len(told.Events()) >= len(want)
 	})
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	for _, e := range told.all {
+	for _, e := range told.Events() {
 		if what := e.Kind.String() + " " + e.Key + " " + fmt.Sprint(e.Rows); !want[what] && e.Rows == 0 || e.Source != "work" || e.Table != "mails" || e.Owner == "" {
 			t.Errorf("%q: %+v", what, e)
 		}
 	}
 	kinds := []observe.Kind{}
-	for _, e := range told.all {
+	for _, e := range told.Events() {
 		kinds = append(kinds, e.Kind)
 	}
 	for _, k := range []observe.Kind{observe.Claimed, observe.Done, observe.Failed, observe.Later, observe.Dead, observe.TakenOver} {

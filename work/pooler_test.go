@@ -2,33 +2,17 @@ package work_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/work"
 )
-
-// logged is a logger of GORM that keeps what it is warned of.
-type logged struct {
-	logger.Interface
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *logged) Warn(_ context.Context, format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
 
 // Behind a pooler in transaction mode nobody hears notifications: workers look instead, and say so in one line. In session
 // mode they hear.
@@ -39,7 +23,7 @@ func TestRun_behindPgBouncer(t *testing.T) {
 			t.Parallel()
 			dsn := pgtest.Database(t)
 			b := pgtest.StartPgBouncer(t, dsn, "pool_mode = "+mode, "max_client_conn = 100", "default_pool_size = 10")
-			warned := &logged{Interface: logger.Discard}
+			warned := pgtest.NewLogger()
 			db := pgtest.Open(t, pgtest.Through(b.DSN()), pgtest.Param("default_query_exec_mode", "exec"), pgtest.Plugin(gormlock.New()),
 				pgtest.Config(func(c *gorm.Config) { c.Logger = warned }))
 			must(t, work.Migrate(db, &Mail{}))
@@ -65,11 +49,9 @@ func TestRun_behindPgBouncer(t *testing.T) {
 					t.Errorf("job %d began after %s", i, took)
 				}
 			}
-			warned.mu.Lock()
-			defer warned.mu.Unlock()
-			lines := strings.Join(warned.lines, "\n")
-			if !hears && (len(warned.lines) != 1 || !strings.Contains(lines, "a pooler in transaction mode") || !strings.Contains(lines, "every 50ms")) || hears && lines != "" {
-				t.Errorf("it warns %q", warned.lines)
+			lines := strings.Join(warned.Lines(), "\n")
+			if !hears && (len(warned.Lines()) != 1 || !strings.Contains(lines, "a pooler in transaction mode") || !strings.Contains(lines, "every 50ms")) || hears && lines != "" {
+				t.Errorf("it warns %q", warned.Lines())
 			}
 		})
 	}

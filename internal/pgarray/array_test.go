@@ -1,7 +1,6 @@
 package pgarray_test
 
 import (
-	"database/sql"
 	"math"
 	"testing"
 
@@ -21,7 +20,7 @@ func TestArray_isReadBackByTheServer(t *testing.T) {
 		for _, e := range elements {
 			a.Text(e)
 		}
-		got := read(t, db, "SELECT e FROM unnest($1::text::text[]) WITH ORDINALITY u(e, n) ORDER BY n", a.String())
+		got := pgtest.Texts(t, db, "SELECT e FROM unnest($1::text::text[]) WITH ORDINALITY u(e, n) ORDER BY n", a.String())
 		if len(got) != len(elements) {
 			t.Fatalf("%s came back as %q", a.String(), got)
 		}
@@ -34,27 +33,7 @@ func TestArray_isReadBackByTheServer(t *testing.T) {
 	var a pgarray.Array
 	a.Int(math.MinInt64)
 	a.Int(math.MaxInt64)
-	if got := read(t, db, "SELECT e::text FROM unnest($1::text::bigint[]) u(e)", a.String()); len(got) != 2 || got[0] != "-9223372036854775808" || got[1] != "9223372036854775807" {
+	if got := pgtest.Texts(t, db, "SELECT e::text FROM unnest($1::text::bigint[]) u(e)", a.String()); len(got) != 2 || got[0] != "-9223372036854775808" || got[1] != "9223372036854775807" {
 		t.Errorf("%s came back as %q", a.String(), got)
 	}
-}
-
-func read(t *testing.T, db *sql.DB, query, array string) (got []string) {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), query, array)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var e string
-		if err := rows.Scan(&e); err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, e)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return got
 }

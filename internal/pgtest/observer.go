@@ -218,21 +218,8 @@ func (o *Observer) locks(key lockkey.Key) ([]Lock, error) {
 
 // all names every advisory lock of the database with what its owner did last.
 func (o *Observer) all(ctx context.Context) ([]string, error) {
-	rows, err := o.db.QueryContext(ctx, `
+	return texts(ctx, o.db, `
 		select format('%s %s on (%s, %s, %s) by backend %s, state %s, last statement %s',
 			case when granted then 'granted' else 'waiting' end, mode, classid, objid, objsubid, pid, state, left(query, 200))
 		from pg_locks left join pg_stat_activity using (pid) where `+here)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
 }

@@ -24,13 +24,7 @@ func lockShared(t testing.TB, c *pgx.Conn, key lockkey.Key) {
 
 func call(t testing.TB, c *pgx.Conn, function string, key lockkey.Key) {
 	t.Helper()
-	sql, args := "select "+function+"($1)", []any{}
-	if id, ok := key.Int64(); ok {
-		args = append(args, id)
-	} else {
-		hi, lo, _ := key.Pair()
-		sql, args = "select "+function+"($1, $2)", append(args, hi, lo)
-	}
+	sql, args := pgtest.OfKey(function, key)
 	if _, err := c.Exec(context.Background(), sql, args...); err != nil {
 		t.Error(err)
 	}

@@ -37,19 +37,30 @@ func PGlite(t testing.TB) (dsn string) {
 		_ = cmd.Wait()
 	})
 	dsn = "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable"
+	if err := answers(t, dsn, 2*bound); err != nil {
+		t.Fatalf("PGlite does not answer: %v", err)
+	}
+	return dsn
+}
+
+// answers waits until a server that was started takes connections.
+func answers(t testing.TB, dsn string, within time.Duration) error {
+	t.Helper()
+	background := context.WithoutCancel(t.Context())
 	var last error
-	if err := poll(context.WithoutCancel(t.Context()), 2*bound, func() (bool, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+	err := poll(background, within, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, dsn)
 		if last = err; err != nil {
 			return false, nil // it is asked again
 		}
 		return true, conn.Close(ctx)
-	}); err != nil {
-		t.Fatalf("PGlite does not answer: %v", errors.Join(err, last))
+	})
+	if err != nil {
+		return errors.Join(err, last)
 	}
-	return dsn
+	return nil
 }
 
 // npmPGlite is the program, which is downloaded on first use.

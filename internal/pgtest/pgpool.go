@@ -1,7 +1,6 @@
 package pgtest
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -74,18 +72,9 @@ func Pgpool(t testing.TB, dsns []string, lines ...string) (dsn string) {
 			t.Fatal(err)
 		}
 	}
-	var last error
-	if err := poll(context.WithoutCancel(t.Context()), bound, func() (bool, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
-		defer cancel()
-		conn, err := pgx.Connect(ctx, dsn)
-		if last = err; err != nil {
-			return false, nil // it is asked again
-		}
-		return true, conn.Close(ctx)
-	}); err != nil {
+	if err := answers(t, dsn, bound); err != nil {
 		said, _ := os.ReadFile(log.Name())
-		t.Fatalf("pgpool does not answer: %v, %v\n%s", err, last, said)
+		t.Fatalf("pgpool does not answer: %v\n%s", err, said)
 	}
 	return dsn
 }

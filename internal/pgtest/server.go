@@ -121,23 +121,21 @@ func Server(t testing.TB) *pgserver.Server {
 // the end of the test. It is ours also when GORMLOCK_TEST_DSN is set.
 func Fresh(t testing.TB, opts ...pgserver.Option) *pgserver.Server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
-	defer cancel()
-	s, err := pgserver.Start(ctx, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	StopAtEnd(t, s)
-	return s
+	return started(t, func(ctx context.Context) (*pgserver.Server, error) { return pgserver.Start(ctx, opts...) })
 }
 
 // Standby makes a streaming standby of a server of this test. It is stopped at the end
 // of the test.
 func Standby(t testing.TB, primary *pgserver.Server, opts ...pgserver.Option) *pgserver.Server {
 	t.Helper()
+	return started(t, func(ctx context.Context) (*pgserver.Server, error) { return primary.Standby(ctx, opts...) })
+}
+
+func started(t testing.TB, start func(ctx context.Context) (*pgserver.Server, error)) *pgserver.Server {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*bound)
 	defer cancel()
-	s, err := primary.Standby(ctx, opts...)
+	s, err := start(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

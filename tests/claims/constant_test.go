@@ -109,7 +109,7 @@ func preparedPlan(t *testing.T, db *gorm.DB) string {
 		nulls = "(" + nulls + ")"
 	}
 	stand.Must(t, ignoreResult(pool.Exec("set plan_cache_mode = force_generic_plan"))) // whatever it has counted so far
-	return strings.Join(stand.Collect(t, pool, fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %s%s", name, nulls)), "\n")
+	return strings.Join(pgtest.Texts(t, pool, fmt.Sprintf("EXPLAIN (COSTS OFF) EXECUTE %s%s", name, nulls)), "\n")
 }
 
 func ignoreResult(_ sql.Result, err error) error { return err }
@@ -153,7 +153,7 @@ func TestConditions_haveFewTexts(t *testing.T) {
 	}
 	pool, err := db.DB()
 	stand.Must(t, err)
-	texts := stand.Collect(t, pool, "select statement from pg_prepared_statements where statement like '%SKIP LOCKED%'")
+	texts := pgtest.Texts(t, pool, "select statement from pg_prepared_statements where statement like '%SKIP LOCKED%'")
 	if len(texts) > 40 || !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, "'ready'") && strings.Contains(text, "id = $") }) {
 		t.Errorf("%d texts:\n%s", len(texts), strings.Join(texts, "\n"))
 	}

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -27,7 +28,7 @@ func TestClaimPlan(t *testing.T) {
 	}
 	pool, err := db.DB()
 	stand.Must(t, err)
-	if version := stand.Collect(t, pool, "SELECT current_setting('server_version_num')::int / 10000 || ''")[0]; version != "15" {
+	if version := pgtest.Texts(t, pool, "SELECT current_setting('server_version_num')::int / 10000 || ''")[0]; version != "15" {
 		return
 	}
 	golden := filepath.Join("testdata", "claim_plan_15.golden")
@@ -55,7 +56,7 @@ func planOfClaim(t *testing.T, db *gorm.DB, limit int) string {
 	pool, err := db.DB()
 	stand.Must(t, err)
 	text := recorder.Seen()[0]
-	plan := strings.Join(stand.Collect(t, pool, "EXPLAIN (COSTS OFF) "+text, recorder.Args...), "\n")
+	plan := strings.Join(pgtest.Texts(t, pool, "EXPLAIN (COSTS OFF) "+text, recorder.Args...), "\n")
 	if strings.Count(plan, "LockRows") != 1 || strings.Contains(plan, "Seq Scan") {
 		t.Errorf("this is not how a claim should be executed:\n%s\n%s", text, plan)
 	}

@@ -1,15 +1,11 @@
 package locks_test
 
 import (
-	"context"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/inspect"
@@ -17,31 +13,10 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// errorLog keeps what GORM's logger is told as an error.
-type errorLog struct {
-	logger.Interface
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *errorLog) LogMode(logger.LogLevel) logger.Interface { return l }
-
-func (l *errorLog) Error(_ context.Context, format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-
-func (l *errorLog) told() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]string(nil), l.lines...)
-}
-
 // openNamed opens a database with names of keys, and returns it with what its logger is told.
-func openNamed(t *testing.T, opts ...pgtest.Option) (*gorm.DB, *errorLog) {
+func openNamed(t *testing.T, opts ...pgtest.Option) (*gorm.DB, *pgtest.Logger) {
 	t.Helper()
-	log := &errorLog{Interface: logger.Discard}
+	log := pgtest.NewLogger()
 	plugin := gormlock.New(gormlock.WithKeyNames())
 	t.Cleanup(func() { _ = plugin.Close() })
 	opts = append([]pgtest.Option{pgtest.Schema(), pgtest.Plugin(plugin), pgtest.Config(func(c *gorm.Config) { c.Logger = log })}, opts...)
@@ -108,8 +83,8 @@ func TestKeyNames_ofKeysHeldForLong(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil || len(log.told()) > 0 {
-					t.Errorf("%v, the logger was told %q", err, log.told())
+				if err != nil || len(log.Lines()) > 0 {
+					t.Errorf("%v, the logger was told %q", err, log.Lines())
 				}
 				var rows int64
 				if db.Table(inspect.Table).Count(&rows); rows != 1 {
@@ -168,7 +143,7 @@ func TestKeyNames_failNobody(t *testing.T) {
 	db, log := openNamed(t)
 	key := pgtest.Key(t)
 	err := gormlock.Transaction(db, func(*gorm.DB) error {
-		for deadline := time.Now().Add(10 * time.Second); len(log.told()) == 0 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Second); len(log.Lines()) == 0 && time.Now().Before(deadline); {
 			<-time.After(10 * time.Millisecond)
 		}
 		return nil
@@ -176,7 +151,7 @@ func TestKeyNames_failNobody(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if told := log.told(); len(told) != 1 || !strings.Contains(told[0], "inspect.Migrate") {
+	if told := log.Lines(); len(told) != 1 || !strings.Contains(told[0], "inspect.Migrate") {
 		t.Errorf("the logger was told %q, want one line that names the cure", told)
 	}
 }

@@ -132,13 +132,7 @@ func rivalHolds(t *testing.T, call string, keys ...lockkey.Key) (free func()) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		sql, args := "select "+call+"($1)", []any{}
-		if id, ok := key.Int64(); ok {
-			args = append(args, id)
-		} else {
-			hi, lo, _ := key.Pair()
-			sql, args = "select "+call+"($1, $2)", append(args, hi, lo)
-		}
+		sql, args := pgtest.OfKey(call, key)
 		if _, err := conn.Exec(ctx, sql, args...); err != nil {
 			t.Fatal(err)
 		}

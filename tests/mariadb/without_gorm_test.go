@@ -97,17 +97,7 @@ func TestNeedsPostgres_withoutGORM(t *testing.T) {
 					at.refuses(t, door, given)
 				}
 			}
-			var left []string
-			rows, err := at.pool.QueryContext(t.Context(), at.tables)
-			stand.Must(t, err)
-			defer func() { _ = rows.Close() }()
-			for rows.Next() {
-				var table string
-				stand.Must(t, rows.Scan(&table))
-				left = append(left, table)
-			}
-			stand.Must(t, rows.Err())
-			stand.Equal(t, "tables", strings.Join(left, ", "), "")
+			stand.Equal(t, "tables", strings.Join(pgtest.Texts(t, at.pool, at.tables), ", "), "")
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
@@ -20,25 +19,6 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
-
-// hears keeps what the logger is warned of.
-type hears struct {
-	logger.Interface
-	mu   sync.Mutex
-	said []string
-}
-
-func (h *hears) Warn(_ context.Context, format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.said = append(h.said, fmt.Sprintf(format, args...))
-}
-
-func (h *hears) text() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.said, "\n")
-}
 
 // broken cannot be migrated: its check has a syntax error.
 type broken struct {
@@ -50,12 +30,12 @@ type broken struct {
 func TestAutoMigrate(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	open := func(t *testing.T, name string) (*gorm.DB, *hears) {
+	open := func(t *testing.T, name string) (*gorm.DB, *pgtest.Logger) {
 		t.Helper()
 		plugin := gormlock.New()
 		t.Cleanup(func() { _ = plugin.Close() })
 		db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(plugin), pgtest.Param("application_name", name))
-		heard := &hears{Interface: logger.Discard}
+		heard := pgtest.NewLogger()
 		return db.Session(&gorm.Session{Logger: heard}), heard
 	}
 	db, _ := open(t, "first")
@@ -105,8 +85,8 @@ func TestAutoMigrate(t *testing.T) {
 			if !strings.Contains(fmt.Sprint(err), "(first, client ") {
 				t.Errorf("%s: %v", name, err)
 			}
-			if !strings.Contains(heard.text(), "waits for the migration of backend ") || !strings.Contains(heard.text(), "(first, client ") {
-				t.Errorf("%s: heard %q", name, heard.text())
+			if text := strings.Join(heard.Lines(), "\n"); !strings.Contains(text, "waits for the migration of backend ") || !strings.Contains(text, "(first, client ") {
+				t.Errorf("%s: heard %q", name, text)
 			}
 			err = begin(other, func(db *gorm.DB) error { return migrate.Auto(db, []any{&stand.RailsTask{}}, 700*time.Millisecond) })
 			if !errors.Is(err, gormlock.ErrLockTimeout) || !strings.Contains(err.Error(), "(first, client ") {

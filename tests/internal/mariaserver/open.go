@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
 // Option changes how [Open] opens a database.
@@ -137,24 +139,7 @@ func Statements(t testing.TB, db *gorm.DB, do func()) []string {
 	if _, err := pool.ExecContext(t.Context(), "SET GLOBAL general_log=0"); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := pool.QueryContext(t.Context(), "SELECT argument FROM mysql.general_log WHERE command_type IN ('Query','Prepare','Execute')"+
+	all := pgtest.Texts(t, pool, "SELECT argument FROM mysql.general_log WHERE command_type IN ('Query','Prepare','Execute')"+
 		" AND thread_id IN (SELECT id FROM information_schema.processlist WHERE db = DATABASE())")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var all []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(text, "general_log") {
-			all = append(all, text)
-		}
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return slices.DeleteFunc(all, func(text string) bool { return strings.Contains(text, "general_log") })
 }

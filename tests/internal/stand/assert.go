@@ -1,7 +1,6 @@
 package stand
 
 import (
-	"database/sql"
 	"errors"
 	"testing"
 
@@ -76,26 +75,4 @@ func MustDo(t testing.TB, db *gorm.DB) *gorm.DB {
 func FromServer(err error) bool {
 	var answer *pgconn.PgError
 	return errors.As(err, &answer)
-}
-
-// Collect is the first column of what a query answers.
-func Collect(t testing.TB, pool *sql.DB, query string, args ...any) []string {
-	t.Helper()
-	rows, err := pool.QueryContext(t.Context(), query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var found []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, text)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return found
 }
