@@ -33,12 +33,6 @@ type pointerTask struct {
 	Version *uint32 `gormlock:"version"`
 }
 
-type xminTask struct {
-	ID      int64
-	State   string
-	Version uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
-}
-
 // TestClaimVersions: a claim moves the version, the struct holds the new one, and after a rollback the old one (V1).
 func TestClaimVersions(t *testing.T) {
 	t.Parallel()
@@ -48,7 +42,7 @@ func TestClaimVersions(t *testing.T) {
 	claimVersions(t, db, &nullableTask{State: "ready"}, func(r *nullableTask) (*string, any) { return &r.State, r.Version })
 	claimVersions(t, db, &pointerTask{State: "ready"}, func(r *pointerTask) (*string, any) { return &r.State, *r.Version })
 	claimVersions(t, db, &stand.TimedTask{State: "ready"}, func(r *stand.TimedTask) (*string, any) { return &r.State, r.Version.UTC() })
-	claimVersions(t, db, &xminTask{State: "ready"}, func(r *xminTask) (*string, any) { return &r.State, r.Version })
+	claimVersions(t, db, &stand.XminTask{State: "ready"}, func(r *stand.XminTask) (*string, any) { return &r.State, r.Version })
 }
 
 func claimVersions[T any](t *testing.T, db *gorm.DB, first *T, look func(*T) (state *string, version any)) {

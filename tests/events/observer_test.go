@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
@@ -163,9 +162,7 @@ func TestObserverOfFences(t *testing.T) {
 	h := &hearer{}
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.WithObserver(h))))
 	stand.Must(t, db.AutoMigrate(&bulletin{}))
-	pool, err := db.DB()
-	stand.Must(t, err)
-	stand.Must(t, fence.Migrate(t.Context(), pool))
+	stand.MigrateFence(t, db)
 	old := stand.Issue(t, db, "report", 1)
 	r := bulletin{Body: "a"}
 	stand.Must(t, stand.With(db, old).Create(&r).Error)

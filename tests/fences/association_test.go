@@ -7,7 +7,6 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
-	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -44,14 +43,7 @@ var binders = []any{&binderOwner{}, &sticker{}, &binder{}, &page{}}
 // G14: what is saved with a struct is guarded too, each model by the token that fits it.
 func TestFencedAssociations(t *testing.T) {
 	t.Parallel()
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		fencedAssociations(t, fenced(t, binders))
-	})
-	t.Run("without transactions", func(t *testing.T) {
-		t.Parallel()
-		fencedAssociations(t, fenced(t, binders, pgtest.SkipDefaultTransaction()))
-	})
+	withAndWithoutTransactions(t, binders, fencedAssociations)
 }
 
 func fencedAssociations(t *testing.T, db *gorm.DB) {
@@ -127,7 +119,7 @@ func textColumn(model any) string {
 
 func TestFencedAssociationMode(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, binders)
+	db := stand.Fenced(t, binders)
 	token := stand.Issue(t, db, "binder", 1)
 	tx := stand.With(db, token)
 	b := binder{Title: "a", Pages: []page{{Text: "1"}, {Text: "2"}}}
@@ -166,7 +158,7 @@ func TestFencedAssociationMode(t *testing.T) {
 // V5: a parent whose child was refused is not committed, though the caller drops the error.
 func TestV5_ParentOfARefusedChild(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, append([]any{&stand.LinedOrder{}, &stand.LinedLine{}}, binders...))
+	db := stand.Fenced(t, append([]any{&stand.LinedOrder{}, &stand.LinedLine{}}, binders...))
 	o := stand.LinedOrder{Title: "a", Lines: []stand.LinedLine{{Qty: 1}}}
 	stand.Must(t, db.Create(&o).Error)
 	stand.Must(t, db.Model(&stand.LinedLine{}).Where("1=1").Update("qty", 5).Error)

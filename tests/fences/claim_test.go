@@ -32,12 +32,9 @@ func readyFirst(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Orde
 // A claim takes its token from the context or from Fence, and a superseded claimer gets no row and is told.
 func TestFencedClaim(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]pgtest.Option{"extended": nil, "prepared": {pgtest.PrepareStmt()}, "simple": {pgtest.SimpleProtocol()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			fencedClaim(t, fenced(t, []any{&fencedTask{}, &fencedPair{}}, opts...))
-		})
-	}
+	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+		fencedClaim(t, stand.Fenced(t, []any{&fencedTask{}, &fencedPair{}}, opts...))
+	})
 }
 
 func fencedClaim(t *testing.T, db *gorm.DB) {

@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -29,24 +28,14 @@ type fencedVersion struct {
 // A fence costs no round trip, beside a version or not; what changes no row costs one read, which says why.
 func TestFencesCostNoRoundTrip(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.SchemaDSN(t)
-	proxy, tapped := pgtest.Tap(t, dsn)
-	plugin := gormlock.New()
-	t.Cleanup(func() { _ = plugin.Close() })
-	db := pgtest.Open(t, pgtest.Through(tapped), pgtest.MaxConns(1), pgtest.Plugin(plugin))
-	stand.Must(t, db.AutoMigrate(&stand.PlainAccount{}, &fencedBalance{}, &fencedVersion{}))
-	pool, err := db.DB()
-	stand.Must(t, err)
-	stand.Must(t, fence.Migrate(t.Context(), pool))
+	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
+	models := []any{&stand.PlainAccount{}, &fencedBalance{}, &fencedVersion{}}
+	db := stand.Fenced(t, models, pgtest.Through(dsn), pgtest.MaxConns(1))
 	token := stand.Issue(t, db, "a")
 	tx := stand.With(db, token)
 	count := func(write func() error) int {
-		for range 2 { // pgx prepares a statement when it sees it first
-			stand.Must(t, write())
-		}
-		before := proxy.RoundTrips()
-		stand.Must(t, write())
-		return proxy.RoundTrips() - before
+		n, _ := stand.RoundTrips(t, proxy, write)
+		return n
 	}
 
 	var plain stand.Written[stand.PlainAccount]

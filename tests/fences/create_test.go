@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
-	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -24,8 +23,7 @@ type looseReport struct {
 var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 	"Create": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
-		err := tx.Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Create(&r))
 	},
 	"Create, explicit fence": func(tx *gorm.DB) (int64, []int64, error) {
 		other := int64(1 << 60)
@@ -41,18 +39,15 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 	},
 	"Create, selected": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
-		err := tx.Select("Body").Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Select("Body").Create(&r))
 	},
 	"Create, omitted": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
-		err := tx.Omit("Fence").Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Omit("Fence").Create(&r))
 	},
 	"Create, by key": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{ID: -70, Body: "a"}
-		err := tx.Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Create(&r))
 	},
 	"Create of a slice": func(tx *gorm.DB) (int64, []int64, error) {
 		r := make([]looseReport, 3)
@@ -80,13 +75,11 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 	},
 	"Save": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
-		err := tx.Save(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Save(&r))
 	},
 	"Save, by key": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{ID: -71, Body: "a"}
-		err := tx.Save(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Save(&r))
 	},
 	"Save of a slice": func(tx *gorm.DB) (int64, []int64, error) {
 		r := []looseReport{{}, {ID: -72}}
@@ -95,18 +88,15 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 	},
 	"DO NOTHING": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
-		err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&r))
 	},
 	"Upsert": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{ID: -73, Body: "a"}
-		err := tx.Clauses(stand.UpdateAll).Create(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Clauses(stand.UpdateAll).Create(&r))
 	},
 	"FirstOrCreate": func(tx *gorm.DB) (int64, []int64, error) {
 		var r looseReport
-		err := tx.Where(looseReport{ID: -74}).Attrs(looseReport{Body: "a"}).FirstOrCreate(&r).Error
-		return 1, []int64{number(r.Fence)}, err
+		return created(&r, tx.Where(looseReport{ID: -74}).Attrs(looseReport{Body: "a"}).FirstOrCreate(&r))
 	},
 	"G.Create": func(tx *gorm.DB) (int64, []int64, error) {
 		r := looseReport{Body: "a"}
@@ -117,6 +107,11 @@ var fencedCreates = map[string]func(tx *gorm.DB) (int64, []int64, error){
 		err := gorm.G[looseReport](tx).Set(clause.Assignment{Column: clause.Column{Name: "body"}, Value: "a"}).Create(tx.Statement.Context)
 		return 1, nil, err
 	},
+}
+
+// created is one new row, its fence, and the error of the statement.
+func created(r *looseReport, tx *gorm.DB) (int64, []int64, error) {
+	return 1, []int64{number(r.Fence)}, tx.Error
 }
 
 func number(n *int64) int64 {
@@ -202,7 +197,7 @@ func TestFencedUpserts(t *testing.T) {
 	models := []any{&report{}, &reportNote{}, &coded{}}
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		fencedUpserts(t, fenced(t, models))
+		fencedUpserts(t, stand.Fenced(t, models))
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -274,14 +269,7 @@ func fencedUpserts(t *testing.T, db *gorm.DB) {
 func TestFencedBulk(t *testing.T) {
 	t.Parallel()
 	models := []any{&report{}, &reportNote{}}
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		fencedBulk(t, fenced(t, models))
-	})
-	t.Run("without transactions", func(t *testing.T) {
-		t.Parallel()
-		fencedBulk(t, fenced(t, models, pgtest.SkipDefaultTransaction()))
-	})
+	withAndWithoutTransactions(t, models, fencedBulk)
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		fencedBulk(t, stand.OnSQLite(t, models))
@@ -342,7 +330,7 @@ func fencedBulk(t *testing.T, db *gorm.DB) {
 // A dry run needs a token as the statement itself does, and changes nothing.
 func TestFenceInADryRun(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	token := stand.Issue(t, db, "report", 1)
 	r := report{ID: 1}
 	dry := stand.With(db, token).Session(&gorm.Session{DryRun: true})

@@ -27,19 +27,17 @@ type reportNote struct{ ID, ReportID int64 }
 
 type reportForm struct{ Body string }
 
-// fenced opens a schema of its own with the tables of the models and of tokens.
-func fenced(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
+// withAndWithoutTransactions runs a test on the models where GORM begins transactions of its own, and where it does not.
+func withAndWithoutTransactions(t *testing.T, models []any, test func(t *testing.T, db *gorm.DB)) {
 	t.Helper()
-	db := stand.Versioned(t, models, opts...)
-	stand.Must(t, migrateFence(t, db))
-	return db
-}
-
-func migrateFence(t testing.TB, db *gorm.DB) error {
-	t.Helper()
-	pool, err := db.DB()
-	stand.Must(t, err)
-	return fence.Migrate(t.Context(), pool)
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, stand.Fenced(t, models))
+	})
+	t.Run("without transactions", func(t *testing.T) {
+		t.Parallel()
+		test(t, stand.Fenced(t, models, pgtest.SkipDefaultTransaction()))
+	})
 }
 
 func mustBeFenced(t testing.TB, err error) *gormlock.FencedError {
@@ -76,7 +74,7 @@ func unguarded(db *gorm.DB) *gorm.DB {
 // TestL1_Fence is the story: a holder that was superseded is refused, before the later one has written anything.
 func TestL1_Fence(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	old := stand.Issue(t, db, "report", 1)
 	r := report{Body: "draft"}
 	stand.Must(t, stand.With(db, old).Create(&r).Error)
@@ -115,7 +113,7 @@ func TestL1_Fence(t *testing.T) {
 // The control: what fencing refuses is stored where there is no fence.
 func TestL1_WithoutFenceTheLateWriteIsStored(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	old := stand.Issue(t, db, "report", 1)
 	r := report{Body: "draft"}
 	stand.Must(t, stand.With(db, old).Create(&r).Error)
@@ -259,10 +257,10 @@ var fencedStates = []string{"fitting", "superseded", "written", "written by anot
 func eachDialect(t *testing.T, models []any, test func(t *testing.T, dialect string, db *gorm.DB)) {
 	t.Helper()
 	for dialect, open := range map[string]func(t testing.TB) *gorm.DB{
-		"postgres": func(t testing.TB) *gorm.DB { return fenced(t, models) },
-		"prepared": func(t testing.TB) *gorm.DB { return fenced(t, models, pgtest.PrepareStmt()) },
-		"simple":   func(t testing.TB) *gorm.DB { return fenced(t, models, pgtest.SimpleProtocol()) },
-		"config":   func(t testing.TB) *gorm.DB { return fenced(t, models, pgtest.SkipDefaultTransaction()) },
+		"postgres": func(t testing.TB) *gorm.DB { return stand.Fenced(t, models) },
+		"prepared": func(t testing.TB) *gorm.DB { return stand.Fenced(t, models, pgtest.PrepareStmt()) },
+		"simple":   func(t testing.TB) *gorm.DB { return stand.Fenced(t, models, pgtest.SimpleProtocol()) },
+		"config":   func(t testing.TB) *gorm.DB { return stand.Fenced(t, models, pgtest.SkipDefaultTransaction()) },
 		"sqlite":   func(t testing.TB) *gorm.DB { return stand.OnSQLite(t, models) },
 	} {
 		t.Run(dialect, func(t *testing.T) {

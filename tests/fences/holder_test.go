@@ -79,6 +79,6 @@ func TestFenceOfEveryHolder(t *testing.T) {
 func fencedDSN(t *testing.T, models ...any) (*gorm.DB, string) {
 	t.Helper()
 	dsn := pgtest.SchemaDSN(t)
-	db := fenced(t, models, pgtest.Through(dsn))
+	db := stand.Fenced(t, models, pgtest.Through(dsn))
 	return db, dsn
 }

@@ -39,7 +39,7 @@ func TestV1_RollbackGivesFencesBack(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, []any{&hookedReport{}, &hookedPair{}}, func(t *testing.T, db *gorm.DB) {
 		if db.Name() == "postgres" {
-			db = fenced(t, []any{&hookedReport{}, &hookedPair{}})
+			db = stand.Fenced(t, []any{&hookedReport{}, &hookedPair{}})
 		}
 		first := someToken(t, db)
 		undone := errors.New("undone")

@@ -35,7 +35,7 @@ func auditLateWrites(t *testing.T, db *gorm.DB) {
 // L1: of holders that come while others still write, none writes once a later token has been issued.
 func TestL1_RacingHolders(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	auditLateWrites(t, db)
 	shared := report{}
 	stand.Must(t, stand.With(db, stand.Issue(t, db, "report", 1)).Create(&shared).Error)
@@ -82,7 +82,7 @@ func TestL1_RacingHolders(t *testing.T) {
 // The control: the audit sees a late write.
 func TestL1_TheAuditSeesLateWrites(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	auditLateWrites(t, db)
 	old := stand.Issue(t, db, "report", 1)
 	r := report{}

@@ -17,7 +17,7 @@ import (
 // TestFenceDoors: a token goes through every door that GORM has for clauses.
 func TestFenceDoors(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	ctx := context.Background()
 	token := stand.Issue(t, db, "report", 1)
 	r := report{}
@@ -118,7 +118,7 @@ func (placedReport) TableName() string { return "archive.placed_reports" }
 // Whatever the field is like, wherever the table is, and beside whatever version.
 func TestFenceShapes(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&stampedReport{}, &xminReport{}, &defaultReport{}, &embeddedReport{}, &pairReport{}})
+	db := stand.Fenced(t, []any{&stampedReport{}, &xminReport{}, &defaultReport{}, &embeddedReport{}, &pairReport{}})
 	fenceShape(t, db, &stampedReport{Body: "a"}, func(r *stampedReport) int64 { return r.Fence })
 	fenceShape(t, db, &xminReport{Body: "a"}, func(r *xminReport) int64 { return r.Fence })
 	fenceShape(t, db, &defaultReport{Body: "a"}, func(r *defaultReport) int64 { return r.Fence.Int64 })
@@ -131,7 +131,7 @@ func TestFenceShapes(t *testing.T) {
 	fenceShape(t, db, &pairReport{A: 1, B: 2, Body: "a"}, func(r *pairReport) int64 { return r.Fence })
 
 	placed := pgtest.Open(t, pgtest.Through(pgtest.Database(t)), pgtest.Plugin(gormlock.New()))
-	stand.Must(t, migrateFence(t, placed))
+	stand.MigrateFence(t, placed)
 	stand.Must(t, placed.Exec("CREATE SCHEMA archive").Error)
 	stand.Must(t, placed.AutoMigrate(&placedReport{}))
 	fenceShape(t, placed, &placedReport{Body: "a"}, func(r *placedReport) int64 { return r.Fence })
@@ -188,7 +188,7 @@ func TestFenceWithOtherOptions(t *testing.T) {
 			t.Parallel()
 			db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(option)))
 			stand.Must(t, db.AutoMigrate(&fencedAccount{}))
-			stand.Must(t, migrateFence(t, db))
+			stand.MigrateFence(t, db)
 			token := stand.Issue(t, db, "account", 1)
 			a := fencedAccount{Balance: 1}
 			stand.Must(t, stand.With(db, token).Create(&a).Error)
@@ -219,7 +219,7 @@ type fencedCell struct {
 // written, it belongs there as it does with a version.
 func TestFencedRowWithAZeroInItsKey(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&fencedCell{}})
+	db := stand.Fenced(t, []any{&fencedCell{}})
 	tx := stand.With(db, stand.Issue(t, db, "sheet", 1))
 	cells := []fencedCell{{Sheet: 1, Line: 0}, {Sheet: 1, Line: 1}}
 	stand.Must(t, tx.Create(&cells).Error)

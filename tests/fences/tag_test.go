@@ -30,7 +30,7 @@ type bareLine struct {
 // V14: tokens of another key neither guard a row nor lock its holders out.
 func TestV14_TokensOfOtherKeys(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}, &bareReport{}, &bareLine{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}, &bareReport{}, &bareLine{}})
 	mine := stand.Issue(t, db, "report", 1)
 	var other fence.Token
 	for range 100 {
@@ -175,7 +175,7 @@ func TestFenceTags(t *testing.T) {
 // The column is its token's: what else would write it, or would write past it, is refused.
 func TestFenceIsWrittenByTokensAlone(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	token := stand.Issue(t, db, "report", 1)
 	tx := stand.With(db, token)
 	r := report{}
@@ -241,7 +241,7 @@ type fencedAccount struct {
 // A fence and a version on one model: each refuses what it is there for, and the fence first.
 func TestFenceAndVersion(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&fencedAccount{}})
+	db := stand.Fenced(t, []any{&fencedAccount{}})
 	token := stand.Issue(t, db, "account", 1)
 	tx := stand.With(db, token)
 	a := fencedAccount{Balance: 1}

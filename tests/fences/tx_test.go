@@ -22,7 +22,7 @@ import (
 // TestFenceTx: what a whole transaction writes is the latest holder's, and a later token waits for it.
 func TestFenceTx(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&reportNote{}})
+	db := stand.Fenced(t, []any{&reportNote{}})
 	token := stand.Issue(t, db, "report", 1)
 	pool, err := db.DB()
 	stand.Must(t, err)
@@ -67,7 +67,7 @@ func TestFenceTx(t *testing.T) {
 
 func TestFenceTx_refusals(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, nil)
+	db := stand.Fenced(t, nil)
 	latest := stand.Issue(t, db, "report", 1)
 	never, err := fence.For(lockkey.Of("report", 2), 7)
 	stand.Must(t, err)
@@ -95,12 +95,9 @@ func TestFenceTx_refusals(t *testing.T) {
 // L11: a transaction-level lock has tokens too, issued inside the transaction.
 func TestFenceFor(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]pgtest.Option{"extended": nil, "prepared": {pgtest.PrepareStmt()}, "simple": {pgtest.SimpleProtocol()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			fenceFor(t, fenced(t, []any{&report{}, &reportNote{}}, opts...))
-		})
-	}
+	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+		fenceFor(t, stand.Fenced(t, []any{&report{}, &reportNote{}}, opts...))
+	})
 }
 
 func fenceFor(t *testing.T, db *gorm.DB) {
@@ -182,7 +179,7 @@ func TestFenceWithoutItsTable(t *testing.T) {
 // L11: creates that hold back later tokens, and those who want one, do not wait for each other in a circle.
 func TestFenceHasNoDeadlock(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	key := lockkey.Of("report", pgtest.Key(t).String())
 	var wg sync.WaitGroup
 	for range 4 {
@@ -224,7 +221,7 @@ func TestFenceHasNoDeadlock(t *testing.T) {
 // create, is told of a later one all the same.
 func TestFenceAtRepeatableRead(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}})
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
 	token := stand.Issue(t, db, "report", 1)
 	r := report{}
 	stand.Must(t, stand.With(db, token).Create(&r).Error)
@@ -250,7 +247,7 @@ func TestFenceAtRepeatableRead(t *testing.T) {
 // What a role needs to write by tokens that others issue.
 func TestFencePrivileges(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&report{}, &reportNote{}}, pgtest.MaxConns(1))
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}}, pgtest.MaxConns(1))
 	token := stand.Issue(t, db, "report", 1)
 	stand.Must(t, unguarded(db).Create(&report{}).Error)
 	role := "writer_" + strings.ToLower(rand.Text()[:10])
@@ -287,7 +284,7 @@ func schemaOf(t *testing.T, db *gorm.DB) (name string) {
 // In a transaction that gormlock did not see begin the server refuses what follows a refusal, and its commit.
 func TestFenceTxInAnUnseenTransaction(t *testing.T) {
 	t.Parallel()
-	db := fenced(t, []any{&reportNote{}})
+	db := stand.Fenced(t, []any{&reportNote{}})
 	old := stand.Issue(t, db, "report", 1)
 	stand.Issue(t, db, "report", 1)
 	stand.Must(t, db.Connection(func(conn *gorm.DB) error {

@@ -11,14 +11,8 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/sessionlock"
+	"github.com/gormlock/gormlock/tests/internal/stand"
 )
-
-// document has a version.
-type document struct {
-	ID      int64
-	Body    string
-	Version int64 `gorm:"not null;default:1" gormlock:"version"`
-}
 
 // P33: PGlite is PostgreSQL itself, and all its clients are one session: a lock of one is granted to all.
 func TestPGlite(t *testing.T) {
@@ -56,18 +50,18 @@ func TestPGlite(t *testing.T) {
 	}
 
 	// Versions are rows, which need no lock.
-	if err := p.db.AutoMigrate(&document{}); err != nil {
+	if err := p.db.AutoMigrate(&stand.Account{}); err != nil {
 		t.Fatal(err)
 	}
-	first := document{ID: 1, Body: "a"}
+	first := stand.Account{ID: 1, Balance: 1}
 	if err := p.db.Create(&first).Error; err != nil {
 		t.Fatal(err)
 	}
-	var stale document
-	if err := errors.Join(p.db.First(&stale, 1).Error, p.db.Model(&first).Update("body", "b").Error); err != nil {
+	var stale stand.Account
+	if err := errors.Join(p.db.First(&stale, 1).Error, p.db.Model(&first).Update("balance", 2).Error); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.db.Transaction(func(tx *gorm.DB) error { return tx.Model(&stale).Update("body", "c").Error }); !errors.Is(err, gormlock.ErrStale) {
+	if err := p.db.Transaction(func(tx *gorm.DB) error { return tx.Model(&stale).Update("balance", 3).Error }); !errors.Is(err, gormlock.ErrStale) {
 		t.Errorf("a stale version: %v", err)
 	}
 }

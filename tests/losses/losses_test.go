@@ -149,10 +149,7 @@ func TestErrLost(t *testing.T) {
 	for kind, hold := range losses {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			db := stand.Versioned(t, []any{&stand.Account{}})
-			pool, err := db.DB()
-			stand.Must(t, err)
-			stand.Must(t, fence.Migrate(t.Context(), pool))
+			db := stand.Fenced(t, []any{&stand.Account{}})
 			stand.Must(t, gormlock.MigrateOnce(db))
 			stand.Must(t, db.Create(&[]stand.Account{{ID: 1, Balance: 1}, {ID: 2}}).Error)
 			key := pgtest.Key(t, t.Name())

@@ -1,7 +1,6 @@
 package merges_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -128,16 +126,8 @@ type fencedPage struct {
 
 func TestSaveMerged_fences(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&fencedPage{}})
-	pool := pgtest.SQLDB(t, pgtest.Schema())
-	stand.Must(t, fence.Migrate(t.Context(), pool))
-	issue := func() fence.Token {
-		token, err := fence.Issue(t.Context(), pool, gormlock.Key("page", 1))
-		stand.Must(t, err)
-		return token
-	}
-	first := issue()
-	held := db.WithContext(fence.NewContext(context.Background(), first))
+	db := stand.Fenced(t, []any{&fencedPage{}})
+	held := stand.With(db, stand.Issue(t, db, "page", 1))
 	base := fencedPage{Title: "a"}
 	stand.Must(t, held.Create(&base).Error)
 	mine := base
@@ -146,7 +136,7 @@ func TestSaveMerged_fences(t *testing.T) {
 		t.Error(err)
 	}
 	stand.Must(t, gormlock.SaveMerged(held, &mine, &base))
-	second := issue()
+	second := stand.Issue(t, db, "page", 1)
 	late := mine
 	late.Body = "late"
 	if err := gormlock.SaveMerged(held, &late, &mine); !errors.Is(err, gormlock.ErrFenced) || late.Title != "mine" {

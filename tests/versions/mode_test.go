@@ -181,50 +181,44 @@ type javaMillis struct {
 	Version *time.Time `gorm:"type:timestamp(3)" gormlock:"version"`
 }
 
-type systemRow struct {
-	ID   int64
-	Name string
-	Xmin uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
-}
-
 // V15, P22: the system column as a version.
 func TestV15_Xmin(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&systemRow{}})
-	a := systemRow{Name: "a"}
+	db := stand.Versioned(t, []any{&stand.XminTask{}})
+	a := stand.XminTask{State: "a"}
 	stand.Must(t, db.Create(&a).Error)
-	if a.Xmin == 0 {
+	if a.Version == 0 {
 		t.Error("created", a)
 	}
-	var b systemRow
+	var b stand.XminTask
 	stand.Must(t, db.First(&b, a.ID).Error)
 	stand.Equal(t, "read", b, a)
-	stand.Must(t, db.Model(&a).Update("name", "b").Error)
-	stand.Equal(t, "updated", a, stand.Row[systemRow](t, db, a.ID))
-	e := stand.MustBeStale(t, db.Model(&b).Update("name", "c").Error)
-	stand.Equal[any](t, "expected", e.Expected, b.Xmin)
-	stand.Equal[any](t, "actual", e.Actual, a.Xmin)
+	stand.Must(t, db.Model(&a).Update("state", "b").Error)
+	stand.Equal(t, "updated", a, stand.Row[stand.XminTask](t, db, a.ID))
+	e := stand.MustBeStale(t, db.Model(&b).Update("state", "c").Error)
+	stand.Equal[any](t, "expected", e.Expected, b.Version)
+	stand.Equal[any](t, "actual", e.Actual, a.Version)
 	stand.MustStale(t, db.Delete(&b).Error)
-	a.Name = "save"
+	a.State = "save"
 	stand.Must(t, db.Save(&a).Error)
-	stand.Equal(t, "saved", a, stand.Row[systemRow](t, db, a.ID))
-	if err := db.Model(&systemRow{ID: a.ID}).Update("name", "x").Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+	stand.Equal(t, "saved", a, stand.Row[stand.XminTask](t, db, a.ID))
+	if err := db.Model(&stand.XminTask{ID: a.ID}).Update("state", "x").Error; !errors.Is(err, gormlock.ErrVersionMissing) {
 		t.Error(err)
 	}
-	many := []systemRow{{}, {}, {}, {}, {}, {}}
+	many := []stand.XminTask{{}, {}, {}, {}, {}, {}}
 	stand.Must(t, db.Create(&many).Error)
-	stand.Must(t, db.Model(&many[1]).Update("name", "x").Error)
-	stand.Must(t, db.Model(&many[2]).Update("name", "x").Error)
-	stand.Must(t, db.Model(&many).Update("name", "y").Error)
+	stand.Must(t, db.Model(&many[1]).Update("state", "x").Error)
+	stand.Must(t, db.Model(&many[2]).Update("state", "x").Error)
+	stand.Must(t, db.Model(&many).Update("state", "y").Error)
 	for _, m := range many {
-		stand.Equal(t, "batch", m, stand.Row[systemRow](t, db, m.ID))
+		stand.Equal(t, "batch", m, stand.Row[stand.XminTask](t, db, m.ID))
 	}
 	stand.Must(t, db.Delete(&many).Error)
-	var all []systemRow
+	var all []stand.XminTask
 	stand.Must(t, db.Find(&all).Error)
 	stand.Equal(t, "found", all[0], a)
 	var n int64
-	stand.Must(t, db.Model(&systemRow{}).Count(&n).Error)
+	stand.Must(t, db.Model(&stand.XminTask{}).Count(&n).Error)
 	stand.Equal(t, "count", n, 1)
 }
 
@@ -372,22 +366,22 @@ type partitioned struct {
 // P22: what xmin cannot do, as the tour of it says.
 func TestP22_XminLimits(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&systemRow{}})
+	db := stand.Versioned(t, []any{&stand.XminTask{}})
 	// A second write in one transaction keeps the xmin: another struct of the same transaction is not seen.
-	a := systemRow{Name: "a"}
+	a := stand.XminTask{State: "a"}
 	stand.Must(t, db.Create(&a).Error)
 	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
-		stand.Must(t, tx.Model(&a).Update("name", "b").Error)
+		stand.Must(t, tx.Model(&a).Update("state", "b").Error)
 		b := a
-		stand.Must(t, tx.Model(&a).Update("name", "c").Error)
-		stand.Equal(t, "xmin", a.Xmin, b.Xmin)
-		return tx.Model(&b).Update("name", "unseen").Error
+		stand.Must(t, tx.Model(&a).Update("state", "c").Error)
+		stand.Equal(t, "xmin", a.Version, b.Version)
+		return tx.Model(&b).Update("state", "unseen").Error
 	}))
 	// An upsert of loaded rows cannot compare it, and says so; one that does not compare works.
-	if err := db.Save(&[]systemRow{a}).Error; err == nil || errors.Is(err, gormlock.ErrStale) {
+	if err := db.Save(&[]stand.XminTask{a}).Error; err == nil || errors.Is(err, gormlock.ErrStale) {
 		t.Error(err)
 	}
-	stand.Must(t, db.Clauses(gormlock.IgnoreVersion()).Save(&[]systemRow{a}).Error)
+	stand.Must(t, db.Clauses(gormlock.IgnoreVersion()).Save(&[]stand.XminTask{a}).Error)
 	if err := gormlock.Touch(db, &a); err == nil {
 		t.Error("xmin cannot be touched alone")
 	}

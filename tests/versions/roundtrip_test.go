@@ -5,7 +5,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -25,19 +24,12 @@ type plainLine struct {
 // A version costs no round trip: not for one row, not for many, not for children.
 func TestVersionsCostNoRoundTrip(t *testing.T) {
 	t.Parallel()
-	proxy, dsn := pgtest.Tap(t, pgtest.SchemaDSN(t))
-	plugin := gormlock.New()
-	t.Cleanup(func() { _ = plugin.Close() })
-	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.MaxConns(1), pgtest.Plugin(plugin))
-	stand.Must(t, db.AutoMigrate(&stand.Account{}, &stand.PlainAccount{}, &plainOrder{}, &plainLine{}, &stand.LinedOrder{}, &stand.LinedLine{}))
-
+	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
+	models := []any{&stand.Account{}, &stand.PlainAccount{}, &plainOrder{}, &plainLine{}, &stand.LinedOrder{}, &stand.LinedLine{}}
+	db := stand.Versioned(t, models, pgtest.Through(dsn), pgtest.MaxConns(1))
 	count := func(write func() error) int {
-		for range 2 { // pgx prepares a statement when it sees it first
-			stand.Must(t, write())
-		}
-		before := proxy.RoundTrips()
-		stand.Must(t, write())
-		return proxy.RoundTrips() - before
+		n, _ := stand.RoundTrips(t, proxy, write)
+		return n
 	}
 	var plain stand.Written[stand.PlainAccount]
 	var versions stand.Written[stand.Account]

@@ -42,6 +42,13 @@ type RailsTask struct {
 	LockVersion int32 `gormlock:"version,rails"`
 }
 
+// XminTask has the version of the server's own.
+type XminTask struct {
+	ID      int64
+	State   string
+	Version uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+
 // TimedTask has a version of time.
 type TimedTask struct {
 	ID      int64

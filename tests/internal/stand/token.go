@@ -7,8 +7,25 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
+
+// Fenced is [Versioned] with the table of tokens.
+func Fenced(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
+	t.Helper()
+	db := Versioned(t, models, opts...)
+	MigrateFence(t, db)
+	return db
+}
+
+// MigrateFence makes the table of tokens.
+func MigrateFence(t testing.TB, db *gorm.DB) {
+	t.Helper()
+	pool, err := db.DB()
+	Must(t, err)
+	Must(t, fence.Migrate(t.Context(), pool))
+}
 
 // Issue gives the next token of the key.
 func Issue(t testing.TB, db *gorm.DB, parts ...any) fence.Token {
