@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"fmt"
-
 	"github.com/gormlock/gormlock/internal/lockid"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/lockkey/compat"
@@ -19,7 +17,7 @@ func (r *reader) name() {
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]
 		if l.Kind != Advisory {
-			l.Key = place(l)
+			l.Key = r.place(l)
 			continue
 		}
 		id := lockid.ID{Space: l.Space, ID: l.ID}
@@ -88,19 +86,4 @@ func derivedKeys(database string) map[lockid.ID]lockkey.Key {
 		}
 	}
 	return keys
-}
-
-// place is what a lock that is no advisory one is on, for people.
-func place(l *Lock) string {
-	switch {
-	case l.Table != "" && l.Row != "":
-		return fmt.Sprintf("row %s of %s", l.Row, l.Table)
-	case l.Table != "" && l.Kind == Transaction:
-		return "a row of " + l.Table
-	case l.Table != "":
-		return "table " + l.Table
-	case l.Kind == Transaction:
-		return "a transaction's rows"
-	}
-	return string(l.Kind)
 }

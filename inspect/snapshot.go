@@ -39,7 +39,7 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 		return nil, explain(err)
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, which nothing can hinder
-	r := &reader{conn: conn, config: c, names: map[lockid.ID]name{}, own: map[int]words.Statement{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Schedules: []Schedule{}, Jobs: []JobQueue{}, Unseen: []string{}}}
+	r := &reader{conn: conn, config: c, names: map[lockid.ID]name{}, own: map[int]words.Statement{}, candidates: map[int][]candidate{}, tables: map[int][]string{}, held: map[string][][]string{}, view: &View{Locks: []Lock{}, Sessions: []*Session{}, Leases: []Lease{}, Schedules: []Schedule{}, Jobs: []JobQueue{}, Unseen: []string{}}}
 	if err := r.within(ctx, r.read); err != nil {
 		return nil, explain(err)
 	}
@@ -72,6 +72,10 @@ type reader struct {
 	names   map[lockid.ID]name
 	derived map[lockid.ID]lockkey.Key // see derivedKeys
 	own     map[int]words.Statement   // statements of gormlock, by process
+
+	candidates map[int][]candidate
+	tables     map[int][]string      // those one of whose rows a process can be waiting for, where the locks do not say which
+	held       map[string][][]string // what others want of a lock that is held, by Thing: see joint
 }
 
 // within runs read in a transaction that can neither write nor wait for long.
@@ -112,10 +116,11 @@ func (r *reader) readLocks(ctx context.Context, tx *sql.Tx) error {
 			l                             Lock
 			class, object, sub            int64
 			relation, row, blockers, kind string
+			candidates                    []byte
 			since                         sql.NullTime
 			s                             Session
 		)
-		err := rows.Scan(&l.Thing, &kind, &class, &object, &sub, &relation, &row, &l.Mode, &l.Granted, &since, &l.Waiters,
+		err := rows.Scan(&l.Thing, &kind, &class, &object, &sub, &relation, &row, &candidates, &l.Mode, &l.Granted, &since, &l.Waiters,
 			&s.PID, &s.Prepared, &s.InTransaction, &blockers,
 			&r.view.Totals.Held, &r.view.Totals.Waiting, &r.view.Totals.Cut, &r.view.Server.Locks)
 		if err != nil {
@@ -136,6 +141,9 @@ func (r *reader) readLocks(ctx context.Context, tx *sql.Tx) error {
 		}
 		if !l.Granted {
 			l.Blockers = pids(blockers)
+			if err := r.suspect(s.PID, candidates); err != nil {
+				return err
+			}
 		}
 		r.view.Locks = append(r.view.Locks, l)
 	}
@@ -214,6 +222,7 @@ func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
 		s.PID, s.InTransaction, s.Blockers, s.Prepared = pid, known.InTransaction || began.Valid, known.Blockers, known.Prepared
 		s.Started, s.Began, s.StateSince = started.Time, began.Time, since.Time
 		s.Owner = owner(s.Application)
+		r.narrow(pid, s.Query)
 		if statement, ok := words.Read(s.Query); ok {
 			r.own[pid] = statement
 		}
@@ -260,15 +269,9 @@ func (r *reader) complete() {
 	if hidden > 0 {
 		r.unseen("the state, query, address and times of %d sessions of other roles: GRANT pg_read_all_stats TO %s", hidden, r.view.Server.Role)
 	}
-	tables := map[string]string{} // by Thing: only who waits shows the table
-	for _, l := range r.view.Locks {
-		if l.Table != "" {
-			tables[l.Thing] = l.Table
-		}
-	}
+	r.locate()
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]
-		l.Table = tables[l.Thing]
 		if l.Kind == Advisory {
 			switch {
 			case l.Prepared != "", l.Granted && l.PID == 0:

@@ -31,6 +31,8 @@ const heldSQL = `SELECT pid, ` + thing + ` FROM (` + allLocks + ` WHERE granted 
 // locksSQL reads pg_locks once. $1 is the limit. What a request waits for is found by
 // all columns that name a lock, joined by hash; who blocks it says pg_blocking_pids,
 // asked for those that are shown only, as each call stops the lock manager for a moment.
+// Who waits for a transaction because of a unique index has no lock that says which table
+// it is on: it is one of those that its own transaction writes, or locks rows of.
 const locksSQL = `WITH l AS MATERIALIZED (
 ` + allLocks + `
 ), here AS (
@@ -47,7 +49,12 @@ const locksSQL = `WITH l AS MATERIALIZED (
 	WHERE locktype = 'advisory' AND database = (SELECT oid FROM here) OR waiters > 0 AND (granted OR pid IN (SELECT pid FROM ours))
 ), places AS MATERIALIZED (
 	SELECT pid, locktype, granted, relation, page, tuple FROM l
-	WHERE relation <> 0 AND database = (SELECT oid FROM here) AND pid IN (SELECT pid FROM l WHERE NOT granted)
+	WHERE relation <> 0 AND (NOT granted OR locktype = 'tuple') AND database = (SELECT oid FROM here) AND pid IN (SELECT pid FROM l WHERE NOT granted)
+), written AS MATERIALIZED (
+	SELECT pid, (array_agg(DISTINCT relation))[1:200] AS relations FROM l
+	WHERE locktype = 'relation' AND granted AND mode IN ('RowExclusiveLock', 'RowShareLock') AND database = (SELECT oid FROM here)
+		AND (pid IN (SELECT pid FROM l WHERE NOT granted AND locktype = 'transactionid')) IS TRUE -- hashed: a semijoin would be a nested loop
+	GROUP BY pid
 ), totals AS (
 	SELECT count(*) FILTER (WHERE granted AND locktype = 'advisory') AS held, count(*) FILTER (WHERE NOT granted) AS waiting,
 		count(*) AS entries, (SELECT count(*) FROM l) AS everything
@@ -57,7 +64,7 @@ const locksSQL = `WITH l AS MATERIALIZED (
 	ORDER BY granted, waiters = 0, waitstart, pid, classid, objid, objsubid, locktype LIMIT $1
 )
 SELECT ` + thing + `,
-	coalesce(c.locktype, ''), coalesce(c.classid, 0), coalesce(c.objid, 0), coalesce(c.objsubid, 0), coalesce(t.place, ''), coalesce(t.spot, ''),
+	coalesce(c.locktype, ''), coalesce(c.classid, 0), coalesce(c.objid, 0), coalesce(c.objsubid, 0), coalesce(t.place, ''), coalesce(t.spot, ''), u.tables,
 	coalesce(c.mode, ''), coalesce(c.granted, false), c.waitstart, coalesce(c.waiters, 0),
 	coalesce(c.pid, 0), coalesce(p.gid, ''), c.pid IS NULL OR c.pid IN (SELECT pid FROM l WHERE locktype = 'virtualxid' AND granted),
 	CASE WHEN NOT c.granted THEN array_to_string(pg_blocking_pids(c.pid), ',') ELSE '' END,
@@ -72,6 +79,12 @@ LEFT JOIN LATERAL (
 		AND (m.locktype = c.locktype AND NOT m.granted OR c.locktype = 'transactionid' AND m.locktype = 'tuple')
 	LIMIT 1
 ) t ON true
+LEFT JOIN written w ON NOT c.granted AND c.locktype = 'transactionid' AND t.place IS NULL AND w.pid = c.pid
+LEFT JOIN LATERAL (
+	SELECT json_agg(json_build_object('name', r.oid::regclass::text, 'bare', r.relname,
+		'trigger', EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = r.oid AND NOT g.tgisinternal)) ORDER BY r.relispartition, r.relname) AS tables
+	FROM unnest(w.relations) m JOIN pg_class r ON r.oid = m AND r.relkind IN ('r', 'p')
+) u ON true
 ORDER BY c.granted, c.waiters = 0, c.waitstart, c.pid, c.classid, c.objid, c.objsubid, c.locktype`
 
 // sessionsSQL is a row for each process of $1 that lives. A role that may not look at

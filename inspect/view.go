@@ -69,9 +69,9 @@ type Lock struct {
 	Source  string `json:"name_source,omitempty"`
 	Space   int16  `json:"space,omitempty"` // of an advisory key: 1 one bigint, 2 two int4
 	ID      int64  `json:"id,string"`       // of an advisory key; of two int4 the first is in the upper half
-	Table   string `json:"table,omitempty"`
-	Row     string `json:"row,omitempty"` // its ctid
-	Mode    string `json:"mode"`          // of an advisory key "exclusive" or "shared", else PostgreSQL's word
+	Table   string `json:"table,omitempty"` // "" where it can be one of several: Key has them all
+	Row     string `json:"row,omitempty"`   // its ctid
+	Mode    string `json:"mode"`            // of an advisory key "exclusive" or "shared", else PostgreSQL's word
 	Granted bool   `json:"granted"`
 	Scope   Scope  `json:"scope,omitempty"`
 

@@ -1,0 +1,149 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// candidate is a table whose rows a transaction can be waiting for, as far as its locks say.
+type candidate struct {
+	Name    string `json:"name"`    // as PostgreSQL quotes it
+	Bare    string `json:"bare"`    // without its schema and quotes
+	Trigger bool   `json:"trigger"` // of the program: it may write other tables
+}
+
+// suspect notes the tables one of whose rows a process can be waiting for.
+func (r *reader) suspect(pid int, candidates []byte) error {
+	if candidates == nil {
+		return nil
+	}
+	var list []candidate
+	if err := json.Unmarshal(candidates, &list); err != nil {
+		return err
+	}
+	r.candidates[pid] = list
+	r.tables[pid] = reached(list, "")
+	return nil
+}
+
+// narrow leaves those that the statement of the process can have reached.
+func (r *reader) narrow(pid int, query string) {
+	if list := r.candidates[pid]; list != nil {
+		r.tables[pid] = reached(list, query)
+	}
+}
+
+// shownText is how much of a statement a server shows at least, unless it is set otherwise: of a longer one it may have
+// cut the end.
+const shownText = 1000
+
+// writes are the statements of which only the tables that they begin with are written.
+var writes = regexp.MustCompile(`(?i)^\s*(INSERT|UPDATE|DELETE)\s`)
+
+// reached are those of the candidates that the statement can wait for. It is all of them, unless its text names some and
+// nothing that it calls by itself can have reached the others.
+func reached(candidates []candidate, query string) []string {
+	var all, named []string
+	triggers := false
+	for _, c := range candidates {
+		all = append(all, c.Name)
+		if regexp.MustCompile(`(?i)(^|[^\w$])` + regexp.QuoteMeta(c.Bare) + `($|[^\w$])`).MatchString(query) {
+			named = append(named, c.Name)
+			triggers = triggers || c.Trigger
+		}
+	}
+	if len(named) == 0 || triggers || len(query) >= shownText && !writes.MatchString(query) {
+		return all
+	}
+	return named
+}
+
+// locate says of each lock on which table it is. Of a lock that is held only those tell that wait for it. Each wait for the
+// rows of a transaction has a place of its own, and the transaction holds them all.
+func (r *reader) locate() {
+	wanted := map[string][][]string{} // what each wait can be for, by Thing, longest wait first
+	for i := range r.view.Locks {
+		l := &r.view.Locks[i]
+		if l.Granted {
+			continue
+		}
+		tables := r.tables[l.PID]
+		if l.Table != "" {
+			tables = []string{l.Table}
+		}
+		if len(tables) == 1 {
+			l.Table = tables[0]
+		}
+		if len(tables) > 0 {
+			wanted[l.Thing] = append(wanted[l.Thing], tables)
+		}
+	}
+	for i := range r.view.Locks {
+		l := &r.view.Locks[i]
+		if !l.Granted {
+			continue
+		}
+		r.held[l.Thing] = joint(wanted[l.Thing])
+		if tables := r.held[l.Thing]; len(tables) == 1 && len(tables[0]) == 1 {
+			l.Table = tables[0][0]
+		}
+	}
+}
+
+// joint is what several waits are for, each once. A wait that can be for one of several tables tells nothing where another
+// one is known to be for one of them.
+func joint(waits [][]string) [][]string {
+	var list [][]string
+	known := func(table string) bool {
+		return slices.ContainsFunc(list, func(tables []string) bool { return len(tables) == 1 && tables[0] == table })
+	}
+	for _, certain := range []bool{true, false} {
+		for _, tables := range waits {
+			if len(tables) == 1 == certain && !slices.ContainsFunc(tables, known) &&
+				!slices.ContainsFunc(list, func(other []string) bool { return slices.Equal(tables, other) }) {
+				list = append(list, tables)
+			}
+		}
+	}
+	return list
+}
+
+// place is what a lock that is no advisory one is on, for people.
+func (r *reader) place(l *Lock) string {
+	switch {
+	case l.Table != "" && l.Row != "":
+		return fmt.Sprintf("row %s of %s", l.Row, l.Table)
+	case l.Table != "" && l.Kind == Transaction:
+		return "a row of " + l.Table
+	case l.Table != "":
+		return "table " + l.Table
+	case l.Kind != Transaction:
+		return string(l.Kind)
+	case !l.Granted && len(r.tables[l.PID]) > 0:
+		return "a row of " + few(r.tables[l.PID], " or ")
+	case l.Granted && len(r.held[l.Thing]) == 1:
+		return "a row of " + few(r.held[l.Thing][0], " or ")
+	case l.Granted && len(r.held[l.Thing]) > 1:
+		var each []string
+		for _, tables := range r.held[l.Thing] {
+			each = append(each, few(tables, " or "))
+		}
+		return "rows of " + few(each, " and ")
+	}
+	return "a transaction's rows"
+}
+
+// few is a list with a word before its last one, and without the end of a long one.
+func few(names []string, last string) string {
+	const shown = 3
+	if len(names) > shown+1 {
+		names = append(slices.Clone(names[:shown]), fmt.Sprintf("%d more tables", len(names)-shown))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
+}
