@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 	"inspect/internal/words":  {"internal/lockrequest", "lockkey"},
 	"inspect/internal/poll":   {},
 	"inspect/internal/ending": {"internal/otherdb"},
-	"internal/holder":         {"internal/lockrequest", "advisory", "lockkey", "observe"},
+	"internal/holder":         {"internal/lockid", "internal/lockrequest", "advisory", "lockkey", "observe"},
 	"internal/pgarray":        {},
 	"internal/tokens":         {"internal/pgarray", "internal/sqlstate"},
 

@@ -174,13 +174,18 @@ func (e *engine) settle(it *item, err error) {
 	poke(e.signal)
 }
 
+// forget takes a job from those that are held, unless its row was claimed again since.
+func (e *engine) forget(it *item) {
+	if e.held[it.id] == it {
+		delete(e.held, it.id)
+	}
+}
+
 // lost ends the handler of a job that another process may have now.
 func (e *engine) lost(it *item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.held[it.id] == it {
-		delete(e.held, it.id)
-	}
+	e.forget(it)
 	it.over = true
 	if it.cancel != nil {
 		it.cancel(ErrTakenOver)
@@ -192,9 +197,7 @@ func (e *engine) lost(it *item) {
 func (e *engine) settled(it *item) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.held[it.id] == it {
-		delete(e.held, it.id)
-	}
+	e.forget(it)
 	if e.t.one != "" {
 		e.source.freed()
 	}

@@ -116,7 +116,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	if u.updates || u.child {
 		d.op = OpUpsert
 	}
-	if computesColumn(conflict.DoUpdates, d.version.Field.DBName) {
+	if statement.ComputesColumn(conflict.DoUpdates, d.version.Field.DBName) {
 		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", d.model.Schema.Name, d.version.Field.Name)
 	}
 	d.where.filtered = u.skips || len(conflict.Where.Exprs) > 0

@@ -127,17 +127,6 @@ func negative(stmt *gorm.Statement, n int64) error {
 	return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, n)
 }
 
-// computesColumn reports whether an upsert assigns to the column anything but the proposed value.
-func computesColumn(set clause.Set, column string) bool {
-	for i := range set {
-		from, proposed := set[i].Value.(clause.Column)
-		if set[i].Column.Name == column && (!proposed || from.Table != "excluded" || from.Name != column) {
-			return true
-		}
-	}
-	return false
-}
-
 // keysWhere returns the keys of the structs of an upsert for which is returns true.
 func (p *plan) keysWhere(is func(upsertRow) bool) [][]any {
 	var keys [][]any

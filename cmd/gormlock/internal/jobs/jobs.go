@@ -66,21 +66,16 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 			return fmt.Errorf("requeue names no ID: gormlock jobs %s shows those of dead jobs", args[0])
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
-	defer cancel()
-	db, err := c.Open(ctx, "jobs")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }() // it has only been asked
-	t, err := tableAt(ctx, db, args[0])
-	if err != nil {
-		return err
-	}
-	if len(ids) > 0 {
-		return t.requeue(ctx, p, ids)
-	}
-	return c.show(ctx, p, t)
+	return c.Ask(ctx, "jobs", func(ctx context.Context, db *sql.DB) error {
+		t, err := tableAt(ctx, db, args[0])
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			return t.requeue(ctx, p, ids)
+		}
+		return c.show(ctx, p, t)
+	})
 }
 
 // table is a table of jobs.

@@ -4,6 +4,7 @@ package look
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
 
@@ -55,13 +56,10 @@ func (c *List) Run(ctx context.Context, p *cli.Program, _ []string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
-	defer cancel()
-	db, err := c.Open(ctx, "ls")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }() // it has only been asked
+	return c.Ask(ctx, "ls", func(ctx context.Context, db *sql.DB) error { return c.list(ctx, p, db) })
+}
+
+func (c *List) list(ctx context.Context, p *cli.Program, db *sql.DB) error {
 	v, err := server.Snapshot(ctx, db, c.options()...)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
 	"slices"
@@ -66,13 +67,10 @@ func (c *Why) Run(ctx context.Context, p *cli.Program, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, server.AskTimeout)
-	defer cancel()
-	db, err := c.Open(ctx, "why")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = db.Close() }() // it has only been asked
+	return c.Ask(ctx, "why", func(ctx context.Context, db *sql.DB) error { return c.follow(ctx, p, db, pid) })
+}
+
+func (c *Why) follow(ctx context.Context, p *cli.Program, db *sql.DB, pid int) error {
 	b, err := backendAt(ctx, db, pid)
 	if err != nil {
 		return err

@@ -107,6 +107,18 @@ func (t *Target) Open(ctx context.Context, command string) (*sql.DB, error) {
 	return db, nil
 }
 
+// Ask runs ask on a pool to the server, within [AskTimeout].
+func (t *Target) Ask(ctx context.Context, command string, ask func(ctx context.Context, db *sql.DB) error) error {
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+	db, err := t.Open(ctx, command)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // it has only been asked
+	return ask(ctx, db)
+}
+
 // Snapshot is what the server says about its locks, without the passwords in statements.
 func Snapshot(ctx context.Context, db *sql.DB, opts ...inspect.Option) (*inspect.View, error) {
 	v, err := inspect.Snapshot(ctx, db, append(opts, inspect.Timeout(AskTimeout))...)
