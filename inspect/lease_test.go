@@ -1,6 +1,8 @@
 package inspect_test
 
 import (
+	"context"
+	"database/sql"
 	"testing"
 	"time"
 
@@ -10,10 +12,9 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// Of a key with slots the slots are shown, each with its own token, and not the row that counts them.
-func TestSnapshot_showsSlots(t *testing.T) {
-	t.Parallel()
-	db := pgtest.SQLDB(t, pgtest.Schema())
+// leasesOf makes the tables of leases, and opens a manager of them, whose owner is worker-3. It is closed at the end of the test.
+func leasesOf(t *testing.T, db *sql.DB) *lease.Manager {
+	t.Helper()
 	if err := lease.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,19 @@ func TestSnapshot_showsSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer leases.Close(t.Context())
+	t.Cleanup(func() {
+		if err := leases.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return leases
+}
+
+// Of a key with slots the slots are shown, each with its own token, and not the row that counts them.
+func TestSnapshot_showsSlots(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.Schema())
+	leases := leasesOf(t, db)
 	pool := lockkey.Of("pool")
 	for range 2 {
 		if _, err := leases.Acquire(t.Context(), pool, time.Minute, lease.Slots(3)); err != nil {

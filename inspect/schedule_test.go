@@ -28,21 +28,12 @@ type program struct {
 
 func newProgram(t *testing.T, db *sql.DB) *program {
 	t.Helper()
-	if err := lease.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	leases, err := lease.New(t.Context(), db, lease.Owner("worker-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	leases := leasesOf(t, db)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := &program{t: t, db: db, leases: leases, ctx: ctx}
 	t.Cleanup(func() {
 		stop()
 		p.wg.Wait()
-		if err := leases.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 	return p
 }

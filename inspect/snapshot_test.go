@@ -14,7 +14,6 @@ import (
 	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/internal/pgserver"
 	"github.com/gormlock/gormlock/internal/pgtest"
-	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/lockkey/compat"
 	"github.com/gormlock/gormlock/sessionlock"
@@ -182,15 +181,7 @@ func first(id int64, _ bool) int64 { return id }
 func TestSnapshot_showsManagersAndLeases(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
-	if err := lease.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	leases, err := lease.New(t.Context(), db, lease.Owner("worker-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leases.Close(t.Context())
-	leased, err := leases.Acquire(t.Context(), lockkey.Of("report", 7), time.Minute)
+	leased, err := leasesOf(t, db).Acquire(t.Context(), lockkey.Of("report", 7), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,7 @@ import (
 func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
-	db := pgtest.SQLDB(t, pgtest.Through(dsn))
-	if err := lease.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	db, leases := leasesOf(t, dsn, "worker\x1b[31m-3")
 	if err := inspect.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +30,6 @@ func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases, err := lease.New(t.Context(), db, lease.Owner("worker\x1b[31m-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = leases.Close(t.Context()) }()
 	if _, err := leases.Acquire(t.Context(), lockkey.Of("report", "daily"), time.Hour); err != nil {
 		t.Fatal(err)
 	}

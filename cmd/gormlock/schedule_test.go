@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -12,19 +13,26 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// ls shows who leads, who has which slot, and how far schedules have come.
-func TestList_showsLeadersSlotsAndSchedules(t *testing.T) {
-	t.Parallel()
-	dsn := pgtest.Database(t)
+// leasesOf makes the tables of leases in a database, and opens a manager of them, which is closed at the end of the test.
+func leasesOf(t *testing.T, dsn, owner string) (*sql.DB, *lease.Manager) {
+	t.Helper()
 	db := pgtest.SQLDB(t, pgtest.Through(dsn))
 	if err := lease.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	leases, err := lease.New(t.Context(), db, lease.Owner("worker-3"))
+	leases, err := lease.New(t.Context(), db, lease.Owner(owner))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = leases.Close(t.Context()) }()
+	t.Cleanup(func() { _ = leases.Close(context.WithoutCancel(t.Context())) })
+	return db, leases
+}
+
+// ls shows who leads, who has which slot, and how far schedules have come.
+func TestList_showsLeadersSlotsAndSchedules(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	db, leases := leasesOf(t, dsn, "worker-3")
 	if err := lease.Elector(leases, lockkey.Of("scheduler"), time.Minute).IsLeader(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +40,7 @@ func TestList_showsLeadersSlotsAndSchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _ := lockkey.Of("report", "nightly").Int64()
-	_, err = db.ExecContext(t.Context(), `INSERT INTO gormlock_schedule (space, id, name, settled_at, done_at, next_at, attempts, owner, token, failures, problem) VALUES
+	_, err := db.ExecContext(t.Context(), `INSERT INTO gormlock_schedule (space, id, name, settled_at, done_at, next_at, attempts, owner, token, failures, problem) VALUES
 		(1, $1, 'report/nightly', now(), now() - interval '3 hours', now() + interval '21 hours', 0, 'worker-3', 7, 0, NULL),
 		(1, 7, E'bad\x1b[31m', now(), now() - interval '3 hours', now() - interval '2 hours', 0, 'worker-4', 7, 3, E'no such \x1b[31mhost\nat line 2')`, id)
 	if err != nil {

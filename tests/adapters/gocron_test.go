@@ -61,14 +61,21 @@ func (i *instance) passes(t *testing.T, n int64) {
 	}
 }
 
-// One scheduler runs the jobs; when it is cut off another one does, and it runs none any more.
-func TestGocron_aLeaderThatIsCutOff(t *testing.T) {
-	t.Parallel()
-	dsn := pgtest.SchemaDSN(t)
-	direct := pgtest.SQLDB(t, pgtest.Through(dsn))
+// leaseTables are the connection string of a schema with the tables of leases, and a pool on it.
+func leaseTables(t *testing.T) (dsn string, direct *sql.DB) {
+	t.Helper()
+	dsn = pgtest.SchemaDSN(t)
+	direct = pgtest.SQLDB(t, pgtest.Through(dsn))
 	if err := lease.Migrate(t.Context(), direct); err != nil {
 		t.Fatal(err)
 	}
+	return dsn, direct
+}
+
+// One scheduler runs the jobs; when it is cut off another one does, and it runs none any more.
+func TestGocron_aLeaderThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	dsn, direct := leaseTables(t)
 	proxy, through := pgtest.Tap(t, dsn)
 	elector := func(m *lease.Manager) gocron.Elector {
 		return lease.Elector(m, lockkey.Of("scheduler"), 500*time.Millisecond)
@@ -116,11 +123,7 @@ func runScheduler() error {
 // A leader that is killed is replaced when its lease has run out.
 func TestGocron_aLeaderThatIsKilled(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.SchemaDSN(t)
-	direct := pgtest.SQLDB(t, pgtest.Through(dsn))
-	if err := lease.Migrate(t.Context(), direct); err != nil {
-		t.Fatal(err)
-	}
+	dsn, direct := leaseTables(t)
 	first := exec.CommandContext(t.Context(), os.Args[0])
 	first.Env, first.Stderr = append(os.Environ(), schedulerDSN+"="+dsn), os.Stderr
 	out, err := first.StdoutPipe()

@@ -54,14 +54,20 @@ func purses(t *testing.T, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
+// onPurses runs a test on purses in each mode, beside a rival.
+func onPurses(t *testing.T, test func(t *testing.T, db *gorm.DB, other stand.RowRival)) {
+	t.Helper()
+	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+		db := purses(t, opts...)
+		test(t, db, stand.NewRowRival(t))
+	})
+}
+
 func lockedPurses(r stand.RowRival) []string { return r.LockedKeys("purses", "bank || id") }
 
 func TestLockRow(t *testing.T) {
 	t.Parallel()
-	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
-		db := purses(t, opts...)
-		lockRowConformance(t, db, stand.NewRowRival(t))
-	})
+	onPurses(t, lockRowConformance)
 }
 
 func lockRowConformance(t *testing.T, db *gorm.DB, other stand.RowRival) {

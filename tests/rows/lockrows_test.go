@@ -16,10 +16,7 @@ import (
 
 func TestLockRows(t *testing.T) {
 	t.Parallel()
-	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
-		db := purses(t, opts...)
-		lockRowsConformance(t, db, stand.NewRowRival(t))
-	})
+	onPurses(t, lockRowsConformance)
 }
 
 func lockRowsConformance(t *testing.T, db *gorm.DB, other stand.RowRival) {

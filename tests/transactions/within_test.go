@@ -42,9 +42,7 @@ func TestV22_WaitsAreNotRepeated(t *testing.T) {
 // Within bounds the whole call: attempts, pauses, waits and running statements.
 func TestWithin_boundsTheWholeCall(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	key := pgtest.Key(t)
 	release := rival(t, key)
 	defer release()
@@ -80,9 +78,7 @@ func TestWithin_boundsTheWholeCall(t *testing.T) {
 // V24: a conflict of a transaction with itself is cured by no other run, and says so.
 func TestV24_OwnConflicts(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	runs := 0
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 		runs++

@@ -145,9 +145,7 @@ type secondTask struct {
 // expects the same is stale.
 func TestP34_ExpectVersionOfManyRowsMovesTime(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&secondTask{}})
-	a := secondTask{State: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, secondTask{State: "a"})
 	for name, ahead := range map[string]time.Duration{"the same second": 0, "a writer whose clock is ahead": time.Hour} {
 		stand.Must(t, db.Exec("UPDATE second_tasks SET version = ?", time.Now().Add(ahead).UTC()).Error)
 		read := stand.Row[secondTask](t, db, a.ID)

@@ -176,9 +176,7 @@ type railsPatch struct {
 // come without a version has a pointer.
 func TestR8_FormAtVersionZero(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&railsRow{}})
-	a := railsRow{Name: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, railsRow{Name: "a"})
 	stand.Must(t, db.Model(&a).Updates(railsForm{Name: "first"}).Error)
 	before := a
 	stand.MustStale(t, db.Model(&a).Updates(railsForm{Name: "lost"}).Error)

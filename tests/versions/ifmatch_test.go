@@ -137,9 +137,7 @@ func TestIfMatch_rollback(t *testing.T) {
 // VerifyVersion compares the tags with the row under its lock.
 func TestIfMatch_verify(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	stand.Must(t, db.Model(&a).Update("balance", 2).Error)
 	verify := func(id int64, lines ...string) error {
 		return db.Transaction(func(tx *gorm.DB) error {
@@ -161,9 +159,7 @@ func TestIfMatch_verify(t *testing.T) {
 // The error names what the request named, and where the row is.
 func TestIfMatch_says(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	for lines, want := range map[string]string{
 		`"7"`:                                    `version 7 is stale, the row is at 1: the row has not been at the expected version yet: is it that of another row?`,
 		`"6", "7"`:                               `version "6", "7" is stale, the row is at 1`,

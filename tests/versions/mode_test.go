@@ -184,9 +184,7 @@ type javaMillis struct {
 // V15, P22: the system column as a version.
 func TestV15_Xmin(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.XminTask{}})
-	a := stand.XminTask{State: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.XminTask{State: "a"})
 	if a.Version == 0 {
 		t.Error("created", a)
 	}
@@ -451,9 +449,7 @@ func TestUpdatesWithADetachedRow_atItsFirstVersion(t *testing.T) {
 // What is expected of a row is compared, or an error says that nothing was sent to compare it.
 func TestExpectVersion_whereNothingIsSet(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 100}
-	stand.MustDo(t, db.Create(&a))
+	db, a := stand.Stored(t, stand.Account{Balance: 100})
 	for name, err := range map[string]error{
 		"ExpectVersion": db.Clauses(gormlock.ExpectVersion(99)).Model(&a).Updates(map[string]any{}).Error,
 		"IfUnchanged":   db.Clauses(gormlock.IfUnchanged(&a, "balance")).Model(&a).Updates(map[string]any{}).Error,

@@ -143,9 +143,7 @@ func TestExpectations_whereNothingIsCompared(t *testing.T) {
 // TestExpectations_onAllPartsOfOneStatement: a group made of the statement's own db, which expects the same, is one.
 func TestExpectations_onAllPartsOfOneStatement(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	asked := db.Clauses(gormlock.ExpectVersion(1), gormlock.IfUnchanged(&a, "balance")).Session(&gorm.Session{})
 	stand.Must(t, asked.Model(&stand.Account{}).Where(asked.Where("id = ?", a.ID).Or("id = 0")).Update("balance", 2).Error)
 	stand.MustStale(t, asked.Model(&stand.Account{}).Where(asked.Where("id = ?", a.ID).Or("id = 0")).Update("balance", 3).Error)

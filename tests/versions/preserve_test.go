@@ -110,9 +110,7 @@ func TestR25_WithoutVersions(t *testing.T) {
 func TestG19_ClausesOfGenerics(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	stale := a
 	stand.Must(t, db.Model(&a).Update("balance", 2).Error)
 	if _, err := gorm.G[stand.Account](db).Updates(ctx, stand.Account{ID: a.ID, Balance: 3, Version: stale.Version}); !errors.Is(err, gormlock.ErrStale) {

@@ -102,9 +102,7 @@ func readsOfRolledBackWrites(t *testing.T, db *gorm.DB) {
 // V1: where 0 is a version too, no number that the row can have is left.
 func TestV1_ReadsOfRolledBackWrites_rails(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&railsRow{}})
-	a := railsRow{Name: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, railsRow{Name: "a"})
 	var got railsRow
 	_ = db.Transaction(func(tx *gorm.DB) error {
 		stand.Must(t, tx.Model(&a).Update("name", "b").Error)

@@ -57,9 +57,7 @@ func touchAndVerify(t *testing.T, db *gorm.DB) {
 // TestVerifyVersionKeepsWhatTheCallAsks: what stands on the transaction beside the row is not dropped.
 func TestVerifyVersionKeepsWhatTheCallAsks(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	key := pgtest.Key(t)
 	in := func(verify func(tx *gorm.DB) error) error { return db.Transaction(verify) }
 
@@ -87,9 +85,7 @@ func TestVerifyVersionKeepsWhatTheCallAsks(t *testing.T) {
 // refused.
 func TestVerifyVersionWithARowLock(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{ID: 1}
-	stand.MustDo(t, db.Create(&a))
+	db, a := stand.Stored(t, stand.Account{ID: 1})
 	stand.InTx(t, db, func(tx *gorm.DB) {
 		stand.Must(t, gormlock.VerifyVersion(tx, &a))
 		stand.Equal(t, "rows kept from readers", len(stand.NewRowRival(t).LockedAgainst("accounts", "FOR KEY SHARE")), 0)

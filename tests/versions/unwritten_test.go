@@ -13,9 +13,7 @@ import (
 // a trigger or a policy kept it.
 func TestUnwrittenRowIsAnError(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	db, a := stand.Stored(t, stand.Account{Balance: 1})
 	stand.Must(t, db.Exec(`CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 		CREATE TRIGGER keeps BEFORE UPDATE OR DELETE ON accounts FOR EACH ROW EXECUTE FUNCTION keeps()`).Error)
 	before, all := a, []stand.Account{a}

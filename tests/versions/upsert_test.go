@@ -269,9 +269,7 @@ type registered struct {
 // leaves alone: its next Save would write them.
 func TestV4_UpdateAllReturnsWhatItKeeps(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&registered{}})
-	first := registered{Email: "a", Token: "first"}
-	stand.Must(t, db.Create(&first).Error)
+	db, first := stand.Stored(t, registered{Email: "a", Token: "first"})
 	byKey := registered{ID: first.ID, Email: "b", Token: "second"}
 	stand.Must(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&byKey).Error)
 	byEmail := registered{Email: "b", Token: "third"}

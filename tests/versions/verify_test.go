@@ -14,9 +14,7 @@ import (
 // TestVerifyVersionWithARowLockByAScope: it counts as one on the call does.
 func TestVerifyVersionWithARowLockByAScope(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{ID: 1}
-	stand.MustDo(t, db.Create(&a))
+	db, a := stand.Stored(t, stand.Account{ID: 1})
 	by := func(lock clause.Expression) func(*gorm.DB) *gorm.DB {
 		return func(query *gorm.DB) *gorm.DB { return query.Clauses(lock) }
 	}
@@ -109,9 +107,7 @@ func (f foreignLock) MergeClause(c *clause.Clause) { c.Expression = f }
 // TestVerifyVersionRefusesAForeignLock: nobody knows what it keeps out.
 func TestVerifyVersionRefusesAForeignLock(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	a := stand.Account{ID: 1}
-	stand.MustDo(t, db.Create(&a))
+	db, a := stand.Stored(t, stand.Account{ID: 1})
 	stand.InTx(t, db, func(tx *gorm.DB) {
 		if err := gormlock.VerifyVersion(tx.Clauses(foreignLock{}), &a); !errors.Is(err, gormlock.ErrOption) {
 			t.Errorf("the row is not locked as it has to be: %v", err)

@@ -88,9 +88,7 @@ func TestV26_UnreadKeyWithAZeroPart(t *testing.T) {
 // V26: what is asked of such a Save besides holds too: its lock, its scopes, its hooks' error.
 func TestV26_LocksOfAKeyWithAZeroPart(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&seat{}})
-	s := seat{Number: 9, Guest: "a"}
-	stand.Must(t, db.Create(&s).Error)
+	db, s := stand.Stored(t, seat{Number: 9, Guest: "a"})
 	key := lockkey.Of("seat", t.Name())
 	for name, save := range map[string]func(tx *gorm.DB) error{
 		"scope":  func(tx *gorm.DB) error { return tx.Scopes(gormlock.WithXactLock(key, gormlock.Try())).Save(&s).Error },

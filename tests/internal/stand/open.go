@@ -55,6 +55,14 @@ func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	return db
 }
 
+// Stored opens a schema of the test's own with a table that holds the row, and returns the row as it was created.
+func Stored[T any](t testing.TB, row T) (*gorm.DB, T) {
+	t.Helper()
+	db := Versioned(t, []any{new(T)})
+	Must(t, db.Create(&row).Error)
+	return db, row
+}
+
 // Qualified is Versioned with models that write their tables with their schema.
 func Qualified(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
