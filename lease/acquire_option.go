@@ -26,8 +26,7 @@ func AtLeast(d time.Duration) AcquireOption {
 		if d < 0 {
 			return fmt.Errorf("%w: AtLeast(%s) is negative", ErrOption, d)
 		}
-		r.atLeast = d
-		return nil
+		return holder.Set(&r.atLeast, d)
 	})
 }
 
@@ -35,10 +34,7 @@ func AtLeast(d time.Duration) AcquireOption {
 // work is limited, however the process behaves. Default: renewed after a third of its
 // length, as long as the manager lives.
 func NoRenewal() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.noRenewal = true
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.noRenewal, true) })
 }
 
 // Timeout limits the whole call. When it is over the call returns
@@ -62,8 +58,7 @@ func Slots(n int) AcquireOption {
 		if n < 1 || n > maxSlots {
 			return fmt.Errorf("%w: Slots(%d) is not between 1 and %d", ErrOption, n, maxSlots)
 		}
-		r.slots = n
-		return nil
+		return holder.Set(&r.slots, n)
 	})
 }
 
@@ -71,17 +66,11 @@ func Slots(n int) AcquireOption {
 // Default: none.
 func Data(data []byte) AcquireOption {
 	data = append([]byte{}, data...)
-	return acquireOption(func(r *request) error {
-		r.data = data
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.data, data) })
 }
 
 // Try does not wait: a lease that somebody holds is [ErrNotAcquired] at once, as by
 // [Manager.TryAcquire]. Default: wait.
 func Try() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.try = true
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.try, true) })
 }

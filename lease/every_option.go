@@ -3,6 +3,8 @@ package lease
 import (
 	"fmt"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/holder"
 )
 
 // EveryOption changes how [Manager.Every] works. The set is closed; an option holds no state.
@@ -23,15 +25,7 @@ type terms struct {
 
 func newTerms(opts []EveryOption) (*terms, error) {
 	t := &terms{missed: RunLast, tries: 3, ttl: 15 * time.Second}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("%w: Every: an option is nil", ErrOption)
-		}
-		if err := o.applyEvery(t); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
+	return t, holder.Apply("Every", opts, t, EveryOption.applyEvery)
 }
 
 // MissedPolicy says what happens to missed ticks: see [Missed].
@@ -52,8 +46,7 @@ func Missed(p MissedPolicy) EveryOption {
 		if p < Skip || p > RunAll {
 			return fmt.Errorf("%w: Missed(%d) must be Skip, RunLast or RunAll", ErrOption, p)
 		}
-		t.missed = p
-		return nil
+		return holder.Set(&t.missed, p)
 	})
 }
 
@@ -65,8 +58,7 @@ func Tries(n int) EveryOption {
 		if n < 1 {
 			return fmt.Errorf("%w: Tries(%d) must be at least 1", ErrOption, n)
 		}
-		t.tries = n
-		return nil
+		return holder.Set(&t.tries, n)
 	})
 }
 
@@ -77,7 +69,6 @@ func TTL(d time.Duration) EveryOption {
 		if d < minRenewed {
 			return fmt.Errorf("%w: TTL(%s) is shorter than %s, the least that can be kept", ErrOption, d, minRenewed)
 		}
-		t.ttl = d
-		return nil
+		return holder.Set(&t.ttl, d)
 	})
 }

@@ -28,13 +28,8 @@ type config struct {
 
 func newConfig(opts []Option) (*config, error) {
 	c := &config{}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("%w: New: an option is nil", ErrOption)
-		}
-		if err := o.applyManager(c); err != nil {
-			return nil, err
-		}
+	if err := holder.Apply("New", opts, c, Option.applyManager); err != nil {
+		return nil, err
 	}
 	if c.owner == "" {
 		c.owner = holder.DefaultOwner()
@@ -50,8 +45,7 @@ func Owner(name string) Option {
 		if len(name) > maxName || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("%w: Owner has %d bytes, where %d are allowed, or a NUL byte", ErrOption, len(name), maxName)
 		}
-		c.owner = name
-		return nil
+		return holder.Set(&c.owner, name)
 	})
 }
 
@@ -62,8 +56,7 @@ func Table(name string) Option {
 		if _, err := quoteTable(name); err != nil {
 			return err
 		}
-		c.table = name
-		return nil
+		return holder.Set(&c.table, name)
 	})
 }
 
@@ -74,18 +67,12 @@ func Table(name string) Option {
 // waiters: they ask again and again. Only the Go side gets fencing tokens, see the package
 // comment. Default: the table of [Schema].
 func ShedLock() Option {
-	return option(func(c *config) error {
-		c.shedlock = true
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.shedlock, true) })
 }
 
 // Observer gets every event of leases; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
-	return option(func(c *config) error {
-		c.observer = observe.Contain(o)
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.observer, observe.Contain(o)) })
 }
 
 // Listen wakes waiters when any process releases the lease: they ask the holder to notify
@@ -96,7 +83,6 @@ func Listen(l Listener) Option {
 		if l == nil {
 			return fmt.Errorf("%w: Listen(nil)", ErrOption)
 		}
-		c.listener = l
-		return nil
+		return holder.Set(&c.listener, l)
 	})
 }

@@ -59,10 +59,7 @@ func (r role) prefix() string {
 
 // as returns the option that sets a role.
 func as(wanted role) AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.role = wanted
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.role, wanted) })
 }
 
 // leastWithin is the shortest bound of a statement that no ctx bounds.
@@ -83,13 +80,8 @@ func newRequest(t *table, key lockkey.Key, ttl time.Duration, opts []AcquireOpti
 		return nil, err
 	}
 	r := &request{key: key, token: token, ttl: ttl}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("%w: an option is nil", ErrOption)
-		}
-		if err := o.applyAcquire(r); err != nil {
-			return nil, err
-		}
+	if err := holder.Apply("Acquire", opts, r, AcquireOption.applyAcquire); err != nil {
+		return nil, err
 	}
 	if n := len(key.Name()); n > maxName {
 		return nil, fmt.Errorf("%w: the name %s has %d bytes, more than %d", ErrOption, key, n, maxName)

@@ -43,13 +43,8 @@ func newRequest(key lockkey.Key, opts []AcquireOption) (request, error) {
 
 // with returns r with options. It is a function of its own, so a request without options stays off the heap.
 func (r request) with(opts []AcquireOption) (request, error) {
-	for _, o := range opts {
-		if o == nil {
-			return r, fmt.Errorf("%w: an option is nil", ErrOption)
-		}
-		if err := o.applyAcquire(&r); err != nil {
-			return r, err
-		}
+	if err := holder.Apply("Acquire", opts, &r, AcquireOption.applyAcquire); err != nil {
+		return r, err
 	}
 	if r.fenced && r.mode == wire.Shared {
 		return r, fmt.Errorf("%w: Shared with Fenced: tokens put holders in an order, and shared holders hold at the same time", ErrOption)

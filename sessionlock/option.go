@@ -36,13 +36,8 @@ type config struct {
 
 func newConfig(opts []Option) (*config, error) {
 	c := &config{heartbeat: 2 * time.Second, maxWaiters: 4}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("%w: Open: an option is nil", ErrOption)
-		}
-		if err := o.applyManager(c); err != nil {
-			return nil, err
-		}
+	if err := holder.Apply("Open", opts, c, Option.applyManager); err != nil {
+		return nil, err
 	}
 	if c.owner == "" {
 		c.owner = holder.DefaultOwner()
@@ -61,10 +56,7 @@ func (c *config) dialer(parsed *pgx.ConnConfig) *dial.Dialer {
 // Owner names the manager for people: in pg_stat_activity (application_name), events
 // and the inspector. Default: host name and process id.
 func Owner(name string) Option {
-	return option(func(c *config) error {
-		c.owner = name
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.owner, name) })
 }
 
 // Heartbeat is how often an idle session proves that it is alive. A silent network
@@ -75,8 +67,7 @@ func Heartbeat(h time.Duration) Option {
 		if h < time.Second || h > time.Hour {
 			return fmt.Errorf("%w: Heartbeat(%s) is not between a second and an hour", ErrOption, h)
 		}
-		c.heartbeat = h
-		return nil
+		return holder.Set(&c.heartbeat, h)
 	})
 }
 
@@ -89,8 +80,7 @@ func MaxLocks(n int) Option {
 		if n < 1 {
 			return fmt.Errorf("%w: MaxLocks(%d) allows none", ErrOption, n)
 		}
-		c.maxLocks = n
-		return nil
+		return holder.Set(&c.maxLocks, n)
 	})
 }
 
@@ -102,8 +92,7 @@ func MaxWaiters(n int) Option {
 		if n < 0 {
 			return fmt.Errorf("%w: MaxWaiters(%d) is negative", ErrOption, n)
 		}
-		c.maxWaiters = n
-		return nil
+		return holder.Set(&c.maxWaiters, n)
 	})
 }
 
@@ -111,10 +100,7 @@ func MaxWaiters(n int) Option {
 // long as it is connected (PgBouncer: pool_mode = session). Open still refuses any
 // other. Default: every pooler is refused.
 func AllowPooler() Option {
-	return option(func(c *config) error {
-		c.allowPooler = true
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.allowPooler, true) })
 }
 
 // AllowServer works on a server that only looks like PostgreSQL, by the name that [ErrServer] gives it, such as
@@ -125,26 +111,19 @@ func AllowServer(name string) Option {
 		if err := lookalike.Check(name); err != nil {
 			return fmt.Errorf("%w: AllowServer: %w", ErrOption, err)
 		}
-		c.servers = append(c.servers, name)
-		return nil
+		return holder.Set(&c.servers, append(c.servers, name))
 	})
 }
 
 // Observer gets every event of locks; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
-	return option(func(c *config) error {
-		c.observer = observe.Contain(o)
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.observer, observe.Contain(o)) })
 }
 
 // BeforeConnect changes the configuration of each connection before it is made, for
 // passwords that expire. Its error ends the attempt. Default: nothing.
 func BeforeConnect(change func(ctx context.Context, c *pgx.ConnConfig) error) Option {
-	return option(func(c *config) error {
-		c.beforeConnect = change
-		return nil
-	})
+	return option(func(c *config) error { return holder.Set(&c.beforeConnect, change) })
 }
 
 // AcquireOption changes how a lock is taken. The set is closed; an option holds no
@@ -160,10 +139,7 @@ func (o acquireOption) applyAcquire(r *request) error { return o(r) }
 // Shared takes the lock in shared mode: any number hold it together, and none
 // exclusively. Default: exclusive.
 func Shared() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.mode = wire.Shared
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.mode, wire.Shared) })
 }
 
 // Timeout limits the whole call. When it is over the call returns
@@ -178,10 +154,7 @@ func Timeout(d time.Duration) AcquireOption {
 // Fenced issues a fencing token once the lock is held: [Lock.Token]. The lock must be exclusive, and the database must have
 // the table of package fence: fence.Migrate. Default: no token.
 func Fenced() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.fenced = true
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.fenced, true) })
 }
 
 // Fair never lets this caller jump ahead of other processes: the lock is not passed to it inside the process while other
@@ -189,17 +162,11 @@ func Fenced() AcquireOption {
 // shared lock, the manager asks the server. Waiters that only ask again and again, see [MaxWaiters], do not count. Default:
 // up to 16 hand-overs inside the process before the server is asked.
 func Fair() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.fair = true
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.fair, true) })
 }
 
 // Try does not wait: a lock that somebody holds is [ErrNotAcquired] at once, as by [Manager.TryAcquire]. With
 // [Manager.Do] the function runs only if the lock is free. Default: wait.
 func Try() AcquireOption {
-	return acquireOption(func(r *request) error {
-		r.try = true
-		return nil
-	})
+	return acquireOption(func(r *request) error { return holder.Set(&r.try, true) })
 }

@@ -13,6 +13,25 @@ import (
 	"github.com/gormlock/gormlock/observe"
 )
 
+// Apply gives c all options of a call, up to one that is nil or refused.
+func Apply[O, C any](call string, opts []O, c C, apply func(O, C) error) error {
+	for _, o := range opts {
+		if any(o) == nil {
+			return fmt.Errorf("%w: %s: an option is nil", advisory.ErrOption, call)
+		}
+		if err := apply(o, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Set ends an option that accepts its value.
+func Set[T any](field *T, value T) error {
+	*field = value
+	return nil
+}
+
 // DefaultOwner names a process that was not named: host name and process id.
 func DefaultOwner() string {
 	host, _ := os.Hostname()
