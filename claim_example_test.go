@@ -14,12 +14,8 @@ func ExampleClaim() {
 		ID    int64
 		State string `gorm:"default:ready"`
 	}
-	db, end := database(&Job{})
+	db, end := database([]Job{{ID: 1}, {ID: 2}, {ID: 3}})
 	defer end()
-	if err := db.Create([]Job{{ID: 1}, {ID: 2}, {ID: 3}}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	ready := func(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Order("id") }
 	for range 3 {

@@ -11,13 +11,9 @@ import (
 // A row that was read before is locked and read again: what it holds is new, and stays so until the commit.
 func ExampleLockRow() {
 	type Account struct{ ID, Balance int64 }
-	db, end := database(&Account{})
-	defer end()
 	account := Account{ID: 1, Balance: 100}
-	if err := db.Create(&account).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&account)
+	defer end()
 	account.Balance = 0 // as old as a cache may be
 
 	err := db.Transaction(func(tx *gorm.DB) error {
@@ -36,12 +32,8 @@ func ExampleLockRow() {
 // Both rows in one statement, in an order that everybody keeps: transfers in both directions never deadlock.
 func ExampleLockRows() {
 	type Account struct{ ID, Balance int64 }
-	db, end := database(&Account{})
+	db, end := database([]Account{{ID: 1, Balance: 100}, {ID: 2, Balance: 0}})
 	defer end()
-	if err := db.Create([]Account{{ID: 1, Balance: 100}, {ID: 2, Balance: 0}}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	pair := []Account{{ID: 2}, {ID: 1}}
 	err := db.Transaction(func(tx *gorm.DB) error {
@@ -66,12 +58,8 @@ func ExampleWithRowLock() {
 		ID     int64
 		Closed bool
 	}
-	db, end := database(&Customer{})
+	db, end := database([]Customer{{ID: 1}, {ID: 2, Closed: true}})
 	defer end()
-	if err := db.Create([]Customer{{ID: 1}, {ID: 2, Closed: true}}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	err := db.Transaction(func(tx *gorm.DB) error {
 		var closed []Customer
@@ -90,12 +78,8 @@ func ExampleWithRowLock() {
 // With the generics API the lock is a clause.
 func ExampleRowLock() {
 	type Account struct{ ID, Balance int64 }
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1, Balance: 100})
 	defer end()
-	if err := db.Create(&Account{ID: 1, Balance: 100}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	err := db.Transaction(func(tx *gorm.DB) error {
 		account, err := gorm.G[Account](tx, gormlock.RowLock(gormlock.ForNoKeyUpdate)).Where("id = ?", 1).First(tx.Statement.Context)
@@ -114,12 +98,8 @@ func ExampleRowLock() {
 // Two processes ask for a free seat at the same moment, and get two.
 func ExampleWithSkipLocked() {
 	type Seat struct{ ID int64 }
-	db, end := database(&Seat{})
+	db, end := database([]Seat{{ID: 1}, {ID: 2}})
 	defer end()
-	if err := db.Create([]Seat{{ID: 1}, {ID: 2}}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 	free := func(tx *gorm.DB) (seat Seat, err error) {
 		return seat, tx.Scopes(gormlock.WithSkipLocked()).Order("id").First(&seat).Error
 	}

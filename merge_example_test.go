@@ -15,13 +15,9 @@ func ExampleSaveMerged() {
 		Title, Body string
 		Version     int64 `gorm:"not null;default:1" gormlock:"version"`
 	}
-	db, end := database(&Page{})
-	defer end()
 	base := Page{Title: "Menu", Body: "soup"}
-	if err := db.Create(&base).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&base)
+	defer end()
 	ann, bob, carl := base, base, base // what each form began with
 	ann.Title, bob.Body, carl.Title = "Menu of the day", "soup, fish", "Today"
 

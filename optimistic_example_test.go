@@ -41,12 +41,8 @@ func ExampleStaleError() {
 		ID, Balance int64
 		Version     int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1, Version: 7})
 	defer end()
-	if err := db.Create(&Account{ID: 1, Version: 7}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	err := db.Model(&Account{ID: 1, Version: 3}).Update("balance", 90).Error
 	var stale *gormlock.StaleError
@@ -62,12 +58,8 @@ func ExampleExpectVersion() {
 		ID, Balance int64
 		Version     int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1, Version: 7})
 	defer end()
-	if err := db.Create(&Account{ID: 1, Version: 7}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	form := map[string]any{"balance": 90}
 	for _, version := range []int64{6, 7} {
@@ -85,13 +77,9 @@ func ExampleIfUnchanged() {
 		ID    int64
 		Guest string
 	}
-	db, end := database(&Seat{})
-	defer end()
 	free := Seat{ID: 12}
-	if err := db.Create(&free).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&free)
+	defer end()
 
 	for _, guest := range []string{"Ann", "Bob"} {
 		err := db.Model(&Seat{ID: 12}).Clauses(gormlock.IfUnchanged(&free, "guest")).Update("guest", guest).Error
@@ -109,12 +97,8 @@ func ExampleIgnoreVersion() {
 		Closed  bool
 		Version int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1})
 	defer end()
-	if err := db.Create(&Account{ID: 1}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	account := Account{ID: 1}
 	err := db.Clauses(gormlock.IgnoreVersion()).Model(&account).Update("closed", true).Error
@@ -135,13 +119,9 @@ func ExamplePreserveVersion() {
 		ID, Visits int64
 		Version    int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Page{})
-	defer end()
 	page := Page{ID: 1}
-	if err := db.Create(&page).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&page)
+	defer end()
 
 	if err := db.Clauses(gormlock.PreserveVersion()).Model(&page).Update("visits", 1).Error; err != nil {
 		fmt.Println(err)
@@ -158,13 +138,9 @@ func ExampleTouch() {
 		Version int64 `gorm:"default:1" gormlock:"version"`
 	}
 	type Line struct{ ID, OrderID, Amount int64 }
-	db, end := database(&Order{}, &Line{})
-	defer end()
 	order := Order{ID: 1}
-	if err := db.Create(&order).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&order, &Line{})
+	defer end()
 
 	err := db.Transaction(func(tx *gorm.DB) error {
 		if err := gormlock.Touch(tx, &order); err != nil {
@@ -187,13 +163,9 @@ func ExampleVerifyVersion() {
 		Version    int64 `gorm:"default:1" gormlock:"version"`
 	}
 	type Payment struct{ ID, Amount int64 }
-	db, end := database(&Limit{}, &Payment{})
-	defer end()
 	limit := Limit{ID: 1, Amount: 100}
-	if err := db.Create(&limit).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
+	db, end := database(&limit, &Payment{})
+	defer end()
 
 	err := db.Transaction(func(tx *gorm.DB) error {
 		if err := gormlock.VerifyVersion(tx, &limit); err != nil {

@@ -16,12 +16,8 @@ func ExampleTransaction() {
 		ID, Balance int64
 		Version     int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1, Balance: 100})
 	defer end()
-	if err := db.Create(&Account{ID: 1, Balance: 100}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 		var account Account
@@ -44,12 +40,8 @@ func ExampleAttempts() {
 		ID, Balance int64
 		Version     int64 `gorm:"default:1" gormlock:"version"`
 	}
-	db, end := database(&Account{})
+	db, end := database(&Account{ID: 1, Balance: 100})
 	defer end()
-	if err := db.Create(&Account{ID: 1, Balance: 100}).Error; err != nil {
-		fmt.Println(err)
-		return
-	}
 
 	rival := Account{ID: 1, Version: 1} // somebody else, who has read the account as well
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"gorm.io/gorm"
 
@@ -12,14 +13,21 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// database is a PostgreSQL with an empty schema, the tables of models, and the plugin. Programs open their own:
+// database is a PostgreSQL with the plugin, and with the tables of models. Those of them that hold anything are rows from the
+// start. Programs open their own:
 //
 //	db, err := gorm.Open(postgres.Open(dsn))
 //	err = db.Use(gormlock.New())
 func database(models ...any) (db *gorm.DB, end func()) {
 	t := pgtest.NewExample()
 	db = pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
-	if err := errors.Join(gormlock.MigrateAll(db), db.AutoMigrate(models...)); err != nil {
+	err := errors.Join(gormlock.MigrateAll(db), db.AutoMigrate(models...))
+	for _, rows := range models {
+		if !reflect.Indirect(reflect.ValueOf(rows)).IsZero() {
+			err = errors.Join(err, db.Create(rows).Error)
+		}
+	}
+	if err != nil {
 		panic(err)
 	}
 	return db, t.End
