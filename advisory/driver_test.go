@@ -26,6 +26,14 @@ var (
 	two       = []lockkey.Key{lockkey.Pair(1, 2), lockkey.Int64(7)}
 )
 
+// undone is a server that refuses the statement, after which the caller goes back to its savepoint.
+func undone(err error) func(sqlmock.Sqlmock) {
+	return func(mock sqlmock.Sqlmock) {
+		mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(err)
+		mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+	}
+}
+
 // TestDriver: what a driver or a server can answer, and what becomes of the call. Nothing else is sent.
 func TestDriver(t *testing.T) {
 	t.Parallel()
@@ -74,29 +82,18 @@ func TestDriver(t *testing.T) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"55P03", "canceling"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnError(errDriver)
 		}, []error{advisory.ErrLockTimeout}, "the transaction is lost: the driver says no"},
-		"a deadlock is the server's": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"40P01", "deadlock detected"})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{answer{"40P01", "deadlock detected"}}, "deadlock detected"},
-		"a refused key, in a server's own language": {two, []advisory.Option{advisory.Try()}, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `ungültige Eingabesyntax für Typ integer: »gormlock not acquired: key 2«`})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{advisory.ErrNotAcquired}, one[0].String()},
-		"a snapshot, in a server's own language": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `ungültige Eingabesyntax für Typ integer: "gormlock refused: serializable"`})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{advisory.ErrSnapshotTaken}, "isolation level serializable"},
-		"a standby": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", `"gormlock refused: read committed"`})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{advisory.ErrStandby}, ""},
-		"another 22P02 is not ours": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"22P02", "something else"})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{answer{"22P02", "something else"}}, ""},
+		"a deadlock is the server's": {two, nil, undone(answer{"40P01", "deadlock detected"}),
+			[]error{answer{"40P01", "deadlock detected"}}, "deadlock detected"},
+		"a refused key, in a server's own language": {two, []advisory.Option{advisory.Try()}, undone(answer{"22P02", `ungültige Eingabesyntax für Typ integer: »gormlock not acquired: key 2«`}),
+			[]error{advisory.ErrNotAcquired}, one[0].String()},
+		"a snapshot, in a server's own language": {two, nil, undone(answer{"22P02", `ungültige Eingabesyntax für Typ integer: "gormlock refused: serializable"`}),
+			[]error{advisory.ErrSnapshotTaken}, "isolation level serializable"},
+		"a standby": {two, nil, undone(answer{"22P02", `"gormlock refused: read committed"`}),
+			[]error{advisory.ErrStandby}, ""},
+		"another 22P02 is not ours": {two, nil, undone(answer{"22P02", "something else"}),
+			[]error{answer{"22P02", "something else"}}, ""},
 		"a server that does not know the functions is asked who it is": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"42883", "unknown function: pg_is_in_recovery()"})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
+			undone(answer{"42883", "unknown function: pg_is_in_recovery()"})(mock)
 			mock.ExpectExec("SAVEPOINT gormlock; SELECT CAST").WillReturnError(answer{"22P02", `no integer: "gormlock server: CrateDB 5.10.4 (built 4cdd5c5)"`})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
 		}, []error{advisory.ErrServer, answer{"42883", "unknown function: pg_is_in_recovery()"}}, `it is CrateDB (CrateDB 5.10.4 (built 4cdd5c5)); see what gormlock doctor finds there, and use AllowServer("CrateDB")`},
@@ -104,14 +101,10 @@ func TestDriver(t *testing.T) {
 			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"0A000", "SAVEPOINT is not supported"})
 			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnError(errDriver)
 		}, []error{advisory.ErrServer, errDriver}, "it does not say its name"},
-		"a right that is missing is PostgreSQL's to say": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"42501", "permission denied"})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{answer{"42501", "permission denied"}}, "permission denied"},
-		"a full lock table": {two, nil, func(mock sqlmock.Sqlmock) {
-			mock.ExpectExec("SAVEPOINT gormlock; ").WillReturnError(answer{"53200", "out of shared memory"})
-			mock.ExpectExec("ROLLBACK TO SAVEPOINT gormlock").WillReturnResult(sqlmock.NewResult(0, 0))
-		}, []error{answer{"53200", "out of shared memory"}}, "max_locks_per_transaction"},
+		"a right that is missing is PostgreSQL's to say": {two, nil, undone(answer{"42501", "permission denied"}),
+			[]error{answer{"42501", "permission denied"}}, "permission denied"},
+		"a full lock table": {two, nil, undone(answer{"53200", "out of shared memory"}),
+			[]error{answer{"53200", "out of shared memory"}}, "max_locks_per_transaction"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,14 +15,16 @@ import (
 // fence.Migrate.
 func example() (ctx context.Context, db *sql.DB, end func()) {
 	t := pgtest.NewExample()
-	ctx, db = context.Background(), pgtest.SQLDB(t, pgtest.Schema())
-	if err := fence.Migrate(ctx, db); err != nil {
-		panic(err)
+	return t.Context(), table(t, "CREATE TABLE reports (id bigint, body text); INSERT INTO reports VALUES (1, 'draft')"), t.End
+}
+
+// holders are the tokens of two holders of a key. The first was superseded while it slept.
+func holders(ctx context.Context, db *sql.DB) (first, second fence.Token, err error) {
+	key := lockkey.Of("report", 1)
+	if first, err = fence.Issue(ctx, db, key); err == nil {
+		second, err = fence.Issue(ctx, db, key)
 	}
-	if _, err := db.ExecContext(ctx, "CREATE TABLE reports (id bigint, body text); INSERT INTO reports VALUES (1, 'draft')"); err != nil {
-		panic(err)
-	}
-	return ctx, db, t.End
+	return first, second, err
 }
 
 // Each holder of a key gets a greater number. Session locks and leases issue tokens themselves.
@@ -59,12 +61,7 @@ func ExampleToken_Guard() {
 		return err
 	}
 
-	old, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	latest, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
+	old, latest, err := holders(ctx, db)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -131,12 +128,7 @@ func ExampleToken_Value() {
 		return err
 	}
 
-	old, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	latest, err := fence.Issue(ctx, db, lockkey.Of("report", 1))
+	old, latest, err := holders(ctx, db)
 	if err != nil {
 		fmt.Println(err)
 		return

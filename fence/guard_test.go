@@ -22,10 +22,7 @@ func rows(t *testing.T, res sql.Result, err error) int64 {
 // L1: a superseded holder is refused before the later one has written anything.
 func TestGuard_refusesAsSoonAsALaterTokenIsIssued(t *testing.T) {
 	t.Parallel()
-	db := table(t)
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE reports (id int PRIMARY KEY, body text, fence bigint NOT NULL)"); err != nil {
-		t.Fatal(err)
-	}
+	db := table(t, "CREATE TABLE reports (id int PRIMARY KEY, body text, fence bigint NOT NULL)")
 	a := issue(t, db, lockkey.Of("report", 1))
 	insert := func(id int) (sql.Result, error) {
 		return db.ExecContext(t.Context(), "INSERT INTO reports VALUES ($1, 'a', "+a.Value(2)+")", append([]any{id}, a.Args()...)...)
@@ -64,10 +61,7 @@ func TestGuard_refusesAsSoonAsALaterTokenIsIssued(t *testing.T) {
 // The control: the row's own column alone lets the superseded holder write.
 func TestGuard_theColumnAloneIsNotEnough(t *testing.T) {
 	t.Parallel()
-	db := table(t)
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE reports (id int PRIMARY KEY, fence bigint NOT NULL); INSERT INTO reports VALUES (1, 0)"); err != nil {
-		t.Fatal(err)
-	}
+	db := table(t, "CREATE TABLE reports (id int PRIMARY KEY, fence bigint NOT NULL); INSERT INTO reports VALUES (1, 0)")
 	a := issue(t, db, lockkey.Of("report", 1))
 	issue(t, db, lockkey.Of("report", 1))
 	res, err := db.ExecContext(t.Context(), "UPDATE reports SET fence = $1 WHERE id = 1 AND fence <= $1", a.Number)

@@ -13,10 +13,21 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// table returns a pool in a schema of its own that has the token table.
-func table(t *testing.T) *sql.DB {
+// table returns a pool in a schema of its own that has the token table, and what ddl makes.
+func table(t testing.TB, ddl ...string) *sql.DB {
 	t.Helper()
-	db := pgtest.SQLDB(t, pgtest.Schema())
+	db := migrated(t, pgtest.Schema())
+	for _, text := range ddl {
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+func migrated(t testing.TB, of pgtest.Option) *sql.DB {
+	t.Helper()
+	db := pgtest.SQLDB(t, of)
 	if err := fence.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +139,7 @@ func TestIssue_neverTwice(t *testing.T) {
 func TestIssue_survivesACrash(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("synchronous_commit", "off"), pgserver.Setting("wal_writer_delay", "10s"))
-	db := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))
-	if err := fence.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	db := migrated(t, pgtest.Through(server.DSN("postgres")))
 	var before fence.Token
 	for range 20 {
 		before = issue(t, db, lockkey.Of("a"))
@@ -152,10 +160,7 @@ func TestIssue_survivesACrash(t *testing.T) {
 func TestIssue_promotedStandbyRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Fresh(t)
-	db := pgtest.SQLDB(t, pgtest.Through(primary.DSN("postgres")))
-	if err := fence.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	db := migrated(t, pgtest.Through(primary.DSN("postgres")))
 	issue(t, db, lockkey.Of("a"))
 	standby := pgtest.Standby(t, primary)
 	replica := pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres")), pgtest.MaxConns(1))

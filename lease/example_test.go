@@ -15,21 +15,7 @@ import (
 // lease.New.
 func example() (ctx context.Context, leases *lease.Manager, end func()) {
 	t := pgtest.NewExample()
-	ctx = context.Background()
-	pool := pgtest.SQLDB(t, pgtest.Schema())
-	if err := lease.Migrate(ctx, pool); err != nil {
-		panic(err)
-	}
-	leases, err := lease.New(ctx, pool, lease.Owner("billing-7"))
-	if err != nil {
-		panic(err)
-	}
-	return ctx, leases, func() {
-		if err := leases.Close(ctx); err != nil {
-			fmt.Println(err)
-		}
-		t.End()
-	}
+	return t.Context(), open(t, tables(t), lease.Owner("billing-7")), t.End
 }
 
 // The work of one process at a time.

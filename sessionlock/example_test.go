@@ -14,17 +14,7 @@ import (
 // example is a manager of session locks. Programs give Open the DSN of their database.
 func example() (ctx context.Context, locks *sessionlock.Manager, end func()) {
 	t := pgtest.NewExample()
-	ctx = context.Background()
-	locks, err := sessionlock.Open(ctx, pgtest.DSN(t), sessionlock.Owner("billing-7"))
-	if err != nil {
-		panic(err)
-	}
-	return ctx, locks, func() {
-		if err := locks.Close(ctx); err != nil {
-			fmt.Println(err)
-		}
-		t.End()
-	}
+	return t.Context(), open(t, sessionlock.Owner("billing-7")), t.End
 }
 
 // Work that is longer than a transaction should be.
