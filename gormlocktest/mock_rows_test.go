@@ -50,72 +50,69 @@ func accountRows(rows ...[]driver.Value) *sqlmock.Rows {
 	return sqlmock.NewRows([]string{"id", "balance", "version"}).AddRows(rows...)
 }
 
+// finds expects a query that finds account 1.
+func finds(query string) func(*stage) {
+	return func(s *stage) { s.mock.ExpectQuery(query).WillReturnRows(accountRows([]driver.Value{1, 0, 3})) }
+}
+
+// locks expects a query that locks what it finds.
+func locks(wait gormlock.WaitOption, query func(*stage)) func(*stage) {
+	return func(s *stage) {
+		gormlocktest.ExpectRowLock(s, s.mock, wait)
+		query(s)
+		gormlocktest.ExpectRowLocked(s, s.mock, wait)
+	}
+}
+
+// isRefused expects a query that finds a row which somebody else has locked.
+func isRefused(wait gormlock.WaitOption, query string) func(*stage) {
+	return func(s *stage) {
+		gormlocktest.ExpectRowLock(s, s.mock, wait)
+		s.mock.ExpectQuery(query).WillReturnError(gormlocktest.ErrLockNotAvailable)
+		gormlocktest.ExpectUndo(s.mock)
+	}
+}
+
 // TestLocksOfRows: what is expected of row locks is what gormlock sends.
 func TestLocksOfRows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]scene{
 		"that wait": {
-			expect: func(s *stage) {
-				s.mock.ExpectQuery(`^SELECT .* FOR NO KEY UPDATE$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-			},
-			do: func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForNoKeyUpdate)) },
+			expect: finds(`^SELECT .* FOR NO KEY UPDATE$`),
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForNoKeyUpdate)) },
 		},
 		"that are skipped": {
-			expect: func(s *stage) {
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE SKIP LOCKED$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-			},
-			do: func(s *stage) error { return s.find(gormlock.WithSkipLocked()) },
+			expect: finds(`^SELECT .* FOR UPDATE SKIP LOCKED$`),
+			do:     func(s *stage) error { return s.find(gormlock.WithSkipLocked()) },
 		},
 		"with a timeout": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Timeout(soon))
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-				gormlocktest.ExpectRowLocked(s, s.mock, gormlock.Timeout(soon))
-			},
-			do: func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(soon))) },
+			expect: locks(gormlock.Timeout(soon), finds(`^SELECT .* FOR UPDATE$`)),
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(soon))) },
 		},
 		"with the timeout of the plugin": {
 			plugin: []gormlock.Option{gormlock.DefaultTimeout(soon)},
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Timeout(soon))
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-				gormlocktest.ExpectRowLocked(s, s.mock, gormlock.Timeout(soon))
-			},
-			do: func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate)) },
+			expect: locks(gormlock.Timeout(soon), finds(`^SELECT .* FOR UPDATE$`)),
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate)) },
 		},
 		"that come too late": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Timeout(soon))
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE$`).WillReturnError(gormlocktest.ErrLockNotAvailable)
-				gormlocktest.ExpectUndo(s.mock)
-			},
-			real: func(s *stage) { s.locked("SELECT FROM accounts") },
-			do:   func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(soon))) },
-			want: gormlock.ErrLockTimeout,
+			expect: isRefused(gormlock.Timeout(soon), `^SELECT .* FOR UPDATE$`),
+			real:   func(s *stage) { s.locked("SELECT FROM accounts") },
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Timeout(soon))) },
+			want:   gormlock.ErrLockTimeout,
 		},
 		"with Try": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Try())
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE NOWAIT$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-				gormlocktest.ExpectRowLocked(s, s.mock, gormlock.Try())
-			},
-			do: func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())) },
+			expect: locks(gormlock.Try(), finds(`^SELECT .* FOR UPDATE NOWAIT$`)),
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())) },
 		},
 		"that are refused": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Try())
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE NOWAIT$`).WillReturnError(gormlocktest.ErrLockNotAvailable)
-				gormlocktest.ExpectUndo(s.mock)
-			},
-			real: func(s *stage) { s.locked("SELECT FROM accounts") },
-			do:   func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())) },
-			want: gormlock.ErrNotAcquired,
+			expect: isRefused(gormlock.Try(), `^SELECT .* FOR UPDATE NOWAIT$`),
+			real:   func(s *stage) { s.locked("SELECT FROM accounts") },
+			do:     func(s *stage) error { return s.find(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Try())) },
+			want:   gormlock.ErrNotAcquired,
 		},
 		"LockRow": {
-			expect: func(s *stage) {
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE SKIP LOCKED$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-			},
-			do: func(s *stage) error { return s.lockRow(gormlock.Try()) },
+			expect: finds(`^SELECT .* FOR UPDATE SKIP LOCKED$`),
+			do:     func(s *stage) error { return s.lockRow(gormlock.Try()) },
 		},
 		"LockRow, refused": {
 			expect: func(s *stage) {
@@ -136,12 +133,8 @@ func TestLocksOfRows(t *testing.T) {
 			want: gorm.ErrRecordNotFound,
 		},
 		"LockRow with a timeout": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectRowLock(s, s.mock, gormlock.Timeout(soon))
-				s.mock.ExpectQuery(`^SELECT .* FOR UPDATE$`).WillReturnRows(accountRows([]driver.Value{1, 0, 3}))
-				gormlocktest.ExpectRowLocked(s, s.mock, gormlock.Timeout(soon))
-			},
-			do: func(s *stage) error { return s.lockRow(gormlock.Timeout(soon)) },
+			expect: locks(gormlock.Timeout(soon), finds(`^SELECT .* FOR UPDATE$`)),
+			do:     func(s *stage) error { return s.lockRow(gormlock.Timeout(soon)) },
 		},
 		"with what is preloaded": {
 			expect: func(s *stage) {
@@ -178,16 +171,8 @@ func TestLocksOfRows(t *testing.T) {
 
 // inTransaction is the scene in a transaction of its own.
 func (c scene) inTransaction() scene {
-	expect, do := c.expect, c.do
-	c.expect = func(s *stage) {
-		s.mock.ExpectBegin()
-		expect(s)
-		if c.want == nil {
-			s.mock.ExpectCommit()
-		} else {
-			s.mock.ExpectRollback()
-		}
-	}
+	c = c.inTransactionOfGORM()
+	do := c.do
 	c.do = func(s *stage) error {
 		return s.db.Transaction(func(tx *gorm.DB) error {
 			inside := *s
@@ -222,6 +207,14 @@ func TestVersions(t *testing.T) {
 	update := func(s *stage) error { return s.db.Model(&account{ID: 1, Version: 3}).Update("balance", 5).Error }
 	none := sqlmock.NewResult(0, 0)
 	idVersion := []string{"id", "version"}
+	overtaken := func(s *stage) { s.exec("UPDATE accounts SET version = 4") }
+	staleUpdate := func(s *stage) {
+		gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version").WillReturnResult(none)
+		gormlocktest.ExpectStale(s.mock, "accounts", idVersion, []driver.Value{1, 4})
+	}
+	both := func(s *stage) {
+		gormlocktest.ExpectVersionedReturning(s.mock, "accounts", "version", []string{"id"}, []driver.Value{1}, []driver.Value{2})
+	}
 	for name, c := range map[string]scene{
 		"an update": {
 			expect: func(s *stage) { gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version") },
@@ -232,19 +225,14 @@ func TestVersions(t *testing.T) {
 			do:     func(s *stage) error { return s.db.Save(&account{ID: 1, Version: 3}).Error },
 		},
 		"Touch": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version")
-			},
-			do: func(s *stage) error { return s.touch() },
+			expect: func(s *stage) { gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version") },
+			do:     (*stage).touch,
 		},
 		"Touch, stale": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version").WillReturnResult(none)
-				gormlocktest.ExpectStale(s.mock, "accounts", idVersion, []driver.Value{1, 4})
-			},
-			real: func(s *stage) { s.exec("UPDATE accounts SET version = 4") },
-			do:   func(s *stage) error { return s.touch() },
-			want: gormlock.ErrStale,
+			expect: staleUpdate,
+			real:   overtaken,
+			do:     (*stage).touch,
+			want:   gormlock.ErrStale,
 		},
 		"an expression": {
 			expect: func(s *stage) {
@@ -255,16 +243,12 @@ func TestVersions(t *testing.T) {
 			},
 		},
 		"several structs": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectVersionedReturning(s.mock, "accounts", "version", []string{"id"}, []driver.Value{1}, []driver.Value{2})
-			},
-			do: func(s *stage) error { return s.db.Model(several()).Update("balance", 5).Error },
+			expect: both,
+			do:     func(s *stage) error { return s.db.Model(several()).Update("balance", 5).Error },
 		},
 		"several structs, deleted": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectVersionedReturning(s.mock, "accounts", "version", []string{"id"}, []driver.Value{1}, []driver.Value{2})
-			},
-			do: func(s *stage) error { return s.db.Delete(several()).Error },
+			expect: both,
+			do:     func(s *stage) error { return s.db.Delete(several()).Error },
 		},
 		"several structs, one stale": {
 			expect: func(s *stage) {
@@ -306,13 +290,10 @@ func TestVersions(t *testing.T) {
 			want: gormlock.ErrStale,
 		},
 		"an update that is stale": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectVersionedUpdate(s.mock, "accounts", "version").WillReturnResult(none)
-				gormlocktest.ExpectStale(s.mock, "accounts", idVersion, []driver.Value{1, 4})
-			},
-			real: func(s *stage) { s.exec("UPDATE accounts SET version = 4") },
-			do:   update,
-			want: gormlock.ErrStale,
+			expect: staleUpdate,
+			real:   overtaken,
+			do:     update,
+			want:   gormlock.ErrStale,
 		},
 		"an update of a row that is gone": {
 			expect: func(s *stage) {
@@ -328,7 +309,7 @@ func TestVersions(t *testing.T) {
 				gormlocktest.ExpectVersionedDelete(s.mock, "accounts", "version").WillReturnResult(none)
 				gormlocktest.ExpectStale(s.mock, "accounts", idVersion, []driver.Value{1, 4})
 			},
-			real: func(s *stage) { s.exec("UPDATE accounts SET version = 4") },
+			real: overtaken,
 			do:   func(s *stage) error { return s.db.Delete(&account{ID: 1, Version: 3}).Error },
 			want: gormlock.ErrStale,
 		},
@@ -388,6 +369,14 @@ func TestFences(t *testing.T) {
 	update := func(s *stage) error {
 		return s.db.Clauses(gormlock.Fence(token)).Model(&report{ID: 1}).Update("body", "done").Error
 	}
+	latest := func(number int) func(*stage) {
+		return func(s *stage) {
+			s.mock.ExpectQuery(`FROM gormlock_fence .* FOR SHARE$`).WillReturnRows(sqlmock.NewRows([]string{"token"}).AddRow(number))
+		}
+	}
+	fenceTx := func(s *stage) error {
+		return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) })
+	}
 	for name, c := range map[string]scene{
 		"an update": {
 			expect: func(s *stage) { gormlocktest.ExpectFencedUpdate(s.mock, "reports", "fence") },
@@ -411,23 +400,15 @@ func TestFences(t *testing.T) {
 			do:   update,
 		},
 		"FenceTx": {
-			expect: func(s *stage) {
-				s.mock.ExpectQuery(`FROM gormlock_fence .* FOR SHARE$`).WillReturnRows(sqlmock.NewRows([]string{"token"}).AddRow(7))
-			},
-			real: func(s *stage) { issued(s, 7) },
-			do: func(s *stage) error {
-				return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) })
-			},
+			expect: latest(7),
+			real:   func(s *stage) { issued(s, 7) },
+			do:     fenceTx,
 		},
 		"FenceTx, superseded": {
-			expect: func(s *stage) {
-				s.mock.ExpectQuery(`FROM gormlock_fence .* FOR SHARE$`).WillReturnRows(sqlmock.NewRows([]string{"token"}).AddRow(8))
-			},
-			real: func(s *stage) { issued(s, 8) },
-			do: func(s *stage) error {
-				return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) })
-			},
-			want: gormlock.ErrFenced,
+			expect: latest(8),
+			real:   func(s *stage) { issued(s, 8) },
+			do:     fenceTx,
+			want:   gormlock.ErrFenced,
 		},
 		"FenceFor": {
 			expect: func(s *stage) {

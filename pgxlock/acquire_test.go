@@ -32,8 +32,7 @@ func TestAcquire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
-			pool := newPool(t, dsn, 2, way)
+			proxy, pool := tapped(t, 2, way)
 			keys := []lockkey.Key{pgtest.Key(t), pgtest.PairKey(t), pgtest.Key(t)}
 			holder, other := begin(t, pool), begin(t, pool)
 			trips := func(want int, run func() error) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -31,6 +32,13 @@ func newPool(t testing.TB, dsn string, n int32, change ...func(*pgxpool.Config))
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// tapped is newPool of the test's database, behind a proxy that counts.
+func tapped(t testing.TB, n int32, change func(*pgxpool.Config)) (*wiretap.Proxy, *pgxpool.Pool) {
+	t.Helper()
+	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
+	return proxy, newPool(t, dsn, n, change)
 }
 
 func simple(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol }

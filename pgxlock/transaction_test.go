@@ -41,8 +41,7 @@ func TestTransaction_beginsWithItsLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
-			pool := newPool(t, dsn, 1, way)
+			proxy, pool := tapped(t, 1, way)
 			a, b, pair := pgtest.Key(t), pgtest.Key(t), pgtest.PairKey(t)
 			for level := range levels {
 				for what, opts := range map[string][]pgxlock.TxOption{
