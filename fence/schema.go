@@ -3,9 +3,8 @@ package fence
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
-	"github.com/gormlock/gormlock/internal/otherdb"
+	"github.com/gormlock/gormlock/internal/newtable"
 )
 
 // Table is the name of the token table.
@@ -25,29 +24,9 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// migration creates the table where it is missing. Programs that start together
-// take turns, for IF NOT EXISTS alone fails in some of them; and a role that may not
-// create tables is asked for nothing when the table is there.
-const migration = `DO $gormlock$ BEGIN
-	IF to_regclass('gormlock_fence') IS NULL THEN
-		PERFORM pg_advisory_xact_lock(7452331120164529997);
-		` + Schema + `;
-	END IF;
-END $gormlock$`
-
 // Migrate creates the token table if the search_path finds none. Any number of
 // programs may call it at once. On failure nothing was created. On another database
 // than PostgreSQL it is advisory.ErrNotPostgres.
 func Migrate(ctx context.Context, db Execer) error {
-	const what = "create table " + Table
-	if other := otherdb.Under(db); other != nil {
-		return other.Refusal(what, nil)
-	}
-	if _, err := db.ExecContext(ctx, migration); err != nil {
-		if other := otherdb.Said(err); other != nil {
-			return other.Refusal(what, err)
-		}
-		return fmt.Errorf("gormlock: create table %s: %w", Table, err)
-	}
-	return nil
+	return newtable.Table{Name: Table, Quoted: Table, DDL: Schema, Lock: 7452331120164529997}.Create(ctx, db)
 }

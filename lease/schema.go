@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/newtable"
 	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/tables"
 )
@@ -18,14 +19,8 @@ import (
 // written on the page of the row that it replaces, and nothing grows.
 const Schema = tables.Lease
 
-// migration creates the table if it is missing. Programs that start together take turns, because IF NOT EXISTS fails in
-// some of them. If the table exists, nothing is done for which a role would need the right to create tables.
-const migration = `DO $gormlock$ BEGIN
-	IF to_regclass(%s) IS NULL THEN
-		PERFORM pg_advisory_xact_lock(7452331120164529998);
-		%s;
-	END IF;
-END $gormlock$`
+// lockOfTables is the advisory lock under which the tables are created.
+const lockOfTables = 7452331120164529998
 
 // Migrate creates the tables of the leases, of the fencing tokens and of the schedules, each if the search_path
 // finds none. Give it the options of [New]: only [Table] and [ShedLock] matter here. Any number of programs may
@@ -47,14 +42,11 @@ func Migrate(ctx context.Context, db fence.Execer, opts ...Option) error {
 	if c.shedlock {
 		ddl = strings.Replace(shedlockSchema, "shedlock", table, 1)
 	}
-	literal := "'" + strings.ReplaceAll(table, "'", "''") + "'"
-	if _, err := db.ExecContext(ctx, fmt.Sprintf(migration, literal, ddl)); err != nil {
-		return fmt.Errorf("gormlock: create table %s: %w", c.tableName(), err)
+	leases := newtable.Table{Name: c.tableName(), Quoted: table, DDL: ddl, Lock: lockOfTables}
+	if err := leases.Create(ctx, db); err != nil {
+		return err
 	}
-	if _, err := db.ExecContext(ctx, fmt.Sprintf(migration, "'gormlock_schedule'", ScheduleSchema)); err != nil {
-		return fmt.Errorf("gormlock: create table gormlock_schedule: %w", err)
-	}
-	return nil
+	return newtable.Table{Name: "gormlock_schedule", Quoted: "gormlock_schedule", DDL: ScheduleSchema, Lock: lockOfTables}.Create(ctx, db)
 }
 
 // migration names the call that creates the table, for error texts.

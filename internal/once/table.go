@@ -8,26 +8,17 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/newtable"
 	"github.com/gormlock/gormlock/internal/statement"
 )
-
-// migration creates the table where it is missing. Programs that start together take turns, for IF NOT EXISTS alone
-// fails in some of them; and a role that may not create tables is asked for nothing when the table is there.
-func migration(ddl string) string {
-	return `DO $gormlock$ BEGIN
-	IF to_regclass('gormlock_once') IS NULL THEN
-		PERFORM pg_advisory_xact_lock(7452331120164530001);
-		` + ddl + `;
-	END IF;
-END $gormlock$`
-}
 
 // Migrate creates the table with this DDL if the search_path finds none.
 func Migrate(db *gorm.DB, ddl string) error {
 	if err := usableForOnce(db); err != nil {
 		return err
 	}
-	if err := db.Session(&gorm.Session{NewDB: true}).Exec(migration(ddl)).Error; err != nil {
+	table := newtable.Table{Name: "gormlock_once", Quoted: "gormlock_once", DDL: ddl, Lock: 7452331120164530001}
+	if err := db.Session(&gorm.Session{NewDB: true}).Exec(table.Migration()).Error; err != nil {
 		return fmt.Errorf("gormlock: create table gormlock_once: %w", err)
 	}
 	return nil

@@ -1,0 +1,51 @@
+// Package newtable creates a table of gormlock's own where there is none.
+package newtable
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/gormlock/gormlock/internal/otherdb"
+)
+
+// Execer runs a statement: a *sql.DB, *sql.Conn or *sql.Tx.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Table is one that may be missing.
+type Table struct {
+	Name   string // for people
+	Quoted string // for SQL
+	DDL    string
+	Lock   int64 // the advisory lock under which it is created
+}
+
+// Migration creates the table where the search_path finds none. Programs that start together take turns, because IF NOT
+// EXISTS alone fails in some of them. If the table exists, nothing is done for which a role would need the right to create
+// tables.
+func (t Table) Migration() string {
+	return fmt.Sprintf(`DO $gormlock$ BEGIN
+	IF to_regclass('%s') IS NULL THEN
+		PERFORM pg_advisory_xact_lock(%d);
+		%s;
+	END IF;
+END $gormlock$`, strings.ReplaceAll(t.Quoted, "'", "''"), t.Lock, t.DDL)
+}
+
+// Create runs the migration. On failure nothing was created. On another database than PostgreSQL the error says which it is.
+func (t Table) Create(ctx context.Context, db Execer) error {
+	what := "create table " + t.Name
+	if other := otherdb.Under(db); other != nil {
+		return other.Refusal(what, nil)
+	}
+	if _, err := db.ExecContext(ctx, t.Migration()); err != nil {
+		if other := otherdb.Said(err); other != nil {
+			return other.Refusal(what, err)
+		}
+		return fmt.Errorf("gormlock: %s: %w", what, err)
+	}
+	return nil
+}
