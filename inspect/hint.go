@@ -2,23 +2,53 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // hint says of each request that waits what is probably wrong with it.
 func (r *reader) hint() {
+	queue := map[int][]*Lock{} // the requests that wait for a session, itself or behind others
 	for i := range r.view.Locks {
-		l := &r.view.Locks[i]
-		if l.Granted || l.Gone {
-			continue
-		}
-		for _, pid := range l.Blockers {
-			if b := r.view.Session(pid); b != nil && waitsForItself(l, b) {
-				l.Hint = fmt.Sprintf("probably db used in place of tx: %d belongs to the same program and is idle in transaction", pid)
-				break
+		if l := &r.view.Locks[i]; !l.Granted && !l.Gone {
+			for _, pid := range l.Blockers {
+				queue[pid] = append(queue[pid], l)
 			}
 		}
 	}
+	for _, blocker := range r.view.Sessions {
+		if !strings.HasPrefix(blocker.State, "idle in transaction") {
+			continue
+		}
+		// By breadth: who waits for blocker directly comes first.
+		behind := map[int]int{blocker.PID: 0}
+		for next := []int{blocker.PID}; len(next) > 0; next = next[1:] {
+			for _, l := range queue[next[0]] {
+				if _, seen := behind[l.PID]; seen {
+					continue
+				}
+				behind[l.PID] = next[0]
+				next = append(next, l.PID)
+				if waitsForItself(l, blocker) && (l.Hint == "" || next[0] == blocker.PID && !slices.Contains(l.Blockers, l.HintPID)) {
+					l.Hint, l.HintPID = itself(l, blocker, next[0]), blocker.PID
+				}
+			}
+		}
+	}
+}
+
+// itself says that a program probably waits for its own transaction, and who stands between.
+func itself(l *Lock, blocker *Session, behind int) string {
+	text := "probably db used in place of tx"
+	who := "belongs to the same program and is idle in transaction"
+	if l.Application == "" {
+		text += ", or another program here that sets no application_name either"
+		who = "is idle in transaction"
+	}
+	if behind == blocker.PID {
+		return fmt.Sprintf("%s: %d %s", text, blocker.PID, who)
+	}
+	return fmt.Sprintf("%s: behind %d it waits for %d, which %s", text, behind, blocker.PID, who)
 }
 
 // waitsForItself reports whether a program probably waits for a transaction of its own, which it does not get on with

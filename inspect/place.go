@@ -65,6 +65,7 @@ func reached(candidates []candidate, query string) []string {
 // rows of a transaction has a place of its own, and the transaction holds them all.
 func (r *reader) locate() {
 	wanted := map[string][][]string{} // what each wait can be for, by Thing, longest wait first
+	rows := map[string]string{}
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]
 		if l.Granted {
@@ -77,6 +78,9 @@ func (r *reader) locate() {
 		if len(tables) == 1 {
 			l.Table = tables[0]
 		}
+		if l.Kind == Tuple {
+			rows[l.Thing] = l.Row
+		}
 		if len(tables) > 0 {
 			wanted[l.Thing] = append(wanted[l.Thing], tables)
 		}
@@ -86,6 +90,7 @@ func (r *reader) locate() {
 		if !l.Granted {
 			continue
 		}
+		l.Row = rows[l.Thing]
 		r.held[l.Thing] = joint(wanted[l.Thing])
 		if tables := r.held[l.Thing]; len(tables) == 1 && len(tables[0]) == 1 {
 			l.Table = tables[0][0]

@@ -181,6 +181,18 @@ func TestSnapshot_eachWaitSaysItsOwnPlace(t *testing.T) {
 	r.end()
 }
 
+// Who is next for a row holds it against those behind it: that lock is on the row too, and not on its table.
+func TestSnapshot_namesTheRowThatTheNextHolds(t *testing.T) {
+	t.Parallel()
+	queue := queueBehind(t, "shop", "billing", "stock")
+	v := snapshot(t, pgtest.SQLDB(t, pgtest.Schema()))
+	held, _ := locksOf(v, queue.queue[0])
+	if len(held) != 1 || held[0].Kind != inspect.Tuple || held[0].Key != "row (0,1) of accounts" || held[0].Row != "(0,1)" {
+		t.Errorf("%+v", held)
+	}
+	queue.end(t)
+}
+
 // Where a server does not say for which row a transaction waits, and the statement could reach several tables, all are named.
 func TestSnapshot_namesAllTablesThatAWaitCanBeFor(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,8 @@ type Lock struct {
 	Since    time.Time `json:"since,omitzero"`
 	Earliest bool      `json:"earliest,omitempty"`
 
-	Hint string `json:"hint,omitempty"` // of a request that waits: what is probably wrong with it, such as db used in place of tx
+	Hint    string `json:"hint,omitempty"`     // of a request that waits: what is probably wrong with it, such as db used in place of tx
+	HintPID int    `json:"hint_pid,omitempty"` // the session whose transaction Hint is about
 
 	Waiters int   `json:"waiters,omitempty"`     // how many requests wait for the same thing
 	Token   int64 `json:"token,string,omitzero"` // the latest fencing token issued for the key

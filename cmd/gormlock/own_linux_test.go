@@ -84,6 +84,49 @@ func TestDBInPlaceOfTX_isSaid(t *testing.T) {
 	}
 }
 
+// So does one that waits behind others, and those of which it is not known.
+func TestDBInPlaceOfTX_isSaidBehindOthers(t *testing.T) {
+	t.Parallel()
+	for app, c := range map[string]struct{ says, cure string }{
+		"shop": {"probably db used in place of tx: behind SECOND it waits for FIRST, which belongs to the same program and is idle in transaction", "FIRST: in its program, use tx"},
+		"": {"probably db used in place of tx, or another program here that sets no application_name either: behind SECOND it waits for FIRST, which is idle in transaction",
+			"FIRST: if it is the program that waits for it, use tx"},
+	} {
+		t.Run("of "+app, func(t *testing.T) {
+			t.Parallel()
+			_, dsn := shop(t)
+			o := pgtest.Observe(t, dsn)
+			first, second, third := join(t, dsn, app), join(t, dsn, "billing"), join(t, dsn, app)
+			first.exec("BEGIN", "UPDATE accounts SET balance = 1")
+			second.wait(o, "UPDATE accounts SET balance = 2")
+			on(t, dsn, "why", first.arg()).is(t, 0, "1 request waits for "+first.arg()+", itself or through others: "+second.arg())
+			third.wait(o, "UPDATE accounts SET balance = 3")
+			pids := strings.NewReplacer("FIRST", first.arg(), "SECOND", second.arg())
+			says := pids.Replace(c.says)
+			on(t, dsn, "why", third.arg()).is(t, 1, "  "+says, pids.Replace(c.cure))
+			on(t, dsn, "why", first.arg()).is(t, 0, pids.Replace(c.cure), "2 requests wait for "+first.arg())
+			on(t, dsn, "ls").is(t, 0, third.arg()+" waits: "+says)
+			on(t, dsn, "watch", "--count", "1").is(t, 0, third.arg()+" waits: "+says)
+		})
+	}
+}
+
+// Of many such waits the first few are told, and the others counted.
+func TestDBInPlaceOfTX_ofMany(t *testing.T) {
+	t.Parallel()
+	_, dsn := shop(t)
+	o := pgtest.Observe(t, dsn)
+	first := join(t, dsn, "shop")
+	first.exec("BEGIN", "UPDATE accounts SET balance = 1")
+	for i := range 5 {
+		join(t, dsn, "shop").wait(o, "UPDATE accounts SET balance = 2")
+		if i == 3 {
+			on(t, dsn, "ls").is(t, 0, "\n1 more request waits like that\n")
+		}
+	}
+	on(t, dsn, "ls").is(t, 0, "\n2 more requests wait like that\n")
+}
+
 // A wait of gormlock's own shows as what it asks for.
 func TestOwnStatements_areSaidInWords(t *testing.T) {
 	t.Parallel()

@@ -160,7 +160,7 @@ func (c *End) show(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) 
 		p.Printf("  holds %s%s\n", strings.Join(held[:min(len(held), shown)], ", "), more)
 	}
 	if waiters := behind(v, b.PID); len(waiters) > 0 {
-		p.Printf("  %s behind it: %s\n", waits(len(waiters)), pidList(waiters))
+		p.Printf("  %s behind it: %s\n", waits(len(waiters), ""), pidList(waiters))
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func tables(v *inspect.View, p *cli.Program) []string {
 // summary is how many locks there are, what is not shown, and what is probably wrong.
 func (f *filter) summary(v *inspect.View, p *cli.Program) []string {
 	t := v.Totals
-	first := fmt.Sprintf("%s in database %s, %s", terminal.Count(t.Held, "advisory lock")+" held", terminal.OneLine(v.Server.Database), waits(t.Waiting))
+	first := fmt.Sprintf("%s in database %s, %s", terminal.Count(t.Held, "advisory lock")+" held", terminal.OneLine(v.Server.Database), waits(t.Waiting, ""))
 	if !f.all() {
 		first += fmt.Sprintf(": %d shown", len(v.Locks))
 	}
@@ -142,14 +142,15 @@ func hints(v *inspect.View) []string {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("and so do %d more", more))
+		lines = append(lines, waits(more, "more ")+" like that")
 	}
 	return lines
 }
 
-func waits(n int) string {
+// waits is how many requests wait, which are more than others.
+func waits(n int, more string) string {
 	if n == 1 {
-		return "1 request waits"
+		return "1 " + more + "request waits"
 	}
-	return terminal.Thousands(int64(n)) + " requests wait"
+	return terminal.Count(n, more+"request") + " wait"
 }

@@ -175,11 +175,15 @@ func behind(v *inspect.View, pid int) []int {
 // own is what can be done about a transaction that its own program waits for, nothing where none does.
 func own(v *inspect.View, s *inspect.Session) []string {
 	if !strings.HasPrefix(s.State, "idle in transaction") || !slices.ContainsFunc(v.Locks, func(l inspect.Lock) bool {
-		return l.Hint != "" && slices.Contains(l.Blockers, s.PID)
+		return l.HintPID != 0 && l.HintPID == s.PID
 	}) {
 		return nil
 	}
-	return []string{"in its program, use tx in place of db inside of the transaction: until a timeout it waits for itself"}
+	which := "in its program"
+	if s.Application == "" {
+		which = "if it is the program that waits for it"
+	}
+	return []string{which + ", use tx in place of db inside of the transaction: until a timeout it waits for itself"}
 }
 
 // cure is what can be done about a process that others wait for.
@@ -223,7 +227,7 @@ func (c *chain) print(p *cli.Program) {
 		c.printLink(p, l, i == 0)
 	}
 	if len(c.Behind) > 0 && !c.Links[0].Circle {
-		p.Printf("\n%s wait for %d, itself or through others: %s\n", terminal.Count(len(c.Behind), "request"), c.Links[0].PID, pidList(c.Behind))
+		p.Printf("\n%s for %d, itself or through others: %s\n", waits(len(c.Behind), ""), c.Links[0].PID, pidList(c.Behind))
 	}
 	var advice []string
 	for _, l := range c.Links {
