@@ -19,24 +19,10 @@ type doc struct {
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-type pointerDoc struct {
+// docOf has a version of a type.
+type docOf[V any] struct {
 	ID      int64
-	Version *int32 `gormlock:"version"`
-}
-
-type nullDoc struct {
-	ID      int64
-	Version sql.NullInt64 `gormlock:"version"`
-}
-
-type unsignedDoc struct {
-	ID      int64
-	Version uint8 `gormlock:"version"`
-}
-
-type timeDoc struct {
-	ID      int64
-	Version time.Time `gormlock:"version"`
+	Version V `gormlock:"version"`
 }
 
 type secondDoc struct {
@@ -54,14 +40,10 @@ type railsDoc struct {
 	LockVersion *int64 `gormlock:"version,rails"`
 }
 
-type hibernateDoc struct {
+// hibernateDoc has a version of a type, counted as Hibernate does.
+type hibernateDoc[V any] struct {
 	ID      int64
-	Version int64 `gormlock:"version,hibernate"`
-}
-
-type unsignedHibernateDoc struct {
-	ID      int64
-	Version uint16 `gormlock:"version,hibernate"`
+	Version V `gormlock:"version,hibernate"`
 }
 
 type Revised struct {
@@ -102,16 +84,16 @@ func TestOf(t *testing.T) {
 		"a pointer":              {&doc{ID: 1, Version: 7}, `"7"`},
 		"a pointer to a pointer": {&second, `"8"`},
 		"without its key":        {doc{Version: 7}, `"7"`},
-		"a pointer as version":   {pointerDoc{1, pointer(int32(7))}, `"7"`},
-		"sql.Null":               {nullDoc{1, sql.NullInt64{Int64: 7, Valid: true}}, `"7"`},
-		"unsigned":               {unsignedDoc{1, 200}, `"200"`},
-		"a time":                 {timeDoc{1, at}, `"2026-11-23T05:20:49.123456Z"`},
-		"a time in another zone": {timeDoc{1, at.UTC()}, `"2026-11-23T05:20:49.123456Z"`},
+		"a pointer as version":   {docOf[*int32]{1, pointer(int32(7))}, `"7"`},
+		"sql.Null":               {docOf[sql.NullInt64]{1, sql.NullInt64{Int64: 7, Valid: true}}, `"7"`},
+		"unsigned":               {docOf[uint8]{1, 200}, `"200"`},
+		"a time":                 {docOf[time.Time]{1, at}, `"2026-11-23T05:20:49.123456Z"`},
+		"a time in another zone": {docOf[time.Time]{1, at.UTC()}, `"2026-11-23T05:20:49.123456Z"`},
 		"a time of seconds":      {secondDoc{1, at}, `"2026-11-23T05:20:49Z"`},
 		"xmin":                   {xminDoc{1, 4_000_000_000}, `"4000000000"`},
 		"Rails":                  {railsDoc{1, pointer(int64(0))}, `"0"`},
 		"Rails, NULL":            {railsDoc{ID: 1}, `"null"`},
-		"Hibernate":              {hibernateDoc{ID: 1}, `"0"`},
+		"Hibernate":              {hibernateDoc[int64]{ID: 1}, `"0"`},
 		"embedded":               {embeddedDoc{gorm.Model{ID: 1}, Revised{7}}, `"7"`},
 		"embedded by pointer":    {pointedDoc{1, &Revised{7}}, `"7"`},
 		"embedded by tag":        {prefixedDoc{1, Revised{7}}, `"7"`},
@@ -161,14 +143,14 @@ func TestOf_whatHasNoVersion(t *testing.T) {
 		"a tag that nobody reads":  {misplaced{1, 7}, false, "inside the tag"},
 		"not read":                 {doc{ID: 1}, true, "the doc was not read from its row"},
 		"not read, empty":          {&doc{}, true, "was not read"},
-		"not read, NULL":           {pointerDoc{ID: 1}, true, "was not read"},
-		"not read, a time":         {timeDoc{ID: 1}, true, "was not read"},
+		"not read, NULL":           {docOf[*int32]{ID: 1}, true, "was not read"},
+		"not read, a time":         {docOf[time.Time]{ID: 1}, true, "was not read"},
 		"not read, xmin":           {xminDoc{ID: 1}, true, "was not read"},
 		"not read, embedded":       {pointedDoc{ID: 1}, true, "was not read"},
-		"not read, Hibernate":      {hibernateDoc{}, true, "its key is zero"},
+		"not read, Hibernate":      {hibernateDoc[int64]{}, true, "its key is zero"},
 		"not read, Rails":          {railsDoc{}, true, "its key is zero"},
-		"taken back":               {hibernateDoc{1, -1}, true, "taken back"},
-		"taken back, unsigned":     {unsignedHibernateDoc{1, 65535}, true, "taken back"},
+		"taken back":               {hibernateDoc[int64]{1, -1}, true, "taken back"},
+		"taken back, unsigned":     {hibernateDoc[uint16]{1, 65535}, true, "taken back"},
 		"an element":               {[]doc{{ID: 1, Version: 1}, {ID: 2}}, true, ": element 1"},
 		"an element without a key": {[]doc{{Version: 1}}, true, ": element 0"},
 		"a nil element":            {[]*doc{{ID: 1, Version: 1}, nil}, false, "element 1 is nil"},

@@ -34,12 +34,7 @@ func TestRun_behindPgBouncer(t *testing.T) {
 			}
 			start(t, worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(poll)))
 			if hears {
-				other := pgtest.Open(t, pgtest.Through(dsn))
-				eventually(t, "the worker listens", func() bool {
-					var listening int64
-					must(t, other.Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN gormlock_work'").Scan(&listening).Error)
-					return listening > 0
-				})
+				listens(t, pgtest.Open(t, pgtest.Through(dsn)), "datname = current_database() AND query LIKE '%LISTEN gormlock_work'")
 			}
 			for i := range int32(5) {
 				began := time.Now()

@@ -112,6 +112,16 @@ func TestRun_givesBackWhenItsGraceIsOver(t *testing.T) {
 	}
 }
 
+// listens waits until the backend of a worker, which the condition finds, listens.
+func listens(t *testing.T, db *gorm.DB, condition string) {
+	t.Helper()
+	eventually(t, "the worker listens", func() bool {
+		var listening int64
+		must(t, db.Raw("SELECT count(*) FROM pg_stat_activity WHERE "+condition).Scan(&listening).Error)
+		return listening > 0
+	})
+}
+
 func TestRun_hearsOfJobs(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -119,11 +129,7 @@ func TestRun_hearsOfJobs(t *testing.T) {
 	// Without being woken it would look once in an hour... and behind itself every five seconds.
 	w := worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(time.Hour))
 	start(t, w)
-	eventually(t, "the worker listens", func() bool {
-		var listening int64
-		must(t, db.Raw("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gormlock work' AND query LIKE '%LISTEN%'").Scan(&listening).Error)
-		return listening > 0
-	})
+	listens(t, db, "application_name = 'gormlock work' AND query LIKE '%LISTEN%'")
 	for i := range int32(20) {
 		began := time.Now()
 		must(t, db.Transaction(func(tx *gorm.DB) error {

@@ -45,19 +45,14 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &PgBouncer{t: t, program: program, server: dsn, address: free.Addr().String()}
-	_ = free.Close()
+	port := freePort(t)
+	b := &PgBouncer{t: t, program: program, server: dsn, address: net.JoinHostPort("127.0.0.1", port)}
 	dir, err := os.MkdirTemp("", "gormlock-pgbouncer-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b.file = filepath.Join(dir, "pgbouncer.ini")
-	_, port, _ := net.SplitHostPort(b.address)
 	upstream := fmt.Sprintf("host=%s port=%d user=%s", server.Host, server.Port, server.User)
 	if server.Password != "" {
 		upstream += " password=" + server.Password

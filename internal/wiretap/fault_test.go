@@ -68,13 +68,20 @@ func backendGone(t testing.TB, direct *pgx.Conn, pid uint32) bool {
 	return gone
 }
 
-func TestStallAnswers(t *testing.T) {
-	t.Parallel()
+// unanswered is a statement that the server has executed, and whose answer is kept back.
+func unanswered(t *testing.T) (*wiretap.Proxy, *pgx.Conn, chan error) {
+	t.Helper()
 	p, c := tapped(t)
 	_, rows := table(t)
 	p.StallAnswers()
 	done := exec(c, "insert into t values (1)")
 	pgtest.Eventually(t, "row, although the answer is kept", func() bool { return rows() == 1 })
+	return p, c, done
+}
+
+func TestStallAnswers(t *testing.T) {
+	t.Parallel()
+	p, c, done := unanswered(t)
 	notDone(t, done)
 	p.Resume()
 	if err := <-done; err != nil {
@@ -220,11 +227,7 @@ func TestCutClients(t *testing.T) {
 // What the server still sends to a client that is gone goes nowhere.
 func TestCutClientsDuringStatement(t *testing.T) {
 	t.Parallel()
-	p, c := tapped(t)
-	_, rows := table(t)
-	p.StallAnswers()
-	done := exec(c, "insert into t values (1)")
-	pgtest.Eventually(t, "row", func() bool { return rows() == 1 })
+	p, _, done := unanswered(t)
 	p.CutClients()
 	if err := <-done; err == nil {
 		t.Error("the answer came through")

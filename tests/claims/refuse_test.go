@@ -17,6 +17,12 @@ func claimRefused(t *testing.T, db *gorm.DB, want string, err error) {
 	if err == nil || stand.FromServer(err) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want an error of ours with %q", err, want)
 	}
+	noneClaimed(t, db)
+}
+
+// noneClaimed fails if a job is not ready any more.
+func noneClaimed(t *testing.T, db *gorm.DB) {
+	t.Helper()
 	var claimed int64
 	if stand.MustDo(t, db.Model(&stand.Job{}).Where("state <> 'ready'").Count(&claimed)); claimed > 0 {
 		t.Errorf("%d rows were claimed", claimed)

@@ -109,11 +109,17 @@ func TestClaimByArray(t *testing.T) {
 		Parts pathParts `gorm:"type:text[];primaryKey"`
 		State string
 	}
-	rows, err := gormlock.Claim[path](db, 2, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB { return q.Order("parts DESC") })
-	stand.Must(t, err)
-	if len(rows) != 2 || rows[0].Parts[0] != "{a,c}" || rows[1].Parts[0] != "{a,b}" {
+	if rows := lastTwo[path](t, db, "parts"); len(rows) != 2 || rows[0].Parts[0] != "{a,c}" || rows[1].Parts[0] != "{a,b}" {
 		t.Errorf("%v", rows)
 	}
+}
+
+// lastTwo claims the last two rows in the order of a column.
+func lastTwo[T any](t *testing.T, db *gorm.DB, column string) []T {
+	t.Helper()
+	rows, err := gormlock.Claim[T](db, 2, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB { return q.Order(column + " DESC") })
+	stand.Must(t, err)
+	return rows
 }
 
 // pathParts is an array as the driver's text.
@@ -176,9 +182,7 @@ func TestClaimByArray_asText(t *testing.T) {
 		Stops string `gorm:"type:int[];primaryKey"`
 		State string
 	}
-	rows, err := gormlock.Claim[route](db, 2, map[string]any{"state": "taken"}, func(q *gorm.DB) *gorm.DB { return q.Order("stops DESC") })
-	stand.Must(t, err)
-	if len(rows) != 2 || rows[0].Stops != "{2}" || rows[1].Stops != "{1,2}" {
+	if rows := lastTwo[route](t, db, "stops"); len(rows) != 2 || rows[0].Stops != "{2}" || rows[1].Stops != "{1,2}" {
 		t.Errorf("%v", rows)
 	}
 }

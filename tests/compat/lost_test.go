@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"gorm.io/gorm"
 	"gorm.io/plugin/optimisticlock"
 
 	"github.com/gormlock/gormlock"
@@ -32,14 +33,7 @@ func TestLostUpdates_besideTheOfficialPlugin(t *testing.T) {
 		t.Parallel()
 		db := pgtest.Open(t, pgtest.Schema(), pgtest.MaxConns(rivals))
 		check(t, db.AutoMigrate(&officialCounter{}), db.Create(&officialCounter{ID: 1}).Error)
-		stored, refused := race(t, func() error {
-			var c officialCounter
-			if err := db.First(&c, 1).Error; err != nil {
-				return err
-			}
-			c.N++
-			return db.Save(&c).Error
-		})
+		stored, refused := race(t, addsOne(db, func(c *officialCounter) { c.N++ }))
 		var row officialCounter
 		check(t, db.First(&row, 1).Error)
 		t.Logf("%d of %d writes are lost, %d errors", stored-row.N, rivals*writesOfEach, refused)
@@ -51,14 +45,7 @@ func TestLostUpdates_besideTheOfficialPlugin(t *testing.T) {
 		t.Parallel()
 		db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()), pgtest.MaxConns(rivals))
 		check(t, db.AutoMigrate(&taggedCounter{}), db.Create(&taggedCounter{ID: 1}).Error)
-		stored, refused := race(t, func() error {
-			var c taggedCounter
-			if err := db.First(&c, 1).Error; err != nil {
-				return err
-			}
-			c.N++
-			return db.Save(&c).Error
-		})
+		stored, refused := race(t, addsOne(db, func(c *taggedCounter) { c.N++ }))
 		var row taggedCounter
 		check(t, db.First(&row, 1).Error)
 		t.Logf("%d writes are stored, %d are refused", stored, refused)
@@ -66,6 +53,18 @@ func TestLostUpdates_besideTheOfficialPlugin(t *testing.T) {
 			t.Errorf("%d writes succeeded, %d were refused, and the counter is %d", stored, refused, row.N)
 		}
 	})
+}
+
+// addsOne reads the counter, adds one and saves it.
+func addsOne[T any](db *gorm.DB, add func(c *T)) func() error {
+	return func() error {
+		var c T
+		if err := db.First(&c, 1).Error; err != nil {
+			return err
+		}
+		add(&c)
+		return db.Save(&c).Error
+	}
 }
 
 // race lets all rivals write at once, and counts what succeeded and what was stale.

@@ -71,13 +71,20 @@ func unguarded(db *gorm.DB) *gorm.DB {
 	return db.Session(&gorm.Session{NewDB: true}).Clauses(gormlock.IgnoreFence())
 }
 
+// draft is a report, and the token that it was written by.
+func draft(t *testing.T) (*gorm.DB, fence.Token, report) {
+	t.Helper()
+	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
+	token := stand.Issue(t, db, "report", 1)
+	r := report{Body: "draft"}
+	stand.Must(t, stand.With(db, token).Create(&r).Error)
+	return db, token, r
+}
+
 // TestL1_Fence is the story: a holder that was superseded is refused, before the later one has written anything.
 func TestL1_Fence(t *testing.T) {
 	t.Parallel()
-	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
-	old := stand.Issue(t, db, "report", 1)
-	r := report{Body: "draft"}
-	stand.Must(t, stand.With(db, old).Create(&r).Error)
+	db, old, r := draft(t)
 	stand.Equal(t, "created", r.Fence, old.Number)
 	stand.Equal(t, "stored", stand.Row[report](t, db, r.ID).Fence, old.Number)
 	stand.Must(t, stand.With(db, old).Model(&r).Update("body", "first").Error)
@@ -113,10 +120,7 @@ func TestL1_Fence(t *testing.T) {
 // The control: what fencing refuses is stored where there is no fence.
 func TestL1_WithoutFenceTheLateWriteIsStored(t *testing.T) {
 	t.Parallel()
-	db := stand.Fenced(t, []any{&report{}, &reportNote{}})
-	old := stand.Issue(t, db, "report", 1)
-	r := report{Body: "draft"}
-	stand.Must(t, stand.With(db, old).Create(&r).Error)
+	db, old, r := draft(t)
 	late := stand.Issue(t, db, "report", 1)
 	stand.Must(t, stand.With(db, late).Model(&r).Update("body", "by the later").Error)
 	stand.Must(t, unguarded(stand.With(db, old)).Model(&r).Update("body", "late").Error)

@@ -93,6 +93,15 @@ func (s shared) mustHave(t *testing.T, id int64, name string, version int64) {
 	equal(t, "version of the row", got.LockVersion, version)
 }
 
+// renamedByGo reads a row of Rails' into Go and renames it, which leaves it at the version.
+func (s shared) renamedByGo(t *testing.T, id, version int64) {
+	t.Helper()
+	var a account
+	must(t, s.db.First(&a, id).Error)
+	must(t, s.db.Model(&a).Update("name", "go").Error)
+	s.mustHave(t, id, "go", version)
+}
+
 // The rules of a table that Rails writes too, each with a real ActiveRecord, in both directions.
 func TestRails(t *testing.T) {
 	t.Parallel()
@@ -151,11 +160,7 @@ func railsCreate(t *testing.T, s shared) {
 	s.rails.run(t, "@a.update!(name: 'rails')")
 	s.mustHave(t, a.ID, "rails", 1)
 
-	id := s.rails.number(t, "Account.create!(name: 'by rails').id")
-	var b account
-	must(t, s.db.First(&b, id).Error)
-	must(t, s.db.Model(&b).Update("name", "go").Error)
-	s.mustHave(t, id, "go", 1)
+	s.renamedByGo(t, s.rails.number(t, "Account.create!(name: 'by rails').id"), 1)
 
 	many := []account{{Name: "x"}, {Name: "y"}}
 	must(t, s.db.Create(&many).Error)
@@ -172,11 +177,7 @@ func railsCreateGiven(t *testing.T, s shared) {
 	s.rails.run(t, "@a.update!(name: 'rails')")
 	s.mustHave(t, a.ID, "rails", 43)
 
-	id := s.rails.number(t, "Account.create!(lock_version: 42).id")
-	var b account
-	must(t, s.db.First(&b, id).Error)
-	must(t, s.db.Model(&b).Update("name", "go").Error)
-	s.mustHave(t, id, "go", 43)
+	s.renamedByGo(t, s.rails.number(t, "Account.create!(lock_version: 42).id"), 43)
 }
 
 func railsNull(t *testing.T, s shared) {

@@ -119,26 +119,23 @@ func TestPreloadWithALock(t *testing.T) {
 // TestOneConnection: in db.Connection gormlock sees no pool of its own, and the lock is there all the same.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes[:3] {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			s := m.lookout(t)
-			for _, c := range cells() {
-				t.Run(c.name, func(t *testing.T) {
-					err := s.db.Connection(func(conn *gorm.DB) error {
-						s.holds(t, c, func(run func(*gorm.DB) error) error { return conn.Transaction(run) })
-						if c.reads {
-							s.refuses(t, c, conn)
-						} else {
-							s.holds(t, c, func(run func(*gorm.DB) error) error { return run(conn) })
-						}
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
+	beside(t, modes[:3], func(t *testing.T, m mode) {
+		s := m.lookout(t)
+		for _, c := range cells() {
+			t.Run(c.name, func(t *testing.T) {
+				err := s.db.Connection(func(conn *gorm.DB) error {
+					s.holds(t, c, func(run func(*gorm.DB) error) error { return conn.Transaction(run) })
+					if c.reads {
+						s.refuses(t, c, conn)
+					} else {
+						s.holds(t, c, func(run func(*gorm.DB) error) error { return run(conn) })
 					}
+					return nil
 				})
-			}
-		})
-	}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }

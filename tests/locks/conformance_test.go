@@ -292,10 +292,16 @@ func (m mode) lookout(t *testing.T, opts ...pgtest.Option) *lookout {
 // eachMode runs a test in every mode, each beside the others.
 func eachMode(t *testing.T, test func(t *testing.T, s *lookout), opts ...pgtest.Option) {
 	t.Helper()
+	beside(t, modes, func(t *testing.T, m mode) { test(t, m.lookout(t, opts...)) })
+}
+
+// beside runs a test in modes, each beside the others.
+func beside(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
+	t.Helper()
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, m.lookout(t, opts...))
+			test(t, m)
 		})
 	}
 }

@@ -101,11 +101,7 @@ func isFree(t *testing.T, db *gorm.DB, key lockkey.Key, opts ...gormlock.LockOpt
 
 func (p *pretended) seed(t *testing.T) *widget {
 	t.Helper()
-	w := &widget{Name: "seed", Maker: &widgetMaker{Name: "m"}, Parts: []widgetPart{{Name: "a"}, {Name: "b"}}}
-	if err := p.db.Create(w).Error; err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return seedIn(t, p.db)
 }
 
 var pretendedModes = map[string]func() *gorm.Config{

@@ -80,8 +80,13 @@ func onWidgets(sql string) bool { return strings.Contains(sql, "widget") }
 // seed stores a widget with a maker and two parts.
 func (s *lookout) seed(t *testing.T) *widget {
 	t.Helper()
+	return seedIn(t, s.plain)
+}
+
+func seedIn(t *testing.T, db *gorm.DB) *widget {
+	t.Helper()
 	w := &widget{Name: "seed", Maker: &widgetMaker{Name: "m"}, Parts: []widgetPart{{Name: "a"}, {Name: "b"}}}
-	if err := s.plain.Create(w).Error; err != nil {
+	if err := db.Create(w).Error; err != nil {
 		t.Fatal(err)
 	}
 	return w

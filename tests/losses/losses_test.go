@@ -146,18 +146,15 @@ func mustInt(key lockkey.Key) int64 {
 // its wait, and in a transaction that was begun before.
 func TestErrLost(t *testing.T) {
 	t.Parallel()
-	for kind, hold := range losses {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			db := stand.Fenced(t, []any{&stand.Account{}})
-			stand.Must(t, gormlock.MigrateOnce(db))
-			stand.Must(t, db.Create(&[]stand.Account{{ID: 1, Balance: 1}, {ID: 2}}).Error)
-			key := pgtest.Key(t, t.Name())
-			for name, d := range doors(key, stand.Issue(t, db, "loss")) {
-				t.Run(name, func(t *testing.T) { d.mustSayLost(t, db, key, hold) })
-			}
-		})
-	}
+	stand.Beside(t, losses, func(t *testing.T, hold func(*testing.T, *gorm.DB) loss) {
+		db := stand.Fenced(t, []any{&stand.Account{}})
+		stand.Must(t, gormlock.MigrateOnce(db))
+		stand.Must(t, db.Create(&[]stand.Account{{ID: 1, Balance: 1}, {ID: 2}}).Error)
+		key := pgtest.Key(t, t.Name())
+		for name, d := range doors(key, stand.Issue(t, db, "loss")) {
+			t.Run(name, func(t *testing.T) { d.mustSayLost(t, db, key, hold) })
+		}
+	})
 }
 
 func (d door) mustSayLost(t *testing.T, db *gorm.DB, key lockkey.Key, hold func(*testing.T, *gorm.DB) loss) {

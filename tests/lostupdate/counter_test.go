@@ -66,13 +66,7 @@ func TestG5_ReadModifyWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := counter{}
 			must(t, db.Create(&c).Error)
-			stored, stale := race(t, func() error {
-				var mine counter
-				if err := db.First(&mine, c.ID).Error; err != nil {
-					return err
-				}
-				return write(db, &mine)
-			})
+			stored, stale := race(t, func() error { return readAndWrite(db, c.ID, write) })
 			must(t, db.First(&c, c.ID).Error)
 			t.Logf("%d stored, %d stale", stored, stale)
 			if c.N != stored || c.Version != stored+1 || stored+stale != writers*each {
@@ -87,12 +81,10 @@ func TestG5_ReadModifyWrite(t *testing.T) {
 		c := unguarded{}
 		must(t, db.Create(&c).Error)
 		stored, _ := race(t, func() error {
-			var mine unguarded
-			if err := db.First(&mine, c.ID).Error; err != nil {
-				return err
-			}
-			mine.N++
-			return db.Save(&mine).Error
+			return readAndWrite(db, c.ID, func(db *gorm.DB, mine *unguarded) error {
+				mine.N++
+				return db.Save(mine).Error
+			})
 		})
 		must(t, db.First(&c, c.ID).Error)
 		t.Logf("%d stored, the counter is %d", stored, c.N)
@@ -114,11 +106,7 @@ func TestV10_ReadModifyWriteWithRetry(t *testing.T) {
 			var retries atomic.Int64
 			stored, _ := race(t, func() error {
 				return gormlock.Transaction(db, func(tx *gorm.DB) error {
-					var mine counter
-					if err := tx.First(&mine, c.ID).Error; err != nil {
-						return err
-					}
-					return writes[name](tx, &mine)
+					return readAndWrite(tx, c.ID, writes[name])
 				}, gormlock.Attempts(20), gormlock.OnRetry(func(int, error) { retries.Add(1) }))
 			})
 			must(t, db.First(&c, c.ID).Error)
@@ -131,6 +119,15 @@ func TestV10_ReadModifyWriteWithRetry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readAndWrite writes a row after reading it.
+func readAndWrite[T any](db *gorm.DB, id int64, write func(db *gorm.DB, mine *T) error) error {
+	var mine T
+	if err := db.First(&mine, id).Error; err != nil {
+		return err
+	}
+	return write(db, &mine)
 }
 
 // race lets all writers do the same at once, and counts what was stored and what was stale.

@@ -85,17 +85,23 @@ func rowLock(t *testing.T, db *gorm.DB, find find) {
 	stand.Equal(t, "the session's timeout", wait, 50)
 	done := make(chan error, 1)
 	go func() { _, err := find(tx, gormlock.ForUpdate); done <- err }()
-	select {
-	case err := <-done:
-		t.Error("it did not wait:", err)
-	case <-time.After(200 * time.Millisecond):
-	}
+	stillWaits(t, done)
 	stand.Must(t, holder.Rollback().Error)
 	stand.Must(t, <-done)
 	stand.Must(t, tx.Rollback().Error)
 
 	if _, err := find(db, gormlock.ForUpdate); !errors.Is(err, gormlock.ErrNoTransaction) {
 		t.Error("outside of a transaction:", err)
+	}
+}
+
+// stillWaits fails the test where a call has come back already.
+func stillWaits(t *testing.T, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		t.Error("it did not wait:", err)
+	case <-time.After(200 * time.Millisecond):
 	}
 }
 
@@ -177,11 +183,7 @@ func TestVerifyVersion_keepsWritersOut(t *testing.T) {
 	done := make(chan error, 1)
 	rival := a
 	go func() { done <- db.Model(&rival).Update("balance", 5).Error }()
-	select {
-	case err := <-done:
-		t.Error("a writer came through:", err)
-	case <-time.After(200 * time.Millisecond):
-	}
+	stillWaits(t, done)
 	stand.Must(t, tx.Commit().Error)
 	stand.Must(t, <-done)
 }

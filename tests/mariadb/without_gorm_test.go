@@ -88,18 +88,15 @@ func (n named) Driver() driver.Driver                        { return n.driver }
 // or the connection tells its driver; where that is hidden the database executes nothing, and nothing is left behind.
 func TestNeedsPostgres_withoutGORM(t *testing.T) {
 	t.Parallel()
-	for name, open := range others {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			at := open(t)
-			for _, door := range inOrder(withoutGORM) {
-				for _, given := range inOrder(withoutGORM[door]) {
-					at.refuses(t, door, given)
-				}
+	stand.Beside(t, others, func(t *testing.T, open func(t *testing.T) other) {
+		at := open(t)
+		for _, door := range inOrder(withoutGORM) {
+			for _, given := range inOrder(withoutGORM[door]) {
+				at.refuses(t, door, given)
 			}
-			stand.Equal(t, "tables", strings.Join(pgtest.Texts(t, at.pool, at.tables), ", "), "")
-		})
-	}
+		}
+		stand.Equal(t, "tables", strings.Join(pgtest.Texts(t, at.pool, at.tables), ", "), "")
+	})
 }
 
 // refuses goes through a door.

@@ -38,18 +38,10 @@ func (s *shelf) BeforeSave(*gorm.DB) error {
 	*s.Note = s.Title
 	s.Raw[0] = s.Title[0]
 	s.Doc[1] = s.Title[0]
-	if s.Title == "1 fails" {
-		return errHook
-	}
-	return nil
+	return failIf(s.Title == "1 fails")
 }
 
-func (s *shelf) AfterSave(*gorm.DB) error {
-	if s.Title == "1 fails after" {
-		return errHook
-	}
-	return nil
-}
+func (s *shelf) AfterSave(*gorm.DB) error { return failIf(s.Title == "1 fails after") }
 
 func newShelf() shelf {
 	return shelf{

@@ -30,20 +30,20 @@ type page struct {
 
 func (p *page) BeforeSave(*gorm.DB) error {
 	p.Seen = p.Title
-	if p.Title == "fail before" {
-		return errHook
-	}
-	return nil
+	return failIf(p.Title == "fail before")
 }
 
-func (p *page) AfterSave(*gorm.DB) error {
-	if p.Title == "fail after" {
-		return errHook
-	}
-	return nil
-}
+func (p *page) AfterSave(*gorm.DB) error { return failIf(p.Title == "fail after") }
 
 var errHook = errors.New("the hook fails")
+
+// failIf is the error of a hook that fails.
+func failIf(fails bool) error {
+	if fails {
+		return errHook
+	}
+	return nil
+}
 
 // plainPage is a page without a version.
 type plainPage struct {

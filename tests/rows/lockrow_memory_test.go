@@ -87,26 +87,23 @@ func lockInSlice(tx *gorm.DB, row *desk) error {
 // TestLockRowReadsNULL: what is NULL now is not kept from before, to be stored by the next Save.
 func TestLockRowReadsNULL(t *testing.T) {
 	t.Parallel()
-	for name, lock := range deskLocks {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := desks(t)
-			var mine desk
-			stand.MustDo(t, db.Take(&mine, 1))
-			stand.MustDo(t, db.Exec("UPDATE desks SET owner = NULL, size = NULL, note = NULL, tags = NULL, floor = NULL, room = NULL, version = 2"))
-			stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
-				stand.Must(t, lock(tx, &mine))
-				if mine.Owner != "" || mine.Size != 0 || mine.Note != nil || len(mine.Tags) > 0 || mine.DeskPlace != nil && *mine.DeskPlace != (DeskPlace{}) {
-					t.Errorf("read %+v", mine)
-				}
-				mine.Size = 4
-				return tx.Save(&mine).Error
-			}))
-			var owner sql.NullString
-			stand.MustDo(t, db.Raw("SELECT owner FROM desks").Scan(&owner))
-			stand.Equal(t, "the owner that a rival took away", owner.String, "")
-		})
-	}
+	stand.Beside(t, deskLocks, func(t *testing.T, lock func(tx *gorm.DB, row *desk) error) {
+		db := desks(t)
+		var mine desk
+		stand.MustDo(t, db.Take(&mine, 1))
+		stand.MustDo(t, db.Exec("UPDATE desks SET owner = NULL, size = NULL, note = NULL, tags = NULL, floor = NULL, room = NULL, version = 2"))
+		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, lock(tx, &mine))
+			if mine.Owner != "" || mine.Size != 0 || mine.Note != nil || len(mine.Tags) > 0 || mine.DeskPlace != nil && *mine.DeskPlace != (DeskPlace{}) {
+				t.Errorf("read %+v", mine)
+			}
+			mine.Size = 4
+			return tx.Save(&mine).Error
+		}))
+		var owner sql.NullString
+		stand.MustDo(t, db.Raw("SELECT owner FROM desks").Scan(&owner))
+		stand.Equal(t, "the owner that a rival took away", owner.String, "")
+	})
 }
 
 // TestLockRowFailsWhole: on an error nothing of the row is in the struct.

@@ -43,6 +43,15 @@ func wantUndone(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// undoneWith is what was undone in a transaction of body, which ends with the error want.
+func undoneWith(t *testing.T, db *gorm.DB, want error, body func(tx *gorm.DB, undone *[]string) error) (undone []string) {
+	t.Helper()
+	if err := db.Transaction(func(tx *gorm.DB) error { return body(tx, &undone) }); !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+	return undone
+}
+
 // TestV1_JournalSeesEveryEnd runs every way to end a transaction, on every kind of pool.
 func TestV1_JournalSeesEveryEnd(t *testing.T) {
 	t.Parallel()
@@ -70,26 +79,17 @@ func everyEnd(t *testing.T, db *gorm.DB) {
 	work := func(tx *gorm.DB) error { return tx.Exec("SELECT 1").Error }
 
 	t.Run("commit", func(t *testing.T) {
-		var undone []string
-		if err := db.Transaction(func(tx *gorm.DB) error {
-			note(t, tx, &undone, "a")
+		wantUndone(t, undoneWith(t, db, nil, func(tx *gorm.DB, undone *[]string) error {
+			note(t, tx, undone, "a")
 			return work(tx)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		wantUndone(t, undone)
+		}))
 	})
 	t.Run("db.Transaction fails, newest first", func(t *testing.T) {
-		var undone []string
-		err := db.Transaction(func(tx *gorm.DB) error {
-			note(t, tx, &undone, "a")
-			note(t, tx, &undone, "b")
+		wantUndone(t, undoneWith(t, db, errUndo, func(tx *gorm.DB, undone *[]string) error {
+			note(t, tx, undone, "a")
+			note(t, tx, undone, "b")
 			return errors.Join(work(tx), errUndo)
-		})
-		if !errors.Is(err, errUndo) {
-			t.Fatal(err)
-		}
-		wantUndone(t, undone, "b", "a")
+		}), "b", "a")
 	})
 	t.Run("Begin and Rollback", func(t *testing.T) {
 		var undone []string
@@ -147,44 +147,29 @@ func everyEnd(t *testing.T, db *gorm.DB) {
 		wantUndone(t, undone, "c", "b", "d")
 	})
 	t.Run("ctx ended before the commit", func(t *testing.T) {
-		var undone []string
 		ctx, cancel := context.WithCancel(context.Background())
-		err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			note(t, tx, &undone, "a")
+		wantUndone(t, undoneWith(t, db.WithContext(ctx), context.Canceled, func(tx *gorm.DB, undone *[]string) error {
+			note(t, tx, undone, "a")
 			cancel()
 			return nil
-		})
-		if !errors.Is(err, context.Canceled) {
-			t.Fatalf("commit after the end of ctx: %v", err)
-		}
-		wantUndone(t, undone, "a")
+		}), "a")
 	})
 	t.Run("a doomed commit is a rollback", func(t *testing.T) {
-		var undone []string
-		err := db.Transaction(func(tx *gorm.DB) error {
-			note(t, tx, &undone, "a")
+		wantUndone(t, undoneWith(t, db, errUndo, func(tx *gorm.DB, undone *[]string) error {
+			note(t, tx, undone, "a")
 			journal.Of(tx.Statement).Doom(errUndo)
 			return work(tx)
-		})
-		if !errors.Is(err, errUndo) {
-			t.Fatal(err)
-		}
-		wantUndone(t, undone, "a")
+		}), "a")
 	})
 	t.Run("a doom inside a savepoint goes with it", func(t *testing.T) {
-		var undone []string
-		err := db.Transaction(func(tx *gorm.DB) error {
-			note(t, tx, &undone, "a")
+		wantUndone(t, undoneWith(t, db, nil, func(tx *gorm.DB, undone *[]string) error {
+			note(t, tx, undone, "a")
 			_ = tx.Transaction(func(tx *gorm.DB) error {
 				journal.Of(tx.Statement).Doom(errUndo)
 				return errUndo
 			})
 			return work(tx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantUndone(t, undone)
+		}))
 	})
 	t.Run("a commit that fails", func(t *testing.T) {
 		var undone []string
@@ -251,29 +236,24 @@ func TestTransactionKeepsAJournalOfItsOwn(t *testing.T) {
 			db := pgtest.Open(t, pgtest.Plugin(plugin))
 			run := func(db *gorm.DB) error {
 				var undone []string
-				err := gormlock.Transaction(db, func(tx *gorm.DB) error {
-					if !pgtest.Held(t, key) {
-						t.Error("not held")
+				for _, fails := range []func(tx *gorm.DB) error{
+					func(*gorm.DB) error { return errUndo },
+					func(tx *gorm.DB) error { journal.Of(tx.Statement).Doom(errUndo); return nil },
+				} {
+					err := gormlock.Transaction(db, func(tx *gorm.DB) error {
+						if !pgtest.Held(t, key) {
+							t.Error("not held")
+						}
+						note(t, tx, &undone, "a")
+						return fails(tx)
+					}, gormlock.Locking(key))
+					if !errors.Is(err, errUndo) {
+						t.Error(err)
 					}
-					note(t, tx, &undone, "a")
-					return errUndo
-				}, gormlock.Locking(key))
-				if !errors.Is(err, errUndo) {
-					t.Error(err)
+					wantUndone(t, undone, "a")
+					undone = nil
 				}
-				wantUndone(t, undone, "a")
-				undone = nil
-				err = gormlock.Transaction(db, func(tx *gorm.DB) error {
-					note(t, tx, &undone, "a")
-					journal.Of(tx.Statement).Doom(errUndo)
-					return nil
-				})
-				if !errors.Is(err, errUndo) {
-					t.Error(err)
-				}
-				wantUndone(t, undone, "a")
-				undone = nil
-				err = gormlock.Transaction(db, func(tx *gorm.DB) error {
+				err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 					note(t, tx, &undone, "kept")
 					for _, nested := range []func(*gorm.DB) error{
 						func(tx *gorm.DB) error { note(t, tx, &undone, "failed"); return errUndo },

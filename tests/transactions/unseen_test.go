@@ -106,51 +106,48 @@ func openLined(t *testing.T, plugins ...gorm.Plugin) *gorm.DB {
 // commit lets a Save pass in silence.
 func TestG31_TransactionsThatNobodySees(t *testing.T) {
 	t.Parallel()
-	for name, open := range unseen {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, end := range []error{errUndo, nil} {
-				db, within := open(t)
-				stand.MustDo(t, db.Exec("DELETE FROM accounts"))
-				a, ready, made := stand.Account{ID: 1}, stand.Account{ID: 2, Balance: 7}, stand.Account{ID: 3}
-				stand.MustDo(t, db.Create(&a))
-				stand.MustDo(t, db.Create(&ready))
-				stand.MustDo(t, db.Create(&[]stand.Account{{ID: 4}, {ID: 5}}))
-				var read, other, all, named, distinct, grouped, below stand.Account
-				var claimed []stand.Account
-				order := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}}}
-				if err := within(func(tx *gorm.DB) (err error) {
-					stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
-					stand.Must(t, tx.Create(&made).Error)
-					stand.Must(t, tx.Create(&order).Error)
-					stand.MustDo(t, tx.Exec("/* by hand */ UPDATE accounts SET version = version + 1 WHERE id = 4"))
-					stand.MustDo(t, tx.First(&read, 4))
-					stand.MustDo(t, tx.Select("*").First(&all, 4))
-					stand.MustDo(t, tx.Select("id", "balance", "version").First(&named, 4))
-					stand.MustDo(t, tx.Distinct().Take(&distinct, 4))
-					stand.MustDo(t, tx.Group("id").Take(&grouped, 4))
-					stand.MustDo(t, tx.Table("(SELECT * FROM accounts) AS accounts").Take(&below, 4))
-					stand.MustDo(t, tx.First(&other, 5))
-					other.Balance++
-					stand.MustDo(t, tx.Save(&other)) // nobody had written it here
-					claimed, err = gormlock.Claim[stand.Account](tx, 1, map[string]any{"balance": 8}, func(q *gorm.DB) *gorm.DB { return q.Where("balance = 7") })
-					stand.Must(t, err)
-					return end
-				}); !errors.Is(err, end) {
-					t.Fatal(err)
-				}
-				stand.MustDo(t, db.Exec("INSERT INTO accounts (id, balance, note, version) VALUES (3, 0, '', 1) ON CONFLICT DO NOTHING")) // a rival's
-				stand.MustDo(t, db.Exec("UPDATE accounts SET version = 2, balance = 55 WHERE id IN (1, 2, 4, 5)"))
-				for _, mine := range []*stand.Account{&a, &made, &claimed[0], &read, &all, &named, &distinct, &grouped, &below, &other} {
-					mine.Balance = 1
-					if err := db.Save(mine).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
-						t.Errorf("end %v: %+v was saved: %v", end, *mine, err)
-					}
-				}
-				stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{})
+	stand.Beside(t, unseen, func(t *testing.T, open func(t *testing.T) (*gorm.DB, transacting)) {
+		for _, end := range []error{errUndo, nil} {
+			db, within := open(t)
+			stand.MustDo(t, db.Exec("DELETE FROM accounts"))
+			a, ready, made := stand.Account{ID: 1}, stand.Account{ID: 2, Balance: 7}, stand.Account{ID: 3}
+			stand.MustDo(t, db.Create(&a))
+			stand.MustDo(t, db.Create(&ready))
+			stand.MustDo(t, db.Create(&[]stand.Account{{ID: 4}, {ID: 5}}))
+			var read, other, all, named, distinct, grouped, below stand.Account
+			var claimed []stand.Account
+			order := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}}}
+			if err := within(func(tx *gorm.DB) (err error) {
+				stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
+				stand.Must(t, tx.Create(&made).Error)
+				stand.Must(t, tx.Create(&order).Error)
+				stand.MustDo(t, tx.Exec("/* by hand */ UPDATE accounts SET version = version + 1 WHERE id = 4"))
+				stand.MustDo(t, tx.First(&read, 4))
+				stand.MustDo(t, tx.Select("*").First(&all, 4))
+				stand.MustDo(t, tx.Select("id", "balance", "version").First(&named, 4))
+				stand.MustDo(t, tx.Distinct().Take(&distinct, 4))
+				stand.MustDo(t, tx.Group("id").Take(&grouped, 4))
+				stand.MustDo(t, tx.Table("(SELECT * FROM accounts) AS accounts").Take(&below, 4))
+				stand.MustDo(t, tx.First(&other, 5))
+				other.Balance++
+				stand.MustDo(t, tx.Save(&other)) // nobody had written it here
+				claimed, err = gormlock.Claim[stand.Account](tx, 1, map[string]any{"balance": 8}, func(q *gorm.DB) *gorm.DB { return q.Where("balance = 7") })
+				stand.Must(t, err)
+				return end
+			}); !errors.Is(err, end) {
+				t.Fatal(err)
 			}
-		})
-	}
+			stand.MustDo(t, db.Exec("INSERT INTO accounts (id, balance, note, version) VALUES (3, 0, '', 1) ON CONFLICT DO NOTHING")) // a rival's
+			stand.MustDo(t, db.Exec("UPDATE accounts SET version = 2, balance = 55 WHERE id IN (1, 2, 4, 5)"))
+			for _, mine := range []*stand.Account{&a, &made, &claimed[0], &read, &all, &named, &distinct, &grouped, &below, &other} {
+				mine.Balance = 1
+				if err := db.Save(mine).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+					t.Errorf("end %v: %+v was saved: %v", end, *mine, err)
+				}
+			}
+			stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{})
+		}
+	})
 }
 
 // G31: a statement's own transaction is seen on every pool: its structs, and their children, are what their rows are.

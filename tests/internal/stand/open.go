@@ -39,6 +39,17 @@ func EachMode(t *testing.T, test func(t *testing.T, opts ...pgtest.Option)) {
 	}
 }
 
+// Beside runs a test for each of the cases by its name, beside the others.
+func Beside[T any](t *testing.T, cases map[string]T, test func(t *testing.T, c T)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
 // Open opens a schema of the test's own.
 func Open(t testing.TB, opts ...pgtest.Option) *gorm.DB {
 	t.Helper()
