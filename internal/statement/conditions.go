@@ -17,20 +17,14 @@ func IsAssociation(stmt *gorm.Statement) bool {
 
 // Conditions returns the WHERE clause of the statement, and its conditions if they are GORM's.
 func Conditions(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
-	c, ok := stmt.Clauses["WHERE"]
-	if !ok {
-		return c, nil
-	}
+	c := stmt.Clauses["WHERE"]
 	where, _ := c.Expression.(clause.Where)
 	return c, where.Exprs
 }
 
 // Having returns the GROUP BY clause of the statement, and the conditions of its groups.
 func Having(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
-	c, ok := stmt.Clauses["GROUP BY"]
-	if !ok {
-		return c, nil
-	}
+	c := stmt.Clauses["GROUP BY"]
 	by, _ := c.Expression.(clause.GroupBy)
 	return c, by.Having
 }
@@ -79,11 +73,7 @@ func EachSubQuery(condition any, visit func(*gorm.DB)) {
 
 // HasUpsert reports whether a create updates the rows that it finds.
 func HasUpsert(stmt *gorm.Statement) bool {
-	c, ok := stmt.Clauses["ON CONFLICT"]
-	if !ok {
-		return false
-	}
-	conflict, ok := c.Expression.(clause.OnConflict)
+	conflict, ok := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	return ok && !conflict.DoNothing
 }
 
