@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/examples/internal/place"
 	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
@@ -51,34 +52,19 @@ var errStaleObjectState = errors.New("StaleObjectStateException")
 
 // java is the Java side: a session for each worker.
 type java struct {
-	sessions []*pgx.Conn
+	sessions place.Sessions
 }
 
 func newJava(ctx context.Context, config *pgx.ConnConfig) (*java, error) {
-	j := &java{}
-	for range workers {
-		conn, err := pgx.ConnectConfig(ctx, config)
-		if err != nil {
-			return nil, errors.Join(err, j.close())
-		}
-		j.sessions = append(j.sessions, conn)
-	}
-	return j, nil
+	sessions, err := place.Connect(ctx, config, workers)
+	return &java{sessions}, err
 }
 
-func (j *java) close() (err error) {
-	for _, conn := range j.sessions {
-		err = errors.Join(err, conn.Close(context.Background()))
-	}
-	return err
-}
+func (j *java) close() error { return j.sessions.Close() }
 
 // perform does a task with all sessions.
 func (j *java) perform(ctx context.Context, task string) (tally.Report, error) {
-	free := make(chan *pgx.Conn, workers)
-	for _, conn := range j.sessions {
-		free <- conn
-	}
+	free := j.sessions.Free()
 	return tally.Up(workers, each, func(n int64) (tally.Report, error) {
 		conn := <-free
 		defer func() { free <- conn }()

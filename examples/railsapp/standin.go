@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock/examples/internal/place"
 	"github.com/gormlock/gormlock/examples/internal/tally"
 )
 
@@ -28,40 +29,28 @@ const (
 
 // standIn sends the statements of shop.rb where there is no Ruby.
 type standIn struct {
-	sessions []*pgx.Conn // one for each worker
+	sessions place.Sessions
 }
 
 func newStandIn(ctx context.Context, config *pgx.ConnConfig) (*standIn, error) {
-	s := &standIn{}
-	for range workers {
-		conn, err := pgx.ConnectConfig(ctx, config)
-		if err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		s.sessions = append(s.sessions, conn)
+	sessions, err := place.Connect(ctx, config, workers)
+	if err != nil {
+		return nil, err
 	}
-	if err := run(ctx, s.sessions[0], createAccounts, createInvoices); err != nil {
-		return nil, errors.Join(err, s.close())
+	if err := run(ctx, sessions[0], createAccounts, createInvoices); err != nil {
+		return nil, errors.Join(err, sessions.Close())
 	}
-	return s, nil
+	return &standIn{sessions}, nil
 }
 
 func (s *standIn) name() string {
 	return "A stand-in for Rails, with the statements of ActiveRecord 6.1.7,"
 }
 
-func (s *standIn) close() (err error) {
-	for _, conn := range s.sessions {
-		err = errors.Join(err, conn.Close(context.Background()))
-	}
-	return err
-}
+func (s *standIn) close() error { return s.sessions.Close() }
 
 func (s *standIn) perform(ctx context.Context, task string, accounts []int64) (tally.Report, error) {
-	free := make(chan *pgx.Conn, workers)
-	for _, conn := range s.sessions {
-		free <- conn
-	}
+	free := s.sessions.Free()
 	return tally.Up(workers, each, func(n int64) (tally.Report, error) {
 		conn := <-free
 		defer func() { free <- conn }()

@@ -98,6 +98,39 @@ func At(dsn, schema string, opts ...stdlib.OptionOpenDB) (*Place, error) {
 	return p, nil
 }
 
+// Sessions are connections of another program, one for each of its workers.
+type Sessions []*pgx.Conn
+
+// Connect opens n of them.
+func Connect(ctx context.Context, config *pgx.ConnConfig, n int) (Sessions, error) {
+	var s Sessions
+	for range n {
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s = append(s, conn)
+	}
+	return s, nil
+}
+
+// Close closes them all.
+func (s Sessions) Close() (err error) {
+	for _, conn := range s {
+		err = errors.Join(err, conn.Close(context.Background()))
+	}
+	return err
+}
+
+// Free returns a channel from which a worker takes one of them, and to which it gives it back.
+func (s Sessions) Free() chan *pgx.Conn {
+	free := make(chan *pgx.Conn, len(s))
+	for _, conn := range s {
+		free <- conn
+	}
+	return free
+}
+
 // Leave ends what New and At began, also when the program was interrupted.
 func (p *Place) Leave() error {
 	var errs []error
