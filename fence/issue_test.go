@@ -135,21 +135,33 @@ func TestIssue_neverTwice(t *testing.T) {
 	wg.Wait()
 }
 
+// lastOf returns the last of n tokens of a.
+func lastOf(t *testing.T, n int, db *sql.DB) (last fence.Token) {
+	t.Helper()
+	for range n {
+		last = issue(t, db, lockkey.Of("a"))
+	}
+	return last
+}
+
+// afterCrash crashes a server, and does what makes one available again.
+func afterCrash(t *testing.T, of *pgserver.Server, then func(context.Context) error) {
+	t.Helper()
+	if err := of.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	if err := then(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // P24: a token that was seen is durable although the session does not wait for its commits.
 func TestIssue_survivesACrash(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("synchronous_commit", "off"), pgserver.Setting("wal_writer_delay", "10s"))
 	db := migrated(t, pgtest.Through(server.DSN("postgres")))
-	var before fence.Token
-	for range 20 {
-		before = issue(t, db, lockkey.Of("a"))
-	}
-	if err := server.Crash(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	before := lastOf(t, 20, db)
+	afterCrash(t, server, server.Restart)
 	again := pgtest.SQLDB(t, pgtest.Through(server.DSN("postgres")))
 	if after := issue(t, again, lockkey.Of("a")); after.Number <= before.Number {
 		t.Errorf("after the crash %v, before it %v", after, before)
@@ -167,16 +179,8 @@ func TestIssue_promotedStandbyRepeatsNothing(t *testing.T) {
 	if _, err := replica.ExecContext(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
-	var last fence.Token
-	for range 8 {
-		last = issue(t, db, lockkey.Of("a"))
-	}
-	if err := primary.Crash(); err != nil {
-		t.Fatal(err)
-	}
-	if err := standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	last := lastOf(t, 8, db)
+	afterCrash(t, primary, standby.Promote)
 	promoted := pgtest.SQLDB(t, pgtest.Through(standby.DSN("postgres")))
 	after := issue(t, promoted, lockkey.Of("a"))
 	if after.Number <= last.Number || after.Number>>40 != 2 {

@@ -374,6 +374,12 @@ func TestFences(t *testing.T) {
 			s.mock.ExpectQuery(`FROM gormlock_fence .* FOR SHARE$`).WillReturnRows(sqlmock.NewRows([]string{"token"}).AddRow(number))
 		}
 	}
+	changesNone := func(number int64) func(*stage) {
+		return func(s *stage) {
+			gormlocktest.ExpectFencedUpdate(s.mock, "reports", "fence").WillReturnResult(sqlmock.NewResult(0, 0))
+			gormlocktest.ExpectFenced(s.mock, "reports", number)
+		}
+	}
 	fenceTx := func(s *stage) error {
 		return s.db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) })
 	}
@@ -383,21 +389,15 @@ func TestFences(t *testing.T) {
 			do:     update,
 		},
 		"an update that is superseded": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectFencedUpdate(s.mock, "reports", "fence").WillReturnResult(sqlmock.NewResult(0, 0))
-				gormlocktest.ExpectFenced(s.mock, "reports", 8)
-			},
-			real: func(s *stage) { issued(s, 8); s.exec("DELETE FROM reports") },
-			do:   update,
-			want: gormlock.ErrFenced,
+			expect: changesNone(8),
+			real:   func(s *stage) { issued(s, 8); s.exec("DELETE FROM reports") },
+			do:     update,
+			want:   gormlock.ErrFenced,
 		},
 		"an update of a row that is gone": {
-			expect: func(s *stage) {
-				gormlocktest.ExpectFencedUpdate(s.mock, "reports", "fence").WillReturnResult(sqlmock.NewResult(0, 0))
-				gormlocktest.ExpectFenced(s.mock, "reports", 7)
-			},
-			real: func(s *stage) { issued(s, 7); s.exec("DELETE FROM reports") },
-			do:   update,
+			expect: changesNone(7),
+			real:   func(s *stage) { issued(s, 7); s.exec("DELETE FROM reports") },
+			do:     update,
 		},
 		"FenceTx": {
 			expect: latest(7),

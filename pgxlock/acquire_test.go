@@ -15,16 +15,6 @@ import (
 	"github.com/gormlock/gormlock/pgxlock"
 )
 
-func begin(t testing.TB, db pgxlock.Beginner) pgx.Tx {
-	t.Helper()
-	tx, err := db.Begin(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	return tx
-}
-
 // TestAcquire takes any number of locks in one round trip, and answers what advisory.Acquire answers.
 func TestAcquire(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/lockkey"
+	"github.com/gormlock/gormlock/pgxlock"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -48,6 +49,16 @@ var ways = map[string]func(*pgxpool.Config){
 	"cached": func(*pgxpool.Config) {},
 	"simple": simple,
 	"exec":   func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec },
+}
+
+func begin(t testing.TB, db pgxlock.Beginner) pgx.Tx {
+	t.Helper()
+	tx, err := db.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
 }
 
 // pid is the server process behind a transaction or connection.

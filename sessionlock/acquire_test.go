@@ -34,6 +34,13 @@ func acquiring(t testing.TB, m *sessionlock.Manager, k lockkey.Key, opts ...sess
 	return got
 }
 
+// contended is a key that one manager holds and another one waits for.
+func contended(t testing.TB, holder, waiter *sessionlock.Manager) (held *sessionlock.Lock, got <-chan *sessionlock.Lock) {
+	t.Helper()
+	held = acquire(t, holder, pgtest.Key(t))
+	return held, blocked(t, waiter, held.Key())
+}
+
 // blocked is acquiring, from when the server has it wait.
 func blocked(t testing.TB, m *sessionlock.Manager, k lockkey.Key) <-chan *sessionlock.Lock {
 	t.Helper()
@@ -99,10 +106,7 @@ func TestTryAcquire_refusedWhileHeldElsewhere(t *testing.T) {
 
 func TestAcquire_waitsForAnotherProcess(t *testing.T) {
 	t.Parallel()
-	a, b := open(t), open(t)
-	k := pgtest.Key(t)
-	first := acquire(t, a, k)
-	got := blocked(t, b, k)
+	first, got := contended(t, open(t), open(t))
 	release(t, first)
 	release(t, <-got)
 }

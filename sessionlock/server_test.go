@@ -49,10 +49,7 @@ func TestLoss_anotherServerAtTheAddress(t *testing.T) {
 // P15: who waits holds a snapshot for no longer than a slice.
 func TestWaiting_letsCreateIndexConcurrentlyThrough(t *testing.T) {
 	t.Parallel()
-	holder, waiter := open(t), open(t)
-	k := pgtest.Key(t)
-	l := acquire(t, holder, k)
-	got := blocked(t, waiter, k)
+	l, got := contended(t, open(t), open(t))
 	db := pgtest.SQLDB(t, pgtest.Schema())
 	for _, sql := range []string{"CREATE TABLE big (id int)", "CREATE INDEX CONCURRENTLY ON big (id)"} {
 		if _, err := db.ExecContext(t.Context(), sql); err != nil {
