@@ -11,7 +11,8 @@ import (
 var (
 	// ErrNotInstalled says that the database has no gormlock plugin. Install it: db.Use(gormlock.New()).
 	ErrNotInstalled = fault.ErrNotInstalled
-	// ErrNotPostgres says that the feature needs PostgreSQL and the database is not PostgreSQL.
+	// ErrNotPostgres says that the feature needs PostgreSQL and the database is not PostgreSQL. Tests on SQLite can take the
+	// locks of keys with gormlocktest.PretendLocks.
 	ErrNotPostgres = fault.ErrNotPostgres
 	// ErrNoTransaction says that a lock was asked for without an open transaction: it would end before the statement does.
 	// Use [Transaction], or a statement that GORM wraps in one. Nothing was executed.

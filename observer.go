@@ -22,7 +22,7 @@ import (
 // began itself, db.Begin with [PlainTransactions]). A panic in o is caught, and nobody waits for o longer than 10 ms: see
 // [observe.Contain]. Default: no observer, and no cost.
 func WithObserver(o observe.Observer) Option {
-	return pluginOption(func(p *Plugin) { p.settings.Observer = observe.Contain(o) })
+	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Observe(o)) })
 }
 
 // tellRefused says for which rows a write was refused.

@@ -84,6 +84,9 @@ func (p *Plugin) Name() string { return "gormlock" }
 
 // Initialize attaches the plugin to db. GORM calls it, and calls it again for each database that its dbresolver opens.
 func (p *Plugin) Initialize(db *gorm.DB) error {
+	if p == nil || p.settings == nil {
+		return fmt.Errorf("%w: a nil or zero Plugin, make it with New", ErrOption)
+	}
 	if p.err != nil {
 		return p.err
 	}
@@ -103,6 +106,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 // statements were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before
 // a test looks for goroutines. A program that ends need not call it.
 func (p *Plugin) Close() error {
+	if p == nil || p.settings == nil {
+		return nil
+	}
 	p.settings.KeyNames.Close()
 	return journal.ClosePools(p.settings)
 }

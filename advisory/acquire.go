@@ -3,7 +3,9 @@ package advisory
 import (
 	"context"
 	"database/sql"
+	"fmt"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -22,6 +24,9 @@ func Acquire(ctx context.Context, tx Tx, keys []lockkey.Key, opts ...Option) err
 	request, err := lockrequest.New(keys, opts...)
 	if err != nil {
 		return err
+	}
+	if absent.Is(tx) {
+		return fmt.Errorf("%w: Acquire in a nil transaction, give it the *sql.Tx that BeginTx returned", ErrOption)
 	}
 	return request.Acquire(ctx, tx)
 }

@@ -36,6 +36,8 @@ const (
 	sessionWithin = 5 * time.Second
 )
 
+var errNilConn = fmt.Errorf("%w: a session lock on a nil *sql.Conn, give it what db.Conn returned", ErrOption)
+
 // SessionLock takes the lock on the session of conn. It waits until ctx ends. It asks again and again and does not
 // queue: a blocking wait would hold a snapshot, a CREATE INDEX CONCURRENTLY of the holder would wait for that, and the
 // server would end one of them as a deadlock.
@@ -51,6 +53,9 @@ func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	session, err := lockrequest.NewSession(l.key, l.opts...)
 	if err != nil {
 		return err
+	}
+	if conn == nil {
+		return errNilConn
 	}
 	backend, other := backendOf(conn)
 	if other != nil {
@@ -82,6 +87,9 @@ func (l *KeyLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	session, err := lockrequest.NewSession(l.key, l.opts...)
 	if err != nil {
 		return err
+	}
+	if conn == nil {
+		return errNilConn
 	}
 	if other := otherdb.Under(conn); other != nil {
 		return other.Refusal("unlock "+l.key.String(), nil)

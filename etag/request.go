@@ -29,6 +29,9 @@ type preconditions = guard.Clause
 // A request without If-Match is [ErrRequired], one that is malformed [ErrMalformed]. The clause that comes with an error
 // fails every statement.
 func IfMatch(r *http.Request) (Precondition, error) {
+	if r == nil {
+		return Precondition{}, errors.New("gormlock: etag: IfMatch of a nil request")
+	}
 	lines := r.Header.Values("If-Match")
 	if len(lines) == 0 {
 		return Precondition{}, ErrRequired

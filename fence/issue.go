@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/otherdb"
 	"github.com/gormlock/gormlock/internal/tokens"
 )
@@ -15,6 +16,8 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+var errNilQueryer = errors.New("gormlock: fence: asked on a nil database, give it a *sql.DB, *sql.Conn or *sql.Tx")
+
 // Issue issues the next token of a key. The caller must already hold the lock on
 // key: otherwise the number says nothing about the order of holders.
 //
@@ -23,6 +26,9 @@ type Queryer interface {
 // and its number may be skipped. On a database other than PostgreSQL the error is advisory.ErrNotPostgres, and nothing is
 // issued.
 func Issue(ctx context.Context, q Queryer, key Key) (Token, error) {
+	if absent.Is(q) {
+		return Token{}, errNilQueryer
+	}
 	t, err := For(key, 0)
 	if err != nil {
 		return Token{}, err
@@ -51,6 +57,9 @@ const latest = `SELECT token FROM gormlock_fence WHERE space = $1::smallint AND 
 // later token is not issued before that. The holder of t is superseded when the
 // number is greater than its own.
 func Latest(ctx context.Context, q Queryer, t Token) (int64, error) {
+	if absent.Is(q) {
+		return 0, errNilQueryer
+	}
 	if other := otherdb.Under(q); other != nil {
 		return 0, other.Refusal(asking+t.Name, nil)
 	}

@@ -1,6 +1,11 @@
 package fence
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gormlock/gormlock/internal/absent"
+)
 
 // Token is the number of one acquisition of one key. Of two tokens of a key the
 // one with the greater Number was issued later; numbers of different keys do not
@@ -30,6 +35,9 @@ const (
 // For is the token of a key with the given number. An invalid key gives its error. A renamed key is an error: it stands
 // for two keys, whose tokens cannot be compared, so no token would guard against all holders.
 func For(k Key, number int64) (Token, error) {
+	if absent.Is(k) {
+		return Token{}, errors.New("gormlock: a fencing token for a nil key, make one with lockkey.Of")
+	}
 	t := Token{Topic: k.Topic(), Name: k.String(), Number: number}
 	if id, ok := k.Int64(); ok {
 		t.Space, t.ID = spaceInt64, id

@@ -87,6 +87,7 @@ func wait(t testing.TB, what string, happened func() (yes bool, state string)) {
 // look finds who holds the lock, and how many wait for it.
 func look(t testing.TB, pool *sql.DB, key lockkey.Key) (holders []string, waiting int) {
 	t.Helper()
+	mustBeThere(t, pool)
 	var class, object uint32
 	space := 1
 	if id, ok := key.Int64(); ok {

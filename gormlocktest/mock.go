@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -46,14 +47,14 @@ func ExpectBegin(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ..
 		t.Fatal(err)
 	}
 	before, after := request.Opening(false).Around()
-	return expect(mock, before+"BEGIN; "+after)
+	return expectIn(t, mock, before+"BEGIN; "+after)
 }
 
 // ExpectBeginTx expects the BEGIN of [gormlock.Transaction] with these options, of which one at least is a Locking, as
 // [ExpectBegin] does. A DefaultTimeout of the plugin is written out: Locking(key, Timeout(d)).
 func ExpectBeginTx(t testing.TB, mock sqlmock.Sqlmock, opts ...gormlock.TxOption) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, beginText(t, opts))
+	return expectIn(t, mock, beginText(t, opts))
 }
 
 // ExpectCommit expects the COMMIT of a transaction that began with locks.
@@ -70,7 +71,7 @@ func ExpectRollback(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec { return expect(
 // gormlock takes the transaction back to where it was: [ExpectUndo].
 func ExpectAcquire(t testing.TB, mock sqlmock.Sqlmock, keys []lockkey.Key, opts ...advisory.Option) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, heard(t, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })[0])
+	return expectIn(t, mock, heard(t, func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, keys, opts...) })[0])
 }
 
 // ExpectUndo expects the rollback to the savepoint before locks, of keys or of rows, that were not granted.
@@ -79,6 +80,21 @@ func ExpectUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
 }
 
 var granted = sqlmock.NewResult(0, 1)
+
+// expectIn is expect for what knows its test.
+func expectIn(t testing.TB, mock sqlmock.Sqlmock, text string) *sqlmock.ExpectedExec {
+	t.Helper()
+	mustBeThere(t, mock)
+	return expect(mock, text)
+}
+
+// mustBeThere ends the test if it gives a nil mock or pool.
+func mustBeThere(t testing.TB, given any) {
+	t.Helper()
+	if absent.Is(given) {
+		t.Fatal("gormlocktest: the mock or pool is nil")
+	}
+}
 
 // expect expects a text without parameters, whatever the number of a savepoint of [gormlock.Once] in it.
 func expect(mock sqlmock.Sqlmock, text string) *sqlmock.ExpectedExec {

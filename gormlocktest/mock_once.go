@@ -16,13 +16,13 @@ import (
 // [ExpectOnceUndo] where the function fails.
 func ExpectOnce(t testing.TB, mock sqlmock.Sqlmock, key string, opts ...gormlock.OnceOption) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, onceTexts(t, key, nil, opts)[0])
+	return expectIn(t, mock, onceTexts(t, key, nil, opts)[0])
 }
 
 // ExpectOnceStored expects what a Once does when its function has returned this result.
 func ExpectOnceStored(t testing.TB, mock sqlmock.Sqlmock, key string, result any) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, onceTexts(t, key, result, nil)[1])
+	return expectIn(t, mock, onceTexts(t, key, result, nil)[1])
 }
 
 // ExpectOnceUndo expects what a Once does when its function has failed, or the server refused one of its own statements.
@@ -34,6 +34,7 @@ func ExpectOnceUndo(mock sqlmock.Sqlmock) *sqlmock.ExpectedExec {
 // does not run. A Once that is given another ForRequest than the one stored is ErrOtherRequest.
 func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any, opts ...gormlock.OnceOption) {
 	t.Helper()
+	mustBeThere(t, mock)
 	claim := onceTexts(t, key, nil, opts)[0]
 	at := onceClaim.FindStringSubmatchIndex(claim)
 	if at == nil {

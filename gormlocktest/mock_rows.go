@@ -17,13 +17,13 @@ import (
 // [ErrLockNotAvailable]; and nothing after any other error of the server.
 func ExpectRowLock(t testing.TB, mock sqlmock.Sqlmock, wait gormlock.WaitOption) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, rowLockTexts(t, wait)[0])
+	return expectIn(t, mock, rowLockTexts(t, wait)[0])
 }
 
 // ExpectRowLocked expects what goes after a query that has locked rows with Try or Timeout, or has found none.
 func ExpectRowLocked(t testing.TB, mock sqlmock.Sqlmock, wait gormlock.WaitOption) *sqlmock.ExpectedExec {
 	t.Helper()
-	return expect(mock, rowLockTexts(t, wait)[1])
+	return expectIn(t, mock, rowLockTexts(t, wait)[1])
 }
 
 // rowLockTexts are what goes before the query and after it.

@@ -70,6 +70,33 @@ func ExamplePretendLocks() {
 	// refused: false
 }
 
+// A test on SQLite that forgot PretendLocks reads of it in the error of every way to take a key.
+func TestPretendLocks_isNamedWhereItIsMissing(t *testing.T) {
+	t.Parallel()
+	db, end := onSQLite()
+	defer end()
+	if err := errors.Join(db.Use(gormlock.New()), db.Exec("CREATE TABLE accounts (id INTEGER, balance INTEGER)").Error); err != nil {
+		t.Fatal(err)
+	}
+	key, none := gormlock.Key("account", 7), func(*gorm.DB) error { t.Error("it ran"); return nil }
+	in := func(call func(tx *gorm.DB) error) error { return db.Transaction(call) }
+	for name, err := range map[string]error{
+		"Locking":         gormlock.Transaction(db, none, gormlock.Locking(key)),
+		"Locking, inside": in(func(tx *gorm.DB) error { return gormlock.Transaction(tx, none, gormlock.Locking(key)) }),
+		"AcquireXactLock": in(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, []lockkey.Key{key}) }),
+		"WithXactLock": in(func(tx *gorm.DB) error {
+			return tx.Scopes(gormlock.WithXactLock(key)).Table("accounts").Find(&[]map[string]any{}).Error
+		}),
+		"XactLock": in(func(tx *gorm.DB) error {
+			return tx.Clauses(gormlock.XactLock(key)).Table("accounts").Where("id = 7").Update("balance", 1).Error
+		}),
+	} {
+		if !errors.Is(err, gormlock.ErrNotPostgres) || !strings.Contains(err.Error(), "gormlocktest.PretendLocks(db)") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPretendLocks_isForTests: a program that is no test gets an error.
 func TestPretendLocks_isForTests(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ type Rival struct {
 // rival does not get the lock, the test ends.
 func Hold(t testing.TB, pool *sql.DB, key lockkey.Key, opts ...advisory.Option) *Rival {
 	t.Helper()
+	mustBeThere(t, pool)
 	if other := otherdb.Under(pool); other != nil {
 		t.Fatal(other.Refusal("lock "+key.String(), nil))
 	}

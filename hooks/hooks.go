@@ -97,6 +97,9 @@ var Points = []Point{
 // Install attaches the handlers to the callbacks of db. Callbacks are shared by all sessions of a database, and GORM's
 // dbresolver initialises plugins again: what is already attached stays as it is.
 func Install(db *gorm.DB, handlers Handlers) error {
+	if db == nil || db.Config == nil {
+		return fmt.Errorf("gormlock: hooks: %w: a nil *gorm.DB, give it what gorm.Open returned", gorm.ErrInvalidDB)
+	}
 	for _, p := range Points {
 		handler := p.handler(&handlers)
 		if handler == nil {

@@ -69,6 +69,8 @@ type seen struct {
 	samples []Sample
 }
 
+var errNilPool = errors.New("gormlock: inspect: a nil *sql.DB, give it what sql.Open returned")
+
 // Handler is a page that shows who holds what and who waits for whom in the database db
 // leads to: people get HTML, programs that accept application/json get the [View] with
 // its tree and its history. It works at any path, and loads nothing from elsewhere.
@@ -80,8 +82,8 @@ type seen struct {
 // Give it a pool of its own, of two connections: when a program hangs, all connections of
 // its pool may wait for locks.
 //
-// It shows queries, and the values in them: let only those see it who may. If an option is invalid, or db does not lead to
-// PostgreSQL, it answers every request with that error.
+// It shows queries, and the values in them: let only those see it who may. If an option is invalid, db is nil, or db does not
+// lead to PostgreSQL, it answers every request with that error.
 func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 	p := &Page{db: db, refresh: 2 * time.Second}
 	p.snapshot = []Option{Limit(300)}
@@ -91,6 +93,9 @@ func Handler(db *sql.DB, opts ...HandlerOption) *Page {
 			continue
 		}
 		p.invalid = errors.Join(p.invalid, o.applyHandler(p))
+	}
+	if db == nil {
+		p.invalid = errors.Join(p.invalid, errNilPool)
 	}
 	if other := otherdb.Under(db); other != nil {
 		p.invalid = errors.Join(p.invalid, other.Refusal("inspect", nil))

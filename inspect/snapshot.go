@@ -28,6 +28,9 @@ func Snapshot(ctx context.Context, db *sql.DB, opts ...Option) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db == nil {
+		return nil, errNilPool
+	}
 	if other := otherdb.Under(db); other != nil {
 		return nil, other.Refusal("inspect", nil)
 	}

@@ -18,9 +18,12 @@ type Node struct {
 // longest first. A session that waits for several is there once, if possible below one that holds what it wants; its
 // Blockers name them all.
 //
-// Sessions that wait in a circle have Cycle set. If none of them waits for a session
+// A nil View has no tree. Sessions that wait in a circle have Cycle set. If none of them waits for a session
 // outside, the circle starts at the one that has waited longest.
 func Tree(v *View) []*Node {
+	if v == nil {
+		return nil
+	}
 	t := &tree{nodes: map[int]*Node{}}
 	for _, s := range v.Sessions {
 		t.nodes[s.PID] = &Node{Session: s}

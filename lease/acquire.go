@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/holder"
@@ -40,12 +41,17 @@ func (m *Manager) acquire(ctx context.Context, key lockkey.Key, ttl time.Duratio
 // releaseWithin bounds the confirmation of a release that Do asks for.
 const releaseWithin = 5 * time.Second
 
+var errNilFunction = fmt.Errorf("%w: a nil function, give one to run under the lease", ErrOption)
+
 // Do runs fn while it holds the lease. The ctx of fn is that of [Lease.Bind]: it carries
 // the fencing token, and ends with the cause [ErrLost] when the lease is lost. Do returns
 // the error of fn. If the lease was lost before it was released, it returns ErrLost, even
 // if fn returned nil: somebody else may have worked at the same time. With [Try], fn runs
 // if nobody else holds the lease; otherwise Do returns [ErrNotAcquired].
 func (m *Manager) Do(ctx context.Context, key lockkey.Key, ttl time.Duration, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	if fn == nil {
+		return errNilFunction
+	}
 	l, err := m.Acquire(ctx, key, ttl, opts...)
 	if err != nil {
 		return err

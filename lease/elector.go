@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -27,16 +28,21 @@ type Candidate struct {
 }
 
 // Elector returns a candidate for the leadership of key. It holds a lease of ttl from the first [Candidate.IsLeader] that
-// finds it free. IsLeader returns the error of an invalid key or ttl.
+// finds it free. IsLeader returns the error of a nil m, and of an invalid key or ttl.
 func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
 	return &Candidate{m: m, key: key, ttl: ttl, asking: make(chan struct{}, 1)}
 }
+
+var errNilManager = fmt.Errorf("%w: Elector of a nil Manager, give it what New returned", ErrOption)
 
 // IsLeader returns nil if this process leads, otherwise an error that says why not: [ErrNotAcquired] if another process
 // leads. It acquires the leadership if it is free, and keeps it until the manager is closed, [Candidate.Resign] is
 // called or it is lost. After a loss the next call tries again. It returns within 5 seconds, whatever ctx and the
 // server do.
 func (c *Candidate) IsLeader(ctx context.Context) error {
+	if c.m == nil {
+		return errNilManager
+	}
 	if known, err := c.know(); known {
 		return err
 	}
@@ -101,6 +107,9 @@ func (c *Candidate) stand(ctx context.Context) error {
 // Resign releases the leadership, if this process has it, and never acquires it again. It returns when the database has
 // confirmed that, and no [Candidate.IsLeader] is running any more. A leadership that was lost before is no error.
 func (c *Candidate) Resign(ctx context.Context) error {
+	if c.m == nil {
+		return errNilManager
+	}
 	c.mu.Lock()
 	l := c.lease
 	c.lease, c.resigned = nil, true

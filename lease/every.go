@@ -47,7 +47,7 @@ func (m *Manager) Every(ctx context.Context, key lockkey.Key, schedule Schedule,
 		err = checkSchedule(schedule)
 	}
 	if err == nil && fn == nil {
-		err = fmt.Errorf("%w: Every without a function", ErrOption)
+		err = errNilFunction
 	}
 	if err != nil {
 		return err

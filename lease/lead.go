@@ -24,6 +24,9 @@ import (
 // A leader that was stopped may go on for a moment after its successor began. Only the guard of its token (see package
 // fence) refuses what it writes then.
 func (m *Manager) Lead(ctx context.Context, key lockkey.Key, ttl time.Duration, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	if fn == nil {
+		return errNilFunction
+	}
 	for {
 		l, err := m.Acquire(ctx, key, ttl, append(opts[:len(opts):len(opts)], as(leader))...)
 		if err != nil {

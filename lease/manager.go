@@ -42,6 +42,9 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if db == nil {
+		return nil, fmt.Errorf("%w: New on a nil *sql.DB, give it what sql.Open returned", ErrOption)
+	}
 	if other := otherdb.Under(db); other != nil {
 		return nil, other.Refusal("leases in "+c.tableName(), nil)
 	}

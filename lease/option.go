@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/observe"
 )
@@ -72,7 +73,12 @@ func ShedLock() Option {
 
 // Observer gets every event of leases; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
-	return option(func(c *config) error { return holder.Set(&c.observer, observe.Contain(o)) })
+	return option(func(c *config) error {
+		if o == nil {
+			return fmt.Errorf("%w: Observer(nil), leave it out for none", ErrOption)
+		}
+		return holder.Set(&c.observer, observe.Contain(o))
+	})
 }
 
 // Listen wakes waiters when any process releases the lease: they ask the holder to notify
@@ -80,8 +86,8 @@ func Observer(o observe.Observer) Option {
 // after 10 ms at first and later every 250 ms.
 func Listen(l Listener) Option {
 	return option(func(c *config) error {
-		if l == nil {
-			return fmt.Errorf("%w: Listen(nil)", ErrOption)
+		if absent.Is(l) {
+			return fmt.Errorf("%w: Listen(nil), give it what sessionlock.Open returned", ErrOption)
 		}
 		return holder.Set(&c.listener, l)
 	})

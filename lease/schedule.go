@@ -50,7 +50,10 @@ type daily struct {
 }
 
 func (d daily) check() error {
-	if d.hour < 0 || d.hour > 23 || d.minute < 0 || d.minute > 59 || d.location == nil {
+	if d.location == nil {
+		return fmt.Errorf("%w: Daily(%d, %d, nil), give it a location such as time.Local", ErrOption, d.hour, d.minute)
+	}
+	if d.hour < 0 || d.hour > 23 || d.minute < 0 || d.minute > 59 {
 		return fmt.Errorf("%w: Daily(%d, %d, %v) is not a time of day", ErrOption, d.hour, d.minute, d.location)
 	}
 	return nil
@@ -97,7 +100,7 @@ func wallClock(t time.Time) time.Time {
 // checkSchedule refuses a schedule that never ticks.
 func checkSchedule(s Schedule) error {
 	if s == nil {
-		return fmt.Errorf("%w: Every without a schedule", ErrOption)
+		return fmt.Errorf("%w: Every with a nil schedule, give it one such as Interval(time.Hour)", ErrOption)
 	}
 	if known, ok := s.(interface{ check() error }); ok {
 		return known.check()

@@ -25,13 +25,18 @@ const (
 // after that, events go into a queue until o has worked through it. While a thousand are in the queue, further ones are
 // dropped, which is reported once.
 //
-// Contain(nil) is nil, so an emitter compares with nil and spends nothing. An observer
+// Contain of nil, or of [Multi] of none, is nil, so an emitter compares with nil and spends nothing. An observer
 // that Contain made is returned as it is.
 func Contain(o Observer) Observer {
 	switch o := o.(type) {
 	case nil:
 		return nil
-	case *contained, multi:
+	case *contained:
+		return o
+	case multi:
+		if len(o) == 0 {
+			return nil
+		}
 		return o
 	}
 	c := &contained{}

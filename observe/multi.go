@@ -4,7 +4,7 @@ import "context"
 
 // Multi passes each event to all observers, in their order. A panic in one is caught,
 // as by [Contain], and the others still get the event. Nil observers are left out;
-// Multi of none is nil.
+// Multi of none observes nothing, and costs an emitter nothing.
 func Multi(observers ...Observer) Observer {
 	var all multi
 	for _, o := range observers {
@@ -16,10 +16,7 @@ func Multi(observers ...Observer) Observer {
 			all = append(all, o)
 		}
 	}
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
+	if len(all) == 1 {
 		return all[0]
 	}
 	return all

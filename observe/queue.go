@@ -31,7 +31,7 @@ type queued struct {
 	delivered chan struct{} // nil, or with room for one: it has been delivered
 }
 
-// NewQueue is a queue of at most n events before o; at least one.
+// NewQueue is a queue of at most n events before o; at least one. A nil o observes nothing.
 func NewQueue(o Observer, n int) *Queue {
 	q := &Queue{}
 	if o != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -22,8 +23,8 @@ func Acquire(ctx context.Context, tx pgx.Tx, keys []lockkey.Key, opts ...advisor
 	if err != nil {
 		return err
 	}
-	if tx == nil {
-		return fmt.Errorf("%w: a nil transaction", advisory.ErrOption)
+	if absent.Is(tx) {
+		return fmt.Errorf("%w: a nil transaction, give it what Begin returned", advisory.ErrOption)
 	}
 	return request.Acquire(ctx, executor{tx})
 }

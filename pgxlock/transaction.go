@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gormlock/gormlock/advisory"
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/repeat"
@@ -44,7 +45,7 @@ const rollbackWithin = 5 * time.Second
 // sent even if ctx has ended.
 func Transaction(ctx context.Context, db Beginner, fn func(tx pgx.Tx) error, opts ...TxOption) error {
 	switch {
-	case db == nil:
+	case absent.Is(db):
 		return fmt.Errorf("%w: db is nil, there is nothing to begin a transaction on", advisory.ErrOption)
 	case fn == nil:
 		return fmt.Errorf("%w: a nil function", advisory.ErrOption)

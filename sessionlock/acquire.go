@@ -89,6 +89,9 @@ func (m *Manager) TryAcquire(ctx context.Context, key lockkey.Key, opts ...Acqui
 // It acquires both locks of a [lockkey.Renamed] key. Such a key cannot be [Fenced]: the
 // token of one lock says nothing about the holders of the other.
 func (m *Manager) Do(ctx context.Context, key lockkey.Key, fn func(ctx context.Context) error, opts ...AcquireOption) (err error) {
+	if fn == nil {
+		return fmt.Errorf("%w: Do with a nil function, give one to run under the lock", ErrOption)
+	}
 	if _, renamed := key.Former(); renamed {
 		return m.doBoth(ctx, key, fn, opts)
 	}

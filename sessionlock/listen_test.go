@@ -75,7 +75,7 @@ func TestListen_connectsAgain(t *testing.T) {
 	if err := <-ended; !errors.Is(err, sessionlock.ErrClosed) {
 		t.Errorf("ended with %v", err)
 	}
-	if err := m.Listen(t.Context(), "Ear", nil); !errors.Is(err, sessionlock.ErrClosed) {
+	if err := m.Listen(t.Context(), "Ear", func(string) {}); !errors.Is(err, sessionlock.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -44,6 +44,9 @@ func OpenConfig(ctx context.Context, dsn *pgx.ConnConfig, opts ...Option) (*Mana
 	if err != nil {
 		return nil, err
 	}
+	if dsn == nil {
+		return nil, fmt.Errorf("%w: OpenConfig of a nil *pgx.ConnConfig, give it what pgx.ParseConfig returned", ErrOption)
+	}
 	if err := ofPostgres(dsn); err != nil {
 		return nil, err
 	}
@@ -94,6 +97,9 @@ func (m *Manager) Close(ctx context.Context) error {
 //
 // Package lease uses it to wake waiters.
 func (m *Manager) Listen(ctx context.Context, channel string, heard func(payload string)) error {
+	if heard == nil {
+		return fmt.Errorf("%w: Listen with a nil function, which hears nothing", ErrOption)
+	}
 	return m.core.life.during(ctx, m.core, func(ctx context.Context) {
 		var b backoff
 		for ctx.Err() == nil {

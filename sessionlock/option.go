@@ -117,13 +117,23 @@ func AllowServer(name string) Option {
 
 // Observer gets every event of locks; a panic in it is caught. Default: none.
 func Observer(o observe.Observer) Option {
-	return option(func(c *config) error { return holder.Set(&c.observer, observe.Contain(o)) })
+	return option(func(c *config) error {
+		if o == nil {
+			return fmt.Errorf("%w: Observer(nil), leave it out for none", ErrOption)
+		}
+		return holder.Set(&c.observer, observe.Contain(o))
+	})
 }
 
 // BeforeConnect changes the configuration of each connection before it is made, for
 // passwords that expire. Its error ends the attempt. Default: nothing.
 func BeforeConnect(change func(ctx context.Context, c *pgx.ConnConfig) error) Option {
-	return option(func(c *config) error { return holder.Set(&c.beforeConnect, change) })
+	return option(func(c *config) error {
+		if change == nil {
+			return fmt.Errorf("%w: BeforeConnect(nil), leave it out to change nothing", ErrOption)
+		}
+		return holder.Set(&c.beforeConnect, change)
+	})
 }
 
 // AcquireOption changes how a lock is taken. The set is closed; an option holds no

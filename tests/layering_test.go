@@ -28,7 +28,7 @@ var storeys = [][]string{
 	{"internal/fault", "internal/statement"},
 	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat", "internal/dialect"},
 	{"internal/pretend", "internal/newtable"},
-	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike", "internal/otherdb"},
+	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike", "internal/otherdb", "internal/absent"},
 }
 
 // mayImport holds what each package may import besides the standard library: ours by the path from
@@ -42,12 +42,12 @@ var mayImport = map[string][]string{
 	"hooks":               {gormModule},
 	"lockkey":             {},
 	"lockkey/compat":      {"lockkey"},
-	"fence":               {"internal/newtable", "internal/otherdb", "internal/tokens"},
+	"fence":               {"internal/absent", "internal/newtable", "internal/otherdb", "internal/tokens"},
 	"observe":             {},
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
-	"advisory":            {"lockkey", "internal/lockrequest", "internal/lookalike", "internal/otherdb"},
-	"pgxlock":             {"advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
-	"lease":               {"internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
+	"advisory":            {"internal/absent", "lockkey", "internal/lockrequest", "internal/lookalike", "internal/otherdb"},
+	"pgxlock":             {"internal/absent", "advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
+	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
 		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/otherdb", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
-		"internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
+		"internal/absent", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,
 	},
 	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
@@ -83,12 +83,12 @@ var mayImport = map[string][]string{
 		"observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		"internal/absent", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
 		gormModule,
 	},
-	"internal/once": {"internal/fault", "internal/install", "internal/journal", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
+	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
+		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
 		"internal/sqlstate", "internal/statement", "fence", gormModule,
 	},
 	"internal/xact": {
@@ -107,8 +107,9 @@ var mayImport = map[string][]string{
 	"internal/fault":       {"internal/cause", "internal/otherdb", "advisory", "fence", gormModule},
 	"internal/statement":   {"internal/dialect", "internal/sqltext", "internal/sqltx", "advisory", gormModule},
 	"internal/lookalike":   {},
+	"internal/absent":      {},
 	"internal/otherdb":     {},
-	"internal/newtable":    {"internal/otherdb"},
+	"internal/newtable":    {"internal/absent", "internal/otherdb"},
 	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/otherdb", "internal/pretend", "internal/sqlstate", "lockkey"},
 	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
 	"internal/keynames":    {"internal/lockid", "internal/newtable", "internal/otherdb", "internal/sqlstate"},

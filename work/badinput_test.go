@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/observe"
 	"github.com/gormlock/gormlock/work"
 )
 
@@ -42,7 +43,7 @@ func TestNew_refusesBadOptions(t *testing.T) {
 	}
 	o := work.Queues("a")
 	for range 2 {
-		if _, err := work.New(db, handle, o, work.Observer(nil)); err != nil {
+		if _, err := work.New(db, handle, o, work.Observer(observe.Multi())); err != nil {
 			t.Error(err)
 		}
 	}

@@ -155,6 +155,9 @@ func named(option, column string) error {
 // Observer gets every event of jobs: [observe.Claimed], Done, Failed, Later, Dead and TakenOver. Default: none.
 func Observer(o observe.Observer) Option {
 	return option(func(c *config) error {
+		if o == nil {
+			return optionError("Observer(nil), leave it out for none")
+		}
 		c.observer = observe.Contain(o)
 		return nil
 	})

@@ -35,7 +35,7 @@ func (c *Call) Run(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	if len(c.Locks) > 0 {
 		c.request = c.Locks[0].And(c.Locks[1:]...).Within(install.Of(db).DefaultTimeout).Allowing(install.Of(db).Servers)
 		if !statement.IsPostgres(db) && install.Pretended(db) == nil {
-			return fmt.Errorf("%w, not %s: lock %s", fault.ErrNotPostgres, db.Name(), c.request)
+			return fault.NoLocks(db.Name(), c.request)
 		}
 	}
 	if c.Within > 0 {

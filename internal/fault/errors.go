@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/cause"
@@ -24,6 +25,15 @@ var (
 	ErrNotAcquired = advisory.ErrNotAcquired
 	ErrLockTimeout = advisory.ErrLockTimeout
 )
+
+// NoLocks is the error of locks of keys on a database that has none.
+func NoLocks(database string, locks fmt.Stringer) error {
+	inTests := ""
+	if database == "sqlite" {
+		inTests = "; in tests gormlocktest.PretendLocks(db) keeps it in memory"
+	}
+	return fmt.Errorf("%w, not %s: lock %s%s", ErrNotPostgres, database, locks, inTests)
+}
 
 // Because returns err without its prefix "gormlock: ", for the end of a longer text that has
 // it.

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -31,6 +32,9 @@ func (v *versionGuard) expect(i *Intent) (column.Value, error) {
 		one, choice := named.of(v.Version)
 		v.choice = choice
 		return one, nil
+	}
+	if i.Expected == nil {
+		return column.Value{}, fmt.Errorf("%w: ExpectVersion(nil) names no version, give it the one that was read", fault.ErrVersionMissing)
 	}
 	return v.Of(i.Expected)
 }

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/compare"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -26,7 +27,7 @@ type unchangedColumns struct {
 func IfUnchanged(before any, names []string) Clause {
 	row := reflect.ValueOf(before)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
-		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %T", before)}
+		return Clause{err: fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %s", absent.Type(before))}
 	}
 	// Keep the values of this moment: the caller may change the struct later, and GORM writes through its pointers.
 	kept := reflect.New(row.Elem().Type()).Elem()

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/fault"
@@ -16,6 +17,15 @@ func (s *Settings) Tell(ctx context.Context, e observe.Event) {
 	}
 	e.Source = "gormlock"
 	s.Observer.Observe(ctx, e)
+}
+
+// Observe makes o the observer.
+func (s *Settings) Observe(o observe.Observer) error {
+	if o == nil {
+		return fmt.Errorf("%w: WithObserver(nil), leave it out for none", fault.ErrOption)
+	}
+	s.Observer = observe.Contain(o)
+	return nil
 }
 
 // Observed reports whether there is an observer.

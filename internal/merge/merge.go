@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/attempt"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -50,9 +51,9 @@ func Save(tx *gorm.DB, mine, base any) error {
 // newSave refuses what cannot be merged, before anything is executed.
 func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	s := &save{mine: reflect.ValueOf(mine), base: reflect.ValueOf(base)}
-	for _, given := range []reflect.Value{s.mine, s.base} {
-		if given.Kind() != reflect.Pointer || given.IsNil() || given.Elem().Kind() != reflect.Struct {
-			return nil, fmt.Errorf("gormlock: %s takes two pointers to structs, these are %T and %T", call, mine, base)
+	for _, one := range []reflect.Value{s.mine, s.base} {
+		if one.Kind() != reflect.Pointer || one.IsNil() || one.Elem().Kind() != reflect.Struct {
+			return nil, fmt.Errorf("gormlock: %s takes two pointers to structs, these are %s and %s", call, absent.Type(mine), absent.Type(base))
 		}
 	}
 	switch {

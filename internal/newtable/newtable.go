@@ -4,9 +4,11 @@ package newtable
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
@@ -38,6 +40,9 @@ END $gormlock$`, strings.ReplaceAll(t.Quoted, "'", "''"), t.Lock, t.DDL)
 // Create runs the migration. On failure nothing was created. On another database than PostgreSQL the error says which it is.
 func (t Table) Create(ctx context.Context, db Execer) error {
 	what := "create table " + t.Name
+	if absent.Is(db) {
+		return errors.New("gormlock: " + what + " in a nil database, give it a *sql.DB, *sql.Conn or *sql.Tx")
+	}
 	if other := otherdb.Under(db); other != nil {
 		return other.Refusal(what, nil)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -52,6 +53,9 @@ func (o *Call) Enter(tx *gorm.DB) error {
 
 // MadeFor keeps what the key was made for, to compare: a SHA-256 of bytes, or of the JSON of any other value.
 func (o *Call) MadeFor(request any) error {
+	if absent.Is(request) {
+		return fmt.Errorf("%w: ForRequest of %s, leave it out to compare nothing", fault.ErrOption, absent.Type(request))
+	}
 	text, raw := request.([]byte)
 	if !raw {
 		var err error

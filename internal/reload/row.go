@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -25,7 +26,7 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 	}
 	value := reflect.ValueOf(row)
 	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
-		return fmt.Errorf("gormlock: LockRow takes a pointer to a struct, this is %T", row)
+		return fmt.Errorf("gormlock: LockRow takes a pointer to a struct, this is %s", absent.Type(row))
 	}
 	if err := mustLock("LockRow", lock); err != nil {
 		return err

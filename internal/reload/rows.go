@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -23,7 +24,7 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	}
 	pointer := reflect.ValueOf(rows)
 	if pointer.Kind() != reflect.Pointer || pointer.IsNil() || !statement.IsSliceOfStructs(pointer.Type().Elem()) {
-		return fmt.Errorf("gormlock: LockRows takes a pointer to a slice of structs, or of pointers to structs, this is %T", rows)
+		return fmt.Errorf("gormlock: LockRows takes a pointer to a slice of structs, or of pointers to structs, this is %s", absent.Type(rows))
 	}
 	if err := mustLock("LockRows", lock); err != nil {
 		return err

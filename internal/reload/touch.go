@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
@@ -105,7 +106,7 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*model.Model, refle
 	}
 	row := reflect.ValueOf(value)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
-		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s takes a pointer to a loaded struct, not %T", caller, value)
+		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s takes a pointer to a loaded struct, not %s", caller, absent.Type(value))
 	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(value); err != nil {

@@ -17,7 +17,7 @@ import (
 func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 	locks := install.Pretended(db)
 	if locks == nil && !statement.IsPostgres(db) {
-		return fmt.Errorf("%w, not %s: lock %s", fault.ErrNotPostgres, db.Name(), request)
+		return fault.NoLocks(db.Name(), request)
 	}
 	tx := statement.Transaction(db.Statement)
 	if tx == nil {

@@ -8,11 +8,11 @@ import (
 )
 
 // Option changes what [New] records. The set is closed.
-type Option interface{ apply(*config) }
+type Option interface{ apply(*config) error }
 
-type option func(*config)
+type option func(*config) error
 
-func (o option) apply(c *config) { o(c) }
+func (o option) apply(c *config) error { return o(c) }
 
 type config struct {
 	meters  metric.MeterProvider
@@ -26,14 +26,22 @@ func newConfig(opts []Option) (config, error) {
 		if o == nil {
 			return c, errors.New("gormlock: otelobserve: a nil option")
 		}
-		o.apply(&c)
+		if err := o.apply(&c); err != nil {
+			return c, err
+		}
 	}
 	return c, nil
 }
 
 // MeterProvider makes the instruments with p. Default: the global one, which may be set later.
 func MeterProvider(p metric.MeterProvider) Option {
-	return option(func(c *config) { c.meters = p })
+	return option(func(c *config) error {
+		if p == nil {
+			return errors.New("gormlock: otelobserve: MeterProvider(nil), leave it out for the global one")
+		}
+		c.meters = p
+		return nil
+	})
 }
 
 // KeyLabel puts the attribute gormlock.key on metrics: the result of label for the name of
@@ -41,11 +49,20 @@ func MeterProvider(p metric.MeterProvider) Option {
 // series of its own: strip the 42 of invoice/42. It is called for each event, from many
 // goroutines. Default: metrics do not name keys; span events do.
 func KeyLabel(label func(key string) string) Option {
-	return option(func(c *config) { c.label = label })
+	return option(func(c *config) error {
+		if label == nil {
+			return errors.New("gormlock: otelobserve: KeyLabel(nil), leave it out to not name keys")
+		}
+		c.label = label
+		return nil
+	})
 }
 
 // WithoutSpanEvents records metrics only. Default: the span of the context gets an event,
 // if it records.
 func WithoutSpanEvents() Option {
-	return option(func(c *config) { c.noSpans = true })
+	return option(func(c *config) error {
+		c.noSpans = true
+		return nil
+	})
 }

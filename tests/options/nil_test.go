@@ -186,12 +186,14 @@ func TestNilOption(t *testing.T) {
 // fatal is what a function of a test says when it ends the test.
 func fatal(t testing.TB, call func(t testing.TB)) error {
 	f := &failing{TB: t}
-	done := make(chan struct{})
+	panicked := make(chan any, 1)
 	go func() {
-		defer close(done)
+		defer func() { panicked <- recover() }()
 		call(f)
 	}()
-	<-done
+	if p := <-panicked; p != nil {
+		panic(p)
+	}
 	return f.err
 }
 
