@@ -58,8 +58,7 @@ func TestRoot_append(t *testing.T) {
 		}
 
 		// after a rollback nobody has a version that his row has not
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		l, n := line{OrderID: o.ID}, note{OrderID: &o.ID}
 		stand.Must(t, db.Create(&l).Error)
 		stand.Must(t, db.Omit("Order").Create(&n).Error)

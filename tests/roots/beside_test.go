@@ -58,8 +58,7 @@ func TestRoot_two(t *testing.T) {
 			t.Helper()
 			stand.Equal(t, what, versionsOf(t, db), [3]int64(want))
 		}
-		p := pair{FromOrderID: pointerTo(1), ToOrderID: 2}
-		stand.Must(t, db.Create(&p).Error)
+		p := stand.Made(t, db, pair{FromOrderID: pointerTo(1), ToOrderID: 2})
 		is("create", 2, 2, 1)
 		stand.Must(t, db.Model(&p).Update("to_order_id", 3).Error)
 		is("moved", 3, 3, 2)
@@ -93,8 +92,7 @@ func TestRoot_zeroInKeys(t *testing.T) {
 			stand.Must(t, db.Where("number = ?", number).Take(&s).Error)
 			return s.Version
 		}
-		s := stock{Row: 1, ShopCountry: "fr"}
-		stand.Must(t, db.Create(&s).Error)
+		s := stand.Made(t, db, stock{Row: 1, ShopCountry: "fr"})
 		stand.Equal(t, "create", version(0), 2)
 		stand.Must(t, db.Model(&s).Update("text", "x").Error)
 		stand.Equal(t, "update", version(0), 3)
@@ -118,8 +116,7 @@ func TestRoot_joinTable(t *testing.T) {
 		stand.Must(t, db.SetupJoinTable(&label{}, "Orders", &tagging{}))
 		orders := []order{{}, {}, {}}
 		stand.Must(t, db.Create(&orders).Error)
-		l := label{}
-		stand.Must(t, db.Create(&l).Error)
+		l := stand.Made(t, db, label{})
 		is := func(what string, want ...int64) {
 			t.Helper()
 			stand.Equal(t, what, versionsOf(t, db), [3]int64(want))
@@ -143,8 +140,7 @@ func TestRoot_beside(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		l, n := line{OrderID: o.ID, Qty: 1}, note{OrderID: &o.ID, Text: "a"}
 		stand.Must(t, db.Create(&l).Error)
 		stand.Must(t, db.Omit("Order").Create(&n).Error)
@@ -230,10 +226,8 @@ func TestRoot_beside(t *testing.T) {
 func TestRoot_movesAgain(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
-		l := line{OrderID: o.ID}
-		stand.Must(t, db.Create(&l).Error)
+		o := stand.Made(t, db, order{})
+		l := stand.Made(t, db, line{OrderID: o.ID})
 		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
 			stand.Must(t, tx.SavePoint("one").Error)
 			stand.Must(t, tx.Model(&line{}).Where("id = ?", l.ID).Update("qty", 1).Error)
@@ -313,8 +307,7 @@ func TestRoot_hooks(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, append([]any{&hooked{}}, models...), func(t *testing.T, db *gorm.DB) {
 		stand.Must(t, db.Create(&[]order{{}, {}, {}}).Error)
-		h := hooked{OrderID: 1}
-		stand.Must(t, db.Create(&h).Error)
+		h := stand.Made(t, db, hooked{OrderID: 1})
 		stand.Equal(t, "created", versionsOf(t, db), [3]int64{2, 1, 1})
 		h.Text = "to 2"
 		stand.Must(t, db.Save(&h).Error)
@@ -335,8 +328,7 @@ func TestRoot_pools(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]pgtest.Option{"PrepareStmt": {pgtest.PrepareStmt()}, "simple protocol": {pgtest.SimpleProtocol()}, "QueryFields": {pgtest.Config(func(c *gorm.Config) { c.QueryFields = true })}} {
 		db := stand.Versioned(t, models, opts...)
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		many := make([]line, 300)
 		for i := range many {
 			many[i].OrderID = o.ID

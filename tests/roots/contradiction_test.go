@@ -140,8 +140,7 @@ func TestRoot_keyAndStruct(t *testing.T) {
 func TestRoot_structOfIt(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{Title: "a"}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{Title: "a"})
 		l, n := line{OrderID: o.ID}, note{OrderID: &o.ID}
 		stand.Must(t, db.Create(&l).Error)
 		stand.Must(t, db.Omit("Order").Create(&n).Error)
@@ -190,8 +189,7 @@ func TestRoot_deletedBefore(t *testing.T) {
 			},
 			"by an update of its struct": func(tx *gorm.DB, o *order) error { return tx.Model(o).Update("deleted_at", tx.NowFunc()).Error },
 		} {
-			o := order{Title: name}
-			stand.Must(t, db.Create(&o).Error)
+			o := stand.Made(t, db, order{Title: name})
 			held := o
 			err := db.Transaction(func(tx *gorm.DB) error {
 				stand.Must(t, remove(tx, &o))

@@ -38,8 +38,7 @@ func TestRoot_roundTrips(t *testing.T) {
 	t.Parallel()
 	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	db := stand.Versioned(t, []any{&firm{}, &desk{}, &plainDesk{}, &untaggedDesk{}}, pgtest.Through(dsn), pgtest.MaxConns(1))
-	f := firm{}
-	stand.Must(t, db.Create(&f).Error)
+	f := stand.Made(t, db, firm{})
 	d, p, u := desk{FirmID: f.ID}, plainDesk{FirmID: f.ID}, untaggedDesk{FirmID: f.ID}
 	stand.Must(t, db.Create(&d).Error)
 	stand.Must(t, db.Create(&p).Error)

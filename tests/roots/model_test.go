@@ -46,8 +46,7 @@ func TestRoot_compositeKeys(t *testing.T) {
 				}
 			}
 		}
-		i := item{ShopCountry: "fr", ShopNumber: 1}
-		stand.Must(t, db.Create(&i).Error)
+		i := stand.Made(t, db, item{ShopCountry: "fr", ShopNumber: 1})
 		is(1, 2, 1)
 		stand.Must(t, db.Model(&i).Update("shop_number", 2).Error)
 		is(1, 3, 2)
@@ -72,12 +71,9 @@ type node struct {
 func TestRoot_trees(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, []any{&node{}}, func(t *testing.T, db *gorm.DB) {
-		top := node{}
-		stand.Must(t, db.Create(&top).Error)
-		middle := node{ParentID: &top.ID}
-		stand.Must(t, db.Create(&middle).Error)
-		leaf := node{ParentID: &middle.ID}
-		stand.Must(t, db.Create(&leaf).Error)
+		top := stand.Made(t, db, node{})
+		middle := stand.Made(t, db, node{ParentID: &top.ID})
+		leaf := stand.Made(t, db, node{ParentID: &middle.ID})
 		stand.Equal(t, "top", stand.Row[node](t, db, top.ID).Version, 3)
 		stand.Equal(t, "middle", stand.Row[node](t, db, middle.ID).Version, 2)
 		stand.Must(t, db.Model(&top).Clauses(gormlock.IgnoreVersion()).UpdateColumn("parent_id", leaf.ID).Error)
@@ -90,8 +86,7 @@ func TestRoot_trees(t *testing.T) {
 func TestRoot_savepoints(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		back := errors.New("back")
 		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
 			if err := tx.Transaction(func(tx *gorm.DB) error {
@@ -114,8 +109,7 @@ func TestRoot_withPlainTransactions(t *testing.T) {
 	t.Cleanup(func() { _ = plugin.Close() })
 	db := pgtest.Open(t, pgtest.Plugin(plugin), pgtest.Schema())
 	stand.Must(t, db.AutoMigrate(models...))
-	o := order{}
-	stand.Must(t, db.Create(&o).Error)
+	o := stand.Made(t, db, order{})
 	stand.Must(t, db.Create(&line{OrderID: o.ID}).Error)
 	stand.Equal(t, "version", versionOf(t, db, o.ID), 2)
 	stand.Must(t, gormlock.Transaction(db, func(tx *gorm.DB) error {

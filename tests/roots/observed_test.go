@@ -143,8 +143,7 @@ func TestRoot_spelledOtherwise(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&sheet{}, &cell{}})
 	const low, high = "5ee26e5a-0000-4000-8000-0000000000aa", "5EE26E5A-0000-4000-8000-0000000000AA"
-	s := sheet{ID: low}
-	stand.Must(t, db.Create(&s).Error)
+	s := stand.Made(t, db, sheet{ID: low})
 	version := func() int64 { return stand.Row[sheet](t, db, low).Version }
 	stand.Must(t, db.Create(&cell{SheetID: high}).Error)
 	stand.Equal(t, "version", version(), 2)
@@ -165,8 +164,7 @@ func TestRoot_spelledOtherwise(t *testing.T) {
 
 	// an update and a delete by a struct that spells the key otherwise than its row, with and without the root
 	stand.Must(t, db.First(&s).Error)
-	c := cell{SheetID: high}
-	stand.Must(t, db.Create(&c).Error)
+	c := stand.Made(t, db, cell{SheetID: high})
 	c = cell{ID: c.ID, SheetID: high}
 	stand.Must(t, db.Model(&c).Update("text", "y").Error)
 	stand.Equal(t, "update", version(), 7)
@@ -184,8 +182,7 @@ func TestRoot_spelledOtherwise(t *testing.T) {
 func TestRoot_bulk(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		stand.Must(t, db.Create(&[]line{{OrderID: o.ID}, {OrderID: o.ID}}).Error)
 		ofVersion := func(tx *gorm.DB) *gorm.DB {
 			return tx.Where("order_id IN (?)", tx.Session(&gorm.Session{NewDB: true}).Model(&order{}).Select("id").Where("version = ?", versionOf(t, db, o.ID)))

@@ -36,8 +36,7 @@ func TestRoot_whoMadeItStale(t *testing.T) {
 				return tx.Model(&other).Update("title", "x").Error
 			}},
 		} {
-			o := order{}
-			stand.Must(t, db.Create(&o).Error)
+			o := stand.Made(t, db, order{})
 			if c.rival {
 				stand.Must(t, db.Model(&order{}).Where("id = ?", o.ID).Update("title", "rival").Error)
 			}
@@ -67,8 +66,7 @@ func TestRoot_touchedBefore(t *testing.T) {
 			o, other := order{}, order{}
 			stand.Must(t, db.Create(&o).Error)
 			stand.Must(t, db.Create(&other).Error)
-			l := pair{FromOrder: &o, ToOrderID: other.ID}
-			stand.Must(t, db.Create(&l).Error)
+			l := stand.Made(t, db, pair{FromOrder: &o, ToOrderID: other.ID})
 			both := func(tx *gorm.DB) error {
 				if err := gormlock.Touch(tx, l.FromOrder); err != nil {
 					return err
@@ -102,10 +100,8 @@ type smallPart struct {
 func TestRoot_versionIsFull(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, db *gorm.DB) {
-		s := small{}
-		stand.Must(t, db.Create(&s).Error)
-		p := smallPart{SmallID: s.ID}
-		stand.Must(t, db.Create(&p).Error)
+		s := stand.Made(t, db, small{})
+		p := stand.Made(t, db, smallPart{SmallID: s.ID})
 		stand.Must(t, db.Exec("UPDATE smalls SET version = 32767").Error)
 		stand.Must(t, db.First(&s).Error)
 		for name, err := range map[string]error{
@@ -133,8 +129,7 @@ func TestRoot_versionIsFull(t *testing.T) {
 func TestRoot_orphans(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		n := note{OrderID: &o.ID}
 		stand.Must(t, db.Omit("Order").Create(&n).Error)
 		stand.Must(t, db.Migrator().DropConstraint(&note{}, "Order"))

@@ -130,8 +130,7 @@ func TestRoot_eachWrite(t *testing.T) {
 			}},
 		} {
 			for _, in := range []string{"implicit", "explicit"} {
-				f := firm{}
-				stand.Must(t, db.Create(&f).Error)
+				f := stand.Made(t, db, firm{})
 				orders := []order{{FirmID: &f.ID}, {FirmID: &f.ID}}
 				stand.Must(t, db.Create(&orders).Error)
 				l, n := line{Qty: 1, OrderID: orders[0].ID}, note{OrderID: &orders[0].ID}
@@ -163,11 +162,9 @@ func TestRoot_eachWrite(t *testing.T) {
 func TestRoot_loaded(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{Title: "a"}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{Title: "a"})
 		stale := o
-		l := line{OrderID: o.ID, Order: &o}
-		stand.Must(t, db.Create(&l).Error)
+		l := stand.Made(t, db, line{OrderID: o.ID, Order: &o})
 		stand.Equal(t, "the root in memory", o.Version, 2)
 		o.Title = "b"
 		stand.Must(t, db.Save(&o).Error)
@@ -204,8 +201,7 @@ func TestRoot_loaded(t *testing.T) {
 func TestRoot_ownWrite(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{Lines: []line{{Qty: 1}, {Qty: 2}}}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{Lines: []line{{Qty: 1}, {Qty: 2}}})
 		stand.Equal(t, "a new root", versionOf(t, db, o.ID), 1)
 		stand.Must(t, db.First(&o, o.ID).Error)
 		o.Title, o.Lines = "x", append(o.Lines, line{Qty: 3})
@@ -230,8 +226,7 @@ func TestRoot_ownWrite(t *testing.T) {
 func TestRoot_readAfterItsMove(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		stale := o
 		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
 			stand.Must(t, tx.Create(&line{OrderID: o.ID}).Error)
@@ -253,10 +248,8 @@ func TestRoot_refuses(t *testing.T) {
 	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
 		e := stand.MustBeStale(t, db.Create(&line{OrderID: 4711}).Error)
 		stand.Equal(t, "gone", e.Deleted, true)
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
-		l := line{OrderID: o.ID}
-		stand.Must(t, db.Create(&l).Error)
+		o := stand.Made(t, db, order{})
+		l := stand.Made(t, db, line{OrderID: o.ID})
 		none := db.Session(&gorm.Session{SkipDefaultTransaction: true})
 		for name, err := range map[string]error{
 			"create": none.Create(&line{OrderID: o.ID}).Error, "update": none.Model(&l).Update("qty", 2).Error, "delete": none.Delete(&l).Error,

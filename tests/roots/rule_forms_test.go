@@ -75,8 +75,7 @@ func TestRoot_keepsARuleInEachWay(t *testing.T) {
 			db := stand.Versioned(t, models, pgtest.MaxConns(writers))
 			broken := func(compares bool) (broken int) {
 				for range orders {
-					o := order{}
-					stand.Must(t, db.Create(&o).Error)
+					o := stand.Made(t, db, order{})
 					stand.Must(t, db.Create(&line{Qty: 1, OrderID: o.ID}).Error)
 					var all sync.WaitGroup
 					for w := range writers {

@@ -29,8 +29,7 @@ func TestRoot_keepsARuleAboutItsParts(t *testing.T) {
 	db := stand.Versioned(t, models, pgtest.MaxConns(writers))
 	broken := func(add func(tx *gorm.DB, o *order) error) (broken int) {
 		for range orders {
-			o := order{}
-			stand.Must(t, db.Create(&o).Error)
+			o := stand.Made(t, db, order{})
 			var all sync.WaitGroup
 			start := make(chan struct{})
 			for range writers {

@@ -53,8 +53,7 @@ func TestRoot_changedSinceTheSnapshot(t *testing.T) {
 				return tx.Model(&note{}).Where("id = ?", n.ID).Update("text", "z").Error
 			}},
 		} {
-			o := order{}
-			stand.Must(t, db.Create(&o).Error)
+			o := stand.Made(t, db, order{})
 			l, n := line{OrderID: o.ID}, note{OrderID: &o.ID}
 			stand.Must(t, db.Create(&l).Error)
 			stand.Must(t, db.Omit("Order").Create(&n).Error)

@@ -30,8 +30,7 @@ type entry struct {
 func TestRoot_ofTime(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, []any{&diary{}, &entry{}}, func(t *testing.T, db *gorm.DB) {
-		d := diary{}
-		stand.Must(t, db.Create(&d).Error)
+		d := stand.Made(t, db, diary{})
 		stand.Must(t, db.First(&d).Error)
 		last := d.Version
 		follows := func(what string) {
@@ -42,8 +41,7 @@ func TestRoot_ofTime(t *testing.T) {
 			}
 			last = stored
 		}
-		e := entry{DiaryID: d.ID, Diary: &d}
-		stand.Must(t, db.Create(&e).Error)
+		e := stand.Made(t, db, entry{DiaryID: d.ID, Diary: &d})
 		follows("create")
 		stand.Must(t, db.Model(&e).Update("text", "x").Error)
 		follows("update")
@@ -81,8 +79,7 @@ func TestRoot_ofTime(t *testing.T) {
 		stand.MustStale(t, db.Create(&entry{DiaryID: d.ID + 4711}).Error)
 	})
 	db := stand.Versioned(t, []any{&diary{}, &entry{}})
-	d := diary{}
-	stand.Must(t, db.Create(&d).Error)
+	d := stand.Made(t, db, diary{})
 	err := gormlock.Transaction(db, func(tx *gorm.DB) error {
 		stand.Must(t, tx.First(&diary{}, d.ID).Error)
 		stand.Must(t, db.Model(&diary{}).Where("id = ?", d.ID).Update("title", "a rival").Error)

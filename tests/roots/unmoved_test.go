@@ -102,8 +102,7 @@ func TestRoot_staysWhereNothingIsWritten(t *testing.T) {
 			t.Parallel()
 			stand.OnBoth(t, append([]any{&unique{}}, models...), func(t *testing.T, db *gorm.DB) {
 				for _, in := range []string{"implicit", "explicit"} {
-					f := firm{}
-					stand.Must(t, db.Create(&f).Error)
+					f := stand.Made(t, db, firm{})
 					orders := []order{{FirmID: &f.ID}, {FirmID: &f.ID}}
 					stand.Must(t, db.Create(&orders).Error)
 					one, two := &orders[0], &orders[1]
@@ -139,8 +138,7 @@ type unique struct {
 func TestRoot_staleButNotConcerned(t *testing.T) {
 	t.Parallel()
 	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
+		o := stand.Made(t, db, order{})
 		stale := o
 		l, n := line{OrderID: o.ID}, note{OrderID: &o.ID}
 		stand.Must(t, db.Create(&l).Error)
@@ -154,8 +152,7 @@ func TestRoot_staleButNotConcerned(t *testing.T) {
 		stand.MustStale(t, db.Model(&l).Update("qty", 1).Error)
 		stand.MustStale(t, db.Where("text = ''").Delete(&n).Error)
 		// The root that a part leaves is compared too.
-		two := order{}
-		stand.Must(t, db.Create(&two).Error)
+		two := stand.Made(t, db, order{})
 		l.OrderID = two.ID
 		stand.MustStale(t, db.Omit("Order").Save(&l).Error)
 		stand.Must(t, db.First(&stale, o.ID).Error)
@@ -174,10 +171,8 @@ func TestRoot_isLockedBeforeItsParts(t *testing.T) {
 		"save of a slice": func(tx *gorm.DB, l *line) error { return tx.Model([]*line{l}).Update("qty", 5).Error },
 		"delete":          func(tx *gorm.DB, l *line) error { return tx.Delete(l).Error },
 	} {
-		o := order{}
-		stand.Must(t, db.Create(&o).Error)
-		l := line{OrderID: o.ID}
-		stand.Must(t, db.Create(&l).Error)
+		o := stand.Made(t, db, order{})
+		l := stand.Made(t, db, line{OrderID: o.ID})
 		stand.Must(t, db.First(&o, o.ID).Error)
 		done := make(chan error, 1)
 		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {

@@ -30,15 +30,13 @@ func TestRoot_keyOfZero(t *testing.T) {
 			stand.Must(t, db.Raw("SELECT version FROM orders WHERE id = 0").Scan(&version).Error)
 			stand.Equal(t, what, version, want)
 		}
-		n := note{OrderID: pointerTo(0)}
-		stand.Must(t, db.Create(&n).Error)
+		n := stand.Made(t, db, note{OrderID: pointerTo(0)})
 		is("create", 2)
 		stand.Must(t, db.Model(&note{ID: n.ID}).Update("text", "x").Error)
 		is("update", 3)
 		stand.Must(t, db.Model(&note{}).Where("order_id = 0").Update("text", "y").Error)
 		is("in bulk", 4)
-		other := note{OrderID: pointerTo(1)}
-		stand.Must(t, db.Create(&other).Error)
+		other := stand.Made(t, db, note{OrderID: pointerTo(1)})
 		stand.Must(t, db.Model(&note{ID: other.ID}).Update("order_id", 0).Error)
 		is("moved to it", 5)
 		stand.Must(t, db.Model(&note{}).Create(map[string]any{"order_id": 0}).Error)
@@ -49,8 +47,7 @@ func TestRoot_keyOfZero(t *testing.T) {
 		is("delete", 8)
 
 		country := ""
-		b := booth{ShopCountry: &country, ShopNumber: pointerTo(0)}
-		stand.Must(t, db.Create(&b).Error)
+		b := stand.Made(t, db, booth{ShopCountry: &country, ShopNumber: pointerTo(0)})
 		stand.Must(t, db.Model(&b).Update("text", "x").Error)
 		var version int64
 		stand.Must(t, db.Raw("SELECT version FROM shops").Scan(&version).Error)

@@ -19,8 +19,7 @@ func TestUpsert_leavesRows(t *testing.T) {
 		"expressions":  {Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.Assignments(map[string]any{"balance": gorm.Expr("accounts.balance + 1")})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := stand.Account{Balance: 7, Note: "old"}
-			stand.Must(t, db.Create(&old).Error)
+			old := stand.Made(t, db, stand.Account{Balance: 7, Note: "old"})
 			both := []stand.Account{{ID: old.ID, Balance: 1, Note: "new"}, {Balance: 2, Note: "inserted"}}
 			stand.Must(t, db.Clauses(conflict).Create(&both).Error)
 			for i := range both {

@@ -26,10 +26,8 @@ func TestV13_AssignedVersions(t *testing.T) {
 }
 
 func assignedVersions(t *testing.T, db *gorm.DB) {
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
-	r := railsRow{}
-	stand.Must(t, db.Create(&r).Error)
+	a := stand.Made(t, db, stand.Account{Balance: 1})
+	r := stand.Made(t, db, railsRow{})
 	accounts := gorm.G[stand.Account](db).Where("id = ?", a.ID)
 	for name, write := range map[string]func() error{
 		"upsert": func() error {
@@ -68,8 +66,7 @@ func assignedVersions(t *testing.T, db *gorm.DB) {
 func TestV2_ComputedByAnUpsert(t *testing.T) {
 	t.Parallel()
 	stand.OnBoth(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
-		a := stand.Account{Balance: 100}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, stand.Account{Balance: 100})
 		add := onID(clause.Set{assignment("balance", gorm.Expr("accounts.balance + excluded.balance"))})
 		a.Balance = 10
 		stand.Must(t, db.Clauses(add).Create(&a).Error)
@@ -89,8 +86,7 @@ func TestV2_ComputedByAnUpsert(t *testing.T) {
 func TestNothingIsComparedInRawSQL(t *testing.T) {
 	t.Parallel()
 	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
-		a := stand.Account{Balance: 1}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, stand.Account{Balance: 1})
 		for name, c := range map[string]clause.Expression{
 			"ExpectVersion": gormlock.ExpectVersion(99), "IfMatch": stand.IfMatch(`"98"`, `"99"`), "IfMatch, any": stand.IfMatch("*"), "IfUnchanged": gormlock.IfUnchanged(&stand.Account{}, "balance"),
 		} {

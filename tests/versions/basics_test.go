@@ -16,8 +16,7 @@ func TestVersionBasics(t *testing.T) {
 }
 
 func versionBasics(t *testing.T, db *gorm.DB) {
-	a := stand.Account{Balance: 100}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{Balance: 100})
 	stand.Equal(t, "created", a.Version, 1)
 	stand.Equal(t, "created", stand.Row[stand.Account](t, db, a.ID).Version, 1)
 	b := a

@@ -72,8 +72,7 @@ var fruit = []any{&basket{}, &hamper{}, &apple{}, &pear{}, &plum{}, &quince{}, &
 
 func filled(t *testing.T, db *gorm.DB) *basket {
 	t.Helper()
-	b := basket{Apples: []apple{{}, {}}, Pears: []*pear{{}}, Plum: &plum{}, Quince: &quince{}, Hints: []hint{{}}}
-	stand.Must(t, db.Create(&b).Error)
+	b := stand.Made(t, db, basket{Apples: []apple{{}, {}}, Pears: []*pear{{}}, Plum: &plum{}, Quince: &quince{}, Hints: []hint{{}}})
 	return read(t, db, b.ID)
 }
 
@@ -297,8 +296,7 @@ type (
 func TestForeignKeysThatGORMDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&sender{}, &parcel{}})
-	p := parcel{Weight: 1, Sender: &sender{Name: "a"}}
-	stand.Must(t, db.Create(&p).Error)
+	p := stand.Made(t, db, parcel{Weight: 1, Sender: &sender{Name: "a"}})
 	own := *p.SenderID
 	p.Sender = &sender{Name: "b"}
 	stand.Must(t, db.Model(&p).Updates(parcel{Weight: 2}).Error)

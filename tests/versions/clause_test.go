@@ -28,8 +28,7 @@ func TestV13_ExpectedVersions(t *testing.T) {
 
 func expectedVersions(t *testing.T, db *gorm.DB) {
 	ctx := context.Background()
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{Balance: 1})
 	stand.Must(t, db.Model(&a).Updates(accountForm{Balance: 2, Version: 1}).Error)
 	stand.Equal(t, "form", a, stand.Row[stand.Account](t, db, a.ID))
 	stand.Equal(t, "form", a.Version, 2)
@@ -151,8 +150,7 @@ func TestIfUnchanged_keepsWhatIsBehindPointers(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&pointerRow{}})
 	name := "old"
-	a := pointerRow{Name: &name, Blob: []byte{1}}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, pointerRow{Name: &name, Blob: []byte{1}})
 	stand.Must(t, db.Model(&a).Clauses(gormlock.IfUnchanged(&a, "name")).Update("name", "new").Error)
 	stand.Equal(t, "written", *stand.Row[pointerRow](t, db, a.ID).Name, "new")
 	unchanged := gormlock.IfUnchanged(&a)
@@ -210,8 +208,7 @@ func TestV13_OnlyTheUpdateTime(t *testing.T) {
 }
 
 func onlyTheUpdateTime(t *testing.T, db *gorm.DB) {
-	s := stamped{Name: "a"}
-	stand.Must(t, db.Create(&s).Error)
+	s := stand.Made(t, db, stamped{Name: "a"})
 	old := s
 	stand.Must(t, db.Model(&s).Association("Items").Append(&stampedItem{}))
 	stand.Equal(t, "loaded", s.Version, 2)

@@ -20,8 +20,7 @@ func TestTouchOfNoRow(t *testing.T) {
 		if err := gormlock.Touch(unchecked, &gone); !errors.Is(err, gorm.ErrRecordNotFound) || !strings.Contains(err.Error(), "toucheds id=7") {
 			t.Errorf("a row that never was: %v", err)
 		}
-		a := touched{}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, touched{})
 		if err := gormlock.Touch(unchecked.Where("id < 0"), &a); !errors.Is(err, gorm.ErrRecordNotFound) {
 			t.Errorf("a condition that leaves the row out: %v", err)
 		}
@@ -44,8 +43,7 @@ func TestVersionTriggerNeverGoesBack(t *testing.T) {
 	db := stand.Versioned(t, []any{&stand.Account{}})
 	stand.Must(t, db.Exec("ALTER TABLE accounts ALTER version DROP NOT NULL").Error)
 	stand.Must(t, db.Exec(gormlock.VersionTrigger("accounts", "version")).Error)
-	a := stand.Account{}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{})
 	for _, c := range []struct {
 		set  string
 		want int64

@@ -38,8 +38,7 @@ func (h *hooked) BeforeUpdate(tx *gorm.DB) error {
 func TestV27_WhatAHookStoredBeforeAStaleRow(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&diary{}, &hooked{}})
-	h := hooked{Name: "a"}
-	stand.Must(t, db.Create(&h).Error)
+	h := stand.Made(t, db, hooked{Name: "a"})
 	stale := h
 	stand.Must(t, db.Model(&h).Update("name", "b").Error)
 	for mode, stays := range map[string]bool{"writes": false, "writes raw": false, "reads": true, "nothing": true} {

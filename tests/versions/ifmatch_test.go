@@ -32,8 +32,7 @@ func TestIfMatch_doors(t *testing.T) {
 }
 
 func ifMatchDoors(t *testing.T, db *gorm.DB) {
-	p := taggedParent{Name: "a", Lines: []taggedLine{{Text: "one"}}}
-	stand.Must(t, db.Create(&p).Error)
+	p := stand.Made(t, db, taggedParent{Name: "a", Lines: []taggedLine{{Text: "one"}}})
 	read := func() (row taggedParent) {
 		stand.Must(t, db.Preload("Lines").First(&row, p.ID).Error)
 		return row
@@ -118,8 +117,7 @@ func ifMatchDoors(t *testing.T, db *gorm.DB) {
 func TestIfMatch_rollback(t *testing.T) {
 	t.Parallel()
 	stand.OnEachAndMySQL(t, []any{&stand.Account{}}, func(t *testing.T, db *gorm.DB) {
-		a := stand.Account{Balance: 1}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, stand.Account{Balance: 1})
 		before, undo := a, errors.New("undo")
 		for _, lines := range []string{`"1"`, `"1", "2"`, `*`} {
 			if err := db.Transaction(func(tx *gorm.DB) error {

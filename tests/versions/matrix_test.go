@@ -214,8 +214,7 @@ func TestMatrix(t *testing.T) {
 func matrix(t *testing.T, db *gorm.DB, p path, transaction func(*gorm.DB, func(*gorm.DB) error) error, state string) {
 	stand.Must(t, db.Exec("DELETE FROM parts").Error)
 	stand.Must(t, db.Exec("DELETE FROM cell_rows").Error)
-	c := cellRow{Balance: 100, Version: 3}
-	stand.Must(t, db.Create(&c).Error)
+	c := stand.Made(t, db, cellRow{Balance: 100, Version: 3})
 	want := stand.Row[cellRow](t, db, c.ID)
 	switch state {
 	case "stale":

@@ -110,8 +110,7 @@ func TestV1_RollbackGivesVersionsBack(t *testing.T) {
 					opts = append(opts, pgtest.PrepareStmt())
 				}
 				db := stand.Versioned(t, []any{&failing{}}, opts...)
-				f := failing{Balance: 100}
-				stand.Must(t, db.Create(&f).Error)
+				f := stand.Made(t, db, failing{Balance: 100})
 				old := f
 				roll(t, db, &f)
 				stand.Equal(t, "version", f.Version, 1)
@@ -163,8 +162,7 @@ func TestG12_SoftDelete(t *testing.T) {
 }
 
 func softDelete(t *testing.T, db *gorm.DB) {
-	s := soft{Name: "a"}
-	stand.Must(t, db.Create(&s).Error)
+	s := stand.Made(t, db, soft{Name: "a"})
 	stand.Equal(t, "version", *s.Version, 1)
 	old := s
 	stand.Must(t, db.Model(&s).Update("name", "b").Error)

@@ -33,11 +33,9 @@ func TestRails(t *testing.T) {
 }
 
 func rails(t *testing.T, db *gorm.DB) {
-	a := railsRow{Name: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, railsRow{Name: "a"})
 	stand.Equal(t, "R1", stand.Row[railsNull](t, db, a.ID).LockVersion, sql.NullInt32{Int32: 0, Valid: true})
-	b := railsRow{LockVersion: 42}
-	stand.Must(t, db.Create(&b).Error)
+	b := stand.Made(t, db, railsRow{LockVersion: 42})
 	stand.Equal(t, "R2", stand.Row[railsRow](t, db, b.ID).LockVersion, 42)
 	many := []railsRow{{}, {}}
 	stand.Must(t, db.Omit("lock_version").Create(&many).Error)
@@ -109,12 +107,10 @@ func TestHibernate(t *testing.T) {
 }
 
 func hibernate(t *testing.T, db *gorm.DB) {
-	a := javaRow{}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, javaRow{})
 	stand.Equal(t, "H1", *a.Version, 0)
 	negative := int16(-1)
-	b := javaRow{Version: &negative}
-	stand.Must(t, db.Create(&b).Error)
+	b := stand.Made(t, db, javaRow{Version: &negative})
 	stand.Equal(t, "H2", *stand.Row[javaRow](t, db, b.ID).Version, 0)
 	stand.Equal(t, "H2", *b.Version, 0)
 	stand.Must(t, db.Model(&a).Update("name", "x").Error)
@@ -131,14 +127,12 @@ func hibernate(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "H11", *stand.Row[javaRow](t, db, a.ID).Version, 3)
 	stand.MustStale(t, db.Delete(&a).Error)
 	largest := int16(32767)
-	c := javaRow{Version: &largest}
-	stand.Must(t, db.Create(&c).Error)
+	c := stand.Made(t, db, javaRow{Version: &largest})
 	if err := db.Model(&c).Update("name", "x").Error; err == nil || !strings.Contains(err.Error(), "32767 is the largest") {
 		t.Error("H16", err)
 	}
 
-	at := javaTime{}
-	stand.Must(t, db.Create(&at).Error)
+	at := stand.Made(t, db, javaTime{})
 	for range 3 {
 		stand.Must(t, db.Model(&at).Update("name", "x").Error)
 		stand.Equal(t, "H15", stand.Row[javaTime](t, db, at.ID).Version.Equal(at.Version), true)
@@ -321,8 +315,7 @@ func TestEmbedded(t *testing.T) {
 }
 
 func embedded(t *testing.T, db *gorm.DB) {
-	e := embeddedOne{}
-	stand.Must(t, db.Create(&e).Error)
+	e := stand.Made(t, db, embeddedOne{})
 	stand.Equal(t, "initial", e.Base.Version.V, 100)
 	old := e
 	stand.Must(t, db.Model(&e).Update("name", "x").Error)
@@ -330,8 +323,7 @@ func embedded(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "row", e.Base.Version.V, 101)
 	stand.MustStale(t, db.Save(&old).Error)
 
-	p := byPointer{Part: 1, Line: 0, Mixin: &Mixin{}}
-	stand.Must(t, db.Create(&p).Error)
+	p := stand.Made(t, db, byPointer{Part: 1, Line: 0, Mixin: &Mixin{}})
 	stand.Must(t, db.Create(&byPointer{Part: 1, Line: 1, Mixin: &Mixin{}}).Error)
 	stand.Equal(t, "created", p.Rev, 1)
 	// A zero part of the key is a part of the key.
@@ -366,8 +358,7 @@ func TestP22_XminLimits(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.XminTask{}})
 	// A second write in one transaction keeps the xmin: another struct of the same transaction is not seen.
-	a := stand.XminTask{State: "a"}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.XminTask{State: "a"})
 	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
 		stand.Must(t, tx.Model(&a).Update("state", "b").Error)
 		b := a
@@ -443,8 +434,7 @@ func TestUpdatesWithADetachedRow_atItsFirstVersion(t *testing.T) {
 			}
 		})
 	}
-	fresh := detached{Balance: 1}
-	stand.MustDo(t, db.Create(&fresh))
+	fresh := stand.Made(t, db, detached{Balance: 1})
 	stand.MustDo(t, db.Model(&fresh).Updates(detached{Balance: 2})) // without its key: values to set
 	if stand.MustDo(t, db.Model(&fresh).Updates(fresh)); fresh.Version != 2 {
 		t.Errorf("version %d", fresh.Version)

@@ -130,8 +130,7 @@ func TestStale_whoseItIs(t *testing.T) {
 			t.Parallel()
 			models := []any{&keptAccount{}}
 			test := func(t *testing.T, db *gorm.DB) {
-				a := keptAccount{}
-				stand.Must(t, db.Create(&a).Error)
+				a := stand.Made(t, db, keptAccount{})
 				err := db.Transaction(func(tx *gorm.DB) error {
 					if err := c.before(tx, &a); err != nil {
 						t.Errorf("before: %v", err)
@@ -158,8 +157,7 @@ func TestStale_whoseItIs(t *testing.T) {
 func TestStale_ahead(t *testing.T) {
 	t.Parallel()
 	stand.OnEach(t, []any{&keptAccount{}}, func(t *testing.T, db *gorm.DB) {
-		a := keptAccount{}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, keptAccount{})
 		const given, held = "the row has not been at the expected version yet", "the struct is ahead of its row"
 		for name, c := range map[string]struct {
 			says  string

@@ -30,8 +30,7 @@ type ownedPart struct {
 func TestG2_NothingRemainsOfAConflict(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&owner{}, &owned{}, &ownedPart{}}, pgtest.SkipDefaultTransaction())
-	o := owned{Owner: owner{Name: "first"}, Parts: []ownedPart{{}}}
-	stand.Must(t, db.Create(&o).Error)
+	o := stand.Made(t, db, owned{Owner: owner{Name: "first"}, Parts: []ownedPart{{}}})
 	old := o
 	stand.Must(t, db.Model(&o).Update("name", "x").Error)
 

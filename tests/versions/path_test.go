@@ -121,8 +121,7 @@ func batchPaths(t *testing.T, db *gorm.DB) {
 func TestStatementShapes(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.Account{}, &product{}})
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{Balance: 1})
 	old := a
 	stand.Must(t, db.Table("accounts AS x").Model(&a).Update("balance", 2).Error)
 	stand.Equal(t, "alias", a, stand.Row[stand.Account](t, db, a.ID))
@@ -225,8 +224,7 @@ func (s *sequel) AfterUpdate(tx *gorm.DB) error {
 func TestASessionInAHook(t *testing.T) {
 	t.Parallel()
 	stand.OnEachAndMySQL(t, []any{&sequel{}}, func(t *testing.T, db *gorm.DB) {
-		s := sequel{}
-		stand.Must(t, db.Create(&s).Error)
+		s := stand.Made(t, db, sequel{})
 		if err := db.Model(&s).Update("n", 5).Error; err == nil || !strings.Contains(err.Error(), "NewDB") {
 			t.Errorf("it changed nothing: %v", err)
 		}

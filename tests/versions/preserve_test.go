@@ -25,8 +25,7 @@ type visited struct {
 func TestR15_TouchWithoutBump(t *testing.T) {
 	t.Parallel()
 	stand.OnEachAndMySQL(t, []any{&visited{}}, func(t *testing.T, db *gorm.DB) {
-		v := visited{Name: "a", UpdatedAt: time.Now().Add(-time.Hour)}
-		stand.Must(t, db.Create(&v).Error)
+		v := stand.Made(t, db, visited{Name: "a", UpdatedAt: time.Now().Add(-time.Hour)})
 		stale, before := v, v.UpdatedAt
 		quiet := db.Clauses(gormlock.PreserveVersion()).Session(&gorm.Session{})
 		stand.Must(t, gormlock.Touch(quiet, &v))
@@ -55,8 +54,7 @@ func TestR20_UpsertWithoutBump(t *testing.T) {
 	t.Parallel()
 	stand.OnEachAndMySQL(t, []any{&visited{}, &stand.Account{}}, func(t *testing.T, db *gorm.DB) {
 		quiet := db.Clauses(gormlock.PreserveVersion()).Session(&gorm.Session{})
-		a := stand.Account{ID: 1, Balance: 10}
-		stand.Must(t, db.Create(&a).Error)
+		a := stand.Made(t, db, stand.Account{ID: 1, Balance: 10})
 		stand.Must(t, db.Model(&a).Update("balance", 20).Error)
 
 		part := stand.Account{ID: 1, Balance: 30}
@@ -72,8 +70,7 @@ func TestR20_UpsertWithoutBump(t *testing.T) {
 		stand.Must(t, db.Save(&whole).Error)
 		stand.Equal(t, "the whole row is known", whole.Version, 3)
 
-		v := visited{ID: 1, Name: "a"}
-		stand.Must(t, db.Create(&v).Error)
+		stand.Must(t, db.Create(&visited{ID: 1, Name: "a"}).Error)
 		partly := visited{ID: 1, Name: "b"}
 		stand.Must(t, quiet.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&partly).Error)
 		stand.Equal(t, "version", stand.Row[visited](t, db, 1).LockVersion, 0)
@@ -90,8 +87,7 @@ func TestR25_WithoutVersions(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.WithoutVersions())))
 	stand.Must(t, db.AutoMigrate(&stand.Account{}))
-	a := stand.Account{Balance: 1}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{Balance: 1})
 	stale := a
 	stand.Must(t, db.Model(&a).Update("balance", 2).Error)
 	stand.Must(t, db.Model(&stale).Update("balance", 3).Error)

@@ -57,8 +57,7 @@ func readsOfRolledBackWrites(t *testing.T, db *gorm.DB) {
 			return &got
 		},
 	}
-	before := stand.Account{Balance: 3}
-	stand.Must(t, db.Create(&before).Error)
+	before := stand.Made(t, db, stand.Account{Balance: 3})
 	for name, read := range reads {
 		a, other := stand.Account{Balance: 1}, stand.Account{Balance: 2}
 		stand.Must(t, db.Create(&a).Error)
@@ -132,8 +131,7 @@ type shelfBook struct {
 func TestV1_PreloadsOfRolledBackWrites(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&shelf{}, &shelfBook{}})
-	s := shelf{Books: []shelfBook{{Title: "a"}, {Title: "b"}}}
-	stand.Must(t, db.Create(&s).Error)
+	s := stand.Made(t, db, shelf{Books: []shelfBook{{Title: "a"}, {Title: "b"}}})
 	got := shelf{ID: s.ID}
 	_ = db.Transaction(func(tx *gorm.DB) error {
 		stand.Must(t, tx.Model(&s.Books[0]).Update("title", "c").Error)

@@ -25,8 +25,7 @@ func TestTouchAndVerify(t *testing.T) {
 }
 
 func touchAndVerify(t *testing.T, db *gorm.DB) {
-	a := touched{UpdatedAt: time.Now().Add(-time.Hour)}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, touched{UpdatedAt: time.Now().Add(-time.Hour)})
 	old := a
 	stand.Must(t, gormlock.Touch(db, &a))
 	stand.Equal(t, "version", a.Version, 2)
@@ -38,8 +37,7 @@ func touchAndVerify(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "old", old.Version, 1)
 	stand.Must(t, gormlock.Touch(db.Clauses(gormlock.IgnoreVersion()), &touched{ID: a.ID}))
 	stand.Equal(t, "row", stand.Row[touched](t, db, a.ID).Version, 3)
-	b := stand.Account{}
-	stand.Must(t, db.Create(&b).Error)
+	b := stand.Made(t, db, stand.Account{})
 	stand.Must(t, gormlock.Touch(db, &b))
 	stand.Equal(t, "row", stand.Row[stand.Account](t, db, b.ID), b)
 

@@ -251,8 +251,7 @@ func TestV5_InATransactionThatNobodySees(t *testing.T) {
 			stand.Must(t, db.AutoMigrate(&stand.Account{}))
 			fresh, stale := pair(t, db)
 			before := stand.Row[stand.Account](t, db, fresh.ID)
-			other := stand.Account{Balance: 7}
-			stand.Must(t, db.Create(&other).Error)
+			other := stand.Made(t, db, stand.Account{Balance: 7})
 			if err := inTransaction(func(tx *gorm.DB) error {
 				stand.MustStale(t, tx.Model(&[]stand.Account{other, stale}).Update("balance", 3).Error)
 				return nil

@@ -15,8 +15,7 @@ func TestUpdateFromWithAnExpression(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.Account{}})
 	stand.Must(t, db.Exec("CREATE TABLE raises (account_id bigint, balance bigint, version bigint); INSERT INTO raises VALUES (1, 5, 99)").Error)
-	a := stand.Account{ID: 1, Balance: 10}
-	stand.Must(t, db.Create(&a).Error)
+	a := stand.Made(t, db, stand.Account{ID: 1, Balance: 10})
 	from := clause.From{Tables: []clause.Table{{Name: "raises"}}}
 	where := clause.Expr{SQL: "raises.account_id = accounts.id"}
 	update := db.Clauses(from).Model(&a).Where(where).Update("balance", gorm.Expr("accounts.balance + raises.balance"))

@@ -70,8 +70,7 @@ func TestVerifyVersionOfATableByItsNameInTheQuery(t *testing.T) {
 	stand.MustDo(t, db.Exec("CREATE SCHEMA archive_of_verify"))
 	t.Cleanup(func() { stand.MustDo(t, db.Exec("DROP SCHEMA archive_of_verify CASCADE")) })
 	stand.MustDo(t, db.Exec("CREATE TABLE archive_of_verify.files (id bigint PRIMARY KEY, version bigint)"))
-	row := filed{ID: 1}
-	stand.MustDo(t, db.Create(&row))
+	row := stand.Made(t, db, filed{ID: 1})
 	of := func(name string) []clause.Expression {
 		return []clause.Expression{
 			gormlock.RowLock(gormlock.ForUpdate, gormlock.Of(name)),

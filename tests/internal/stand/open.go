@@ -70,8 +70,7 @@ func Versioned(t testing.TB, models []any, opts ...pgtest.Option) *gorm.DB {
 func Stored[T any](t testing.TB, row T) (*gorm.DB, T) {
 	t.Helper()
 	db := Versioned(t, []any{new(T)})
-	Must(t, db.Create(&row).Error)
-	return db, row
+	return db, Made(t, db, row)
 }
 
 // Qualified is Versioned with models that write their tables with their schema.

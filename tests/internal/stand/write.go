@@ -1,12 +1,21 @@
 package stand
 
 import (
+	"testing"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
 
 // UpdateAll makes an upsert of a create.
 var UpdateAll = clause.OnConflict{UpdateAll: true}
+
+// Made creates a row, and returns it as it was created.
+func Made[T any](t testing.TB, db *gorm.DB, row T) T {
+	t.Helper()
+	Must(t, db.Create(&row).Error)
+	return row
+}
 
 // Begin holds the ways in which a statement comes to its transaction.
 var Begin = map[string]func(db *gorm.DB, write func(tx *gorm.DB) error) error{
