@@ -117,6 +117,39 @@ func TestDo_releasesUnderAContextOfItsOwn(t *testing.T) {
 	}
 }
 
+// An option that is nil or refused ends the call, and a nil one is said to be one of which call.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	type option interface{ apply(*[]int) error }
+	for name, c := range map[string]struct {
+		opts []option
+		want error
+		text string
+		set  int
+	}{
+		"none":    {},
+		"all":     {opts: []option{adds(1), adds(2)}, set: 2},
+		"nil":     {opts: []option{adds(1), nil, adds(2)}, want: advisory.ErrOption, text: "gormlock: invalid lock option: Open: an option is nil", set: 1},
+		"refused": {opts: []option{adds(1), adds(-1), adds(2)}, want: errCut, text: errCut.Error(), set: 1},
+	} {
+		var added []int
+		err := holder.Apply("Open", c.opts, &added, option.apply)
+		if !errors.Is(err, c.want) || err != nil && err.Error() != c.text || len(added) != c.set {
+			t.Errorf("%s: %v, %v", name, added, err)
+		}
+	}
+}
+
+// adds is an option that is refused where it is negative.
+type adds int
+
+func (n adds) apply(to *[]int) error {
+	if n < 0 {
+		return errCut
+	}
+	return holder.Set(to, append(*to, int(n)))
+}
+
 func TestTimedOut(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := holder.WithTimeout(t.Context(), time.Nanosecond)
