@@ -14,6 +14,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -177,4 +178,32 @@ func TestList_fitsTheTerminal(t *testing.T) {
 			t.Errorf("on %d columns:\n%s", columns, out)
 		}
 	}
+}
+
+// One long key or name of a program takes nothing from the others, and says where it is cut.
+func TestList_ofALongKey(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	db := pgtest.SQLDB(t, pgtest.Through(s.dsn))
+	if err := inspect.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	longer := join(t, s.dsn, "gormlock worker-production-eu-central-1:99182:K4TQ2WZ7")
+	key := "tenant/" + strings.Repeat("k", 440) + "/42"
+	longer.exec("SELECT pg_advisory_lock(7)", "INSERT INTO gormlock_key_name VALUES (1, 7, '"+key+"', 'session', now())")
+	for columns, want := range map[uint16][]string{
+		80:  {"int64(1840925882773462882)", "tenant/k", "kk/42", "left out for want of room: CLIENT, USER, SCOPE, MODE;", "too long for the table: where KEY has …"},
+		120: {"int64(1840925882773462882)", "tenant/k", "kk/42", "left out for want of room: CLIENT;", "too long for the table: where KEY has …,"},
+		240: {"int64(1840925882773462882)", "tenant/k", "kk/42", "127.0.0.1:", "too long for the table: where KEY has …, gormlock ls --json has all of it"},
+	} {
+		screen := terminalOf(t, columns, 60, program{args: []string{"ls"}, env: []string{"DATABASE_URL=" + s.dsn, "NO_COLOR=1"}})
+		out := screen.end(0)
+		for _, text := range want {
+			if !strings.Contains(out, text) {
+				t.Errorf("on %d columns %q is missing:\n%s", columns, text, out)
+			}
+		}
+	}
+	on(t, s.dsn, "ls").is(t, 0, key)
+	on(t, s.dsn, "ls", "--json").is(t, 0, key)
 }

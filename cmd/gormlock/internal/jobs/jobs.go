@@ -152,14 +152,14 @@ func (c *Command) show(ctx context.Context, p *cli.Program, t *table) error {
 		counts.Add(terminal.Plain(q.Queue), number(q.Ready), number(q.Running), number(q.Later), terminal.Painted(fmt.Sprint(q.Dead), paint), terminal.Plain(seconds(q.Oldest)))
 		all += q.Dead
 	}
-	lines, _ := counts.Lines(p.Style, p.Width())
+	lines, _, _ := counts.Lines(p.Style, p.Width())
 	if len(dead) > 0 {
 		table := terminal.Table{Head: []string{"DEAD", "QUEUE", "ATTEMPTS", "AGO", "ERROR"}}
 		for _, d := range dead {
 			first, _, _ := strings.Cut(d.Error, "\n")
 			table.Add(terminal.Plain(fmt.Sprint(d.ID)), terminal.Plain(d.Queue), number(int64(d.Attempts)), terminal.Plain(seconds(d.ago)), terminal.Plain(first))
 		}
-		more, _ := table.Lines(p.Style, p.Width())
+		more, _, _ := table.Lines(p.Style, p.Width())
 		lines = append(append(lines, ""), more...)
 	}
 	if left := all - int64(len(dead)); left > 0 {

@@ -196,7 +196,7 @@ func (c *Command) list(p *cli.Program, args []string) error {
 	for _, s := range schemes() {
 		t.Add(terminal.Painted(strings.Join(s.names, ", "), p.Style.Bold), terminal.Plain(s.form()), terminal.Plain(s.whose))
 	}
-	lines, _ := t.Lines(p.Style, 0)
+	lines, _, _ := t.Lines(p.Style, 0)
 	for _, line := range lines {
 		p.Printf("%s\n", line)
 	}

@@ -39,12 +39,20 @@ func Locks(v *inspect.View, p *cli.Program) []string {
 	return fitted(t, p)
 }
 
-// fitted are the lines of a table, and a word on the columns for which there was no room.
+// fitted are the lines of a table, and a word on the columns and values for which there was no room.
 func fitted(t *terminal.Table, p *cli.Program) []string {
-	lines, left := t.Lines(p.Style, p.Width())
-	if len(left) > 0 {
-		note := "left out for want of room: " + strings.Join(left, ", ") + "; a wider terminal and gormlock ls --json have them"
-		for _, line := range terminal.Wrap(note, p.Width()) {
+	lines, left, short := t.Lines(p.Style, p.Width())
+	for _, note := range []struct {
+		says  string
+		heads []string
+	}{
+		{"left out for want of room: %s; a wider terminal and gormlock ls --json have them", left},
+		{"too long for the table: where %s has …, gormlock ls --json has all of it", short},
+	} {
+		if len(note.heads) == 0 {
+			continue
+		}
+		for _, line := range terminal.Wrap(fmt.Sprintf(note.says, strings.Join(note.heads, ", ")), p.Width()) {
 			lines = append(lines, p.Style.Dim(line))
 		}
 	}

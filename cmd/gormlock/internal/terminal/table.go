@@ -34,16 +34,20 @@ const (
 	gap     = 2  // between columns
 	beside  = 40 // what the last column needs to stand beside the others
 	indent  = 4  // of the last column where it stands below the others
-	deepest = 3  // lines that the last column may take
+	deepest = 3  // lines that a cell may take
 	narrow  = 12 // what a column keeps in any case
+	long    = 30 // ids and most names are shorter
+	longest = 60 // what a column asks for where most of its cells are long, and there is no room for all
 )
 
 // Lines are the rows below their heads, as wide as what stands in them, and the heads of the columns that were left out.
 // A column without text is no column.
 //
 // With a width no line is longer. The last column, which may be of any length, then goes on in more lines, and where
-// little is left beside the others it stands below them. Only it is cut, where it would take more than three lines.
-func (t *Table) Lines(s Style, width int) (lines, left []string) {
+// little is left beside the others it stands below them. Other cells go on in more lines too, long ones first. A cell that
+// would take more than three lines is cut: the last column at its end, another one in the middle, and its head is among
+// those of the columns with such cells.
+func (t *Table) Lines(s Style, width int) (lines, left, short []string) {
 	l := t.layout(width)
 	for _, at := range l.left {
 		left = append(left, t.Head[at])
@@ -59,19 +63,25 @@ func (t *Table) Lines(s Style, width int) (lines, left []string) {
 	for _, row := range t.rows {
 		lines = append(lines, l.row(row)...)
 	}
-	return lines, left
+	for at, head := range t.Head {
+		if l.short[at] {
+			short = append(short, head)
+		}
+	}
+	return lines, left, short
 }
 
 // layout is how wide the columns of a table are.
 type layout struct {
-	widths []int // 0: it is not shown
-	last   int   // the column that may be of any length
-	below  bool  // it stands below the others
-	left   []int // the columns that were left out
+	widths []int  // 0: it is not shown
+	last   int    // the column that may be of any length
+	below  bool   // it stands below the others
+	left   []int  // the columns that were left out
+	short  []bool // the columns with cells that are cut in the middle, known when all rows are laid out
 }
 
 func (t *Table) layout(width int) layout {
-	l := layout{widths: make([]int, len(t.Head))}
+	l := layout{widths: make([]int, len(t.Head)), short: make([]bool, len(t.Head))}
 	for _, row := range t.rows {
 		for i, c := range row {
 			l.widths[i] = max(l.widths[i], utf8.RuneCountInString(c.text))
@@ -86,8 +96,15 @@ func (t *Table) layout(width int) layout {
 	if width <= 0 || l.others()+l.widths[l.last] <= width {
 		return l
 	}
+	whole := slices.Clone(l.widths)
+	for i := range l.last {
+		if l.widths[i] > 0 {
+			l.widths[i] = t.usual(i)
+		}
+	}
 	if rest := width - l.others(); rest >= beside {
 		l.widths[l.last] = min(l.widths[l.last], rest)
+		l.grow(whole, rest-l.widths[l.last])
 		return l
 	}
 	l.below = true
@@ -98,19 +115,87 @@ func (t *Table) layout(width int) layout {
 			l.widths[at] = 0
 		}
 	}
-	for l.others()-gap > width {
-		widest := 0
-		for i, w := range l.widths {
-			if i != l.last && w > l.widths[widest] {
-				widest = i
+	floors := make([]int, l.last)
+	for i := range floors {
+		floors[i] = t.floor(i)
+	}
+	l.shrink(width, func(i int) int { return floors[i] })
+	l.shrink(width, func(int) int { return narrow })
+	l.grow(whole, width-(l.others()-gap))
+	return l
+}
+
+// usual is what column i asks for where there is no room for all. A long cell asks for nothing of its own, unless most are
+// long.
+func (t *Table) usual(i int) int {
+	usual, widest := t.floor(i), 0
+	longs, cells := 0, 0
+	for _, row := range t.rows {
+		n := utf8.RuneCountInString(row[i].text)
+		if n > 0 {
+			cells++
+		}
+		if n > long {
+			longs++
+		} else {
+			usual = max(usual, n)
+		}
+		widest = max(widest, n)
+	}
+	if longs*2 > cells {
+		return max(usual, min(widest, longest))
+	}
+	return usual
+}
+
+// floor is what column i needs so that no word in it is broken but one that is long.
+func (t *Table) floor(i int) int {
+	w := utf8.RuneCountInString(t.Head[i])
+	for _, row := range t.rows {
+		for word := range strings.SplitSeq(row[i].text, " ") {
+			for piece := range strings.SplitAfterSeq(word, "/") {
+				if n := utf8.RuneCountInString(piece); n <= long {
+					w = max(w, n)
+				} else {
+					w = max(w, narrow)
+				}
 			}
 		}
-		if l.widths[widest] <= narrow {
-			break
-		}
-		l.widths[widest] = max(l.widths[widest]-(l.others()-gap-width), narrow)
 	}
-	return l
+	return w
+}
+
+// shrink takes from the columns before the last, down to their floors, those first that are furthest above.
+func (l layout) shrink(width int, floor func(int) int) {
+	for over := l.others() - gap - width; over > 0; over = l.others() - gap - width {
+		from, most := 0, 0
+		for i := range l.last {
+			if above := l.widths[i] - floor(i); l.widths[i] > 0 && above > most {
+				from, most = i, above
+			}
+		}
+		if most == 0 {
+			return
+		}
+		l.widths[from] -= min(over, most)
+	}
+}
+
+// grow gives what is left to the columns that could use it, those first that need least.
+func (l layout) grow(whole []int, left int) {
+	for left > 0 {
+		to, least := 0, 0
+		for i := range l.last {
+			if more := whole[i] - l.widths[i]; l.widths[i] > 0 && more > 0 && (least == 0 || more < least) {
+				to, least = i, more
+			}
+		}
+		if least == 0 {
+			return
+		}
+		l.widths[to] += min(least, left)
+		left -= least
+	}
 }
 
 // others is what the columns before the last take, with the gap behind each.
@@ -133,9 +218,15 @@ func (l layout) row(row []Cell) []string {
 			continue
 		}
 		pieces[i] = Wrap(c.text, l.widths[i])
-		if i == l.last && len(pieces[i]) > deepest {
+		if len(pieces[i]) > deepest {
 			end := &pieces[i][deepest-1]
-			*end = Cut(*end, l.widths[i]-1) + "…"
+			if i == l.last {
+				*end = Cut(*end, l.widths[i]-1) + "…"
+			} else {
+				text := []rune(c.text)
+				*end = "…" + string(text[len(text)-l.widths[i]+1:])
+				l.short[i] = true
+			}
 			pieces[i] = pieces[i][:deepest]
 		}
 		if i < l.last || !l.below {
@@ -185,8 +276,8 @@ func (c Cell) painted(text string) string {
 	return c.paint(text)
 }
 
-// Wrap is text in lines of so many characters, broken between words where one ends in the second half of a line. A width
-// of 0 leaves it in one.
+// Wrap is text in lines of so many characters, broken between words where one ends in the second half of a line, else
+// behind a mark that parts of names have between them. A width of 0 leaves it in one.
 func Wrap(text string, width int) []string {
 	if width <= 0 {
 		return []string{text}
@@ -196,14 +287,23 @@ func Wrap(text string, width int) []string {
 		if len(rest) <= width {
 			return append(lines, string(rest))
 		}
-		end, next := width, width
-		for at := width; at >= width/2; at-- {
-			if rest[at] == ' ' {
-				end, next = at, at+1
-				break
-			}
-		}
+		end, next := ending(rest, width)
 		lines = append(lines, string(rest[:end]))
 		rest = rest[next:]
 	}
+}
+
+// ending is where the first line of a text ends, and where the next one begins.
+func ending(text []rune, width int) (end, next int) {
+	for at := width; at >= width/2; at-- {
+		if text[at] == ' ' {
+			return at, at + 1
+		}
+	}
+	for at := width; at > width/2; at-- {
+		if text[at-1] == '/' {
+			return at, at
+		}
+	}
+	return width, width
 }
