@@ -3,9 +3,11 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -119,6 +121,7 @@ type column struct {
 	Name, Type string
 	Required   bool // NOT NULL
 	Filled     bool // it has a default
+	Precision  int  // of a time, in digits of a second
 }
 
 // columns looks whether the columns of version and fence are there, and hold what they have to.
@@ -140,6 +143,7 @@ func (x *examination) columns() {
 			kinds, what = times, "a time"
 		}
 		x.holds(v.Field, table, kinds, what)
+		x.ticks(table)
 	}
 	if f := x.model.Fence; f != nil {
 		x.holds(f.Field, table, []string{"int8"}, "a bigint")
@@ -162,6 +166,20 @@ func (x *examination) holds(field *schema.Field, table string, kinds []string, w
 		x.wrong("the table %s has no column %s: migrate it", table, field.DBName)
 	case !slices.Contains(kinds, c.Type):
 		x.wrong("the column %s of %s is of type %s, and has to be %s", field.DBName, table, c.Type, what)
+	}
+}
+
+// ticks looks whether the column keeps a time as exactly as the model says: a version must move with each write.
+func (x *examination) ticks(table string) {
+	v := x.model.Column
+	c := x.column(v.Field.DBName)
+	if c == nil || !v.IsTemporal() || !slices.Contains(times, c.Type) {
+		return
+	}
+	if tick := time.Second / time.Duration(math.Pow10(c.Precision)); tick > v.Tick {
+		x.wrong("the column %s of %s keeps times to %s, and two writes within that would have one version: "+
+			"declare `gorm:\"type:%s(%d)\"` in the model, or ALTER TABLE %[2]s ALTER COLUMN %[1]s TYPE %[4]s",
+			v.Field.DBName, table, tick, c.Type, c.Precision)
 	}
 }
 
@@ -193,7 +211,8 @@ func columnsOf(db *gorm.DB, table string) (found []column, err error) {
 	for i := range parts {
 		parts[i] = statement.QuoteName(strings.Trim(parts[i], `"`))
 	}
-	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled
+	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
+		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision
 		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
 		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, strings.Join(parts, ".")).Scan(&found).Error
 	return found, err

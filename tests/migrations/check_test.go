@@ -122,6 +122,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A column that is coarser than the model says would give two writes the same version.
+func TestCheck_coarseTimes(t *testing.T) {
+	t.Parallel()
+	type declared struct {
+		ID int64
+		At time.Time `gorm:"type:timestamp(0);not null;default:now()" gormlock:"version"`
+	}
+	db := stand.Versioned(t, []any{&timed{}, &declared{}})
+	stand.Must(t, gormlock.Check(db, &timed{}, &declared{}))
+	stand.Must(t, db.Exec(`ALTER TABLE timeds ALTER COLUMN at TYPE timestamptz(0)`).Error)
+	const says = "the column at of timeds keeps times to 1s"
+	if err := gormlock.Check(db, &timed{}, &declared{}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "type:timestamptz(0)") {
+		t.Errorf("%v, want: %s", err, says)
+	}
+	stand.Must(t, db.Exec(`CREATE DOMAIN moment AS timestamptz(3); ALTER TABLE timeds ALTER COLUMN at TYPE moment`).Error)
+	if err := gormlock.Check(db, &timed{}); err == nil || !strings.Contains(err.Error(), "keeps times to 1ms") {
+		t.Errorf("a domain: %v", err)
+	}
+}
+
 func TestCheck_onSQLite(t *testing.T) {
 	t.Parallel()
 	db := stand.OnSQLite(t, []any{&stand.Account{}, &nullable{}, &fenced{}})
