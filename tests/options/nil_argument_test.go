@@ -43,11 +43,7 @@ func TestNilArgument(t *testing.T) {
 	calls := refused(t)
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Errorf("it panics: %v", p)
-				}
-			}()
+			defer noPanic(t)
 			if err := call(); err == nil || !strings.Contains(err.Error(), "nil") {
 				t.Errorf("%v", err)
 			}
@@ -56,11 +52,7 @@ func TestNilArgument(t *testing.T) {
 	allowed := harmless(t)
 	for name, call := range allowed {
 		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Errorf("it panics: %v", p)
-				}
-			}()
+			defer noPanic(t)
 			call()
 		})
 	}
@@ -79,6 +71,14 @@ func TestNilArgument(t *testing.T) {
 	}
 }
 
+// noPanic fails the test where the function that defers it panics.
+func noPanic(t *testing.T) {
+	t.Helper()
+	if p := recover(); p != nil {
+		t.Errorf("it panics: %v", p)
+	}
+}
+
 // untried have neither an error nor a test to fail: a nil mock panics in the test that gives it, and a nil request in the
 // handler. JSON and keys know what nil is.
 var untried = []string{
@@ -92,20 +92,9 @@ var untried = []string{
 // refused are the calls whose nil is an error. What follows a colon is another nil of the same parameter.
 func refused(t *testing.T) map[string]func() error {
 	t.Helper()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	stand.Must(t, gormlock.MigrateOnce(db))
-	stand.Must(t, db.Create(&stand.Account{ID: 1}).Error)
-	pool, err := db.DB()
-	stand.Must(t, err)
-	stand.Must(t, lease.Migrate(t.Context(), pool))
+	db, pool, leases, locks := openAll(t)
 	key, ctx := pgtest.Key(t, "nil"), t.Context()
 	keys := []lockkey.Key{key}
-	leases, err := lease.New(ctx, pool)
-	stand.Must(t, err)
-	t.Cleanup(func() { _ = leases.Close(context.Background()) })
-	locks, err := sessionlock.Open(ctx, pgtest.SchemaDSN(t))
-	stand.Must(t, err)
-	t.Cleanup(func() { _ = locks.Close(context.Background()) })
 	stand.Must(t, work.Migrate(db, &Task{}))
 
 	in := func(call func(tx *gorm.DB) error) func() error { return func() error { return db.Transaction(call) } }

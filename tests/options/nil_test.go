@@ -42,23 +42,29 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // Task is a job.
 type Task struct{ work.Job }
 
+// openAll opens what functions are called on: a database with an account, its pool, and managers of leases and session locks.
+func openAll(t *testing.T) (*gorm.DB, *sql.DB, *lease.Manager, *sessionlock.Manager) {
+	t.Helper()
+	db, _ := stand.Stored(t, stand.Account{ID: 1})
+	stand.Must(t, gormlock.MigrateOnce(db))
+	pool, err := db.DB()
+	stand.Must(t, err)
+	stand.Must(t, lease.Migrate(t.Context(), pool))
+	leases, err := lease.New(t.Context(), pool)
+	stand.Must(t, err)
+	t.Cleanup(func() { _ = leases.Close(context.Background()) })
+	locks, err := sessionlock.Open(t.Context(), pgtest.SchemaDSN(t))
+	stand.Must(t, err)
+	t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	return db, pool, leases, locks
+}
+
 // A nil among options is an error, and nothing was done. The census finds each function that takes options, so that a new one
 // gets its line here.
 func TestNilOption(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	stand.Must(t, gormlock.MigrateOnce(db))
-	stand.Must(t, db.Create(&stand.Account{ID: 1}).Error)
-	pool, err := db.DB()
-	stand.Must(t, err)
-	stand.Must(t, lease.Migrate(t.Context(), pool))
+	db, pool, leases, locks := openAll(t)
 	key, ctx := pgtest.Key(t, "nil"), t.Context()
-	leases, err := lease.New(ctx, pool)
-	stand.Must(t, err)
-	t.Cleanup(func() { _ = leases.Close(context.Background()) })
-	locks, err := sessionlock.Open(ctx, pgtest.SchemaDSN(t))
-	stand.Must(t, err)
-	t.Cleanup(func() { _ = locks.Close(context.Background()) })
 	in := func(call func(tx *gorm.DB) error) func() error { return func() error { return db.Transaction(call) } }
 	do := func(context.Context) error { t.Error("it ran"); return nil }
 	mock := func(call func(t testing.TB, mock sqlmock.Sqlmock)) func() error {
