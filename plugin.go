@@ -194,6 +194,7 @@ func afterRow(db *gorm.DB) {
 		guard.KeepScan(db)
 	}
 	mark.Forget(db)
+	xact.ExplainRow(db)
 	fault.AddCause(db)
 }
 

@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/otherdb", "internal/pretend", "internal/sqlstate", "lockkey"},
 	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
 	"internal/keynames":    {"internal/lockid", "internal/newtable", "internal/otherdb", "internal/sqlstate"},
-	"internal/sqltx":       {"internal/sqlstate", "internal/sqltext"},
+	"internal/sqltx":       {"internal/cause", "internal/sqlstate", "internal/sqltext"},
 	"internal/sqltext":     {},
 	"internal/cause":       {},
 	"internal/sqlstate":    {},

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -121,10 +120,7 @@ func (c *loan) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		tx, err = c.beginByDriver(ctx, opts)
 	}
 	if err != nil {
-		if ended := c.opening.ctx.Err(); ended != nil && !errors.Is(err, ended) {
-			err = fmt.Errorf("%w: %w", ended, err)
-		}
-		return nil, err
+		return nil, c.opening.because(err)
 	}
 	c.mu.Lock()
 	c.tx = tx
@@ -207,7 +203,7 @@ func (t *lentTx) expire() {
 	c := t.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expired = c.opening.ctx.Err()
+	c.expired = c.opening.ended()
 	if c.rows == 0 {
 		t.abandon()
 	}

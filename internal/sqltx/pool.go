@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
@@ -49,6 +51,21 @@ type Opening struct {
 
 	ctx  context.Context
 	loan loan // what is borrowed for it
+}
+
+// ended is the error of the opening's ctx, with the cause by which it ended. It is nil while ctx goes on.
+func (o *Opening) ended() error { return cause.Add(o.ctx, o.ctx.Err()) }
+
+// because is err, and that ctx has ended if it has: a driver may answer anything then.
+func (o *Opening) because(err error) error {
+	ended := o.ctx.Err()
+	if err == nil || ended == nil {
+		return err
+	}
+	if !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
+	}
+	return cause.Add(o.ctx, err)
 }
 
 // Texts travel with a BEGIN.

@@ -49,7 +49,7 @@ func (t *lentTx) commit() error {
 		return c.expired
 	}
 	c.catchUp()
-	if err := c.opening.ctx.Err(); err != nil {
+	if err := c.opening.ended(); err != nil {
 		_ = t.rollback()
 		return err
 	}
@@ -66,10 +66,7 @@ func (t *lentTx) commit() error {
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
-	if ended := c.opening.ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err)
-	}
-	return err
+	return c.opening.because(err)
 }
 
 func (t *lentTx) rollback() error {

@@ -1,6 +1,7 @@
 package xact
 
 import (
+	"database/sql"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -70,6 +71,17 @@ func RefuseRow(db *gorm.DB) {
 		if fault.IsAdded(db.Statement) {
 			db.Statement.Dest = sqltx.FailedRow(db.Error)
 		}
+	}
+}
+
+// ExplainRow gives a Row whose context has ended a row that says why it has ended: the error of a row is not the statement's.
+func ExplainRow(db *gorm.DB) {
+	row, is := db.Statement.Dest.(*sql.Row)
+	if !is || row == nil || db.Statement.Context.Err() == nil {
+		return
+	}
+	if err := row.Err(); err != nil {
+		db.Statement.Dest = sqltx.FailedRow(fault.Caused(db, err))
 	}
 }
 

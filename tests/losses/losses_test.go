@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/advisory"
@@ -104,6 +105,27 @@ func doors(key lockkey.Key, token fence.Token) map[string]door {
 			}
 			return rows.Err()
 		}),
+		"Row": both(func(db *gorm.DB) error {
+			return db.Raw("UPDATE accounts SET balance = 9 WHERE id = 1 RETURNING id").Row().Scan(new(int64))
+		}),
+		"Row of a model": both(func(db *gorm.DB) error {
+			return db.Model(&stand.Account{}).Clauses(clause.Locking{Strength: "UPDATE"}).Where("id = 1").Select("id").Row().Scan(new(int64))
+		}),
+		"SavePoint": {inside: func(tx *gorm.DB) error { // whose error GORM's driver drops
+			return errors.Join(tx.SavePoint("x").Error, tx.Commit().Error)
+		}},
+		"nested": in(func(tx *gorm.DB) error {
+			return tx.Transaction(func(tx *gorm.DB) error { return tx.Save(&stand.Account{ID: 1, Version: 1}).Error })
+		}),
+		"Commit": {inside: func(tx *gorm.DB) error { return tx.Commit().Error }},
+		"Begin": {outside: func(db *gorm.DB) error {
+			tx := db.Begin()
+			defer tx.Rollback()
+			if tx.Error != nil {
+				return tx.Error
+			}
+			return tx.Save(&stand.Account{ID: 1, Version: 1}).Error
+		}},
 		"Touch": both(func(db *gorm.DB) error { return gormlock.Touch(db, &stand.Account{ID: 1, Version: 1}) }),
 		"Claim": both(func(db *gorm.DB) error {
 			return stand.ErrorOf(gormlock.Claim[stand.Account](db, 1, map[string]any{"balance": 9}, func(q *gorm.DB) *gorm.DB { return q.Where("pg_advisory_xact_lock(?) IS NOT NULL", mustInt(key)) }))
@@ -164,21 +186,92 @@ func (d door) mustSayLost(t *testing.T, db *gorm.DB, key lockkey.Key, hold func(
 			t.Errorf("%s: %v", when, err)
 		}
 	}
+	if d.outside != nil {
+		l := hold(t, db)
+		l.lose()
+		pgtest.Await(t, "the end of the context", l.ctx.Done())
+		must("after the loss", l, d.outside(db.WithContext(l.ctx)))
+
+		l = hold(t, db)
+		blocked(t, db, key, l.lose, func() { must("during the call", l, d.outside(db.WithContext(l.ctx))) })
+	}
+	if d.inside == nil {
+		return
+	}
 	l := hold(t, db)
-	l.lose()
-	pgtest.Await(t, "the end of the context", l.ctx.Done())
-	must("after the loss", l, d.outside(db.WithContext(l.ctx)))
-
-	l = hold(t, db)
-	blocked(t, db, key, l.lose, func() { must("during the call", l, d.outside(db.WithContext(l.ctx))) })
-
-	l = hold(t, db)
 	tx := db.WithContext(l.ctx).Begin()
 	stand.Must(t, tx.Error)
 	l.lose()
 	pgtest.Await(t, "the end of the context", l.ctx.Done())
 	must("in a transaction", l, d.inside(tx))
 	tx.Rollback()
+}
+
+// The loss may come after the last statement and before the commit, and end the context of a connection.
+func TestErrLost_beforeTheCommit(t *testing.T) {
+	t.Parallel()
+	stand.Beside(t, losses, func(t *testing.T, hold func(*testing.T, *gorm.DB) loss) {
+		stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+			db := stand.Versioned(t, []any{&stand.Account{}}, opts...)
+			stand.Must(t, db.Create(&stand.Account{ID: 1, Balance: 1}).Error)
+			write := func(l loss) func(tx *gorm.DB) error {
+				return func(tx *gorm.DB) error {
+					if err := tx.Model(&stand.Account{}).Where("id = 1").Clauses(gormlock.IgnoreVersion()).Update("balance", 9).Error; err != nil {
+						return err
+					}
+					l.lose()
+					pgtest.Await(t, "the end of the context", l.ctx.Done())
+					return nil
+				}
+			}
+			for name, run := range map[string]func(db *gorm.DB, fn func(tx *gorm.DB) error) error{
+				"db.Transaction":       func(db *gorm.DB, fn func(tx *gorm.DB) error) error { return db.Transaction(fn) },
+				"gormlock.Transaction": func(db *gorm.DB, fn func(tx *gorm.DB) error) error { return gormlock.Transaction(db, fn) },
+				"Begin": func(db *gorm.DB, fn func(tx *gorm.DB) error) error {
+					tx := db.Begin()
+					defer tx.Rollback()
+					if err := fn(tx); err != nil {
+						return err
+					}
+					return tx.Commit().Error
+				},
+				"nested": func(db *gorm.DB, fn func(tx *gorm.DB) error) error {
+					return db.Transaction(func(tx *gorm.DB) error { return tx.Transaction(fn) })
+				},
+			} {
+				t.Run(name, func(t *testing.T) {
+					l := hold(t, db)
+					if err := run(db.WithContext(l.ctx), write(l)); !errors.Is(err, l.is) || !errors.Is(err, context.Canceled) {
+						t.Errorf("%v", err)
+					}
+					if stored := stand.Row[stand.Account](t, db, 1); stored.Balance != 1 {
+						t.Errorf("it was committed: %+v", stored)
+					}
+				})
+			}
+			for name, write := range map[string]func(tx *gorm.DB) error{
+				"Connection": func(tx *gorm.DB) error { return tx.Save(&stand.Account{ID: 1, Version: 1}).Error },
+				"Connection, Row": func(tx *gorm.DB) error {
+					return tx.Raw("UPDATE accounts SET balance = 9 WHERE id = 1 RETURNING id").Row().Scan(new(int64))
+				},
+				"Connection, Transaction": func(tx *gorm.DB) error {
+					return gormlock.Transaction(tx, func(tx *gorm.DB) error { return tx.Save(&stand.Account{ID: 1, Version: 1}).Error })
+				},
+			} {
+				t.Run(name, func(t *testing.T) {
+					l := hold(t, db)
+					err := db.WithContext(l.ctx).Connection(func(tx *gorm.DB) error {
+						l.lose()
+						pgtest.Await(t, "the end of the context", l.ctx.Done())
+						return write(tx)
+					})
+					if !errors.Is(err, l.is) {
+						t.Errorf("%v", err)
+					}
+				})
+			}
+		})
+	})
 }
 
 // blocked runs call while a rival has all that it wants, and do once it waits for it.
