@@ -1,6 +1,7 @@
 package words
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -40,6 +41,8 @@ var statements = []statement{
 	{begins: "SELECT set_config('lock_timeout', current_setting('gormlock.lock_timeout'), true)", does: "has its row lock", did: "took a row lock"},
 	{begins: "ROLLBACK TO SAVEPOINT gormlock", does: "goes back to before a lock it did not get", did: "did not get a lock, and went back to before"},
 
+	{begins: "WITH RECURSIVE read AS (\n SELECT to_regclass($1)::oid", does: "looks whether rows can be locked", did: "looked whether rows can be locked"},
+
 	{begins: "SAVEPOINT gormlock_once_", holds: "; INSERT INTO gormlock_once", does: "asks whether a request was done before (Once)", did: "asked whether a request was done before (Once)"},
 	{begins: "UPDATE gormlock_once SET result", does: "stores the result of a request (Once)", did: "stored the result of a request (Once)"},
 	{begins: "RELEASE SAVEPOINT gormlock_once_", does: "ends a request (Once)", did: "ended a request (Once)"},
@@ -71,4 +74,17 @@ var statements = []statement{
 	{begins: "INSERT INTO gormlock_key_name", does: "writes names of keys", did: "wrote names of keys"},
 	{begins: "DELETE FROM gormlock_key_name", does: "sweeps old names of keys", did: "swept old names of keys"},
 	{begins: "SELECT 1; COMMIT", does: "commits", did: "committed"},
+}
+
+// claimed is in each statement of Claim, before the conditions of the program: the table, and the first column of its key.
+var claimed = regexp.MustCompile(`(?s)^(?:UPDATE .* FROM|WITH "gormlock_free" AS) .*SELECT ((?:"[^"]+"\.)+)"[^"]+" AS "gormlock_key1"`)
+
+// claim is the statement of a Claim.
+func claim(query string) (statement, bool) {
+	found := claimed.FindStringSubmatch(query)
+	if found == nil {
+		return statement{}, false
+	}
+	table := strings.ReplaceAll(strings.TrimSuffix(found[1], "."), `"`, "")
+	return statement{does: "claims rows of " + table, did: "claimed rows of " + table}, true
 }

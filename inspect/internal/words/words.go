@@ -30,6 +30,9 @@ func Read(query string) (Statement, bool) {
 			return Statement{other: s}, true
 		}
 	}
+	if s, ok := claim(query); ok {
+		return Statement{other: s}, true
+	}
 	return Statement{}, false
 }
 

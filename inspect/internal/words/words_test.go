@@ -75,6 +75,7 @@ func TestRead_leavesThePrograms(t *testing.T) {
 	for _, query := range []string{
 		"", "SELECT 1", "SELECT pg_advisory_xact_lock(42)", "SELECT * FROM gormlock_lease", "BEGIN", "COMMIT",
 		`UPDATE "reports" SET "body"=$1,"fence"=$2 WHERE "id" = $3 AND NOT EXISTS (SELECT 1 FROM gormlock_fence WHERE space=1)`,
+		`UPDATE "jobs" SET "state"=$1 WHERE "id" IN (SELECT "jobs"."id" AS "key1" FROM "jobs" FOR UPDATE SKIP LOCKED)`,
 		"SAVEPOINT sp1", "SAVEPOINT gormlock; UPDATE a SET b = 1",
 	} {
 		if s, ok := words.Read(query); ok {
@@ -111,6 +112,15 @@ type document struct {
 	Body string
 }
 
+// placed has a key of two columns, in a table of an odd name.
+type placed struct {
+	Row  int64 `gorm:"primaryKey"`
+	Seat int64 `gorm:"primaryKey"`
+	Body string
+}
+
+func (placed) TableName() string { return "Odd places" }
+
 // TestRead_knowsAllThatGormlockSends: a statement that is new or was changed is one to put into words.
 func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 	t.Parallel()
@@ -118,7 +128,7 @@ func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 	proxy, through := pgtest.Tap(t, dsn)
 	pool := pgtest.SQLDB(t, pgtest.Through(dsn))
 	direct := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn))
-	must(t, direct.AutoMigrate(&document{}), gormlock.MigrateOnce(direct), lease.Migrate(t.Context(), pool), keynames.Migrate(t.Context(), pool))
+	must(t, direct.AutoMigrate(&document{}), direct.AutoMigrate(&placed{}), gormlock.MigrateOnce(direct), lease.Migrate(t.Context(), pool), keynames.Migrate(t.Context(), pool))
 	must(t, direct.Create(&document{ID: 1}).Error)
 
 	r := record(proxy)
@@ -153,7 +163,7 @@ func TestRead_knowsAllThatGormlockSends(t *testing.T) {
 		"goes back to before a lock it did not get", "asks whether a request was done before (Once)", "issues a fencing token", "issues fencing tokens",
 		"checks a fencing token", "tries session locks", "takes a session lock", "releases session locks", "tries a session lock", "releases a session lock", "acquires a lease", "releases a lease", "renews leases",
 		"asks who holds a lease", "acquires a slot of a lease", "looks how far a schedule has come", "begins a tick of a schedule",
-		"ends a tick of a schedule", "writes names of keys",
+		"ends a tick of a schedule", "writes names of keys", "claims rows of documents", "claims rows of Odd places", "looks whether rows can be locked",
 	} {
 		if !known[want] {
 			t.Errorf("no statement %q among %q", want, slices.Sorted(maps.Keys(known)))
@@ -178,6 +188,11 @@ func lockInTransactions(t *testing.T, db *gorm.DB, pool *sql.DB) {
 		_, err = gormlock.Once(tx, "first", func(*gorm.DB) (int, error) { return 1, nil })
 		_, again := gormlock.Once(tx, "first", func(*gorm.DB) (int, error) { return 2, nil })
 		must(t, err, again)
+		for _, limit := range []int{1, 30} {
+			_, err := gormlock.Claim[document](tx.Where("body <> 'claimed'"), limit, map[string]any{"body": "claimed"})
+			_, ofTwo := gormlock.Claim[placed](tx, limit, map[string]any{"body": "claimed"})
+			must(t, err, ofTwo)
+		}
 		return gormlock.LockRow(tx, &document{ID: 1}, gormlock.Timeout(time.Second))
 	}, gormlock.Locking(a, gormlock.Timeout(time.Second))))
 	_, err := gormlock.SweepOnce(db, time.Hour, 10)
