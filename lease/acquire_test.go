@@ -255,7 +255,7 @@ func TestAcquire_reentrancyIsRefused(t *testing.T) {
 			return fmt.Errorf("TryAcquire: %w", err)
 		}
 		return m.Do(ctx, lockkey.Of("other"), time.Minute, func(ctx context.Context) error {
-			if err := m.Do(ctx, k, time.Minute, nil); !errors.Is(err, lease.ErrReentrant) {
+			if err := m.Do(ctx, k, time.Minute, idle); !errors.Is(err, lease.ErrReentrant) {
 				return fmt.Errorf("two levels down: %w", err)
 			}
 			return nil

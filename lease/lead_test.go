@@ -126,7 +126,7 @@ func TestLead_ends(t *testing.T) {
 			t.Errorf("got %v, and fn had returned: %v", err, ended)
 		}
 		release(t, acquire(t, m, lockkey.Of("ctx"), time.Minute))
-		if err := m.Lead(ctx, lockkey.Of("ctx"), time.Minute, nil); !errors.Is(err, context.Canceled) {
+		if err := m.Lead(ctx, lockkey.Of("ctx"), time.Minute, idle); !errors.Is(err, context.Canceled) {
 			t.Errorf("a ctx that has ended: %v", err)
 		}
 	})
@@ -148,7 +148,7 @@ func TestLead_ends(t *testing.T) {
 		if !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("got %v", err)
 		}
-		if err := closing.Lead(t.Context(), lockkey.Of("closed"), time.Minute, nil); !errors.Is(err, lease.ErrClosed) {
+		if err := closing.Lead(t.Context(), lockkey.Of("closed"), time.Minute, idle); !errors.Is(err, lease.ErrClosed) {
 			t.Errorf("closed before: %v", err)
 		}
 	})
@@ -166,10 +166,10 @@ func TestLead_ends(t *testing.T) {
 	})
 	t.Run("without a campaign where that makes no sense", func(t *testing.T) {
 		t.Parallel()
-		if err := m.Lead(t.Context(), lockkey.Key{}, time.Minute, nil); !errors.Is(err, lockkey.ErrInvalid) {
+		if err := m.Lead(t.Context(), lockkey.Key{}, time.Minute, idle); !errors.Is(err, lockkey.ErrInvalid) {
 			t.Errorf("no key: %v", err)
 		}
-		if err := m.Lead(t.Context(), lockkey.Of("x"), 0, nil); !errors.Is(err, lease.ErrOption) {
+		if err := m.Lead(t.Context(), lockkey.Of("x"), 0, idle); !errors.Is(err, lease.ErrOption) {
 			t.Errorf("no length: %v", err)
 		}
 	})

@@ -102,6 +102,9 @@ func stillWaits(t testing.TB, got <-chan *lease.Lease, d time.Duration, granted 
 	}
 }
 
+// idle is work that does nothing.
+func idle(context.Context) error { return nil }
+
 func release(t testing.TB, l *lease.Lease) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {

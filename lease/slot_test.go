@@ -243,7 +243,7 @@ func TestSlots_refusals(t *testing.T) {
 	if _, err := shed.Acquire(t.Context(), lockkey.Of("k"), time.Minute, lease.Slots(2)); !errors.Is(err, lease.ErrOption) {
 		t.Errorf("in ShedLock's table: %v", err)
 	}
-	if err := m.Lead(t.Context(), lockkey.Of("k"), time.Minute, nil, lease.Slots(2)); !errors.Is(err, lease.ErrOption) {
+	if err := m.Lead(t.Context(), lockkey.Of("k"), time.Minute, idle, lease.Slots(2)); !errors.Is(err, lease.ErrOption) {
 		t.Errorf("Lead: %v", err)
 	}
 	l := acquire(t, m, lockkey.Of("k"), time.Minute, lease.Slots(2000))

@@ -13,7 +13,7 @@ import (
 func TestNobodyIsTold_allocatesNothing(t *testing.T) {
 	ctx := t.Context()
 	r := request{key: lockkey.Of("invoice", 42)}
-	c, err := newConfig([]Option{Observer(nil)})
+	c, err := newConfig(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
