@@ -122,6 +122,7 @@ type column struct {
 	Required   bool // NOT NULL
 	Filled     bool // it has a default
 	Precision  int  // of a time, in digits of a second
+	OfView     bool // which has neither NOT NULL nor defaults to look at
 }
 
 // columns looks whether the columns of version and fence are there, and hold what they have to.
@@ -137,6 +138,7 @@ func (x *examination) columns() {
 	if !x.read(table) {
 		return
 	}
+	x.instead(table)
 	if v := x.model.Column; v != nil && !v.IsSystem() {
 		kinds, what := integers, "an integer"
 		if v.IsTemporal() {
@@ -205,17 +207,36 @@ func (x *examination) read(table string) bool {
 	return found != nil
 }
 
+// instead looks whether the server does something else in the place of an update. What it compares then is the row as it
+// was when the statement began, so of two writers that wait for each other both get through.
+func (x *examination) instead(table string) {
+	var does string
+	if err := x.db.Raw(`SELECT coalesce((SELECT 'trigger '||tgname FROM pg_trigger WHERE tgrelid = to_regclass(@table) AND tgtype & 64 > 0 AND tgtype & 24 > 0 LIMIT 1),
+		(SELECT 'rule '||rulename FROM pg_rewrite WHERE ev_class = to_regclass(@table) AND is_instead AND ev_type IN ('2','4') LIMIT 1), '')`,
+		map[string]any{"table": quoted(table)}).Scan(&does).Error; err != nil {
+		x.wrong("%w", err)
+	} else if does != "" {
+		x.wrong("the %s of %s acts instead of an update or delete, and the server compares no version again after a wait: "+
+			"give the model the table itself, or lock the row in it first", does, table)
+	}
+}
+
 // columnsOf are the columns of the table that the search_path finds, nil where there is none.
 func columnsOf(db *gorm.DB, table string) (found []column, err error) {
+	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
+		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision, (SELECT relkind = 'v' FROM pg_class c WHERE c.oid = a.attrelid) AS of_view
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
+		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, quoted(table)).Scan(&found).Error
+	return found, err
+}
+
+// quoted is a name of a table as the server reads it.
+func quoted(table string) string {
 	parts := strings.Split(table, ".")
 	for i := range parts {
 		parts[i] = statement.QuoteName(strings.Trim(parts[i], `"`))
 	}
-	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
-		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision
-		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
-		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, strings.Join(parts, ".")).Scan(&found).Error
-	return found, err
+	return strings.Join(parts, ".")
 }
 
 // columnsByGORM looks on other databases, where tests run.
@@ -240,7 +261,7 @@ func (x *examination) defaults() {
 		return
 	}
 	c := x.column(v.Field.DBName)
-	if c == nil {
+	if c == nil || c.OfView {
 		return
 	}
 	table, name := x.model.Schema.Table, v.Field.DBName

@@ -142,6 +142,39 @@ func TestCheck_coarseTimes(t *testing.T) {
 	}
 }
 
+type (
+	seen      stand.Account
+	triggered stand.Account
+	ruled     stand.Account
+)
+
+func (seen) TableName() string      { return "seen" }
+func (triggered) TableName() string { return "triggered" }
+func (ruled) TableName() string     { return "ruled" }
+
+// Through a view whose trigger or rule acts instead of the update both of two writers get through, which wait for each other.
+func TestCheck_insteadOfUpdates(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	for _, text := range []string{
+		`ALTER TABLE accounts ADD CHECK (id > 0)`,
+		`CREATE VIEW seen AS SELECT * FROM accounts WHERE id > 0`,
+		`CREATE VIEW triggered AS SELECT * FROM accounts`,
+		`CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN UPDATE accounts SET version = NEW.version WHERE id = OLD.id; RETURN NEW; END$$`,
+		`CREATE TRIGGER acts INSTEAD OF UPDATE ON triggered FOR EACH ROW EXECUTE FUNCTION act()`,
+		`CREATE VIEW ruled AS SELECT * FROM accounts`,
+		`CREATE RULE acts AS ON UPDATE TO ruled DO INSTEAD UPDATE accounts SET version = NEW.version WHERE id = OLD.id RETURNING accounts.*`,
+	} {
+		stand.Must(t, db.Exec(text).Error)
+	}
+	err := gormlock.Check(db, &seen{}, &triggered{}, &ruled{})
+	for _, says := range []string{"2 of 3 models", "the trigger acts of triggered acts instead", "the rule acts of ruled acts instead"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}
+
 func TestCheck_onSQLite(t *testing.T) {
 	t.Parallel()
 	db := stand.OnSQLite(t, []any{&stand.Account{}, &nullable{}, &fenced{}})
