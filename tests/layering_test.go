@@ -145,7 +145,7 @@ var mayImport = map[string][]string{
 		"inspect", "internal/lockid", "lockkey", "lockkey/compat",
 	},
 	"cmd/gormlock/internal/doctor": {
-		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", ".", "fence", "inspect", "internal/lookalike", "internal/sqlstate", "sessionlock", pgxModule,
+		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", ".", "fence", "inspect", "internal/lookalike", "internal/sqlstate", "internal/tables", "sessionlock", pgxModule,
 	},
 
 	"internal/pgserver": {pgxModule},

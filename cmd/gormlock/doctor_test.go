@@ -336,7 +336,7 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 		"ALTER TABLE gormlock_fence SET UNLOGGED":                                      {fence.Table, "wrong", "is UNLOGGED", `SET LOGGED`, nil},
 		"ALTER TABLE gormlock_fence DROP CONSTRAINT gormlock_fence_pkey":               {fence.Table, "wrong", "no unique key on (space, id)", "ADD PRIMARY KEY", nil},
 		"ALTER TABLE gormlock_lease DROP COLUMN holder":                                {"gormlock_lease", "wrong", "has no column holder", "lease.Migrate", nil},
-		"ALTER TABLE gormlock_once DROP COLUMN expires_at":                             {"gormlock_once", "wrong", "has no column expires_at", "ADD COLUMN expires_at timestamptz", nil},
+		"ALTER TABLE gormlock_once DROP COLUMN expires_at":                             {"gormlock_once", "wrong", "has no column expires_at", "ADD COLUMN IF NOT EXISTS expires_at timestamptz", nil},
 		"ALTER TABLE gormlock_once DROP COLUMN result":                                 {"gormlock_once", "wrong", "has no column result", "gormlock.MigrateOnce make it anew", nil},
 		"ALTER TABLE gormlock_once DROP CONSTRAINT gormlock_once_pkey":                 {"gormlock_once", "wrong", "no unique key on (key)", "ADD PRIMARY KEY (key)", nil},
 		"ALTER TABLE gormlock_once SET UNLOGGED":                                       {"gormlock_once", "wrong", "is UNLOGGED: after a crash requests that were done are done again", "SET LOGGED", nil},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,9 @@ func (x *examination) checkPrepared(ctx context.Context) error {
 	case err == nil:
 		x.well("prepared", "prepared statements survive the pooler")
 	case sqlstate.Is(err, sqlstate.DuplicatePreparedStatement, sqlstate.InvalidSQLStatementName):
+		for i := range x.findings {
+			x.findings[i].Cure = strings.Replace(x.findings[i].Cure, worksHere, "work here once what is found of prepared is cured", 1)
+		}
 		x.add(finding{
 			Check: "prepared", Status: wrong, Cure: noPreparing,
 			Says: "the connection string lacks default_query_exec_mode=exec: pgx prepares statements, the pooler hands them to server connections that do not fit, and they fail at random: " + server.Problem(err),

@@ -103,6 +103,9 @@ func (x *examination) try(ctx context.Context, opts ...sessionlock.Option) error
 	return nil
 }
 
+// worksHere ends what is said of a pooler, unless prepared statements fail behind it.
+const worksHere = "work here as it is"
+
 func (x *examination) reportPooler(pooled, unsteady bool) {
 	switch {
 	case !pooled:
@@ -113,7 +116,7 @@ func (x *examination) reportPooler(pooled, unsteady bool) {
 			Says: fmt.Sprintf("a pooler stands in between and changes the server connection between statements or transactions: "+
 				"the connection says process %d, the server %d; session locks stay with whoever gets that connection next", x.server.WirePID, x.server.PID),
 			Cure: "session locks: connect to PostgreSQL itself, or to a pooler in session mode\n" +
-				"transaction-level locks, version columns, row locks and package lease work here as it is",
+				"transaction-level locks, version columns, row locks and package lease " + worksHere,
 		})
 	default:
 		x.add(finding{

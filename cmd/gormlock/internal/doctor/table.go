@@ -8,47 +8,50 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // ownTable is a table that gormlock keeps.
 type ownTable struct {
-	name    string
-	columns []string
-	key     []string          // of these, by which a row is found
-	later   map[string]string // columns that came with a later version, with their types: they can be added
-	needed  string            // by what
-	make    string            // what makes it
-	loss    string            // what it means when it is forgotten in a crash, "" where it does not matter
+	tables.Table
+	key    []string // by which a row is found
+	needed string   // by what
+	make   string   // what makes it
+	loss   string   // what it means when it is forgotten in a crash, "" where it does not matter
 }
 
 // keyColumns are those of a lock in the tables that have a row for each.
 var keyColumns = []string{"space", "id"}
 
-var ownTables = []ownTable{
-	{
-		name: fence.Table, columns: []string{"space", "id", "token", "name"}, key: keyColumns, needed: "fencing tokens", make: "fence.Migrate",
-		loss: "after a crash tokens start again, and a superseded holder is let in",
-	},
-	{
-		name: "gormlock_lease", columns: []string{"space", "id", "name", "holder", "owner", "expires_at"}, key: keyColumns, needed: "leases", make: "lease.Migrate",
-		loss: "after a crash two programs hold one lease",
-	},
-	{
-		name: "gormlock_schedule", columns: []string{"space", "id", "name", "settled_at", "tick_at", "attempts", "retry_at", "next_at", "token"}, key: keyColumns,
-		needed: "schedules of lease.Manager.Every", make: "lease.Migrate", loss: "after a crash ticks that were missed are forgotten, and others are run twice",
-	},
-	{
-		name: "gormlock_once", columns: []string{"key", "request", "result", "created_at", "expires_at"}, key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce",
-		later: map[string]string{"request": "bytea", "expires_at": "timestamptz"},
-		loss:  "after a crash requests that were done are done again",
-	},
-	{
-		name: inspect.Table, columns: []string{"space", "id", "name", "scope", "seen_at"}, key: keyColumns, needed: "names of keys in ls",
-		make: "inspect.Migrate, for gormlock.WithKeyNames,",
-	},
+// ownTables are all of them: what this package knows of each by its name.
+func ownTables() []ownTable {
+	about := map[string]ownTable{
+		fence.Table: {
+			key: keyColumns, needed: "fencing tokens", make: "fence.Migrate",
+			loss: "after a crash tokens start again, and a superseded holder is let in",
+		},
+		"gormlock_lease": {key: keyColumns, needed: "leases", make: "lease.Migrate", loss: "after a crash two programs hold one lease"},
+		"gormlock_schedule": {
+			key: keyColumns, needed: "schedules of lease.Manager.Every", make: "lease.Migrate",
+			loss: "after a crash ticks that were missed are forgotten, and others are run twice",
+		},
+		"gormlock_once": {
+			key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce",
+			loss: "after a crash requests that were done are done again",
+		},
+		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,"},
+	}
+	var all []ownTable
+	for _, table := range tables.Own(gormlock.OnceSchema) {
+		t := about[table.Name]
+		t.Table = table
+		all = append(all, t)
+	}
+	return all
 }
 
 // tableState is one table of that name.
@@ -56,8 +59,11 @@ type tableState struct {
 	schema                    string
 	found, unlogged           bool // found: it is the one of the search_path
 	reads, inserts, updates   bool
-	keyed                     bool
-	columns                   []string
+	keyed, primary            bool // a unique key on the right columns; any primary key
+	view                      bool
+	oid                       uint32
+	columns                   []tables.Column
+	indexes                   []string
 	live, dead                int64
 	bytes                     int64
 	rowSecurityHidesSomething bool
@@ -65,7 +71,7 @@ type tableState struct {
 
 // checkTables looks at the tables of gormlock by the search_path of this connection.
 func (x *examination) checkTables(ctx context.Context) error {
-	for _, t := range ownTables {
+	for _, t := range ownTables() {
 		states, err := x.tables(ctx, t)
 		if err != nil {
 			return err
@@ -80,30 +86,39 @@ func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, err
 		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'),
 		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
 			AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)) = $2::text[]),
-		ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), c.relkind = 'v', c.oid,
+		ARRAY(SELECT x.relname::text FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisvalid),
 		coalesce(pg_stat_get_live_tuples(c.oid), 0), coalesce(pg_stat_get_dead_tuples(c.oid), 0), pg_relation_size(c.oid), row_security_active(c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v') AND n.nspname !~ '^pg_temp' ORDER BY 2 DESC, 1`, t.name, slices.Sorted(slices.Values(t.key)))
+		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v') AND n.nspname !~ '^pg_temp' ORDER BY 2 DESC, 1`, t.Name, slices.Sorted(slices.Values(t.key)))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (s tableState, err error) {
-		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.keyed, &s.columns,
+	states, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (s tableState, err error) {
+		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.keyed, &s.primary, &s.view, &s.oid, &s.indexes,
 			&s.live, &s.dead, &s.bytes, &s.rowSecurityHidesSomething)
 		return s, err
 	})
+	if err != nil || len(states) == 0 || !states[0].found {
+		return states, err
+	}
+	if rows, err = x.conn.Query(ctx, tables.ColumnsOf, states[0].oid); err != nil {
+		return nil, err
+	}
+	states[0].columns, err = pgx.CollectRows(rows, pgx.RowToStructByPos[tables.Column])
+	return states, err
 }
 
 func (x *examination) reportTable(t ownTable, states []tableState) {
 	if len(states) == 0 {
-		x.add(finding{Check: t.name, Status: note, Says: "does not exist, which is fine unless " + t.needed + " are used", Cure: t.make + " makes it"})
+		x.add(finding{Check: t.Name, Status: note, Says: "does not exist, which is fine unless " + t.needed + " are used", Cure: t.make + " makes it"})
 		return
 	}
 	bad := func(how status, cure, format string, args ...any) {
-		x.add(finding{Check: t.name, Status: how, Says: fmt.Sprintf(format, args...), Cure: cure})
+		x.add(finding{Check: t.Name, Status: how, Says: fmt.Sprintf(format, args...), Cure: cure})
 	}
 	fixable := func(fix, format string, args ...any) {
-		x.add(finding{Check: t.name, Status: wrong, Says: fmt.Sprintf(format, args...), Cure: fix, Fix: []string{fix}})
+		x.add(finding{Check: t.Name, Status: wrong, Says: fmt.Sprintf(format, args...), Cure: fix, Fix: []string{fix}})
 	}
 	before := len(x.findings)
 	var schemas []string
@@ -120,17 +135,15 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 		bad(warning, "keep one: programs that find different tables do not see each other's "+t.needed,
 			"is in %d schemas: %s; this role finds the first", len(states), strings.Join(schemas, ", "))
 	}
-	on := pgx.Identifier{s.schema, t.name}.Sanitize()
-	if missing := missingOf(t.columns, s.columns); len(missing) > 0 {
-		if add, ok := t.adds(missing); ok {
-			fixable("ALTER TABLE "+on+" "+add+";", "has no column %s", strings.Join(missing, ", "))
-		} else {
-			bad(wrong, "rename it and let "+t.make+" make it anew", "has no column %s", strings.Join(missing, ", "))
-		}
+	on := pgx.Identifier{s.schema, t.Name}.Sanitize()
+	x.reportColumns(t, s, on)
+	if !s.keyed && !s.view {
+		fixable(t.keyFix(s, on), "has no unique key on (%s): one key can have two rows", strings.Join(t.key, ", "))
 	}
-	if !s.keyed {
-		key := strings.Join(t.key, ", ")
-		fixable("ALTER TABLE "+on+" ADD PRIMARY KEY ("+key+");", "has no unique key on (%s): one key can have two rows", key)
+	for _, name := range t.Index {
+		if !s.view && !slices.Contains(s.indexes, name) {
+			fixable(strings.Replace(t.Indexes()[name], " ON "+t.Name+" ", " ON "+on+" ", 1)+";", "has no index %s", name)
+		}
 	}
 	if s.unlogged && t.loss != "" {
 		fixable("ALTER TABLE "+on+" SET LOGGED;", "is UNLOGGED: %s", t.loss)
@@ -147,26 +160,53 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 			"is bloated: %s, %s and %s MB", terminal.Count(s.live, "row"), terminal.Count(s.dead, "dead row"), terminal.Thousands(s.bytes>>20))
 	}
 	if len(x.findings) == before {
-		x.well(t.name, "complete, with %s", terminal.Count(s.live, "row"))
+		x.well(t.Name, "complete, with %s", terminal.Count(s.live, "row"))
 	}
 }
 
-// adds is how columns are added that a table of an earlier version has not. It reports false when one of them is not of
-// that kind.
-func (t ownTable) adds(missing []string) (string, bool) {
-	var parts []string
-	for _, column := range missing {
-		kind, ok := t.later[column]
-		if !ok {
-			return "", false
+// reportColumns compares the columns with those that the DDL makes.
+func (x *examination) reportColumns(t ownTable, s tableState, on string) {
+	var missing, definitions []string
+	for _, c := range t.Columns() {
+		if !slices.ContainsFunc(s.columns, func(is tables.Column) bool { return is.Name == c.Name }) {
+			missing = append(missing, c.Name)
+			if add := t.Definition(c.Name); add != "" {
+				definitions = append(definitions, "ADD COLUMN IF NOT EXISTS "+add)
+			}
 		}
-		parts = append(parts, "ADD COLUMN "+column+" "+kind)
 	}
-	return strings.Join(parts, ", "), true
+	f := finding{Check: t.Name, Status: wrong}
+	if len(missing) > 0 {
+		f.Says, f.Cure = "has no column "+strings.Join(missing, ", "), "rename it and let "+t.make+" make it anew"
+		if len(definitions) == len(missing) {
+			f.Cure = "ALTER TABLE " + on + " " + strings.Join(definitions, ", ") + ";"
+			f.Fix = []string{f.Cure}
+		}
+		x.add(f)
+	}
+	if s.view {
+		return // whose columns say nothing of NULL and defaults
+	}
+	for _, d := range t.Deviations(s.columns) {
+		f := finding{Check: t.Name, Status: wrong, Says: "its column " + d.Column + " " + d.Says}
+		if d.Fix != nil {
+			f.Fix = d.Fix(on)
+			f.Cure = strings.Join(f.Fix, "\n")
+		} else {
+			f.Cure = d.Cure(on)
+		}
+		x.add(f)
+	}
 }
 
-func missingOf(wanted, there []string) []string {
-	return slices.DeleteFunc(slices.Clone(wanted), func(c string) bool { return slices.Contains(there, c) })
+// keyFix adds the key by which a row is found. It can be run again.
+func (t ownTable) keyFix(s tableState, on string) string {
+	key := strings.Join(t.key, ", ")
+	if s.primary { // on other columns
+		return "CREATE UNIQUE INDEX IF NOT EXISTS " + t.Name + "_key ON " + on + " (" + key + ");"
+	}
+	return "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = '" + strings.ReplaceAll(on, "'", "''") + "'::regclass AND indisprimary) THEN ALTER TABLE " + on +
+		" ADD PRIMARY KEY (" + key + "); END IF; END $$;"
 }
 
 // lacks are the privileges that the role needs and has not.

@@ -1,0 +1,144 @@
+package tables
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Column is one column of a table, as its DDL or the server says.
+type Column struct {
+	Name    string
+	Type    string // as the server writes it
+	NotNull bool
+	Default string // an expression, "" for none
+}
+
+// columnLine is a line of the DDL that makes a column.
+var columnLine = regexp.MustCompile(`^\s*(\w+)\s+([a-z]+)( PRIMARY KEY)?\s*( NOT NULL)?( DEFAULT ([^,]+?))?,?\s*(?:--.*)?$`)
+
+// long are the names that the server has for types.
+var long = map[string]string{"timestamptz": "timestamp with time zone"}
+
+// Columns are those that the DDL makes.
+func (t Table) Columns() []Column {
+	body, _, _ := strings.Cut(t.DDL, "\n)")
+	var columns []Column
+	for line := range strings.Lines(body) {
+		m := columnLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil { // the first line, and the key
+			continue
+		}
+		c := Column{Name: m[1], Type: m[2], NotNull: m[3] != "" || m[4] != "", Default: m[6]}
+		if name := long[c.Type]; name != "" {
+			c.Type = name
+		}
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// Definition is the text with which a column is added that a table of an earlier version may not have, "" for others.
+func (t Table) Definition(column string) string {
+	for _, definition := range t.Later {
+		if name, _, _ := strings.Cut(definition, " "); name == column {
+			return definition
+		}
+	}
+	return ""
+}
+
+// Indexes are the statements that make the indexes beside the key, by their names.
+func (t Table) Indexes() map[string]string {
+	statements := map[string]string{}
+	_, rest, _ := strings.Cut(t.DDL, ";\n")
+	for statement := range strings.SplitSeq(rest, ";\n") {
+		for _, name := range t.Index {
+			if strings.Contains(statement, " "+name+" ") {
+				statements[name] = statement
+			}
+		}
+	}
+	return statements
+}
+
+// Deviation is one way in which a column of a table that exists is not what gormlock needs.
+type Deviation struct {
+	Column string
+	Says   string
+	// Fix are the statements that mend it and lose nothing, for a table by its name; none where a person has to decide.
+	Fix  func(table string) []string
+	Cure func(table string) string // what to do where there is no Fix
+}
+
+// Deviations compares the columns that a table has with those that it must have. Columns that are missing are not among
+// them. One that gormlock does not know is one where it could insert no row.
+func (t Table) Deviations(found []Column) []Deviation {
+	var all []Deviation
+	wanted := map[string]Column{}
+	for _, c := range t.Columns() {
+		wanted[c.Name] = c
+	}
+	for _, is := range found {
+		want, known := wanted[is.Name]
+		if !known {
+			if is.NotNull && is.Default == "" {
+				all = append(all, is.alter("is no column of gormlock's and refuses NULL, so no row can be inserted", "DROP NOT NULL", false))
+			}
+			continue
+		}
+		if is.Type != want.Type {
+			all = append(all, is.alter("is "+is.Type+", not "+want.Type, "TYPE "+want.Type+" USING "+is.Name+"::"+want.Type, false))
+		}
+		switch {
+		case want.Default != "" && !sameDefault(is.Default, want.Default):
+			says := "has no default, it must be " + want.Default
+			if is.Default != "" {
+				says = "has the default " + is.Default + ", not " + want.Default
+			}
+			all = append(all, is.alter(says, "SET DEFAULT "+want.Default, true))
+		}
+		switch {
+		case is.NotNull && !want.NotNull:
+			all = append(all, is.alter("is NOT NULL, and must take NULL", "DROP NOT NULL", true))
+		case want.NotNull && !is.NotNull:
+			d := is.alter("takes NULL", "SET NOT NULL", true)
+			if want.Default != "" {
+				alter := d.Fix
+				d.Fix = func(table string) []string {
+					return append([]string{"UPDATE " + table + " SET " + is.Name + " = " + want.Default + " WHERE " + is.Name + " IS NULL;"}, alter(table)...)
+				}
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// alter is a deviation that an ALTER COLUMN mends, safely or not.
+func (c Column) alter(says, how string, safe bool) Deviation {
+	d := Deviation{Column: c.Name, Says: says}
+	statement := func(table string) string {
+		return "ALTER TABLE " + table + " ALTER COLUMN " + quoted(c.Name) + " " + how + ";"
+	}
+	if safe {
+		d.Fix = func(table string) []string { return []string{statement(table)} }
+	} else {
+		d.Cure = statement
+	}
+	return d
+}
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// sameDefault reports whether the server's text of a default means what the DDL says.
+func sameDefault(is, want string) bool {
+	is, _, _ = strings.Cut(is, "::")
+	return strings.EqualFold(is, want) || want == "now()" && strings.EqualFold(is, "CURRENT_TIMESTAMP")
+}
+
+// ColumnsOf asks for the columns of the table with the oid $1: the fields of a [Column] in their order. What the server
+// generates counts as a default.
+const ColumnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+	coalesce(pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN 'identity' ELSE '' END)
+	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+	WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
