@@ -273,6 +273,7 @@ func (r *reader) complete() {
 		r.unseen("the state, query, address and times of %d sessions of other roles: GRANT pg_read_all_stats TO %s", hidden, r.view.Server.Role)
 	}
 	r.locate()
+	r.backdate()
 	for i := range r.view.Locks {
 		l := &r.view.Locks[i]
 		if l.Kind == Advisory {
@@ -285,22 +286,6 @@ func (r *reader) complete() {
 		} else {
 			l.Scope = TransactionScope
 		}
-	}
-}
-
-// date says of each lock that is held since when it can have been: PostgreSQL does not
-// keep when it was granted. One that may be the session's is as old as that at most.
-func (r *reader) date() {
-	for i := range r.view.Locks {
-		l := &r.view.Locks[i]
-		if !l.Granted {
-			continue
-		}
-		l.Since = l.Started
-		if l.Scope == TransactionScope {
-			l.Since = l.Began
-		}
-		l.Earliest = !l.Since.IsZero()
 	}
 }
 

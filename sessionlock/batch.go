@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/tokens"
+	"github.com/gormlock/gormlock/internal/waits"
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
@@ -35,6 +36,7 @@ type query struct {
 	retries   int
 	variant   wire.Statement // of a wait: that of Unlock
 	limit     time.Duration  // of a wait
+	before    waits.Before   // of a wait
 	tokens    map[holder.Place]*tokenRequest
 
 	refused []holder.Place // the keys for which the function said no
@@ -52,7 +54,7 @@ func (b *batch) encode(to *wire.Messages) {
 		case q.tokens != nil:
 			to.AddIssue(q.statement, q.tokenArgs())
 		case q.statement == wire.Wait:
-			to.AddWait(q.variant, q.entries[0].id, q.limit)
+			to.AddWait(q.variant, q.entries[0].id, q.limit, q.before)
 		case q.statement == wire.UnlockAll:
 			to.AddUnlockAll()
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/waits"
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
@@ -30,7 +31,9 @@ type entry struct {
 	queue    queue
 	turns    turns
 	question question
-	releaser *waiter // is told when the server has unlocked it
+	since    time.Time // of a wait for another process
+	sliced   bool      // the wait goes on: a slice of it is over
+	releaser *waiter   // is told when the server has unlocked it
 }
 
 // Place is the key as the server knows it.
@@ -83,12 +86,32 @@ type question struct {
 
 // waitLimit is how long a session waits for e: at most atMost, and no longer than somebody wants e.
 func (e *entry) waitLimit(atMost time.Duration, now holder.Instant) time.Duration {
+	if left, bounded := e.left(now); bounded {
+		return min(atMost, max(minSlice, left))
+	}
+	return atMost
+}
+
+// left is how much longer somebody wants e. It reports false if somebody wants it for ever.
+func (e *entry) left(now holder.Instant) (left time.Duration, bounded bool) {
 	var last time.Duration
 	for w := e.queue.first; w != nil; w = w.next {
 		if w.deadline == (holder.Instant{}) {
-			return atMost
+			return 0, false
 		}
 		last = max(last, w.deadline.Mono)
 	}
-	return min(atMost, max(minSlice, last-now.Mono))
+	return last - now.Mono, true
+}
+
+// before is what there was of the wait for e until now, none in its first slice.
+func (e *entry) before(now time.Time) waits.Before {
+	if !e.sliced {
+		return waits.Before{}
+	}
+	before := waits.Before{Waited: now.Sub(e.since)}
+	if left, bounded := e.left(holder.At(now)); bounded {
+		before.Left = max(left, minSlice)
+	}
+	return before
 }

@@ -134,6 +134,7 @@ func (s *session) nextBatch() *batch {
 		s.waitFor = nil
 		b.queries = append(b.queries, query{
 			statement: wire.Wait, entries: []*entry{e}, variant: wire.Unlock.For(e.id, e.mode), limit: e.waitLimit(s.waitAtMost, holder.At(b.sentAt)),
+			before: e.before(b.sentAt),
 		})
 	}
 	if s.control != 0 {

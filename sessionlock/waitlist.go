@@ -44,6 +44,9 @@ func (p *waiterPool) hasRoom() bool { return p.size+p.dialing < p.limit && time.
 
 // enter makes e wait for another process.
 func (l *waitlist) enter(e *entry) {
+	if e.state != waiting {
+		e.since, e.sliced = time.Now(), false
+	}
 	e.state, e.session = waiting, nil
 	l.keys = append(l.keys, e)
 	l.fill()
@@ -62,6 +65,7 @@ func (l *waitlist) leave(e *entry) {
 // toTheBack ends the turn of e: the next session goes to the key that has waited longest.
 func (l *waitlist) toTheBack(e *entry) {
 	l.leave(e)
+	e.sliced = true
 	l.enter(e)
 }
 

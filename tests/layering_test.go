@@ -49,10 +49,10 @@ var mayImport = map[string][]string{
 	"pgxlock":             {"internal/absent", "advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
 	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
-		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/otherdb", "internal/sqlstate", "internal/tokens", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
+		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/otherdb", "internal/sqlstate", "internal/tokens", "internal/waits", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
 	"sessionlock/internal/dial": {"internal/lookalike", "sessionlock/internal/wire", pgxModule},
-	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", pgxModule},
+	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", "internal/waits", pgxModule},
 
 	"work": {
 		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/sqlstate", "internal/statement",
@@ -125,12 +125,13 @@ var mayImport = map[string][]string{
 	},
 	"internal/jobmark":        {},
 	"inspect/internal/page":   {},
-	"inspect/internal/words":  {"internal/lockrequest", "lockkey"},
+	"inspect/internal/words":  {"internal/lockrequest", "internal/waits", "lockkey"},
 	"inspect/internal/poll":   {},
 	"inspect/internal/ending": {"internal/otherdb"},
 	"internal/holder":         {"internal/lockid", "internal/lockrequest", "advisory", "lockkey", "observe"},
 	"internal/pgarray":        {},
 	"internal/tokens":         {"internal/pgarray", "internal/sqlstate"},
+	"internal/waits":          {},
 
 	"cmd/gormlock": {
 		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/terminal", "cmd/gormlock/internal/look", "cmd/gormlock/internal/jobs", "cmd/gormlock/internal/key", "cmd/gormlock/internal/doctor",

@@ -29,7 +29,7 @@ var statements = []statement{
 	{begins: "SELECT pg_catalog.pg_advisory_xact_lock", holds: "$1::bigint", does: "takes a session lock", did: "asked for a session lock", ofKey: true},
 	{begins: "SELECT pg_catalog.pg_advisory_lock", holds: "$1::bigint", does: "takes a session lock", did: "took a session lock", ofKey: true},
 	{begins: "SELECT pg_catalog.set_config('lock_timeout', $1, true)", does: "limits the wait for a session lock", did: "limited the wait for a session lock", ofKey: true},
-	{begins: sessionKeys + "NOT pg_catalog.pg_try_advisory_lock", does: "tries session locks", did: "tried session locks"},
+	{begins: sessionKeys + "NOT pg_catalog.pg_try_advisory_lock", does: "tries session locks", did: "asked for session locks"},
 	{begins: sessionKeys + "NOT pg_catalog.pg_advisory_unlock", does: "releases session locks", did: "released session locks"},
 	{begins: sessionKeys + "k IN (", does: "looks who waits for its session locks", did: "looked who waits for its session locks"},
 	{begins: "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' WHEN ", does: "tries a session lock", did: "tried a session lock"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/waits"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -18,6 +19,7 @@ import (
 type Statement struct {
 	asked *lockrequest.Asked // a request for transaction-level locks; nil: another statement
 	other statement
+	waits waits.Before // what its text says of a wait that goes on
 }
 
 // Read recognises a statement of gormlock, also one whose end was cut off. It reports false for every other.
@@ -27,7 +29,7 @@ func Read(query string) (Statement, bool) {
 	}
 	for _, s := range statements {
 		if s.is(query) {
-			return Statement{other: s}, true
+			return Statement{other: s, waits: waits.Read(query)}, true
 		}
 	}
 	if s, ok := claim(query); ok {
@@ -48,9 +50,12 @@ func (s Statement) Keys() []lockkey.Key {
 	return keys
 }
 
-// Say is what it does, or did when it does not run any more. name gives the keys their names; waits is the key that its
+// Waited is how long its session has waited for the lock before this statement.
+func (s Statement) Waited() time.Duration { return s.waits.Waited }
+
+// Say is what it does, or did when it does not run any more. name gives the keys their names; wanted is the key that its
 // session waits for, "" for none: the text of some statements has no keys.
-func (s Statement) Say(runs bool, name func(lockkey.Key) string, waits string) string {
+func (s Statement) Say(runs bool, name func(lockkey.Key) string, wanted string) string {
 	if s.asked != nil {
 		return s.request(runs, name)
 	}
@@ -58,8 +63,11 @@ func (s Statement) Say(runs bool, name func(lockkey.Key) string, waits string) s
 	if runs {
 		text = s.other.does
 	}
-	if waits != "" && s.other.ofKey {
-		text = strings.Replace(text, "a session lock", waits, 1)
+	if wanted != "" && s.other.ofKey {
+		text = strings.Replace(text, "a session lock", wanted, 1)
+	}
+	if runs && s.waits.Left > 0 {
+		text += ", timeout " + short((s.waits.Waited + s.waits.Left).Round(100*time.Millisecond))
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/tokens"
+	"github.com/gormlock/gormlock/internal/waits"
 	"github.com/gormlock/gormlock/sessionlock/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func TestLink_knowsTheStatementsOfItsRole(t *testing.T) {
 				}
 				take := list(wire.Try)
 				if r == wire.Waiter {
-					take = func(m *wire.Messages) { m.AddWait(wire.Unlock.For(at, mode), at, time.Second) }
+					take = func(m *wire.Messages) { m.AddWait(wire.Unlock.For(at, mode), at, time.Second, waits.Before{}) }
 				}
 				taken := answer(t, l.Conn, take)
 				rivals := answer(t, l.Conn, func(m *wire.Messages) {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/waits"
 )
 
 // Messages are those of one write.
@@ -34,11 +35,17 @@ func AddListed[K Placed](m *Messages, s Statement, keys []K) {
 	m.execute(pgproto3.Bind{PreparedStatement: s.name(), ParameterFormatCodes: binaryFormat, Parameters: [][]byte{m.list}})
 }
 
-// AddWait waits for a lock, no longer than limit. variant is that of [Unlock].
-func (m *Messages) AddWait(variant Statement, at holder.Place, limit time.Duration) {
+// AddWait waits for a lock, no longer than limit. variant is that of [Unlock]. A wait that goes on one from before says so
+// in its text, for those who look at the server.
+func (m *Messages) AddWait(variant Statement, at holder.Place, limit time.Duration, before waits.Before) {
 	key := strconv.FormatInt(at.ID, 10)
 	m.addText(limitName, strconv.FormatInt(max(1, limit.Milliseconds()), 10))
-	m.addText(waitNames[variant][0], key)
+	name := waitNames[variant][0]
+	if before.Waited > 0 {
+		name = ""
+		m.add((&pgproto3.Parse{Query: waitSQL(int(variant)) + before.Comment()}).Encode(m.buf))
+	}
+	m.addText(name, key)
 	m.addText(waitNames[variant][1], key)
 }
 

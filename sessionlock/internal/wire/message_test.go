@@ -2,12 +2,15 @@ package wire
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/waits"
 )
 
 type placed holder.Place
@@ -66,7 +69,7 @@ func TestAddListed_isABinaryArray(t *testing.T) {
 func TestAddWait_isOneTransaction(t *testing.T) {
 	t.Parallel()
 	var m Messages
-	m.AddWait(Unlock.For(holder.Place{Space: 1}, Exclusive), holder.Place{Space: 1, ID: -5}, 800*time.Millisecond)
+	m.AddWait(Unlock.For(holder.Place{Space: 1}, Exclusive), holder.Place{Space: 1, ID: -5}, 800*time.Millisecond, waits.Before{})
 	m.AddSync()
 	var names, values []string
 	syncs := 0
@@ -87,11 +90,35 @@ func TestAddWait_isOneTransaction(t *testing.T) {
 	}
 }
 
+// A wait that goes on says so in the text of the statement that waits, which is the same but for that.
+func TestAddWait_saysWhatWasBefore(t *testing.T) {
+	t.Parallel()
+	var m Messages
+	variant := Unlock.For(holder.Place{Space: 2}, Shared)
+	before := waits.Before{Waited: 1600 * time.Millisecond, Left: time.Minute}
+	m.AddWait(variant, holder.Place{Space: 2, ID: 7}, time.Second, before)
+	var got []string
+	for _, message := range read(t, &m) {
+		switch message := message.(type) {
+		case *pgproto3.Parse:
+			if text, ok := strings.CutPrefix(message.Query, waitSQL(int(variant))); !ok || waits.Read(text) != before || message.Name != "" {
+				t.Errorf("it prepares %q as %q", message.Query, message.Name)
+			}
+			got = append(got, "parse")
+		case *pgproto3.Bind:
+			got = append(got, message.PreparedStatement)
+		}
+	}
+	if want := []string{"gormlock_limit", "parse", "", "gormlock_keep_pair_shared"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A limit below the server's unit would be none.
 func TestAddWait_alwaysHasALimit(t *testing.T) {
 	t.Parallel()
 	var m Messages
-	m.AddWait(Unlock, holder.Place{Space: 1, ID: 1}, time.Microsecond)
+	m.AddWait(Unlock, holder.Place{Space: 1, ID: 1}, time.Microsecond, waits.Before{})
 	if got := string(read(t, &m)[0].(*pgproto3.Bind).Parameters[0]); got != "1" {
 		t.Errorf("the limit is %s ms", got)
 	}

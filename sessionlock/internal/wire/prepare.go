@@ -36,7 +36,7 @@ func Prepare(ctx context.Context, conn *pgconn.PgConn, r Role) error {
 	if r == Waiter {
 		p.SendPrepare(limitName, limitSQL, nil)
 		for variant, names := range waitNames {
-			p.SendPrepare(names[0], "SELECT "+call("pg_advisory_xact_lock", Statement(variant), "$1::bigint"), nil)
+			p.SendPrepare(names[0], waitSQL(variant), nil)
 			p.SendPrepare(names[1], "SELECT "+call("pg_advisory_lock", Statement(variant), "$1::bigint"), nil)
 		}
 	}

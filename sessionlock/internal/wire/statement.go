@@ -105,6 +105,10 @@ const (
 	limitSQL  = "SELECT pg_catalog.set_config('lock_timeout', $1, true)"
 )
 
+func waitSQL(variant int) string {
+	return "SELECT " + call("pg_advisory_xact_lock", Statement(variant), "$1::bigint")
+}
+
 // waitNames are the prepared statements of a wait, by variant of [Unlock].
 var waitNames = [...][2]string{
 	{"gormlock_wait", "gormlock_keep"},

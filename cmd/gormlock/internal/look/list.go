@@ -33,7 +33,8 @@ have a slot, and its schedules: the last tick that was done, the next one, who r
 and what failed since. It takes no locks and needs no privileges; what the role may not
 see is said below the tables.
 
-FOR is how long a request has waited. A lock that is held shows how old the transaction
+FOR is how long a request has waited; a session lock of gormlock is asked for in slices of
+less than a second, which count together. A lock that is held shows how old the transaction
 or session that holds it is, as <5m: PostgreSQL does not say when a lock was granted.
 
 Examples
