@@ -23,8 +23,9 @@ func IgnoreVersion() VersionClause {
 	return VersionClause{guard.IgnoreVersion()}
 }
 
-// ExpectVersion lets one statement write only rows at this version, whatever the struct holds. If it writes no row the error
-// is [ErrStale]. A bulk statement leaves rows at other versions as they are, which only RowsAffected shows.
+// ExpectVersion lets one statement write only rows at this version: rows at other versions are left as they are, which is no
+// error of a bulk statement that writes others (RowsAffected says how many), and [ErrStale] if it writes none. What the struct
+// holds does not matter.
 //
 // Use it for a version that came in a form, and with gorm.G, whose updates know no struct. The version is an integer, or a
 // time.Time for a temporal version column.
@@ -39,7 +40,8 @@ func ExpectVersion(version any) VersionClause {
 // who have read the row and write all columns overwrite such a change without an error.
 //
 // An upsert with it refuses structs that were read from their rows, because it could not tell an update from an insert. The
-// structs of other upserts have no version afterwards, unless all columns were updated: read them again.
+// structs of other upserts have the version of their row afterwards, except where the upsert left the row as it was (DoNothing,
+// or an OnConflict.Where that is false): read those again.
 func PreserveVersion() VersionClause {
 	return VersionClause{guard.PreserveVersion()}
 }

@@ -19,6 +19,13 @@ func (s *Stale) Text() string {
 			b.WriteString("one of ")
 		}
 		fmt.Fprintf(&b, "%s changed since it was read", strings.Join(s.Columns, ", "))
+	case s.Deleted && !s.Soft && len(s.Keys) == 0 && s.Op != "touch":
+		b.WriteString("no row fits the conditions")
+		if s.Expected != nil {
+			fmt.Fprintf(&b, ", at version %s or any other", Version(s.Expected))
+		}
+	case s.Deleted && !s.Soft && len(s.Columns) > 0 && s.Expected == nil:
+		b.WriteString("the row is gone")
 	case s.Soft:
 		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
 	case s.Deleted && s.Expected == nil && s.Op == "touch":
