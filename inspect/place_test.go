@@ -210,14 +210,16 @@ func TestSnapshot_namesAllTablesThatAWaitCanBeFor(t *testing.T) {
 	}
 	r.executes("a row of invoices or notes", "INSERT INTO invoices VALUES (1)")
 	r.executes("a row of notes", "DO $$ BEGIN INSERT INTO notes VALUES (1); END $$")
-	v := snapshot(t, pgtest.SQLDB(t, pgtest.Schema()))
-	for _, l := range v.Locks {
-		if want, waits := r.want[l.PID]; waits && !l.Granted && l.Key != want {
-			t.Errorf("%q, want %q", l.Key, want)
+	for _, protocol := range [][]pgtest.Option{{pgtest.Schema()}, {pgtest.Schema(), pgtest.SimpleProtocol()}} {
+		v := snapshot(t, pgtest.SQLDB(t, protocol...))
+		for _, l := range v.Locks {
+			if want, waits := r.want[l.PID]; waits && !l.Granted && l.Key != want {
+				t.Errorf("%q, want %q", l.Key, want)
+			}
 		}
-	}
-	if !slices.ContainsFunc(v.Locks, func(l inspect.Lock) bool { return l.Granted && l.Key == "a row of notes" }) {
-		t.Errorf("the holder's rows are not named in %+v", v.Locks)
+		if !slices.ContainsFunc(v.Locks, func(l inspect.Lock) bool { return l.Granted && l.Key == "a row of notes" }) {
+			t.Errorf("the holder's rows are not named in %+v", v.Locks)
+		}
 	}
 	r.end()
 }
