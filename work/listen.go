@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,12 +54,13 @@ func (s *ears) wake(db *sql.DB, table string, heard hints) {
 
 // line is the one connection of a process to a database that listens.
 type line struct {
-	key    string
-	ears   map[*ear]struct{}
-	stop   context.CancelFunc
-	over   chan struct{}
-	heard  bool  // it listens
-	failed error // why there is no connection
+	key      string
+	database string
+	ears     map[*ear]struct{}
+	stop     context.CancelFunc
+	over     chan struct{}
+	heard    bool  // it listens
+	failed   error // why there is no connection
 }
 
 // add makes e be woken when there are new jobs, until remove is called. One connection serves all ears of a process on a
@@ -79,9 +81,9 @@ func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
 	l := s.lines[key]
 	if l == nil {
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-		l = &line{key: key, ears: map[*ear]struct{}{}, stop: stop, over: make(chan struct{})}
+		l = &line{key: key, database: config.Database, ears: map[*ear]struct{}{}, stop: stop, over: make(chan struct{})}
 		s.lines[key] = l
-		go s.keep(ctx, l, e.db)
+		defer func() { go s.keep(ctx, l) }()
 	}
 	l.ears[e] = struct{}{}
 	e.deaf = !l.heard
@@ -108,13 +110,31 @@ func (s *ears) remove(e *ear, l *line) {
 	}
 }
 
+// pools are those of the ears, of which some may be closed before their worker ends.
+func (s *ears) pools(l *line) (all []*sql.DB) {
+	s.Lock()
+	defer s.Unlock()
+	for e := range l.ears {
+		if !slices.Contains(all, e.db) {
+			all = append(all, e.db)
+		}
+	}
+	return all
+}
+
 // keep listens until there are no ears. When a connection ends, it opens another one.
-func (s *ears) keep(ctx context.Context, l *line, db *sql.DB) {
+func (s *ears) keep(ctx context.Context, l *line) {
 	defer close(l.over)
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
-		err := s.listen(ctx, l, db)
-		s.told(l, false, nil)
+		var err error
+		for _, db := range s.pools(l) {
+			err = s.listen(ctx, l, db)
+			s.told(l, false, nil)
+			if ctx.Err() != nil || errors.Is(err, errNoListen) {
+				break
+			}
+		}
 		if errors.Is(err, errNoListen) {
 			s.told(l, false, err)
 			pause = time.Minute

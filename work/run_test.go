@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -141,6 +142,30 @@ func TestRun_hearsOfJobs(t *testing.T) {
 			t.Errorf("job %d began after %s", i, took)
 		}
 	}
+}
+
+// The connection that listens for all workers of a process does not depend on the pool of the worker that came first.
+func TestRun_hearsWithoutTheFirstPool(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	first, second := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New())), pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	must(t, work.Migrate(first, &Mail{}))
+	done := func(context.Context, *Mail) error { return nil }
+	end := start(t, worker(t, first, done))
+	const listening = "application_name = 'gormlock work' AND query LIKE '%LISTEN%' AND datname = current_database()"
+	listens(t, second, listening)
+	start(t, worker(t, second, done))
+	var name string
+	must(t, second.Raw("SELECT current_database()").Scan(&name).Error)
+	eventually(t, "both listen", func() bool { return work.Ears(name) == 2 })
+	must(t, end())
+	pool, err := first.DB()
+	must(t, err)
+	must(t, pool.Close())
+	var pid int
+	must(t, second.Raw("SELECT pid FROM pg_stat_activity WHERE "+listening).Scan(&pid).Error)
+	must(t, second.Exec("SELECT pg_terminate_backend(?)", pid).Error)
+	listens(t, second, fmt.Sprintf("%s AND pid <> %d", listening, pid))
 }
 
 // A job whose worker was cut off is taken over, and the first worker can no longer complete it.
