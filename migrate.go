@@ -35,5 +35,6 @@ func AutoMigrate(db *gorm.DB, models ...any) error {
 
 // MigrateAll creates gormlock's own tables (fencing tokens, leases, schedules, [Once], names of keys) if the search_path
 // finds none, and adds what tables of an earlier version lack. It does all of it in one transaction, or nothing. Any number
-// of programs may call it at once. For a role that may not create tables it returns nil if everything is there.
+// of programs may call it at once. For a role that may not create tables it returns nil if everything is there. A table that
+// was made in another way is an error if one of its columns takes or refuses NULL where it must not, or lacks its default.
 func MigrateAll(db *gorm.DB) error { return fault.Caused(db, migrate.Own(db, OnceSchema)) }

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -18,7 +19,41 @@ func Own(db *gorm.DB, once string) error {
 			if err := tx.Exec(table.Migration()).Error; err != nil {
 				return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s: %w", table.Name, err)
 			}
+			if err := fits(tx, table); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
+}
+
+// fits says why a table that was there cannot serve: a column refuses or takes NULL, or has no default. The types are for
+// gormlock doctor.
+func fits(tx *gorm.DB, table tables.Table) error {
+	if tx.DryRun {
+		return nil
+	}
+	oid := "(SELECT oid FROM pg_class WHERE oid = to_regclass('" + table.Name + "') AND relkind IN ('r', 'p'))" // a view says nothing of its columns
+	rows, err := tx.Raw(strings.Replace(tables.ColumnsOf, "$1", oid, 1)).Rows()
+	if err != nil {
+		return fmt.Errorf("gormlock: MigrateAll, nothing was changed: look at table %s: %w", table.Name, err)
+	}
+	defer func() { _ = rows.Close() }() // Err says what went wrong
+	var found []tables.Column
+	for rows.Next() {
+		var c tables.Column
+		if err := rows.Scan(&c.Name, &c.Type, &c.NotNull, &c.Default); err != nil {
+			return err
+		}
+		found = append(found, c)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, d := range table.Deviations(found) {
+		if !d.IsType {
+			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s: its column %s %s: gormlock doctor --fix shows how to mend it", table.Name, d.Column, d.Says)
+		}
+	}
+	return nil
 }

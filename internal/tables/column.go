@@ -65,6 +65,7 @@ func (t Table) Indexes() map[string]string {
 type Deviation struct {
 	Column string
 	Says   string
+	IsType bool // the server converts many types, and says where it does not
 	// Fix are the statements that mend it and lose nothing, for a table by its name; none where a person has to decide.
 	Fix  func(table string) []string
 	Cure func(table string) string // what to do where there is no Fix
@@ -87,10 +88,11 @@ func (t Table) Deviations(found []Column) []Deviation {
 			continue
 		}
 		if is.Type != want.Type {
-			all = append(all, is.alter("is "+is.Type+", not "+want.Type, "TYPE "+want.Type+" USING "+is.Name+"::"+want.Type, false))
+			d := is.alter("is "+is.Type+", not "+want.Type, "TYPE "+want.Type+" USING "+is.Name+"::"+want.Type, false)
+			d.IsType = true
+			all = append(all, d)
 		}
-		switch {
-		case want.Default != "" && !sameDefault(is.Default, want.Default):
+		if want.Default != "" && !sameDefault(is.Default, want.Default) {
 			says := "has no default, it must be " + want.Default
 			if is.Default != "" {
 				says = "has the default " + is.Default + ", not " + want.Default

@@ -192,3 +192,30 @@ func TestMigrateAll(t *testing.T) {
 	}
 	func(lockkey.Key) {}(gormlock.LockKey{}) // the same type
 }
+
+// A table that somebody made by hand, on which Once fails or whose keys stay for ever, is an error.
+func TestMigrateAll_refusesATableThatCannotServe(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, gormlock.MigrateAll(db.Session(&gorm.Session{DryRun: true})))
+	for change, says := range map[string]string{
+		"ALTER COLUMN result SET NOT NULL":                              "table gormlock_once: its column result is NOT NULL, and must take NULL: gormlock doctor --fix",
+		"ALTER COLUMN created_at DROP DEFAULT":                          "its column created_at has no default, it must be now()",
+		"ALTER COLUMN created_at DROP NOT NULL":                         "its column created_at takes NULL",
+		"ADD COLUMN tenant int NOT NULL":                                "its column tenant is no column of gormlock's and refuses NULL",
+		"ALTER COLUMN result TYPE jsonb USING result::jsonb":            "",
+		"ADD COLUMN tenant int NOT NULL DEFAULT 1, ADD COLUMN memo int": "",
+	} {
+		err := db.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, gormlock.MigrateAll(tx))
+			stand.Must(t, tx.Exec("ALTER TABLE gormlock_once "+change).Error)
+			if err := gormlock.MigrateAll(tx); (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", change, err)
+			}
+			return errors.New("undo")
+		})
+		if err == nil {
+			t.Error("it was committed")
+		}
+	}
+}
