@@ -61,11 +61,16 @@ func TestSnapshot_hintsThroughOthersInTheQueue(t *testing.T) {
 			t.Parallel()
 			queue := queueBehind(t, c.apps...)
 			v := snapshot(t, pgtest.SQLDB(t))
+			_, address := serve(t, pgtest.DSN(t))
+			_, shown := get(t, address)
 			for i, waiter := range queue.queue {
 				l := waitOf(t, v, waiter)
 				want, about := c.want[i], 0
 				if want != "" {
 					want, about = strings.NewReplacer("TX", fmt.Sprint(pid(queue.tx)), "FIRST", fmt.Sprint(pid(queue.queue[0]))).Replace(want), pid(queue.tx)
+				}
+				if !strings.Contains(shown, want) {
+					t.Errorf("%q is not on the page", want)
 				}
 				if l.Hint != want || l.HintPID != about {
 					t.Errorf("the hint of %d is %q about %d, want %q about %d", i+1, l.Hint, l.HintPID, want, about)
