@@ -190,7 +190,7 @@ func TestTMPDIR(t *testing.T) {
 	})
 }
 
-func TestDirectory_liesInMemoryUnlessTheServerSyncs(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestDirectory_liesInMemoryUnlessTheServerSyncs(t *testing.T) {
 	t.Setenv("TMPDIR", "")
 	const memory = "/dev/shm"
 	if pgserver.Free(memory) < 5<<30 {

@@ -37,5 +37,5 @@ func Read(statement string) Before {
 
 func milliseconds(digits string) time.Duration {
 	n, _ := strconv.ParseInt(digits, 10, 64) // without digits it is 0
-	return min(time.Duration(n), 1<<40) * time.Millisecond
+	return time.Millisecond * time.Duration(min(n, 1<<40))
 }
