@@ -62,7 +62,8 @@ Checks, as the role and through the address that the program itself would use:
   columns     version columns that are nullable or have no default
   writes      with --observe: rows that were written and kept their version
   tables      gormlock_fence, gormlock_lease, gormlock_schedule, gormlock_once,
-              gormlock_key_name: complete, logged, usable
+              gormlock_key_name: each column with its type, NOT NULL and default, the key,
+              the indexes, logged, privileges
 
 Each finding has its cure. A note is not a finding: it is about what package sessionlock sets
 for its own sessions, or what is missing because nothing needs it. It changes nothing without --apply.
