@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -159,7 +160,7 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	d := b.draft
 	d.built.any = true
 	d.built.unchecked = d.built.timesOnly && !d.built.named && d.isLenient()
-	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() {
+	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() && (d.isBulk() || isPlain(where.Exprs)) {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
@@ -180,7 +181,7 @@ type guardedWhere struct {
 
 // Build writes both.
 func (g guardedWhere) Build(to clause.Builder) {
-	b := builderOf(to, g.draft)
+	b, addKey := builderOf(to, g.draft), g.draft.where.addKey
 	switch {
 	case g.writesKey(b):
 	case isPlain(g.where.Exprs):
@@ -189,24 +190,39 @@ func (g guardedWhere) Build(to clause.Builder) {
 		b.Text("(")
 		g.where.Build(b.Statement)
 		b.Text(")")
+		addKey = !g.draft.isBulk() // what came behind gormlock may be an Or to the key
 	}
 	if g.draft.built.nothing {
 		b.Text(" AND 1=0")
 		return
 	}
-	if g.draft.where.addKey {
-		for i, field := range g.draft.model.Schema.PrimaryFields {
-			b.Text(" AND ")
-			b.Column(b.Table, field.DBName)
-			b.Text("=")
-			b.Expression(g.draft.named(b.Statement, &g.draft.rows[0]).Key[i])
-		}
+	if addKey {
+		g.addKey(b)
 	}
 	guards := g.draft.guards()
 	for _, i := range [...]int{1, 2, 0} {
 		if guards[i] != nil {
 			guards[i].hold(b)
 		}
+	}
+}
+
+// addKey writes the keys of the structs.
+func (g guardedWhere) addKey(b builder) {
+	if g.draft.batch {
+		keys := make([][]any, len(g.draft.rows))
+		for i := range keys {
+			keys[i] = g.draft.rows[i].Key
+		}
+		b.Text(" AND ")
+		b.keys(b.Table, keys)
+		return
+	}
+	for i, field := range g.draft.model.Schema.PrimaryFields {
+		b.Text(" AND ")
+		b.Column(b.Table, field.DBName)
+		b.Text("=")
+		b.Expression(g.draft.named(b.Statement, &g.draft.rows[0]).Key[i])
 	}
 }
 
@@ -233,9 +249,11 @@ func (g guardedWhere) writesKey(b builder) bool {
 func isPlain(exprs []clause.Expression) bool {
 	for _, expr := range exprs {
 		switch expr.(type) {
-		case clause.Eq, clause.IN:
+		case clause.Eq, clause.IN, keysIn:
 		default:
-			return false
+			if !mark.IsBracketed(expr) {
+				return false
+			}
 		}
 	}
 	return true

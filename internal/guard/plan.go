@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -213,6 +214,14 @@ func (p *plan) everywhere(stmt *gorm.Statement) {
 	}
 	if _, has := stmt.Clauses["WHERE"]; !has {
 		stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1=1"}}})
+	}
+}
+
+// bindKey puts the conditions of the caller into brackets, before GORM adds the key of a struct to them. GORM would write
+// `a OR b AND id = 1`: that finds other rows too, and one of them would answer for the struct.
+func (p *plan) bindKey(stmt *gorm.Statement) {
+	if _, given := statement.Conditions(stmt); !p.isBulk() && !isPlain(given) {
+		mark.Bracket(stmt)
 	}
 }
 

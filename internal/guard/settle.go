@@ -1,11 +1,13 @@
 package guard
 
 import (
+	"fmt"
 	"reflect"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
@@ -24,6 +26,10 @@ func (w *Write) settle(db *gorm.DB) {
 		w.refuse(db, w.whyNone(db))
 	case db.DryRun || !w.built.any || w.built.nothing:
 		w.outcome.done = db.DryRun
+	case w.decides() && len(w.rows) > 0 && int(db.RowsAffected) > w.distinct():
+		err := w.tooMany(db)
+		Doom(db, err)
+		w.refuse(db, err)
 	case w.batch && len(w.rows) > 0:
 		w.settleBatch(db)
 	case db.RowsAffected > 0 && w.leavesOut(db.Statement):
@@ -37,6 +43,15 @@ func (w *Write) settle(db *gorm.DB) {
 	default:
 		w.refuse(db, w.whyNone(db))
 	}
+}
+
+// tooMany is the error of a key that several rows have: rows that nobody has read were written too.
+func (w *Write) tooMany(db *gorm.DB) error {
+	what := statement.TableName(db.Statement)
+	if len(w.rows) == 1 {
+		what = w.rowName(db.Statement, w.named(db.Statement, &w.rows[0]).Key)
+	}
+	return fmt.Errorf("gormlock: %s: %d rows were written for %d: the key must be unique, also in the tables that inherit from this one", what, db.RowsAffected, w.distinct())
 }
 
 func (w *Write) settleOne(db *gorm.DB) {

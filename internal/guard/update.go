@@ -38,7 +38,8 @@ func BeforeUpdate(db *gorm.DB) {
 		w.rows, w.batch = nil, false // it is about the rows that its own conditions find, as in GORM
 	}
 	w.everywhere(db.Statement)
-	w.where.addKey = (w.where.ownSet || w.where.partialKey) && len(w.rows) == 1 && !w.batch
+	w.where.addKey = (w.where.ownSet || w.where.partialKey && !w.batch) && len(w.rows) > 0
+	w.bindKey(db.Statement)
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)
 }
@@ -83,6 +84,7 @@ func BeforeDelete(db *gorm.DB) {
 		return
 	}
 	w.where.addKey = w.where.partialKey && len(w.rows) == 1
+	w.bindKey(db.Statement)
 	w.everywhere(db.Statement)
 	w.wantAssigned(db.Statement)
 	w.arm(db.Statement)

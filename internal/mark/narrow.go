@@ -1,9 +1,12 @@
 package mark
 
 import (
+	"fmt"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -19,6 +22,21 @@ func Narrow(conditions ...clause.Expression) func(*gorm.DB) *gorm.DB {
 		where.Name, where.Expression = "WHERE", clause.Where{Exprs: append(bracketed(given), conditions...)}
 		stmt.Clauses["WHERE"] = where
 	})
+}
+
+// Bracket puts brackets around the conditions that a statement has so far. What is added to them is then always an And.
+func Bracket(stmt *gorm.Statement) {
+	where, given := statement.Conditions(stmt)
+	if len(given) > 0 {
+		where.Expression = clause.Where{Exprs: bracketed(given)}
+		stmt.Clauses["WHERE"] = where
+	}
+}
+
+// IsBracketed reports whether a condition is one that [Bracket] has made.
+func IsBracketed(condition clause.Expression) bool {
+	_, is := condition.(brackets)
+	return is
 }
 
 // bracketed puts conditions into brackets. Marks are not hidden by them: they are looked for before the statement is
@@ -46,7 +64,12 @@ type brackets struct{ conditions []clause.Expression }
 
 // Build implements [clause.Expression].
 func (b brackets) Build(builder clause.Builder) {
-	_ = builder.WriteByte('(')
-	clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)}.Build(builder) // which changes their order
-	_ = builder.WriteByte(')')
+	where := clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)} // which changes their order
+	if stmt, ok := builder.(*gorm.Statement); ok && !(statement.SQL{Statement: stmt}).Bracketed(where) {
+		fault.Add(stmt.DB, fmt.Errorf("gormlock: %s: the conditions close a parenthesis that they do not open, and what stands behind it would reach other rows", statement.TableName(stmt)))
+	} else if !ok {
+		_ = builder.WriteByte('(')
+		where.Build(builder)
+		_ = builder.WriteByte(')')
+	}
 }

@@ -3,6 +3,8 @@ package statement
 import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // SQL writes into the text of a statement.
@@ -45,6 +47,16 @@ func IsScalar(value any) bool {
 		return true
 	}
 	return false
+}
+
+// Bracketed writes a condition in brackets. It reports false if the condition closes them itself.
+func (s SQL) Bracketed(condition clause.Expression) (closed bool) {
+	s.Text("(")
+	start := s.SQL.Len()
+	condition.Build(s.Statement)
+	closed = sqltext.IsClosed(s.SQL.String()[start:])
+	s.Text(")")
+	return closed
 }
 
 // Column writes a column's name in the dialect's quotes, behind that of a table if there is one.

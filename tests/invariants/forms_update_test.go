@@ -44,8 +44,8 @@ var savers = []form{
 		prepare: assigned(func(c *cell, tx *gorm.DB) error { return tx.Omit("b").Save(c.h.ptr).Error })},
 	{name: "Save with Returning", code: "x.A = 90; tx.Clauses(clause.Returning{}).Save(&x)", keeps: true,
 		prepare: assigned(func(c *cell, tx *gorm.DB) error { return tx.Clauses(clause.Returning{}).Save(c.h.ptr).Error })},
-	{name: "Save with Where", code: `x.A = 90; tx.Where("b < 1000").Save(&x)`,
-		prepare: assigned(func(c *cell, tx *gorm.DB) error { return tx.Where("b < 1000").Save(c.h.ptr).Error })},
+	{name: "Save with Where", code: `x.A = 90; tx.Where("b < 1000\tOR b >= 1000").Save(&x)`,
+		prepare: assigned(func(c *cell, tx *gorm.DB) error { return tx.Where("b < 1000\tOR b >= 1000").Save(c.h.ptr).Error })},
 	{name: "Save, FullSaveAssociations", code: "x.A = 90; tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(&x)", keeps: true,
 		prepare: assigned(func(c *cell, tx *gorm.DB) error {
 			return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(c.h.ptr).Error
@@ -143,9 +143,9 @@ var updaters = []form{
 		})},
 	{name: "Model by value", code: `tx.Model(x).Update("a", 90)`,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error { return tx.Model(c.h.row().Interface()).Update("a", written).Error })},
-	{name: "with a condition", code: `tx.Model(&x).Where("b < 1000").Update("a", 90)`, plural: true,
+	{name: "with a condition", code: `tx.Model(&x).Where("b < 1000").Or("b >= 1000").Update("a", 90)`, plural: true,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
-			return tx.Model(c.h.ptr).Where("b < 1000").Update("a", written).Error
+			return tx.Model(c.h.ptr).Where("b < 1000").Or("b >= 1000").Update("a", written).Error
 		})},
 	{name: "IfUnchanged", code: `before := x; tx.Model(&x).Clauses(gormlock.IfUnchanged(&before, "b")).Update("a", 90)`, keeps: true,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
