@@ -36,7 +36,7 @@ type Write struct {
 	BeforeWrite        func(*gorm.DB) // before hooks ran, associations it belongs to are saved
 	AfterWrite         func(*gorm.DB) // the statement was executed, later associations and hooks have not run
 	AfterHooks         func(*gorm.DB) // after hooks ran, the transaction is still open
-	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended
+	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended, also by a panic
 }
 
 // Read holds the handlers of a statement that GORM runs without a transaction of its own.
@@ -105,9 +105,22 @@ func Install(db *gorm.DB, handlers Handlers) error {
 		if handler == nil {
 			continue
 		}
-		if err := p.attach(db, handler); err != nil {
+		if err := p.attach(db, handler, handlers.afterEnd(p.Op)); err != nil {
 			return fmt.Errorf("gormlock: attach %s to %s: %w", p.Name, p.Op, err)
 		}
+	}
+	return nil
+}
+
+// afterEnd is what follows the end of a statement that has a transaction, nil where nothing does.
+func (h *Handlers) afterEnd(op string) func(*gorm.DB) {
+	switch op {
+	case "create":
+		return h.Create.AfterEnd
+	case "update":
+		return h.Update.AfterEnd
+	case "delete":
+		return h.Delete.AfterEnd
 	}
 	return nil
 }
@@ -117,6 +130,7 @@ type anchor[C any] interface {
 	Get(string) func(*gorm.DB)
 	Before(string) C
 	After(string) C
+	Replace(string, func(*gorm.DB)) error
 }
 
 // placed is what an anchor gives.
@@ -125,27 +139,36 @@ type placed[C any] interface {
 	Register(string, func(*gorm.DB)) error
 }
 
-func (p Point) attach(db *gorm.DB, handler func(*gorm.DB)) error {
+func (p Point) attach(db *gorm.DB, handler, afterEnd func(*gorm.DB)) error {
 	callbacks := db.Callback()
 	switch p.Op {
 	case "create":
-		return attach(callbacks.Create(), p, handler)
+		return attach(db, callbacks.Create(), p, handler, afterEnd)
 	case "update":
-		return attach(callbacks.Update(), p, handler)
+		return attach(db, callbacks.Update(), p, handler, afterEnd)
 	case "delete":
-		return attach(callbacks.Delete(), p, handler)
+		return attach(db, callbacks.Delete(), p, handler, afterEnd)
 	case "query":
-		return attach(callbacks.Query(), p, handler)
+		return attach(db, callbacks.Query(), p, handler, afterEnd)
 	case "row":
-		return attach(callbacks.Row(), p, handler)
+		return attach(db, callbacks.Row(), p, handler, afterEnd)
 	default:
-		return attach(callbacks.Raw(), p, handler)
+		return attach(db, callbacks.Raw(), p, handler, afterEnd)
 	}
 }
 
-func attach[C placed[C]](processor anchor[C], p Point, handler func(*gorm.DB)) error {
+func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler, afterEnd func(*gorm.DB)) error {
 	if processor.Get(p.Name) != nil {
 		return nil
+	}
+	switch {
+	case afterEnd == nil:
+	case p.Before == "" && p.After == end:
+		if err := endEach(db, processor, afterEnd); err != nil {
+			return err
+		}
+	default:
+		handler = ending(handler, afterEnd)
 	}
 	before := p.Before
 	if (before == begin || before == end) && processor.Get(before) == nil {

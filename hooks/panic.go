@@ -1,0 +1,68 @@
+package hooks
+
+import (
+	"errors"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// own are GORM's callbacks between the begin and the end of a statement: they run hooks, and what fields and drivers do.
+var own = []string{
+	"gorm:before_create", "gorm:create", "gorm:after_create",
+	"gorm:setup_reflect_value", "gorm:before_update", "gorm:update", "gorm:after_update",
+	"gorm:before_delete", "gorm:delete_before_associations", "gorm:delete", "gorm:after_delete",
+	"gorm:save_before_associations", "gorm:save_after_associations",
+}
+
+// errStopped is the error of a statement that nothing follows.
+var errStopped = errors.New("gormlock: a hook or a callback of this statement has panicked, or has ended its goroutine")
+
+// ending wraps a callback, so that the statement ends with it where it panics or ends its goroutine. GORM would leave the
+// transaction of the statement open, and nobody could end it.
+func ending(callback, afterEnd func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		returned := false
+		defer func() {
+			if !returned {
+				stop(db, afterEnd)
+			}
+		}()
+		callback(db)
+		returned = true
+	}
+}
+
+// stop ends a statement as GORM ends one that has failed.
+func stop(db *gorm.DB, afterEnd func(*gorm.DB)) {
+	defer afterEnd(db)
+	if db.Error == nil {
+		db.Error = errStopped
+	}
+	if _, began := db.InstanceGet("gorm:started_transaction"); began {
+		db.Rollback()
+		db.Statement.ConnPool = db.ConnPool
+	}
+}
+
+// replaceable is what GORM's callback processors answer to.
+type replaceable interface {
+	Get(string) func(*gorm.DB)
+	Replace(string, func(*gorm.DB)) error
+}
+
+// endEach wraps GORM's own callbacks of one kind of statement. GORM tells its logger of each, as if something of the
+// application's were replaced.
+func endEach(db *gorm.DB, processor replaceable, afterEnd func(*gorm.DB)) error {
+	tell := db.Logger
+	db.Logger = logger.Discard
+	defer func() { db.Logger = tell }()
+	for _, name := range own {
+		if callback := processor.Get(name); callback != nil {
+			if err := processor.Replace(name, ending(callback, afterEnd)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
