@@ -45,6 +45,7 @@ type assigned struct {
 	named     bool // the version is named by what is SET, or by the caller
 	timesOnly bool // only times that GORM adds to every update are SET
 	unheld    bool // what is SET is not what the structs hold, and is not returned
+	rekeys    bool // a part of the key is SET to what the structs do not hold
 	hides     bool // a soft delete may be among what is SET
 }
 

@@ -88,6 +88,8 @@ func (w *Write) settleBatch(db *gorm.DB) {
 			w.follow(&w.rows[i], reflect.Value{})
 		case from[i].IsValid():
 			w.follow(&w.rows[i], from[i])
+		case w.built.rekeys && w.version.is() && w.rows[i].Struct.CanAddr():
+			w.version.Write(w.rows[i].Struct, w.version.Unread()) // its row has a key by which it is not found
 		}
 	}
 	w.keepWritten(db.Statement)
@@ -118,7 +120,7 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	switch {
 	case w.returning.isWhole(returned) && (compared || !v.IsSystem()):
 		return v.Read(returned)
-	case w.built.unheld || !row.mirrors(v, compared):
+	case w.built.unheld || w.built.rekeys && !returned.IsValid() || !row.mirrors(v, compared):
 		return w.unread(row)
 	case !compared && !v.IsInteger():
 		return row.held // the row has another, which is not ours to claim

@@ -106,27 +106,47 @@ func (d *draft) watchKey() {
 }
 
 // wantUnheld asks for the columns that are SET to values which the struct does not hold: expressions, which the server
-// computes; what the caller's own SET assigns; and what a soft delete assigns to another struct than the one with the
-// key.
+// computes; values that GORM reads differently than the server; what the caller's own SET assigns; and what a soft delete
+// assigns to another struct than the one with the key. A struct cannot hold a column that it may not read.
 func (d *draft) wantUnheld(stmt *gorm.Statement, set clause.Set) {
-	if !d.version.is() && d.fence == nil || len(d.rows) == 0 || !d.where.ownSet && !d.where.ofModel && !statement.FromMap(stmt.Dest) {
+	if !d.version.is() && d.fence == nil || len(d.rows) == 0 || !d.where.ownSet && !d.where.ofModel && statement.SamePointer(stmt.Model, stmt.Dest) {
 		return
 	}
-	d.wantFields(stmt, d.unheld(set))
+	d.wantFields(stmt, d.unheld(stmt, set))
 }
 
-// unheld are the columns of a SET that the struct does not hold.
-func (d *draft) unheld(set clause.Set) []*schema.Field {
+// unheld are the columns of a SET that the structs do not hold.
+func (d *draft) unheld(stmt *gorm.Statement, set clause.Set) []*schema.Field {
 	var fields []*schema.Field
 	for i := range set {
-		if !d.where.ownSet && !d.where.ofModel && !statement.Computed(set[i].Value) || owned(d.guards(), set[i].Column.Name) {
+		field := d.model.Schema.LookUpField(set[i].Column.Name)
+		if field == nil || field.DBName == "" || owned(d.guards(), set[i].Column.Name) || d.holds(stmt, field, set[i].Value) {
 			continue
 		}
-		if field := d.model.Schema.LookUpField(set[i].Column.Name); field != nil && field.DBName != "" && field.Readable {
+		d.built.rekeys = d.built.rekeys || field.PrimaryKey
+		if field.Readable {
 			fields = append(fields, field)
+		} else {
+			d.built.unheld = true
 		}
 	}
 	return fields
+}
+
+// holds reports whether every struct holds what is sent for a column.
+func (d *draft) holds(stmt *gorm.Statement, field *schema.Field, value any) bool {
+	if d.where.ownSet || d.where.ofModel {
+		return false
+	}
+	if statement.FromMap(stmt.Dest) && statement.Computed(value) {
+		return false
+	}
+	for i := range d.rows {
+		if !statement.Holds(stmt.Context, field, d.rows[i].Struct, value) {
+			return false
+		}
+	}
+	return true
 }
 
 // wantLinks asks for foreign keys that the statement does not write, but that GORM has set in memory after saving a

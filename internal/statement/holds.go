@@ -1,0 +1,122 @@
+package statement
+
+import (
+	"context"
+	"database/sql/driver"
+	"math"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// Holds reports whether a struct holds in a field exactly the value that an update sends for its column. GORM assigns such
+// a value to the struct too, but it reads some values differently than the server does, and others not at all, without an
+// error.
+func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value any) bool {
+	place := Place(field, row)
+	if _, computes := value.(gorm.Valuer); computes || isCode(value) {
+		// GORM sends what the struct holds in the same way
+		return place.IsValid() && field.Serializer == nil && reflect.TypeOf(value) == place.Type() && reflect.DeepEqual(place.Interface(), value)
+	}
+	sent := reflect.ValueOf(value)
+	if !place.IsValid() {
+		return isNull(sent)
+	}
+	if field.Serializer != nil {
+		own, _ := field.ValueOf(ctx, row)
+		place = reflect.ValueOf(own)
+	} else if sent.IsValid() && sent.Type() == place.Type() && sameKind(place, sent) {
+		return true
+	}
+	if sent = asSent(sent); !sent.IsValid() {
+		return Place(field, row).IsZero() // NULL is read as that
+	}
+	place = asSent(place)
+	return place.IsValid() && sameSent(place, sent)
+}
+
+// isCode reports whether a value is no value, but text for the server.
+func isCode(value any) bool {
+	_, sends := value.(driver.Valuer)
+	return !sends && Computed(value)
+}
+
+func isNull(value reflect.Value) bool {
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
+}
+
+// asSent is what a driver makes of a value before the protocol does: none for NULL.
+func asSent(value reflect.Value) reflect.Value {
+	for !isNull(value) {
+		if valuer, is := value.Interface().(driver.Valuer); is && value.Type() != TimeType {
+			made, err := valuer.Value()
+			if err != nil {
+				return reflect.Value{}
+			}
+			return reflect.ValueOf(made)
+		}
+		if value.Kind() != reflect.Pointer {
+			return value
+		}
+		value = value.Elem()
+	}
+	return reflect.Value{}
+}
+
+// sameKind reports whether two values of one type are the same.
+func sameKind(a, b reflect.Value) bool {
+	switch {
+	case a.CanInt():
+		return a.Int() == b.Int()
+	case a.Kind() == reflect.String:
+		return a.String() == b.String()
+	case a.Kind() == reflect.Bool:
+		return a.Bool() == b.Bool()
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// sameSent reports whether two values are the same to the server: numbers are, whatever their type.
+func sameSent(a, b reflect.Value) bool {
+	switch {
+	case isNumber(a) && isNumber(b):
+		return sameNumber(a, b)
+	case a.Kind() == reflect.String && b.Kind() == reflect.String:
+		return a.String() == b.String()
+	case a.Kind() == reflect.Bool && b.Kind() == reflect.Bool:
+		return a.Bool() == b.Bool()
+	case a.Type() != b.Type():
+		return false
+	case a.Type() == TimeType:
+		return a.Interface().(time.Time) == b.Interface().(time.Time) //nolint:forcetypeassert // a column without a zone takes the clock of the place
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+func isNumber(value reflect.Value) bool { return value.CanInt() || value.CanUint() || value.CanFloat() }
+
+// exactly is up to where a float64 has every whole number.
+const exactly = 1 << 53
+
+func sameNumber(a, b reflect.Value) bool {
+	if a.CanFloat() != b.CanFloat() {
+		if b.CanFloat() {
+			a, b = b, a
+		}
+		whole := a.Float()
+		return whole == math.Trunc(whole) && math.Abs(whole) < exactly && sameNumber(reflect.ValueOf(int64(whole)), b)
+	}
+	switch {
+	case a.CanFloat():
+		return a.Float() == b.Float() && (a.Kind() == b.Kind() || float64(float32(a.Float())) == a.Float() && a.Float() == math.Trunc(a.Float()))
+	case a.CanInt() && b.CanInt():
+		return a.Int() == b.Int()
+	case a.CanUint() && b.CanUint():
+		return a.Uint() == b.Uint()
+	case a.CanInt():
+		return a.Int() >= 0 && uint64(a.Int()) == b.Uint() //nolint:gosec // not negative
+	}
+	return b.Int() >= 0 && uint64(b.Int()) == a.Uint() //nolint:gosec // not negative
+}
