@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/internal/aggregate"
+	"github.com/gormlock/gormlock/internal/belongs"
 	"github.com/gormlock/gormlock/internal/claim"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
@@ -117,11 +118,11 @@ func (p *Plugin) Close() error {
 // handlers is all that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
-		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: aggregate.BeforeAssociations,
+		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: beforeAssociations,
 		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
-		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: aggregate.BeforeAssociations,
+		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: beforeAssociations,
 		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
@@ -163,9 +164,15 @@ func beforeDelete(db *gorm.DB) {
 	beforeBegin(db)
 }
 
+func beforeAssociations(db *gorm.DB) {
+	aggregate.BeforeAssociations(db)
+	belongs.BeforeAssociations(db)
+}
+
 func beforeWrite(check, moveRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		heedLateMarks(db)
+		belongs.BeforeWrite(db)
 		check(db)
 		moveRoots(db)
 	}
@@ -185,6 +192,7 @@ func afterWrite(settle func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		journal.Hear(db)
 		settle(db)
+		belongs.AfterWrite(db)
 		aggregate.After(db)
 	}
 }
@@ -209,6 +217,7 @@ func afterEnd(db *gorm.DB) {
 	guard.EndSave(db)
 	guard.Close(db)
 	guard.UndoLinks(db)
+	belongs.AfterEnd(db)
 	journal.Leave(db)
 	mark.Forget(db)
 	fault.Mend(db)
@@ -238,6 +247,7 @@ func beforeQuery(db *gorm.DB) {
 	model.CheckTags(db)
 	xact.Take(db)
 	rowlock.Begin(db)
+	belongs.BeforeRead(db)
 }
 
 func beforeRaw(db *gorm.DB) {
@@ -252,6 +262,7 @@ func beforeRaw(db *gorm.DB) {
 func afterQuery(db *gorm.DB) {
 	rowlock.End(db)
 	journal.Hear(db)
+	belongs.AfterRead(db)
 	guard.KeepRead(db)
 }
 

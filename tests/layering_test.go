@@ -18,7 +18,7 @@ const (
 var storeys = [][]string{
 	{"."},
 	{"internal/migrate", "internal/merge", "internal/aggregate"},
-	{"internal/attempt", "internal/check", "internal/claim", "internal/reload", "internal/once"},
+	{"internal/attempt", "internal/belongs", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
 	{"internal/memory", "internal/compare"},
 	{"internal/model"},
@@ -36,7 +36,7 @@ var storeys = [][]string{
 var mayImport = map[string][]string{
 	".": {
 		"advisory", "fence", "hooks", "lockkey", "observe", gormModule,
-		"internal/aggregate", "internal/attempt", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
+		"internal/aggregate", "internal/attempt", "internal/belongs", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
 		"internal/model", "internal/once", "internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
 	},
 	"hooks":               {gormModule},
@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 		"advisory", "lockkey", gormModule,
 	},
 	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", gormModule},
+	"internal/belongs":   {"internal/fault", "internal/guard", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/absent", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,

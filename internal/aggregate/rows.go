@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
@@ -29,38 +28,15 @@ func (p *part) columns() []*schema.Field {
 
 // read reads what identifies the rows under these conditions, and their roots.
 func (p *part) read(unscoped, lock bool, conditions ...clause.Expression) ([]reflect.Value, error) {
-	stmt, s := p.db.Statement, p.model.Schema
 	var names []string
 	for _, field := range p.columns() {
 		names = append(names, field.DBName)
 	}
-	if version := p.model.Column; version != nil && !version.IsSystem() {
-		names = append(names, version.Field.DBName)
+	found, err := guard.Rows(p.db, p.model, names, unscoped, lock, conditions...)
+	if sqlstate.Of(err) == sqlstate.SerializationFailure {
+		return nil, guard.Overtaken(p.db, p.model, p.op(), p.keysOfStatement(), err)
 	}
-	rows := reflect.New(reflect.SliceOf(s.ModelType))
-	query := p.db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Model(rows.Interface()).Select(names)
-	statement.SameTable(query.Statement, stmt)
-	query.Statement.Unscoped = unscoped
-	if len(conditions) > 0 {
-		query = query.Clauses(clause.Where{Exprs: conditions})
-	}
-	switch speaks := dialect.Of(p.db); {
-	case lock && speaks.LocksRows():
-		query = query.Clauses(clause.Locking{Strength: speaks.Strength("NO KEY UPDATE")})
-	case speaks.IsMySQL(): // a snapshot would show rows as they were before
-		query = query.Clauses(clause.Locking{Strength: clause.LockingStrengthShare})
-	}
-	if query = query.Find(rows.Interface()); sqlstate.Of(query.Error) == sqlstate.SerializationFailure {
-		return nil, guard.Overtaken(p.db, p.model, p.op(), p.keysOfStatement(), query.Error)
-	}
-	if query.Error != nil {
-		return nil, query.Error
-	}
-	found := make([]reflect.Value, rows.Elem().Len())
-	for i := range found {
-		found[i] = rows.Elem().Index(i)
-	}
-	return found, nil
+	return found, err
 }
 
 // op is what the statement does.

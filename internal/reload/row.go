@@ -201,7 +201,7 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 	if lock.Strength != 0 {
 		locking = query.Clauses(lock)
 	}
-	read := locking.Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
+	read := locking.Set(statement.Reloads, true).Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
 	r.table = statement.TableName(read.Statement)
 	switch err := read.Error; {
 	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):

@@ -16,17 +16,20 @@ type Links struct {
 	keys      []string
 }
 
+// Reloads is the setting of a query that reads into a struct whose columns were emptied. Whoever did so keeps its links.
+const Reloads = "gormlock:reloads"
+
 // LinksOf are the links of a struct by these relations.
 func LinksOf(relations []*schema.Relationship, row reflect.Value) Links {
 	l := Links{relations: relations}
 	for _, relation := range relations {
-		l.keys = append(l.keys, linkOf(relation, row))
+		l.keys = append(l.keys, LinkOf(relation, row))
 	}
 	return l
 }
 
-// linkOf is the own side of a relation in a struct.
-func linkOf(relation *schema.Relationship, row reflect.Value) string {
+// LinkOf is the own side of a relation in a struct.
+func LinkOf(relation *schema.Relationship, row reflect.Value) string {
 	var key []any
 	for _, ref := range relation.References {
 		switch {
@@ -49,18 +52,36 @@ func valueOf(field *schema.Field, row reflect.Value) any {
 	return value
 }
 
-// Empty empties the associations of a struct whose links have changed, unless they are those of the new links.
+// Empty empties the associations of a struct whose links have changed, unless they are those of the new links. Those that
+// were read along are the struct's, unless they have the key of another.
 func (l Links) Empty(row reflect.Value, loaded ...string) {
 	for i, relation := range l.relations {
 		place := Place(relation.Field, row)
-		if !place.IsValid() || place.IsZero() || slices.Contains(loaded, relation.Name) {
+		if !place.IsValid() || place.IsZero() {
 			continue
 		}
-		link := linkOf(relation, row)
-		if link != l.keys[i] && (relation.Type != schema.BelongsTo || link != keyOfOther(relation, reflect.Indirect(place))) {
+		isLoaded := slices.Contains(loaded, relation.Name)
+		if isLoaded && (relation.Type != schema.BelongsTo || !HasKeyOfOther(relation, place)) {
+			continue
+		}
+		link := LinkOf(relation, row)
+		if link != l.keys[i] && (relation.Type != schema.BelongsTo || link != KeyOfOther(relation, place)) {
 			place.SetZero()
 		}
 	}
+}
+
+// HoldsAssociation reports whether a struct holds what GORM would save with it.
+func HoldsAssociation(s *schema.Schema, row reflect.Value) bool {
+	r := &s.Relationships
+	for _, relations := range [...][]*schema.Relationship{r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many} {
+		for _, relation := range relations {
+			if place := Place(relation.Field, row); place.IsValid() && !place.IsZero() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Association is one that a struct held at some moment.
@@ -71,12 +92,17 @@ func AssociationsOf(s *schema.Schema, row reflect.Value) []Association {
 	var all []Association
 	for _, relation := range OwnRelations(s) {
 		if place := Place(relation.Field, row); place.IsValid() && !place.IsZero() {
-			value := reflect.New(place.Type()).Elem()
-			value.Set(place)
-			all = append(all, Association{place, value})
+			all = append(all, HeldAt(place))
 		}
 	}
 	return all
+}
+
+// HeldAt is the association that a field holds.
+func HeldAt(place reflect.Value) Association {
+	value := reflect.New(place.Type()).Elem()
+	value.Set(place)
+	return Association{place, value}
 }
 
 // PutBack gives the struct the association again, if it holds none by now.
@@ -86,8 +112,9 @@ func (a Association) PutBack() {
 	}
 }
 
-// keyOfOther is the key by which the struct that is belonged to is referred to.
-func keyOfOther(relation *schema.Relationship, other reflect.Value) string {
+// KeyOfOther is the key by which the struct in a field is referred to that its owner belongs to.
+func KeyOfOther(relation *schema.Relationship, place reflect.Value) string {
+	other := reflect.Indirect(place)
 	var key []any
 	for _, ref := range relation.References {
 		if !ref.OwnPrimaryKey && ref.PrimaryValue == "" {
@@ -95,4 +122,16 @@ func keyOfOther(relation *schema.Relationship, other reflect.Value) string {
 		}
 	}
 	return KeyName(key)
+}
+
+// HasKeyOfOther reports whether that struct has such a key.
+func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) bool {
+	other := reflect.Indirect(place)
+	return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool {
+		if ref.OwnPrimaryKey || ref.PrimaryValue != "" {
+			return false
+		}
+		key := Place(ref.PrimaryKey, other)
+		return key.IsValid() && !key.IsZero()
+	})
 }

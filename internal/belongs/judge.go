@@ -1,0 +1,200 @@
+package belongs
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// judge decides for each association whether it was assigned. It was read if it has the key that the struct names. If it has
+// another one, either of them was assigned after reading: the row, at the version at which the struct was read, says which.
+func (w *writing) judge() error {
+	var doubtful []*holding
+	for _, h := range w.held {
+		if _, is := w.own[h.relation.Name]; is {
+			h.explicit = true
+		}
+		_, all, same := w.names(h)
+		switch {
+		case !h.saved:
+		case !statement.HasKeyOfOther(h.relation, h.place):
+			h.assigned = true // GORM creates it
+		case statement.KeyOfOther(h.relation, h.place) == h.key:
+		case w.from == form:
+			h.stale = true // if the form writes the foreign key
+		case h.explicit, all && same, h.namesNone(), !w.isObservable(h):
+			h.assigned = true
+		default:
+			doubtful = append(doubtful, h)
+		}
+	}
+	if len(doubtful) > 0 {
+		if err := w.observe(doubtful); err != nil {
+			return err
+		}
+	}
+	for _, h := range w.held {
+		if some, _, same := w.names(h); h.assigned && some && !same {
+			return w.contradicts(h)
+		}
+	}
+	if w.from == named && w.db.Statement.ReflectValue.Kind() != reflect.Struct {
+		return w.mustAgree()
+	}
+	return nil
+}
+
+// names reports whether the caller names a part of the foreign key, all of it, and whether what he names is the key of the
+// association.
+func (w *writing) names(h *holding) (some, all, same bool) {
+	all, same = true, true
+	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
+		value, is := namedIn(w.own, key)
+		some, all = some || is, all && is
+		if is {
+			other, zero := ref.PrimaryKey.ValueOf(w.db.Statement.Context, reflect.Indirect(h.place))
+			same = same && !zero && !statement.Computed(value) && statement.KeyName([]any{value}) == statement.KeyName([]any{other})
+		}
+	})
+	return some, all, same
+}
+
+// isObservable reports whether the row can say what a struct was read with. Of roots this was asked before.
+func (w *writing) isObservable(h *holding) bool {
+	intent, version := guard.IntentOf(w.db.Statement), w.model.Column
+	return !w.db.DryRun && !intent.Merges() && (intent == nil || !intent.Ignore) && version.Loaded(version.Read(h.row)) && !slices.Contains(w.model.Roots, h.relation)
+}
+
+// observe reads the rows of structs whose foreign keys and associations contradict each other.
+func (w *writing) observe(doubtful []*holding) error {
+	var keys [][]any
+	names := slices.Clone(w.model.Schema.PrimaryFieldDBNames)
+	if w.model.Column.IsSystem() {
+		names = append(names, w.model.Column.Field.DBName)
+	}
+	for _, h := range doubtful {
+		if key := w.keyOf(h.row); key != nil {
+			keys = append(keys, key)
+		}
+		h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+			if !slices.Contains(names, key.DBName) {
+				names = append(names, key.DBName)
+			}
+		})
+	}
+	rows := map[string]reflect.Value{}
+	if len(keys) > 0 && guard.FitIn(w.db, keys) {
+		found, err := guard.Rows(w.db, w.model, names, true, false, guard.KeyIn(w.model.Schema, keys))
+		if sqlstate.Of(err) == sqlstate.SerializationFailure {
+			err = guard.Overtaken(w.db, w.model, guard.OpUpdate, keys, err)
+		}
+		if err != nil {
+			return err
+		}
+		for _, row := range found {
+			rows[statement.KeyName(w.keyOf(row))] = row
+		}
+	}
+	for _, h := range doubtful {
+		if err := w.compare(h, rows[statement.KeyName(w.keyOf(h.row))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writing) keyOf(row reflect.Value) []any {
+	key, _ := statement.KeyOf(w.db.Statement, w.model.Schema, row)
+	return key
+}
+
+// compare decides by the row. If there is none at the version of the struct, the write fails for that, or it is the caller's
+// will not to compare: then the association decides, as in GORM.
+func (w *writing) compare(h *holding, row reflect.Value) error {
+	version := w.model.Column
+	if !row.IsValid() || !version.Read(row).Equal(version.Read(h.row)) {
+		h.assigned = true
+		return nil
+	}
+	switch statement.LinkOf(h.relation, row) {
+	case h.key:
+		h.assigned = true
+	case statement.KeyOfOther(h.relation, h.place):
+		h.stale = true
+	default:
+		return w.contradicts(h)
+	}
+	return nil
+}
+
+// namesNone reports whether the foreign key is empty. The struct does not show if somebody has emptied it, or has never
+// filled it in.
+func (h *holding) namesNone() bool {
+	return !slices.ContainsFunc(h.was, func(was kept) bool { return !was.value.IsZero() })
+}
+
+// mustAgree returns an error if an update gives all rows of a slice the key of an association that only some hold.
+func (w *writing) mustAgree() error {
+	structs := 0
+	statement.EachStruct(w.db.Statement.ReflectValue, func(reflect.Value) { structs++ })
+	for _, h := range w.held {
+		if !h.assigned || structs == 1 {
+			continue
+		}
+		gets := statement.KeyOfOther(h.relation, h.place)
+		same := statement.HasKeyOfOther(h.relation, h.place)
+		statement.EachStruct(w.db.Statement.ReflectValue, func(row reflect.Value) {
+			own := statement.LinkOf(h.relation, row)
+			i := slices.IndexFunc(w.held, func(other *holding) bool { return other.assigned && other.relation == h.relation && other.row == row })
+			if i >= 0 {
+				own = statement.KeyOfOther(h.relation, w.held[i].place)
+			}
+			same = same && own == gets
+		})
+		if !same {
+			return fmt.Errorf("gormlock: %s.%s: an update of a slice gives all rows the same foreign key, and the structs do not all hold the same %s: save the slice, update each struct, or use Omit(%q)",
+				w.model.Schema.Name, h.relation.Name, h.relation.Name, h.relation.Name)
+		}
+	}
+	return nil
+}
+
+// contradicts is the error of an association and a foreign key that name two rows.
+func (w *writing) contradicts(h *holding) error {
+	var columns, values []string
+	ctx := w.db.Statement.Context
+	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
+		columns = append(columns, key.Name)
+		value, is := namedIn(w.own, key)
+		if !is {
+			value, _ = key.ValueOf(ctx, h.row)
+		}
+		text := statement.KeyName([]any{value})
+		switch {
+		case statement.Computed(value):
+			text = "an expression"
+		case value == nil || reflect.ValueOf(value).Kind() == reflect.Pointer && reflect.ValueOf(value).IsNil():
+			text = "NULL"
+		}
+		values = append(values, text)
+	})
+	s := h.relation.FieldSchema
+	holds := "a new row of " + s.Table
+	if key, _ := statement.KeyOf(w.db.Statement, s, reflect.Indirect(h.place)); key != nil {
+		held := map[string]any{}
+		for i, field := range s.PrimaryFields {
+			held[field.DBName] = key[i]
+		}
+		holds = fault.Row(s.Table, s.PrimaryFieldDBNames, held)
+	}
+	return fmt.Errorf("gormlock: %s.%s holds %s, and %s names another row, %s: let both name one row, set %s to nil, or use Omit(%q)",
+		w.model.Schema.Name, h.relation.Name, holds, strings.Join(columns, ", "), strings.Join(values, ", "), h.relation.Name, h.relation.Name)
+}

@@ -1,0 +1,286 @@
+package belongs
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// writing is what the structs of a statement belong to, from before GORM saves the associations until the statement has ended.
+type writing struct {
+	db      *gorm.DB
+	model   *model.Model
+	from    source
+	own     map[string]any // the caller's map
+	held    []*holding
+	emptied []statement.Association
+}
+
+// source is where the values of a statement come from.
+type source int
+
+const (
+	itself source = iota // the structs that hold the associations
+	named                // a map, to which GORM adds the foreign keys
+	form                 // another struct, or a pointer to a map: GORM stores no foreign key of an association
+)
+
+// holding is an association in the field of a struct.
+type holding struct {
+	relation *schema.Relationship
+	row      reflect.Value
+	place    reflect.Value
+	key      string // the foreign key before GORM sets it
+	was      []kept // its fields
+
+	saved    bool // GORM saves it, and sets the foreign key
+	explicit bool // the caller named it
+	assigned bool // the foreign key is to become its key
+	stale    bool // the foreign key was assigned, and it is what the row belonged to before
+	written  bool // the statement writes the foreign key
+}
+
+// kept is what a field held.
+type kept struct{ place, value, behind reflect.Value }
+
+func keep(place reflect.Value) kept {
+	k := kept{place: place, value: reflect.New(place.Type()).Elem()}
+	k.value.Set(place)
+	if place.Kind() == reflect.Pointer && !place.IsNil() { // GORM writes through the pointer
+		k.behind = reflect.New(place.Type().Elem()).Elem()
+		k.behind.Set(place.Elem())
+	}
+	return k
+}
+
+func (k kept) putBack() {
+	k.place.Set(k.value)
+	if k.behind.IsValid() {
+		k.place.Elem().Set(k.behind)
+	}
+}
+
+const writingClause = "gormlock:belongs_writing"
+
+// Build makes a writing fit into a statement's clauses, where it is found again. It writes nothing.
+func (*writing) Build(clause.Builder) {}
+
+func of(db *gorm.DB) *writing {
+	w, _ := db.Statement.Clauses[writingClause].Expression.(*writing)
+	return w
+}
+
+// BeforeAssociations finds out which associations of the structs were assigned. Of those that are only there because they
+// were read, GORM must not store the key.
+func BeforeAssociations(db *gorm.DB) {
+	m := model.Of(db)
+	if db.Error != nil || m == nil || m.Err != nil || m.Column == nil || len(m.Schema.Relationships.BelongsTo) == 0 {
+		return
+	}
+	stmt := db.Statement
+	creates := slices.Contains(stmt.BuildClauses, "VALUES")
+	if creates && !statement.HasUpsert(stmt) {
+		return
+	}
+	w := &writing{db: db, model: m}
+	w.find(creates)
+	if len(w.held) == 0 {
+		return
+	}
+	if !creates {
+		w.readSource()
+	}
+	if err := w.judge(); err != nil {
+		fault.Add(db, err)
+		return
+	}
+	if w.from == named {
+		stmt.Dest = maps.Clone(w.own)
+	}
+	stmt.Clauses[writingClause] = clause.Clause{Expression: w}
+}
+
+// find finds the associations that the structs hold.
+func (w *writing) find(creates bool) {
+	stmt := w.db.Statement
+	var selected map[string]bool
+	restricted := false
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() != w.model.Schema.ModelType || !row.CanSet() {
+			return
+		}
+		for _, relation := range w.model.Schema.Relationships.BelongsTo {
+			place := statement.Place(relation.Field, row)
+			if !place.IsValid() || place.IsZero() {
+				continue
+			}
+			if selected == nil {
+				selected, restricted = stmt.SelectAndOmitColumns(creates, !creates)
+			}
+			is, known := selected[relation.Name]
+			h := &holding{relation: relation, row: row, place: place, key: statement.LinkOf(relation, row)}
+			h.saved, h.explicit = is || !known && !restricted, is
+			h.written = creates && h.isUpserted(stmt)
+			if creates && !h.written {
+				continue
+			}
+			h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+				if place := statement.Place(key, row); place.IsValid() {
+					h.was = append(h.was, keep(place))
+				}
+			})
+			w.held = append(w.held, h)
+		}
+	})
+}
+
+// eachKey visits the foreign keys that GORM sets.
+func (h *holding) eachKey(visit func(key *schema.Field, ref *schema.Reference)) {
+	for _, ref := range h.relation.References {
+		if !ref.OwnPrimaryKey {
+			visit(ref.ForeignKey, ref)
+		}
+	}
+}
+
+// isUpserted reports whether an upsert writes the foreign key into the rows that it finds.
+func (h *holding) isUpserted(stmt *gorm.Statement) (is bool) {
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+		is = is || conflict.UpdateAll || slices.ContainsFunc(conflict.DoUpdates, func(a clause.Assignment) bool { return a.Column.Name == key.DBName })
+	})
+	return is
+}
+
+func (w *writing) readSource() {
+	stmt := w.db.Statement
+	own, isMap := stmt.Dest.(map[string]any)
+	switch {
+	case isMap:
+		w.from, w.own = named, own
+	case !statement.SamePointer(stmt.Dest, stmt.Model):
+		w.from = form
+		if pointer, is := stmt.Dest.(*map[string]any); is && pointer != nil {
+			w.own = *pointer
+		}
+	}
+}
+
+// BeforeWrite leaves to the statement the foreign keys that were asked for, after GORM has set them all.
+func BeforeWrite(db *gorm.DB) {
+	w := of(db)
+	if w == nil || db.Error != nil {
+		return
+	}
+	for _, h := range w.held {
+		if h.saved && (!h.assigned || w.from == form) {
+			for _, was := range h.was {
+				was.putBack()
+			}
+		}
+	}
+	if w.from == named {
+		w.restoreMap()
+	}
+	for _, h := range w.held {
+		if h.saved && h.assigned && w.from != form {
+			w.assign(h)
+		}
+	}
+	for _, h := range w.held { // associations may share a column
+		if h.saved && h.assigned && w.from != form && statement.KeyOfOther(h.relation, h.place) != statement.LinkOf(h.relation, h.row) {
+			fault.Add(db, w.contradicts(h))
+			return
+		}
+	}
+	w.findWritten()
+}
+
+// restoreMap takes the foreign keys out of the map that the caller did not put there.
+func (w *writing) restoreMap() {
+	values, _ := w.db.Statement.Dest.(map[string]any)
+	for _, h := range w.held {
+		h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+			if value, is := w.own[key.DBName]; is {
+				values[key.DBName] = value
+			} else if h.saved {
+				delete(values, key.DBName)
+			}
+		})
+	}
+}
+
+// assign gives the row the key of its association.
+func (w *writing) assign(h *holding) {
+	values, _ := w.db.Statement.Dest.(map[string]any)
+	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
+		value, _ := ref.PrimaryKey.ValueOf(w.db.Statement.Context, reflect.Indirect(h.place))
+		if err := key.Set(w.db.Statement.Context, h.row, value); err != nil {
+			fault.Add(w.db, err)
+		}
+		if _, is := namedIn(w.own, key); w.from == named && !is {
+			values[key.DBName] = value
+		}
+	})
+}
+
+// findWritten finds out which foreign keys the statement writes that were assigned beside an association.
+func (w *writing) findWritten() {
+	isStale := func(h *holding) bool { return h.stale && !h.written }
+	if !slices.ContainsFunc(w.held, isStale) {
+		return
+	}
+	set := statement.Assignments(w.db.Statement)
+	for _, h := range w.held {
+		h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+			h.written = h.written || slices.ContainsFunc(set, func(a clause.Assignment) bool { return a.Column.Name == key.DBName })
+		})
+	}
+}
+
+// AfterWrite empties the associations of rows that the written rows no longer belong to. The next save would move the rows
+// back.
+func AfterWrite(db *gorm.DB) {
+	w := of(db)
+	if w == nil || db.Error != nil || db.DryRun {
+		return
+	}
+	for _, h := range w.held {
+		key := statement.LinkOf(h.relation, h.row)
+		if (key != h.key || h.stale && h.written) && !h.place.IsZero() && statement.KeyOfOther(h.relation, h.place) != key {
+			w.emptied = append(w.emptied, statement.HeldAt(h.place))
+			h.place.SetZero()
+		}
+	}
+}
+
+// AfterEnd gives the associations back if the statement was undone.
+func AfterEnd(db *gorm.DB) {
+	w := of(db)
+	if w == nil {
+		return
+	}
+	delete(db.Statement.Clauses, writingClause)
+	if db.Error != nil {
+		for _, association := range w.emptied {
+			association.PutBack()
+		}
+	}
+}
+
+// namedIn returns the value of a map for a field, under the name of the column or of the field.
+func namedIn(values map[string]any, field *schema.Field) (any, bool) {
+	value, is := values[field.DBName]
+	if !is {
+		value, is = values[field.Name]
+	}
+	return value, is
+}
