@@ -118,11 +118,11 @@ func (p *Plugin) Close() error {
 // handlers is all that gormlock does in the life of a statement.
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
-		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: beforeAssociations,
+		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
 		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
-		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: beforeAssociations,
+		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
 		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
@@ -162,11 +162,6 @@ func beforeDelete(db *gorm.DB) {
 	rowlock.Refuse(db)
 	guard.RememberDelete(db)
 	beforeBegin(db)
-}
-
-func beforeAssociations(db *gorm.DB) {
-	aggregate.BeforeAssociations(db)
-	belongs.BeforeAssociations(db)
 }
 
 func beforeWrite(check, moveRoots func(*gorm.DB)) func(*gorm.DB) {

@@ -24,7 +24,7 @@ func (w *writing) judge() error {
 		}
 		_, all, same := w.names(h)
 		switch {
-		case !h.saved:
+		case !h.saved && (!h.direct || w.from != itself):
 		case !statement.HasKeyOfOther(h.relation, h.place):
 			h.assigned = true // GORM creates it
 		case statement.KeyOfOther(h.relation, h.place) == h.key:
@@ -120,16 +120,17 @@ func (w *writing) keyOf(row reflect.Value) []any {
 // will not to compare: then the association decides, as in GORM.
 func (w *writing) compare(h *holding, row reflect.Value) error {
 	version := w.model.Column
-	if !row.IsValid() || !version.Read(row).Equal(version.Read(h.row)) {
-		h.assigned = true
-		return nil
+	known := row.IsValid() && version.Read(row).Equal(version.Read(h.row))
+	link := ""
+	if known {
+		link = statement.LinkOf(h.relation, row)
 	}
-	switch statement.LinkOf(h.relation, row) {
-	case h.key:
+	switch {
+	case !known, link == h.key:
 		h.assigned = true
-	case statement.KeyOfOther(h.relation, h.place):
+	case link == statement.KeyOfOther(h.relation, h.place):
 		h.stale = true
-	default:
+	case h.saved:
 		return w.contradicts(h)
 	}
 	return nil

@@ -33,9 +33,6 @@ func BeforeRead(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || model.Of(db) == nil {
 		return
 	}
-	if _, reloads := stmt.Settings.Load(statement.Reloads); reloads {
-		return
-	}
 	row := reflect.ValueOf(stmt.Dest)
 	for row.Kind() == reflect.Pointer {
 		row = row.Elem()
@@ -43,15 +40,17 @@ func BeforeRead(db *gorm.DB) {
 	if row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType || !row.CanSet() {
 		return
 	}
-	r := &reading{}
-	r.add(db, stmt.Schema, row, "")
-	if len(r.structs) > 0 {
-		stmt.Clauses[readingClause] = clause.Clause{Expression: r}
+	structs := linksIn(db, stmt.Schema, row, "")
+	if len(structs) == 0 {
+		return
+	}
+	if _, reloads := stmt.Settings.Load(statement.Reloads); !reloads {
+		stmt.Clauses[readingClause] = clause.Clause{Expression: &reading{structs}}
 	}
 }
 
-// add adds a struct, and those in it that the query joins: GORM reads into them as they are.
-func (r *reading) add(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) {
+// linksIn are the links of a struct, and of those in it that the query joins: GORM reads into them as they are.
+func linksIn(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) (all []linked) {
 	var joined []string
 	for _, join := range db.Statement.Joins {
 		name, below := strings.CutPrefix(join.Name, path)
@@ -62,12 +61,13 @@ func (r *reading) add(db *gorm.DB, s *schema.Schema, row reflect.Value, path str
 		}
 		joined = append(joined, name)
 		if place := statement.Place(relation.Field, row); place.IsValid() && reflect.Indirect(place).Kind() == reflect.Struct {
-			r.add(db, relation.FieldSchema, reflect.Indirect(place), path+name+".")
+			all = append(all, linksIn(db, relation.FieldSchema, reflect.Indirect(place), path+name+".")...)
 		}
 	}
 	if m := model.OfSchema(db, s); m.Err == nil && m.Column != nil && statement.HoldsAssociation(s, row) {
-		r.structs = append(r.structs, linked{row, statement.LinksOf(statement.OwnRelations(s), row), joined})
+		all = append(all, linked{row, statement.LinksOf(statement.OwnRelations(s), row), joined})
 	}
+	return all
 }
 
 // AfterRead empties the associations of other rows than those that the row, as it was read, belongs to. Preloading comes

@@ -43,6 +43,7 @@ type holding struct {
 
 	saved    bool // GORM saves it, and sets the foreign key
 	explicit bool // the caller named it
+	direct   bool // GORM writes the foreign key without it
 	assigned bool // the foreign key is to become its key
 	stale    bool // the foreign key was assigned, and it is what the row belonged to before
 	written  bool // the statement writes the foreign key
@@ -79,8 +80,15 @@ func of(db *gorm.DB) *writing {
 }
 
 // BeforeAssociations finds out which associations of the structs were assigned. Of those that are only there because they
-// were read, GORM must not store the key.
-func BeforeAssociations(db *gorm.DB) {
+// were read, GORM must not store the key. What the roots among them forbid is asked first.
+func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		ofRoots(db)
+		beforeAssociations(db)
+	}
+}
+
+func beforeAssociations(db *gorm.DB) {
 	m := model.Of(db)
 	if db.Error != nil || m == nil || m.Err != nil || m.Column == nil || len(m.Schema.Relationships.BelongsTo) == 0 {
 		return
@@ -133,6 +141,8 @@ func (w *writing) find(creates bool) {
 				continue
 			}
 			h.eachKey(func(key *schema.Field, _ *schema.Reference) {
+				is, known := selected[key.DBName]
+				h.direct = h.direct || !h.saved && (is || !known && !restricted)
 				if place := statement.Place(key, row); place.IsValid() {
 					h.was = append(h.was, keep(place))
 				}

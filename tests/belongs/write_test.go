@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -57,6 +58,8 @@ func TestWrite_whatIsAskedFor(t *testing.T) {
 			return db.Model(c).Updates(struct{ LandID int64 }{2}).Error
 		}},
 		"Save":                    {land2, func(db *gorm.DB, c *clerk) error { c.LandID = 2; return db.Save(c).Error }},
+		"Save, omitted":           {land2, func(db *gorm.DB, c *clerk) error { c.LandID = 2; return db.Omit(clause.Associations).Save(c).Error }},
+		"Save, selected":          {land2, func(db *gorm.DB, c *clerk) error { c.LandID = 2; return db.Select("LandID").Updates(c).Error }},
 		"Save home":               {home2, func(db *gorm.DB, c *clerk) error { c.HomeID = ptr(2); return db.Save(c).Error }},
 		"Save desk":               {desk2, func(db *gorm.DB, c *clerk) error { c.DeskCode = "y"; return db.Save(c).Error }},
 		"Save of slice":           {land2, func(db *gorm.DB, c *clerk) error { c.LandID = 2; return db.Save([]*clerk{c}).Error }},
@@ -190,6 +193,20 @@ func TestWrite_batches(t *testing.T) {
 		stand.Equal(t, "both moved", stored(t, db, 1).Land+stored(t, db, 2).Land, 2)
 		stand.Must(t, db.Save(&clerks).Error)
 		stand.Equal(t, "both saved", stored(t, db, 1).Land+stored(t, db, 2).Land, 2)
+	})
+}
+
+// What is assigned and omitted stays for the next save.
+func TestWrite_omitted(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		c := &settled(t, db)[0]
+		c.Land, c.Home = &land{ID: 2}, nil
+		stand.Must(t, db.Omit(clause.Associations).Save(c).Error)
+		stand.Must(t, db.Model(c).Updates(struct{ Name string }{"n"}).Error)
+		stand.Equal(t, "omitted", stored(t, db, 1), state{Name: "n", Desk: "x", Land: 1, Home: 1, Version: 3})
+		stand.Must(t, db.Save(c).Error)
+		stand.Equal(t, "saved", stored(t, db, 1), state{Name: "n", Desk: "x", Land: 2, Home: 1, Version: 4})
 	})
 }
 
