@@ -98,6 +98,7 @@ type link struct {
 	was    reflect.Value
 	behind reflect.Value // the old value behind it, if it is a pointer
 	given  string        // the key that GORM gives, as a string
+	name   string        // the child's own key; empty: it has none
 }
 
 func copyOf(v reflect.Value) reflect.Value {
@@ -116,22 +117,57 @@ func (l *links) add(key *schema.Field, child reflect.Value, given any) {
 	if !place.IsValid() || !place.CanSet() {
 		return
 	}
-	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given})}
+	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child)}
 	if place.Kind() == reflect.Pointer && !place.IsNil() {
 		one.behind = copyOf(place.Elem()) // GORM writes through the pointer
 	}
 	l.all = append(l.all, one)
 }
 
-// Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since.
+// nameIn is the key of a struct of this schema as a string, empty where it has none.
+func nameIn(s *schema.Schema, row reflect.Value) string {
+	key, has := make([]any, len(s.PrimaryFields)), false
+	for i, field := range s.PrimaryFields {
+		value, zero := field.ValueOf(context.Background(), row)
+		key[i], has = value, has || !zero
+	}
+	if !has {
+		return ""
+	}
+	return statement.KeyName(key)
+}
+
+// Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
+// has moved within their slice.
 func (l *links) Undo() {
+	type keyed struct {
+		key  *schema.Field
+		name string
+	}
+	now := make(map[keyed][]reflect.Value, len(l.all))
 	for _, one := range l.all {
-		place := statement.Place(one.key, one.child)
-		if now, _ := one.key.ValueOf(context.Background(), one.child); place.IsValid() && statement.KeyName([]any{now}) == one.given {
-			place.Set(one.was)
-			if one.behind.IsValid() {
-				place.Elem().Set(one.behind)
+		if name := nameIn(one.key.Schema, one.child); name != "" {
+			now[keyed{one.key, name}] = append(now[keyed{one.key, name}], one.child)
+		}
+	}
+	for _, one := range l.all {
+		switch {
+		case one.name != "":
+			for _, child := range now[keyed{one.key, one.name}] {
+				one.putBack(child)
 			}
+		case nameIn(one.key.Schema, one.child) == "":
+			one.putBack(one.child)
+		}
+	}
+}
+
+func (l *link) putBack(child reflect.Value) {
+	place := statement.Place(l.key, child)
+	if now, _ := l.key.ValueOf(context.Background(), child); place.IsValid() && statement.KeyName([]any{now}) == l.given {
+		place.Set(l.was)
+		if l.behind.IsValid() {
+			place.Elem().Set(l.behind)
 		}
 	}
 }

@@ -34,15 +34,17 @@ func Moved(stmt *gorm.Statement, m *model.Model, key []any) (moved bool) {
 
 // Adopt gives a struct the version to which its row was moved. A rollback takes it back.
 func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Value) {
-	held := m.Column.Read(row)
-	m.Column.Write(row, to)
-	if j := journal.Of(stmt); j != nil {
-		j.Record(func() {
-			if m.Column.Read(row).Equal(to) {
-				m.Column.Write(row, held)
-			}
-		})
+	j := journal.Of(stmt)
+	if j == nil {
+		m.Column.Write(row, to)
+		return
 	}
+	a := &adopted{}
+	a.memory.Find(m, row.Addr().Interface())
+	a.memory.Keep()
+	m.Column.Write(row, to)
+	a.memory.Leave()
+	j.Keep(a)
 }
 
 // MustBeAt is the error of a struct that is not at the version of its row, because the transaction has written the row with

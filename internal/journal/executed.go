@@ -110,6 +110,7 @@ func (j *journal) restart(over bool) {
 func (j *journal) maybe(command sqltext.Command) {
 	j.Mu.Lock()
 	var lost []Step
+	all := j.past.all()
 	switch command.Verb {
 	case sqltext.Savepoint:
 		j.past.set(command.Name, true)
@@ -124,7 +125,7 @@ func (j *journal) maybe(command sqltext.Command) {
 		j.past.steps = nil
 	}
 	j.Mu.Unlock()
-	lose(lost)
+	lose(lost, all)
 }
 
 // refused is called for the last command of a text that failed: it was not executed. After a commit that fails, nobody
@@ -153,11 +154,12 @@ func (j *journal) rollBackTo(name string) {
 	j.Mu.Lock()
 	pretended := j.past.takenSince(name)
 	undone, lost, freed := j.past.rollBackTo(name)
+	all := j.past.all()
 	j.Mu.Unlock()
 	defer Released(freed)
 	defer freeAll(pretended)
-	defer lose(lost)
-	undo(undone)
+	defer lose(lost, all)
+	undo(undone, all)
 }
 
 // Release does nothing where no such savepoint is known.

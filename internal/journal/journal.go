@@ -37,6 +37,22 @@ type Step interface {
 	Lose()
 }
 
+// Regrouper is a Step that looks, before steps are taken back, where the structs of all steps are now.
+type Regrouper interface {
+	// Regroup is called for one of the steps. Undone are to be taken back, or are lost; all are the steps of the transaction so
+	// far, those too that were taken back before.
+	Regroup(undone, all []Step, lost bool)
+}
+
+func regroup(undone, all []Step, lost bool) {
+	for _, step := range undone {
+		if regrouper, is := step.(Regrouper); is {
+			regrouper.Regroup(undone, all, lost)
+			return
+		}
+	}
+}
+
 // undoing is a Step that is taken back where it might be.
 type undoing func()
 
@@ -148,42 +164,42 @@ func (j *journal) Commit() error {
 func (j *journal) Ended(committed bool) {
 	drawerOf(j.pool).put(j.pool, nil)
 	defer j.Abandoned()
-	j.end(func(steps []Step) {
-		if committed {
-			keepAll(steps)
-		} else {
-			undo(steps)
-		}
-	})
+	if committed {
+		j.end(keepAll)
+	} else {
+		j.end(undo)
+	}
 }
 
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
-func (j *journal) end(with func(steps []Step)) {
+func (j *journal) end(with func(steps, all []Step)) {
 	j.Mu.Lock()
 	all := j.past
 	j.past = past{}
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)
-	with(all.steps)
+	with(all.steps, all.all())
 }
 
 // undo undoes the steps, the newest first, and all of them even if one panics.
-func undo(steps []Step) {
+func undo(steps, all []Step) {
+	regroup(steps, all, false)
 	for _, step := range steps {
 		defer step.Undo() //nolint:revive // at the end of the function is when
 	}
 }
 
 // lose does the same if it is not known what the server has undone.
-func lose(steps []Step) {
+func lose(steps, all []Step) {
+	regroup(steps, all, true)
 	for _, step := range steps {
 		defer step.Lose() //nolint:revive // at the end of the function is when
 	}
 }
 
 // keepAll leaves memory as it is because the steps are committed, and calls what waits for the commit.
-func keepAll(steps []Step) {
+func keepAll(steps, _ []Step) {
 	for _, step := range steps {
 		if do, waits := step.(afterCommit); waits {
 			do()

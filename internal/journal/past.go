@@ -5,12 +5,34 @@ import "slices"
 // past is what happened in a transaction so far, and the savepoints to which it can be rolled back.
 type past struct {
 	steps      []Step
+	undone     []undoneSteps // by rollbacks to savepoints: the caller may move later structs to where theirs are
 	dooms      []error
 	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
 	written    int  // number of texts that may have written something
 	unsure     bool // a savepoint was set or released whose name only the server knows
+}
+
+// undoneSteps are steps that followed so many others.
+type undoneSteps struct {
+	after int
+	steps []Step
+}
+
+// all are the steps, and among them those that were undone, the oldest first.
+func (p *past) all() []Step {
+	if len(p.undone) == 0 {
+		return p.steps
+	}
+	var all []Step
+	from := 0
+	for _, undone := range p.undone {
+		to := max(from, min(undone.after, len(p.steps)))
+		all = append(append(all, p.steps[from:to]...), undone.steps...)
+		from = to
+	}
+	return append(all, p.steps[from:]...)
 }
 
 // savepoint is the length of the past when it was set.
@@ -75,6 +97,9 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	}
 	set := p.savepoints[newest]
 	undone = slices.Clone(p.steps[set.steps:])
+	if len(undone) > 0 {
+		p.undone = append(p.undone, undoneSteps{set.steps, undone})
+	}
 	clear(p.steps[set.steps:])
 	p.steps = p.steps[:set.steps]
 	freed = slices.Clone(p.held[set.held:])

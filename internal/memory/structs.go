@@ -19,6 +19,7 @@ type Structs struct {
 	Count  int
 
 	before, After *structCopies
+	Places        *Places // of the whole transaction; nil: only these
 }
 
 // structCopies are copies of the structs at one moment.
@@ -65,7 +66,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	default:
 		return false, false
 	}
-	s.model, s.target, s.Count, s.before, s.After = m, target, count, nil, nil
+	s.model, s.target, s.Count, s.before, s.After, s.Places = m, target, count, nil, nil, nil
 	return true, false
 }
 
@@ -132,7 +133,14 @@ func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 }
 
 // Leave keeps the structs as the statement left them.
-func (s *Structs) Leave() { s.After = s.copies() }
+func (s *Structs) Leave() {
+	s.After = s.copies()
+	if s.Batch() && s.target.Kind() == reflect.Slice && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
+		own := reflect.MakeSlice(s.target.Type(), s.Count, s.Count) // the caller may put other pointers into its slice
+		reflect.Copy(own, s.target)
+		s.target = own
+	}
+}
 
 func pointees(m *model.Model, row reflect.Value) []pointee {
 	if len(m.Indirect) == 0 {
@@ -169,35 +177,45 @@ func (s *Structs) RestoreRow(i int) {
 	}
 }
 
-// Undo does the same for the columns that the statement changed and nobody changed since. A struct that stands for
-// another row by now is left alone. One with a version that was emptied since, by
+// Undo does the same for the columns that the statement changed and nobody changed since, wherever a struct is now. A struct that
+// stands for another row by now is left alone. One with a version that was emptied since, by
 // Association(…).Delete or by the caller, gets all its columns back and counts as not read: whoever emptied it, no write of it can
 // store an empty row or overwrite the one that it stood for.
 func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
 	}
-	var moved map[string]reflect.Value
+	if s.Places == nil {
+		s.Places = NewPlaces()
+		s.Places.Add(s)
+	}
 	for i := s.Count - 1; i >= 0; i-- {
 		row := s.Row(i)
-		if !s.standsFor(row, i) {
-			if s.isEmptied(i) {
-				s.RestoreRow(i)
-				s.model.Column.Write(row, s.model.Column.Unread())
-				continue
-			}
-			if moved == nil {
-				moved = s.byKey()
-			}
-			if row = moved[s.keyIn(s.Of(s.After, i))]; !s.standsFor(row, i) {
-				continue
-			}
+		others := s.elsewhere(i)
+		switch {
+		case s.standsFor(row, i):
+			s.undoIn(row, i)
+		case s.isEmptied(i):
+			s.RestoreRow(i)
+			s.model.Column.Write(row, s.model.Column.Unread())
 		}
-		s.each(i, func(field *schema.Field, old, left pointee) {
-			if !same(old, left) && same(state(field, row), left) {
-				put(field, row, old)
-			}
-		})
+		for _, other := range others {
+			s.undoIn(other, i)
+		}
+	}
+}
+
+// undoIn takes back in one place what the statement did to the struct of this number.
+func (s *Structs) undoIn(row reflect.Value, i int) {
+	rekeyed := false
+	s.each(i, func(field *schema.Field, old, left pointee) {
+		if !same(old, left) && same(state(field, row), left) {
+			put(field, row, old)
+			rekeyed = rekeyed || field.PrimaryKey
+		}
+	})
+	if rekeyed {
+		s.Places.index(s.model, row)
 	}
 }
 
@@ -318,25 +336,4 @@ func (s *Structs) isEmptied(i int) bool {
 		keyed = keyed || field.PrimaryKey && old.value != nil && !reflect.ValueOf(old.value).IsZero()
 	})
 	return keyed && empty
-}
-
-// byKey returns the structs by their current keys: the caller may have moved them within their slice.
-func (s *Structs) byKey() map[string]reflect.Value {
-	found := make(map[string]reflect.Value, s.Count)
-	for i := range s.Count {
-		if row := s.Row(i); row.IsValid() {
-			found[s.keyIn(row)] = row
-		}
-	}
-	return found
-}
-
-func (s *Structs) keyIn(row reflect.Value) string {
-	key := make([]any, len(s.model.Schema.PrimaryFields))
-	for i, field := range s.model.Schema.PrimaryFields {
-		if place := statement.Place(field, row); place.IsValid() {
-			key[i] = place.Interface()
-		}
-	}
-	return statement.KeyName(key)
 }

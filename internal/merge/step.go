@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -27,6 +28,12 @@ type step struct {
 
 // empty empties the associations of keys that the row no longer has.
 func (b *step) empty() { b.links.Empty(b.row) }
+
+// Held implements guard.Holder.
+func (b *step) Held() *memory.Structs { return &b.memory }
+
+// Regroup implements journal.Regrouper.
+func (b *step) Regroup(undone, all []journal.Step, lost bool) { guard.Regroup(undone, all, lost) }
 
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {

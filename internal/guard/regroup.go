@@ -1,0 +1,77 @@
+package guard
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Holder is a step of a journal that has structs.
+type Holder interface{ Held() *memory.Structs }
+
+// Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
+// them within its slices.
+func Regroup(undone, all []journal.Step, lost bool) {
+	places := memory.NewPlaces()
+	for i := len(all) - 1; i >= 0; i-- {
+		switch step := all[i].(type) {
+		case Holder:
+			places.Add(step.Held())
+		case *readInTransaction:
+			step.seeIn(places)
+		}
+	}
+	if lost {
+		places.Forget(nil, true)
+	}
+	for _, step := range undone {
+		if holder, is := step.(Holder); is {
+			holder.Held().Places = places
+			places.Expect(holder.Held())
+		}
+	}
+	for _, step := range undone {
+		if read, is := step.(*readInTransaction); is && read.schema != nil {
+			places.Forget(read.schema.ModelType, false) // it may have been read in another place
+		}
+	}
+}
+
+// Held implements Holder.
+func (w *Write) Held() *memory.Structs { return &w.memory }
+
+// Regroup implements journal.Regrouper.
+func (w *Write) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
+
+// Regroup implements journal.Regrouper.
+func (r *readInTransaction) Regroup(undone, all []journal.Step, lost bool) {
+	Regroup(undone, all, lost)
+}
+
+func (r *readInTransaction) seeIn(places *memory.Places) {
+	if r.schema == nil {
+		return
+	}
+	m := model.OfSchema(r.db, r.schema)
+	for _, rows := range r.rows {
+		statement.EachStruct(rows, func(row reflect.Value) { places.See(m, row) })
+	}
+}
+
+// adopted is a struct that was given the version to which its row was moved.
+type adopted struct{ memory memory.Structs }
+
+// Held implements Holder.
+func (a *adopted) Held() *memory.Structs { return &a.memory }
+
+// Regroup implements journal.Regrouper.
+func (a *adopted) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
+
+// Undo implements journal.Step, as does Lose.
+func (a *adopted) Undo() { a.memory.Undo() }
+
+// Lose puts back the version that the struct had, which is not newer.
+func (a *adopted) Lose() { a.memory.Undo() }

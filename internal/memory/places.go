@@ -1,0 +1,135 @@
+package memory
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Places are all places where a transaction is known to have had structs, by the rows that they stand for now. The caller may
+// have moved structs since: sorted a slice, shifted it, swapped two. A rollback restores each by its key, wherever it is.
+type Places struct {
+	by    map[rowOf][]reflect.Value
+	seen  map[placeOf]bool
+	moved []*movedRow
+}
+
+// rowOf is a row, by its model and its key.
+type rowOf struct {
+	of  reflect.Type
+	key string
+}
+
+// placeOf is the address of a struct of a type: a struct and its first field have the same.
+type placeOf struct {
+	of reflect.Type
+	at uintptr
+}
+
+// movedRow is a place that holds another struct than the transaction last had there.
+type movedRow struct {
+	model *model.Model
+	row   reflect.Value
+	known bool // a statement that is rolled back has left this struct, so its version is put back
+}
+
+// NewPlaces knows no place.
+func NewPlaces() *Places {
+	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}}
+}
+
+// Add adds the places of the structs of a statement. Those of newer statements must be added before.
+func (p *Places) Add(s *Structs) {
+	for i := range s.Count {
+		row := s.Row(i)
+		if !p.See(s.model, row) || s.before == nil || s.After == nil {
+			continue
+		}
+		if key := s.keyIn(row); key != s.keyIn(s.Of(s.After, i)) && key != s.keyIn(s.Was(i)) {
+			p.moved = append(p.moved, &movedRow{model: s.model, row: row})
+		}
+	}
+}
+
+// See adds one place. It reports false where it was known.
+func (p *Places) See(m *model.Model, row reflect.Value) bool {
+	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {
+		return false
+	}
+	at := placeOf{row.Type(), row.Addr().Pointer()}
+	if p.seen[at] {
+		return false
+	}
+	p.seen[at] = true
+	p.index(m, row)
+	return true
+}
+
+func (p *Places) index(m *model.Model, row reflect.Value) {
+	is := rowOf{row.Type(), keyIn(m, row)}
+	p.by[is] = append(p.by[is], row)
+}
+
+// Expect notes that the statement of s will be taken back: what it left is put back, wherever it is.
+func (p *Places) Expect(s *Structs) {
+	if s.After == nil || len(p.moved) == 0 {
+		return
+	}
+	left := make(map[string]int, s.Count)
+	for i := range s.Count {
+		left[s.keyIn(s.Of(s.After, i))] = i
+	}
+	for _, moved := range p.moved {
+		if i, wrote := left[keyIn(moved.model, moved.row)]; wrote && moved.model.Schema.ModelType == s.model.Schema.ModelType {
+			moved.known = moved.known || s.leftIn(moved.row, i)
+		}
+	}
+}
+
+// Forget makes structs of a model unread that stand where the transaction had others, if nothing tells what their versions were
+// before. With all, it does so for those that are put back too.
+func (p *Places) Forget(of reflect.Type, all bool) {
+	for _, moved := range p.moved {
+		if m := moved.model; m.Column != nil && (of == nil || of == m.Schema.ModelType) && (all || !moved.known) {
+			m.Column.Write(moved.row, m.Column.Unread())
+		}
+	}
+}
+
+// elsewhere returns the other places of the row that the struct of this number stood for.
+func (s *Structs) elsewhere(i int) []reflect.Value {
+	rows := s.Places.by[rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}]
+	own := s.Row(i)
+	others := make([]reflect.Value, 0, len(rows))
+	for _, row := range rows {
+		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) {
+			others = append(others, row)
+		}
+	}
+	return others
+}
+
+// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells.
+func (s *Structs) leftIn(row reflect.Value, i int) bool {
+	if !s.standsFor(row, i) {
+		return false
+	}
+	version := s.model.Column
+	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
+}
+
+func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }
+
+func keyIn(m *model.Model, row reflect.Value) string {
+	if !row.IsValid() {
+		return ""
+	}
+	key := make([]any, len(m.Schema.PrimaryFields))
+	for i, field := range m.Schema.PrimaryFields {
+		if place := statement.Place(field, row); place.IsValid() {
+			key[i] = place.Interface()
+		}
+	}
+	return statement.KeyName(key)
+}
