@@ -22,12 +22,15 @@ func (w *writing) judge() error {
 		if _, is := w.own[h.relation.Name]; is {
 			h.explicit = true
 		}
+		if h.fits = statement.Refers(h.relation, h.row, h.place); h.fits && statement.HasKeyOfOther(h.relation, h.place) {
+			continue
+		}
+		h.key = statement.LinkOf(h.relation, h.row)
 		_, all, same := w.names(h)
 		switch {
 		case !h.saved && (!h.direct || w.from != itself):
 		case !statement.HasKeyOfOther(h.relation, h.place):
 			h.assigned = true // GORM creates it
-		case statement.KeyOfOther(h.relation, h.place) == h.key:
 		case w.from == form:
 			h.stale = true // if the form writes the foreign key
 		case h.explicit, all && same, h.namesNone(), !w.isObservable(h):

@@ -38,7 +38,8 @@ type holding struct {
 	relation *schema.Relationship
 	row      reflect.Value
 	place    reflect.Value
-	key      string // the foreign key before GORM sets it
+	fits     bool   // it has the key that the struct names
+	key      string // if not: the foreign key before GORM sets it
 	was      []kept // its fields
 
 	saved    bool // GORM saves it, and sets the foreign key
@@ -98,6 +99,9 @@ func beforeAssociations(db *gorm.DB) {
 	if creates && !statement.HasUpsert(stmt) {
 		return
 	}
+	if stmt.ReflectValue.Kind() == reflect.Struct && !holdsOwner(m, stmt.ReflectValue) {
+		return
+	}
 	w := &writing{db: db, model: m}
 	w.find(creates)
 	if len(w.held) == 0 {
@@ -116,6 +120,19 @@ func beforeAssociations(db *gorm.DB) {
 	stmt.Clauses[writingClause] = clause.Clause{Expression: w}
 }
 
+// holdsOwner reports whether a struct holds something that it belongs to.
+func holdsOwner(m *model.Model, row reflect.Value) bool {
+	if row.Type() != m.Schema.ModelType {
+		return false
+	}
+	for _, relation := range m.Schema.Relationships.BelongsTo {
+		if place := statement.Place(relation.Field, row); place.IsValid() && !place.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
 // find finds the associations that the structs hold.
 func (w *writing) find(creates bool) {
 	stmt := w.db.Statement
@@ -130,11 +147,11 @@ func (w *writing) find(creates bool) {
 			if !place.IsValid() || place.IsZero() {
 				continue
 			}
-			if selected == nil {
+			if selected == nil && len(stmt.Selects)+len(stmt.Omits) > 0 {
 				selected, restricted = stmt.SelectAndOmitColumns(creates, !creates)
 			}
 			is, known := selected[relation.Name]
-			h := &holding{relation: relation, row: row, place: place, key: statement.LinkOf(relation, row)}
+			h := &holding{relation: relation, row: row, place: place}
 			h.saved, h.explicit = is || !known && !restricted, is
 			h.written = creates && h.isUpserted(stmt)
 			if creates && !h.written {
@@ -264,8 +281,10 @@ func AfterWrite(db *gorm.DB) {
 		return
 	}
 	for _, h := range w.held {
-		key := statement.LinkOf(h.relation, h.row)
-		if (key != h.key || h.stale && h.written) && !h.place.IsZero() && statement.KeyOfOther(h.relation, h.place) != key {
+		if h.place.IsZero() || statement.Refers(h.relation, h.row, h.place) {
+			continue
+		}
+		if h.fits || h.stale && h.written || statement.LinkOf(h.relation, h.row) != h.key {
 			w.emptied = append(w.emptied, statement.HeldAt(h.place))
 			h.place.SetZero()
 		}

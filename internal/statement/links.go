@@ -124,6 +124,17 @@ func KeyOfOther(relation *schema.Relationship, place reflect.Value) string {
 	return KeyName(key)
 }
 
+// Refers reports whether the foreign key of a struct is the key of what it holds in this field.
+func Refers(relation *schema.Relationship, row, place reflect.Value) bool {
+	if ref := relation.References[0]; len(relation.References) == 1 && !ref.OwnPrimaryKey { // mostly two numbers
+		own, other := reflect.Indirect(Place(ref.ForeignKey, row)), Place(ref.PrimaryKey, reflect.Indirect(place))
+		if own.IsValid() && other.IsValid() && own.CanInt() && other.CanInt() && own.Int() == other.Int() {
+			return true
+		}
+	}
+	return LinkOf(relation, row) == KeyOfOther(relation, place)
+}
+
 // HasKeyOfOther reports whether that struct has such a key.
 func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) bool {
 	other := reflect.Indirect(place)
