@@ -263,6 +263,7 @@ func isPlain(exprs []clause.Expression) bool {
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
 	d := b.draft
+	d.built.proposed = max(1, len(values.Values))
 	if !ok || (!d.version.is() || d.version.IsSystem()) && d.fence == nil {
 		return false
 	}

@@ -35,6 +35,7 @@ type built struct {
 	marked    bool // the server remembers whether it found the row
 	asked     bool // the server was asked what the statement found
 	unchecked bool // the version is not compared after all: see isLenient
+	proposed  int  // rows of a create
 }
 
 // assigned is what the SET clause has shown.

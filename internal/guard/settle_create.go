@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -45,9 +46,12 @@ func (w *Write) settleCreate(db *gorm.DB) {
 	}
 }
 
-// settleInsert is for a plain INSERT. GORM has read its rows by their positions.
+// settleInsert is for a plain INSERT. GORM has read its rows by their positions, which is right if no row is missing.
 func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
+	if u := w.upsert; !u.updates && !u.skips && w.refuseUnstored(db, int(db.RowsAffected)) {
+		return
+	}
 	w.followCreated(db)
 	defer w.keepWritten(db.Statement)
 	if !v.is() || v.IsSystem() || w.returning != nil && w.returning.byPosition {
@@ -58,6 +62,20 @@ func (w *Write) settleInsert(db *gorm.DB) {
 			v.Write(row, w.single[0].next)
 		}
 	}
+}
+
+// refuseUnstored fails a create that stored fewer rows than it was given. The server does not say which.
+func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
+	if stored >= w.built.proposed {
+		return false
+	}
+	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored, a trigger or a rule of the table kept the others out: use clause.OnConflict{DoNothing: true} if rows may stay out",
+		statement.TableName(db.Statement), stored, w.built.proposed)
+	if stored > 0 {
+		Doom(db, err)
+	}
+	w.refuse(db, err)
+	return true
 }
 
 // settleUnseen is for an upsert that could not return its rows, so it is not known whether the structs equal them.
@@ -86,6 +104,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	}
 	if err != nil {
 		w.refuse(db, err)
+		return
+	}
+	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	if !w.upsert.skips && !w.returning.back && len(conflict.Where.Exprs) == 0 && w.refuseUnstored(db, w.returning.len()) {
 		return
 	}
 	for i := range w.rows {

@@ -200,7 +200,7 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 	given, _ := asked.Expression.(clause.Returning)
 	columns := slices.Clone(given.Columns)
 	all := byUser && len(columns) == 0
-	if all && v.IsInteger() {
+	if all && v.IsInteger() && !d.batch {
 		return
 	}
 	fields := stmt.Schema.FieldsWithDefaultDBValue
@@ -208,7 +208,7 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 		fields = stmt.Schema.Fields
 	}
 	for _, field := range fields {
-		if field.DBName != "" && field.Readable && field != v.Field && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
+		if field.DBName != "" && field.Readable && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
 			columns = append(columns, clause.Column{Name: field.DBName})
 		}
 	}
