@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -29,6 +30,9 @@ type readInTransaction struct {
 // KeepRead notes what a query read, and what it preloads.
 func KeepRead(db *gorm.DB) {
 	rows := reflect.ValueOf(db.Statement.Dest)
+	if memory.HasStrays() && db.Error == nil && !db.DryRun {
+		statement.EachStruct(rows, memory.Forget)
+	}
 	KeepRowsRead(db, rows)
 	loseCopies(db, rows)
 }

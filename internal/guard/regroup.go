@@ -29,12 +29,20 @@ func Regroup(undone, all []journal.Step, lost bool) {
 	}
 	for _, step := range undone {
 		if holder, is := step.(Holder); is {
+			holder.Held().ForgetStrays()
 			holder.Held().Places = places
 			places.Expect(holder.Held())
 		}
 	}
 	for _, step := range undone {
-		if read, is := step.(*readInTransaction); is && read.schema != nil {
+		read, is := step.(*readInTransaction)
+		if !is {
+			continue
+		}
+		for i := 0; i < len(read.rows) && memory.HasStrays(); i++ {
+			memory.Forget(read.rows[i])
+		}
+		if read.schema != nil {
 			places.Forget(read.schema.ModelType, false) // it may have been read in another place
 		}
 	}
@@ -49,6 +57,24 @@ func (w *Write) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone,
 // Regroup implements journal.Regrouper.
 func (r *readInTransaction) Regroup(undone, all []journal.Step, lost bool) {
 	Regroup(undone, all, lost)
+}
+
+// Stray implements journal.Straying.
+func (w *Write) Stray() { w.memory.Stray() }
+
+// Stray implements journal.Straying.
+func (r *readInTransaction) Stray() {
+	for _, row := range r.rows {
+		memory.StrayRead(row)
+	}
+}
+
+// recoverStrays restores what the statement is about to use, if ctx has ended the transaction that wrote it, and nobody else has
+// restored it.
+func (w *Write) recoverStrays() {
+	for i := 0; i < w.memory.Count && memory.HasStrays(); i++ {
+		memory.Recover(w.model, w.memory.Row(i))
+	}
 }
 
 func (r *readInTransaction) seeIn(places *memory.Places) {
@@ -69,6 +95,9 @@ func (a *adopted) Held() *memory.Structs { return &a.memory }
 
 // Regroup implements journal.Regrouper.
 func (a *adopted) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
+
+// Stray implements journal.Straying.
+func (a *adopted) Stray() { a.memory.Stray() }
 
 // Undo implements journal.Step, as does Lose.
 func (a *adopted) Undo() { a.memory.Undo() }

@@ -164,6 +164,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	found, hole := w.memory.Find(w.model, value)
 	w.batch = found && w.memory.Batch()
 	if !w.dry {
+		w.recoverStrays()
 		w.memory.Keep()
 	}
 	if hole {

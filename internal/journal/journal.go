@@ -27,6 +27,7 @@ type journal struct {
 	strict int  // number of open calls of Transaction
 	over   bool // a text has ended it, and no other was begun
 	gone   bool // it has ended for good
+	ended  bool // and memory has followed
 }
 
 // Step is something that happened to memory in a transaction.
@@ -49,6 +50,20 @@ func regroup(undone, all []Step, lost bool) {
 		if regrouper, is := step.(Regrouper); is {
 			regrouper.Regroup(undone, all, lost)
 			return
+		}
+	}
+}
+
+// Straying is a Step with structs that nobody restores where ctx has ended the transaction and the program does not end it.
+type Straying interface {
+	// Stray is called from any goroutine. What it keeps is taken back by Undo or Lose, or by whoever uses the structs next.
+	Stray()
+}
+
+func stray(steps ...Step) {
+	for _, step := range steps {
+		if straying, is := step.(Straying); is {
+			straying.Stray()
 		}
 	}
 }
@@ -93,6 +108,9 @@ func (j *journal) Keep(step Step) (kept bool) {
 	defer j.Mu.Unlock()
 	if !j.over {
 		j.past.steps = append(j.past.steps, step)
+		if j.gone {
+			stray(step)
+		}
 	}
 	return !j.over
 }
@@ -163,7 +181,10 @@ func (j *journal) Commit() error {
 // Ended is called once, when the transaction has.
 func (j *journal) Ended(committed bool) {
 	drawerOf(j.pool).put(j.pool, nil)
-	defer j.Abandoned()
+	defer j.release()
+	j.Mu.Lock()
+	j.ended = true
+	j.Mu.Unlock()
 	if committed {
 		j.end(keepAll)
 	} else {

@@ -14,8 +14,18 @@ func (j *journal) AtEnd(free func()) bool {
 	return true
 }
 
-// Abandoned frees the locks in memory of a transaction that is over for good.
+// Abandoned is called when the end of ctx has rolled the transaction back.
 func (j *journal) Abandoned() {
+	j.Mu.Lock()
+	if !j.ended {
+		stray(j.past.steps...)
+	}
+	j.Mu.Unlock()
+	j.release()
+}
+
+// release frees the locks in memory of a transaction that is over for good.
+func (j *journal) release() {
 	j.Mu.Lock()
 	pretended := j.past.pretended
 	j.past.pretended, j.gone = nil, true

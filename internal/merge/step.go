@@ -32,6 +32,9 @@ func (b *step) empty() { b.links.Empty(b.row) }
 // Held implements guard.Holder.
 func (b *step) Held() *memory.Structs { return &b.memory }
 
+// Stray implements journal.Straying. It is kept before the struct is changed, so only the struct itself is known.
+func (b *step) Stray() { memory.StrayRead(b.row) }
+
 // Regroup implements journal.Regrouper.
 func (b *step) Regroup(undone, all []journal.Step, lost bool) { guard.Regroup(undone, all, lost) }
 
