@@ -46,7 +46,7 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) 
 	w.outcome.lost = failed != nil
 	v, j := &w.version, journal.Of(query.Statement)
 	if j == nil {
-		if v.is() && statement.Transaction(query.Statement) != nil { // gormlock does not see its end
+		if v.is() && journal.InTransaction(query.Statement) { // gormlock does not see its end
 			statement.EachStruct(rows, func(row reflect.Value) { v.Write(row, v.Unread()) })
 		}
 		return

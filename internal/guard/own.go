@@ -52,7 +52,7 @@ const ownUnread = "gormlock:own_unread"
 // outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of
 // it.
 func outOfReach(stmt *gorm.Statement) bool {
-	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil {
+	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || !journal.InTransaction(stmt) {
 		return false
 	}
 	if j := journal.Of(stmt); j != nil {

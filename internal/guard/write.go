@@ -179,7 +179,7 @@ func Open(db *gorm.DB) {
 		return
 	}
 	w := writeOf(db.Statement)
-	if w == nil || !w.divisible(db.Statement) {
+	if w == nil || !w.divisible(db.Statement) || journal.BegunByHand(db.Statement) {
 		return
 	}
 	tx := db.Begin()
@@ -299,7 +299,7 @@ func Close(db *gorm.DB) {
 // keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back.
 func (w *Write) keepWritten(stmt *gorm.Statement) {
 	w.outcome.done = true
-	if statement.Transaction(stmt) == nil {
+	if !journal.InTransaction(stmt) {
 		return
 	}
 	w.memory.Leave()

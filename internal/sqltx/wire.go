@@ -1,6 +1,7 @@
 package sqltx
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"reflect"
@@ -118,4 +119,15 @@ func (c *loan) status() Status {
 		return Status(wire.TxStatus())
 	}
 	return Unknown
+}
+
+// StatusOf asks the driver of a connection. It is Unknown where the driver does not tell.
+func StatusOf(conn *sql.Conn) (status Status) {
+	_ = conn.Raw(func(driverConn any) error {
+		if wire := wireUnder(driverConn); wire != nil {
+			status = Status(wire.TxStatus())
+		}
+		return nil
+	})
+	return status
 }
