@@ -200,7 +200,7 @@ func TestDo(t *testing.T) {
 		}
 	})
 	t.Run("ends the ctx with the lease", func(t *testing.T) {
-		err := m.Do(t.Context(), k, 300*time.Millisecond, func(ctx context.Context) error {
+		err := m.Do(t.Context(), k, 3*time.Second, func(ctx context.Context) error { // so long that a busy machine renews it in time
 			superseded(t, db, k)
 			pgtest.Await(t, "the end of the ctx", ctx.Done())
 			return context.Cause(ctx)
