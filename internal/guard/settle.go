@@ -56,7 +56,7 @@ func (w *Write) tooMany(db *gorm.DB) error {
 
 func (w *Write) settleOne(db *gorm.DB) {
 	if len(w.rows) > 0 && db.RowsAffected > 0 {
-		w.follow(&w.rows[0], w.returning.first())
+		w.follow(db, &w.rows[0], w.returning.first())
 	}
 	w.outcome.none = db.RowsAffected == 0
 	w.keepWritten(db.Statement)
@@ -85,9 +85,9 @@ func (w *Write) settleBatch(db *gorm.DB) {
 	for i := range w.rows {
 		switch {
 		case from == nil:
-			w.follow(&w.rows[i], reflect.Value{})
+			w.follow(db, &w.rows[i], reflect.Value{})
 		case from[i].IsValid():
-			w.follow(&w.rows[i], from[i])
+			w.follow(db, &w.rows[i], from[i])
 		case w.built.rekeys && w.version.is() && w.rows[i].Struct.CanAddr():
 			w.version.Write(w.rows[i].Struct, w.version.Unread()) // its row has a key by which it is not found
 		}
@@ -96,7 +96,7 @@ func (w *Write) settleBatch(db *gorm.DB) {
 }
 
 // follow updates the struct with what the statement made of its row.
-func (w *Write) follow(row *Row, returned reflect.Value) {
+func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 	if !row.Struct.CanAddr() {
 		return
 	}
@@ -109,6 +109,9 @@ func (w *Write) follow(row *Row, returned reflect.Value) {
 	w.fence.follow(row.Struct)
 	if w.version.is() {
 		w.version.Write(row.Struct, w.versionAfter(row, returned))
+		if w.adopts(db, returned, row.mirrors(&w.version, w.version.checked && !w.built.unchecked)) {
+			w.find(db, row.Struct)
+		}
 	}
 }
 

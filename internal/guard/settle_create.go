@@ -119,7 +119,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		case w.isUnseen(db, i, from[i]):
 			w.version.Write(row.Struct, w.version.Unread())
 		case from[i].IsValid():
-			w.followUpsert(i, from[i])
+			w.followUpsert(db, i, from[i])
 		case w.upsert.rows[i].found.IsValid():
 			w.followFound(i)
 		case !w.upsert.child: // GORM has given it what new rows get
@@ -133,21 +133,24 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 
 // followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the
 // row's version only if that was compared and moved, because others may have written the row.
-func (w *Write) followUpsert(i int, from reflect.Value) {
+func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	v, u, row := &w.version, w.upsert, &w.rows[i]
 	held := v.Read(row.Struct)
 	w.returning.give(from, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	w.fence.follow(row.Struct)
+	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next))
 	switch {
 	case w.returning.whole:
-		// it has all of its row
+		if w.adopts(db, from, u.rows[i].loaded || inserted) {
+			w.find(db, row.Struct)
+		}
 	case u.skips:
 		v.Write(row.Struct, row.next) // it was inserted
 	case u.rows[i].loaded && u.links && !u.rows[i].moves:
 		v.Write(row.Struct, row.held)
 	case u.rows[i].loaded && !w.intent.preserves():
 		v.Write(row.Struct, v.Read(from))
-	case !u.rows[i].loaded && v.Read(from).Equal(v.Stored(row.next)):
+	case inserted:
 		v.Write(row.Struct, v.Read(from)) // it was inserted
 	default:
 		v.Write(row.Struct, w.unread(&Row{held: held}))

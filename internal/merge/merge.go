@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/reload"
 	"github.com/gormlock/gormlock/internal/rowlock"
@@ -157,7 +158,13 @@ func (s *save) run(tx *gorm.DB) error {
 	if err != nil {
 		return s.refuse(tx, err)
 	}
+	rest, err := s.mergeRest(read, theirs)
+	if err != nil {
+		return s.refuse(tx, err)
+	}
 	before := s.remember(tx)
+	before.rest = rest
+	before.takeRest()
 	s.adopt(read.Statement, theirs, mine)
 	before.empty()
 	before.memory.Leave()
@@ -178,6 +185,11 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(place)
 		}
 	}
+	s.eachOther(tx, func(field *schema.Field) { // those that AfterFind does not set stay
+		if from := statement.Place(field, s.base); from.IsValid() {
+			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(memory.Own(from))
+		}
+	})
 	var lock rowlock.Lock // a database without row locks keeps writers out by the transaction
 	if dialect.Of(tx).LocksRows() {
 		lock = rowlock.Lock{Strength: rowlock.ForNoKeyUpdate}

@@ -23,6 +23,7 @@ type step struct {
 	links   statement.Links
 	held    []statement.Association
 	ways    []pointer
+	rest    []other
 	dropped bool // the call has failed, and put the struct back itself
 }
 
@@ -44,6 +45,7 @@ func (b *step) Undo() {
 		return
 	}
 	b.memory.Undo()
+	b.putRestBack()
 	for _, way := range b.ways {
 		way.putBack()
 	}

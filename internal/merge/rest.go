@@ -1,0 +1,65 @@
+package merge
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// other is a field that is no column, which AfterFind has made of a row that others wrote.
+type other struct{ place, was, theirs reflect.Value }
+
+// eachOther visits the fields that are neither columns nor associations, if AfterFind may set them.
+func (s *save) eachOther(tx *gorm.DB, visit func(*schema.Field)) {
+	if !s.model.Schema.AfterFind || tx.Statement.SkipHooks {
+		return
+	}
+	related := statement.OwnRelations(s.model.Schema)
+	for _, field := range s.model.Schema.Fields {
+		if field.DBName == "" && !slices.ContainsFunc(related, func(r *schema.Relationship) bool { return r.Field == field }) {
+			visit(field)
+		}
+	}
+}
+
+// mergeRest merges the fields that are no columns: a hook before the write may make columns of them, and would write what
+// the row had when base was read. A field that both sides changed is a conflict.
+func (s *save) mergeRest(read *gorm.DB, theirs reflect.Value) (rest []other, err error) {
+	conflict := fault.Conflict{Table: statement.TableName(read.Statement), Row: s.name(read.Statement)}
+	s.eachOther(read, func(field *schema.Field) {
+		base, mine, there := statement.Place(field, s.base), statement.Place(field, s.mine), statement.Place(field, theirs)
+		if !base.IsValid() || !mine.IsValid() || !there.IsValid() || !mine.CanSet() || alike(base, there) || alike(mine, there) {
+			return
+		}
+		if !alike(base, mine) {
+			conflict.Columns = append(conflict.Columns, fault.ConflictColumn{Column: field.Name, Base: base.Interface(), Mine: mine.Interface(), Theirs: there.Interface()})
+			return
+		}
+		rest = append(rest, other{mine, memory.Own(mine), there})
+	})
+	if len(conflict.Columns) > 0 {
+		return nil, conflict.Err()
+	}
+	return rest, nil
+}
+
+func (b *step) takeRest() {
+	for _, o := range b.rest {
+		o.place.Set(memory.Own(o.theirs))
+	}
+}
+
+// putRestBack restores what nobody has changed since.
+func (b *step) putRestBack() {
+	for _, o := range b.rest {
+		if alike(o.place, o.theirs) {
+			o.place.Set(o.was)
+		}
+	}
+}
