@@ -157,7 +157,9 @@ func (w *writing) mustAgree() error {
 		same := statement.HasKeyOfOther(h.relation, h.place)
 		statement.EachStruct(w.db.Statement.ReflectValue, func(row reflect.Value) {
 			own := statement.LinkOf(h.relation, row)
-			i := slices.IndexFunc(w.held, func(other *holding) bool { return other.assigned && other.relation == h.relation && other.row == row })
+			i := slices.IndexFunc(w.held, func(other *holding) bool {
+				return other.assigned && other.relation == h.relation && other.row.Addr().Pointer() == row.Addr().Pointer()
+			})
 			if i >= 0 {
 				own = statement.KeyOfOther(h.relation, w.held[i].place)
 			}

@@ -86,7 +86,7 @@ func free(dir string) uint64 {
 	if err := syscall.Statfs(dir, &is); err != nil {
 		return 0
 	}
-	return is.Bavail * uint64(is.Bsize) //nolint:unconvert // its type is not the same on all systems
+	return is.Bavail * uint64(is.Bsize)
 }
 
 // makeDir makes a directory that belongs to the account, in the first place where

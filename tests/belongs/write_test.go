@@ -221,7 +221,7 @@ func TestWrite_failed(t *testing.T) {
 			"Updates": func() error { return db.Model(c).Updates(clerk{LandID: 3}).Error },
 			"Save":    func() error { c.LandID = 3; defer func() { c.LandID = 1 }(); return db.Save(c).Error },
 		} {
-			stand.MustBeStale(t, write())
+			_ = stand.MustBeStale(t, write())
 			if c.LandID != 1 || c.Land == nil || c.Land.ID != 1 {
 				t.Errorf("%s: %+v", name, c)
 			}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -42,9 +42,7 @@ func TestCtxEndsATransaction(t *testing.T) {
 		stand.MustDo(t, tx.Save(&a))
 		stand.MustDo(t, tx.First(&read, 1))
 		cancel()
-		for deadline := time.Now().Add(5 * time.Second); pool.Stats().InUse > 0 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
+		pgtest.Eventually(t, "the rollback", func() bool { return pool.Stats().InUse == 0 })
 		stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1"))
 		do, of := after.do, &a
 		if do == nil {
@@ -63,9 +61,7 @@ func TestCtxEndsATransaction(t *testing.T) {
 	tx := db.WithContext(ctx).Begin()
 	stand.MustDo(t, tx.Create(&b))
 	cancel()
-	for deadline := time.Now().Add(5 * time.Second); pool.Stats().InUse > 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	pgtest.Eventually(t, "the rollback", func() bool { return pool.Stats().InUse == 0 })
 	stand.MustDo(t, db.Create(&b)) // as a program may that tries again
 	stand.Equal(t, "created", b, stand.Row[stand.Account](t, db, 2))
 	_ = tx.Rollback()

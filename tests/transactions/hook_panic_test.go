@@ -93,7 +93,7 @@ func TestPanicInAHook(t *testing.T) {
 				stopped := true
 				go func() {
 					defer func() {
-						_ = recover() //nolint:errcheck // it is the hook's
+						_ = recover()
 						ended <- true
 					}()
 					_ = write(db, &h)
@@ -129,7 +129,7 @@ func TestPanicInATransaction(t *testing.T) {
 		version := h.Version
 		if err := db.Transaction(func(tx *gorm.DB) error {
 			func() {
-				defer func() { _ = recover() }() //nolint:errcheck // it is the hook's
+				defer func() { _ = recover() }()
 				h.Stop = "AfterSave"
 				tx.Save(&h)
 			}()

@@ -20,7 +20,6 @@ type mover struct {
 	r     *rand.Rand
 	list  []stand.Account
 	did   []string
-	stop  bool
 	fresh int64
 }
 

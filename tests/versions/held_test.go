@@ -282,7 +282,7 @@ func TestV25_KeyReadDifferently(t *testing.T) {
 		}
 		stand.MustBeUnread(t, db.Save(&b).Error)
 		for id, balance := range map[int64]int64{1: 777, 2: 777, 91: 5, 92: 5} {
-			stand.Equal(t, "stored", int64(stand.Row[stand.Account](t, db, id).Balance), balance)
+			stand.Equal(t, "stored", stand.Row[stand.Account](t, db, id).Balance, balance)
 		}
 	})
 }
