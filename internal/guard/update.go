@@ -41,6 +41,7 @@ func BeforeUpdate(db *gorm.DB) {
 	w.where.addKey = (w.where.ownSet || w.where.partialKey && !w.batch) && len(w.rows) > 0
 	w.bindKey(db.Statement)
 	w.wantAssigned(db.Statement)
+	w.wantWholeRows(db.Statement)
 	w.arm(db.Statement)
 }
 
@@ -87,6 +88,7 @@ func BeforeDelete(db *gorm.DB) {
 	w.bindKey(db.Statement)
 	w.everywhere(db.Statement)
 	w.wantAssigned(db.Statement)
+	w.wantWholeRows(db.Statement)
 	w.arm(db.Statement)
 }
 

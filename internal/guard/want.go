@@ -189,6 +189,33 @@ func (d *draft) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 	d.returning.install(d, stmt)
 }
 
+// wantWholeRows makes a bulk statement return whole rows if its caller asks for some columns, the version among them. GORM
+// reads them into structs, and the next Save of one would write what it did not return as empty.
+func (d *draft) wantWholeRows(stmt *gorm.Statement) {
+	if !d.version.is() || !d.isBulk() || !returns(stmt) || !statement.AsksForRows(stmt) {
+		return
+	}
+	had := stmt.Clauses["RETURNING"]
+	asked, _ := had.Expression.(clause.Returning)
+	names := func(field *schema.Field) bool {
+		return slices.ContainsFunc(asked.Columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name })
+	}
+	if !names(d.version.Field) {
+		return
+	}
+	columns, table := slices.Clone(asked.Columns), ""
+	if _, joins := stmt.Clauses["FROM"]; joins { // other tables may have columns of the same name
+		table = clause.CurrentTable
+	}
+	for _, field := range d.model.Readable() {
+		if !names(field) {
+			columns = append(columns, clause.Column{Table: table, Name: field.DBName})
+		}
+	}
+	d.returning = &returning{callers: callers{had, true, true}, byPosition: true}
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
+}
+
 // wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
 // column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.
 func (d *draft) wantStored(stmt *gorm.Statement) {

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -21,6 +22,9 @@ type Write struct {
 	outcome outcome      // what became of it
 	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
+
+	drafted    []column.Value // the versions that its structs held, if nothing is sent
+	draftedOne [1]column.Value
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
 }
@@ -163,9 +167,15 @@ var errBuilt = errors.New("gormlock: not executed, the statement was built befor
 func (w *Write) remember(db *gorm.DB, value any) {
 	found, hole := w.memory.Find(w.model, value)
 	w.batch = found && w.memory.Batch()
-	if !w.dry {
+	switch {
+	case !w.dry:
 		w.recoverStrays()
 		w.memory.Keep()
+	case w.version.is():
+		w.drafted = w.draftedOne[:0]
+		for i := range w.memory.Count {
+			w.drafted = append(w.drafted, w.version.Read(w.memory.Row(i)))
+		}
 	}
 	if hole {
 		fault.Add(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.Schema.Table, gorm.ErrInvalidValue))
@@ -275,6 +285,11 @@ func Close(db *gorm.DB) {
 	}
 	w.outcome.over = true
 	w.returning.restore(db.Statement)
+	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored
+		if row := w.memory.Row(i); row.CanAddr() && !w.version.Read(row).Equal(version) {
+			w.version.Write(row, version)
+		}
+	}
 	if w.outcome.opened {
 		if db.Error != nil {
 			db.Rollback()
