@@ -2,6 +2,7 @@ package pgserver
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -91,30 +92,35 @@ func free(dir string) uint64 {
 
 // makeDir makes a directory that belongs to the account, in the first place where
 // the account may go and write: the temporary directory of the program is often
-// closed to other users.
-func (a account) makeDir(parents ...string) (string, error) {
+// closed to other users. A watchdog waits beside it.
+func (a account) makeDir(parents ...string) (string, *watchdog, error) {
 	var refused []string
 	for _, parent := range parents {
 		if parent == "" {
 			continue
 		}
-		dir, err := a.makeDirIn(parent)
+		dir, w, err := a.makeDirIn(parent)
 		if err == nil {
-			return dir, nil
+			return dir, w, nil
 		}
 		refused = append(refused, err.Error())
 	}
-	return "", fmt.Errorf("pgserver: no place for a data directory that %s may use: %s: set TMPDIR to one", a.name, strings.Join(refused, "; "))
+	return "", nil, fmt.Errorf("pgserver: no place for a data directory that %s may use: %s: set TMPDIR to one", a.name, strings.Join(refused, "; "))
 }
 
-func (a account) makeDirIn(parent string) (string, error) {
+func (a account) makeDirIn(parent string) (string, *watchdog, error) {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	dir, err := os.MkdirTemp(parent, dirPrefix)
+	dir := filepath.Join(parent, dirPrefix+strings.ToLower(rand.Text()))
+	w, err := watch(dir) // first, for we may die as soon as there is a directory
 	if err != nil {
-		return "", err
+		return "", nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		w.dismiss()
+		return "", nil, err
 	}
 	if err = a.own(dir); err == nil {
 		var out []byte
@@ -124,9 +130,10 @@ func (a account) makeDirIn(parent string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		w.release()
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return dir, nil
+	return dir, w, nil
 }
 
 // environment is ours without what would steer the server's programs elsewhere.

@@ -35,7 +35,11 @@ func MakeDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return a.makeDir(a.parents(false)...)
+	dir, w, err := a.makeDir(a.parents(false)...)
+	if err == nil {
+		w.dismiss()
+	}
+	return dir, err
 }
 
 type placesOption []string

@@ -21,7 +21,7 @@ func TestWatchdog_removesWhatIsMadeLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = late.Wait() }()
-	w, err := watch(account{}, dir)
+	w, err := watch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

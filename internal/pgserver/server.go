@@ -71,13 +71,9 @@ func Start(ctx context.Context, opts ...Option) (*Server, error) {
 
 // prepare makes the directory of a server and sets a watchdog on it.
 func prepare(a account, install installation, parents ...string) (*Server, error) {
-	dir, err := a.makeDir(parents...)
+	dir, w, err := a.makeDir(parents...)
 	if err != nil {
 		return nil, err
-	}
-	w, err := watch(a, dir)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return &Server{install: install, account: a, dir: dir, watchdog: w}, nil
 }

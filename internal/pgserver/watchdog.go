@@ -46,7 +46,8 @@ while [ $i -lt 300 ] && { [ -e "$dir" ] || named; }; do
 done
 `
 
-func watch(a account, dir string) (*watchdog, error) {
+// watch runs the watchdog as the user of this program, who made the directory and may remove it.
+func watch(dir string) (*watchdog, error) {
 	// Both ends are closed on exec, so no other child of ours keeps the pipe open.
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -56,7 +57,7 @@ func watch(a account, dir string) (*watchdog, error) {
 	cmd := exec.Command("/bin/sh", "-c", watchdogScript, "sh", dir)
 	cmd.Dir = "/"
 	cmd.Env = environment()
-	cmd.SysProcAttr = a.attributes()
+	cmd.SysProcAttr = account{}.attributes()
 	cmd.Stdin = read
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgserver: watchdog: %w", err), write.Close())
@@ -70,4 +71,11 @@ func (w *watchdog) release() {
 	late := time.AfterFunc(endWithin, func() { _ = w.cmd.Process.Kill() })
 	defer late.Stop()
 	_ = w.cmd.Wait()
+}
+
+// dismiss ends the watchdog before there is anything to watch.
+func (w *watchdog) dismiss() {
+	_ = w.cmd.Process.Kill()
+	_ = w.cmd.Wait()
+	_ = w.pipe.Close()
 }

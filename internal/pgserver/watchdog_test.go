@@ -67,6 +67,17 @@ func TestKilledDuringStart(t *testing.T) {
 	}
 }
 
+// The program may die as soon as there is a directory, when nothing else has begun.
+func TestKilledBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		dir, program, _ := runChild(t, "running")
+		pgtest.Eventually(t, "a directory", func() bool { return !empty(t, dir) })
+		kill(t, program)
+		pgtest.Eventually(t, "removed directory", func() bool { return empty(t, dir) })
+	}
+}
+
 // A process that only has the number of the server is let alone.
 func TestWatchdogKnowsTheServer(t *testing.T) {
 	t.Parallel()
