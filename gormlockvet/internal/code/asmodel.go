@@ -5,8 +5,10 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // UsedAsModel reports whether GORM surely meets the struct as a model, not only inside of another: the package gives it to
@@ -20,7 +22,7 @@ func (p *Package) UsedAsModel(object *types.TypeName) bool {
 	if p.models == nil {
 		p.models = map[*types.TypeName]bool{}
 		for _, fn := range p.Funcs {
-			for call := range Calls(fn) {
+			for call := range calls.In(fn) {
 				p.addModels(call)
 			}
 		}
@@ -39,11 +41,11 @@ func (p *Package) addModels(call ssa.CallInstruction) {
 			add(t)
 		}
 	}
-	name := Name(call)
-	if name.Name == "AutoMigrate" && (name.Pkg == gormapi.Gorm || name.Pkg == gormapi.Gormlock) && len(Args(call)) > 0 {
-		elements, _ := Variadic(Args(call)[len(Args(call))-1])
+	name := calls.Name(call)
+	if name.Name == "AutoMigrate" && (name.Pkg == gormapi.Gorm || name.Pkg == gormapi.Gormlock) && len(calls.Args(call)) > 0 {
+		elements, _ := values.Variadic(calls.Args(call)[len(calls.Args(call))-1])
 		for _, element := range elements {
-			add(Bare(element).Type())
+			add(values.Bare(element).Type())
 		}
 	}
 }
@@ -52,7 +54,7 @@ func (p *Package) addModels(call ssa.CallInstruction) {
 func hasText(s Statement) bool {
 	for _, c := range s.On {
 		for _, link := range c.Links {
-			switch Name(link).Name {
+			switch calls.Name(link).Name {
 			case "Raw", "Table", "Model":
 				return true
 			}

@@ -6,19 +6,20 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
 // result follows what a call returns.
 func (w *walker) result(call *ssa.Call, index int) []Chain {
-	name := Name(call)
+	name := calls.Name(call)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"} && index == 0:
 		return root(Origin{Kind: Opened, Value: call})
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Begin"}:
 		return root(Origin{Kind: Begun, Value: call})
 	case builds(name, call):
-		return linked(w.value(Receiver(call)), call)
+		return linked(w.value(calls.Receiver(call)), call)
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
 		return linked(w.value(call.Call.Args[0]), call)
 	}
@@ -31,13 +32,13 @@ func (w *walker) result(call *ssa.Call, index int) []Chain {
 		}
 		return all
 	}
-	if index == 0 && !call.Call.IsInvoke() && len(Args(call)) == 0 && Callee(call) != nil && Receiver(call) == nil {
+	if index == 0 && !call.Call.IsInvoke() && len(calls.Args(call)) == 0 && calls.Callee(call) != nil && calls.Receiver(call) == nil {
 		return root(Origin{Kind: Global, Name: name.Pkg + "." + name.Name + "()"})
 	}
-	if recv := Receiver(call); recv != nil && index == 0 && len(Args(call)) == 0 {
+	if recv := calls.Receiver(call); recv != nil && index == 0 && len(calls.Args(call)) == 0 {
 		return within(w.value(recv), name.Name+"()")
 	}
-	if _, builtin := call.Call.Value.(*ssa.Builtin); !builtin && Callee(call) == nil && index == 0 && len(call.Call.Args) == 0 {
+	if _, builtin := call.Call.Value.(*ssa.Builtin); !builtin && calls.Callee(call) == nil && index == 0 && len(call.Call.Args) == 0 {
 		if given := w.value(call.Call.Value); len(given) == 1 && given[0].Root.Kind != Local { // a field that is a function
 			return within(given, "()")
 		}
@@ -83,7 +84,7 @@ func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
 	if at.Global != "" {
 		return root(Origin{Kind: Global, Name: at.Global, Path: at.Path})
 	}
-	args := Params(call)
+	args := calls.Params(call)
 	if at.Param >= len(args) {
 		return nil
 	}
@@ -96,14 +97,6 @@ func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
 		all = next
 	}
 	return all
-}
-
-// Params returns what the parameters of the called function get, the receiver first.
-func Params(call ssa.CallInstruction) []ssa.Value {
-	if common := call.Common(); common.IsInvoke() {
-		return append([]ssa.Value{common.Value}, common.Args...)
-	}
-	return call.Common().Args
 }
 
 // At returns where a place that a summary names is, at a call of its function.

@@ -1,13 +1,13 @@
 package code
 
 import (
-	"go/types"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Chain is one way in which a value came to be: where it comes from, and the methods of *gorm.DB called on the way.
@@ -108,7 +108,7 @@ func (w *walker) value(v ssa.Value) []Chain {
 	case *ssa.Phi:
 		var all []Chain
 		for _, edge := range v.Edges {
-			if constant, ok := edge.(*ssa.Const); ok && constant.IsNil() {
+			if values.Nil(edge) {
 				continue
 			}
 			all = w.merged(all, w.value(edge))
@@ -119,9 +119,9 @@ func (w *walker) value(v ssa.Value) []Chain {
 			return w.stored(v.X)
 		}
 	case *ssa.FieldAddr:
-		return within(w.value(v.X), fieldOf(v.X.Type(), v.Field))
+		return within(w.value(v.X), values.FieldOf(v.X.Type(), v.Field))
 	case *ssa.Field:
-		return within(w.value(v.X), fieldOf(v.X.Type(), v.Field))
+		return within(w.value(v.X), values.FieldOf(v.X.Type(), v.Field))
 	case *ssa.MakeInterface:
 		return w.value(v.X)
 	case *ssa.ChangeInterface:
@@ -153,7 +153,7 @@ func (w *walker) stored(addr ssa.Value) []Chain {
 		}
 		return w.oneOf(w.p.storesTo(addr), Origin{Value: addr})
 	case *ssa.FieldAddr:
-		field := fieldOf(addr.X.Type(), addr.Field)
+		field := values.Field(addr)
 		var all []Chain
 		for _, base := range w.value(addr.X) {
 			all = merged(all, w.field(base, field))
@@ -245,7 +245,7 @@ func (p *Package) storesIn(alloc *ssa.Alloc, path string) (found []ssa.Value) {
 		var next []ssa.Value
 		for _, address := range addresses {
 			for _, use := range *address.Referrers() {
-				if at, ok := use.(*ssa.FieldAddr); ok && at.X == address && fieldOf(at.X.Type(), at.Field) == field {
+				if at, ok := use.(*ssa.FieldAddr); ok && at.X == address && values.Field(at) == field {
 					next = append(next, at)
 				}
 			}
@@ -283,10 +283,10 @@ func (w *walker) madeBy(call *ssa.Call, path, field string) []Chain {
 }
 
 // oneOf follows the values that can be at a place.
-func (w *walker) oneOf(values []ssa.Value, otherwise Origin) []Chain {
+func (w *walker) oneOf(stored []ssa.Value, otherwise Origin) []Chain {
 	var all []Chain
-	for _, v := range values {
-		if constant, ok := v.(*ssa.Const); ok && constant.IsNil() {
+	for _, v := range stored {
+		if values.Nil(v) {
 			continue
 		}
 		all = w.merged(all, w.value(v))
@@ -336,15 +336,4 @@ func globalName(v *ssa.Global) string {
 		return gormapi.PathOf(v.Object().Pkg()) + "." + v.Name()
 	}
 	return v.String()
-}
-
-func fieldOf(t types.Type, i int) string {
-	t = t.Underlying()
-	if pointer, ok := t.(*types.Pointer); ok {
-		t = pointer.Elem().Underlying()
-	}
-	if s, ok := t.(*types.Struct); ok && i < s.NumFields() {
-		return s.Field(i).Name()
-	}
-	return "?"
 }

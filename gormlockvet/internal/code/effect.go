@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 	"golang.org/x/tools/go/types/typeutil"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -114,7 +115,7 @@ const deepest = 2
 // effectsOf returns the effects of fn and of what it calls.
 func (p *Package) effectsOf(fn *ssa.Function) (found []Effect) {
 	for _, part := range p.RunBy(fn) {
-		for instr := range instructions(part) {
+		for instr := range calls.Instructions(part) {
 			for _, e := range p.EffectsAt(instr) {
 				if e.Depth++; e.Depth <= deepest {
 					found = appendEffect(found, e)
@@ -145,7 +146,7 @@ func (p *Package) EffectsAt(instr ssa.Instruction) []Effect {
 }
 
 func (p *Package) effectsOfCall(call ssa.CallInstruction) []Effect {
-	name := Name(call)
+	name := calls.Name(call)
 	if kind := EffectOf(name); kind != 0 {
 		return []Effect{{Kind: kind, What: Show(name)}}
 	}
@@ -158,7 +159,7 @@ func (p *Package) effectsOfCall(call ssa.CallInstruction) []Effect {
 	}
 	var found []Effect
 	for _, e := range known.Does {
-		if e.Kind == Wait && Callee(call).Pkg() != p.Pass.Pkg {
+		if e.Kind == Wait && calls.Callee(call).Pkg() != p.Pass.Pkg {
 			continue // what other packages wait for is their own affair: a pool, a limiter
 		}
 		e.What = name.Name + ", which calls " + e.What
@@ -169,7 +170,7 @@ func (p *Package) effectsOfCall(call ssa.CallInstruction) []Effect {
 
 // answersBy returns Answer of a call that writes into an http.ResponseWriter: fmt.Fprintf(w, …), json.NewEncoder(w).
 func answersBy(call ssa.CallInstruction) EffectKind {
-	name := Name(call)
+	name := calls.Name(call)
 	if name.Pkg != "fmt" && name.Pkg != "io" && name.Pkg != "encoding/json" || len(call.Common().Args) == 0 {
 		return 0
 	}

@@ -6,7 +6,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Variable is a variable, or a field of one. It prints as a reader knows it.
@@ -30,7 +32,7 @@ func (p *Package) VariableAt(v ssa.Value) (Variable, bool) {
 	for {
 		switch at := v.(type) {
 		case *ssa.FieldAddr:
-			path = "." + Field(at) + path
+			path = "." + values.Field(at) + path
 			v = at.X
 			continue
 		case *ssa.IndexAddr:
@@ -107,7 +109,7 @@ func (p *Package) growthOf(fn *ssa.Function) (grown []Place) {
 	const most = 4
 	anew := map[Place]bool{}
 	for _, part := range p.RunBy(fn) {
-		for instr := range instructions(part) {
+		for instr := range calls.Instructions(part) {
 			store, ok := instr.(*ssa.Store)
 			if !ok {
 				continue

@@ -6,7 +6,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Handover is a function that is given to Transaction, Do or their like.
@@ -47,7 +49,7 @@ func (p *Package) IsGiven(o Origin) bool {
 
 func (p *Package) findHandovers() {
 	for _, fn := range p.Funcs {
-		for call := range Calls(fn) {
+		for call := range calls.In(fn) {
 			h, given := p.handoverAt(call)
 			if h == nil || !p.resolve(h, given) {
 				continue
@@ -80,15 +82,15 @@ func (p *Package) wrapped(h *Handover) (all []*Handover) {
 	if h.via == nil {
 		return nil
 	}
-	wrapper := p.body(h.via.Common().StaticCallee())
-	for call := range Calls(h.Fn) {
+	wrapper := calls.Body(h.via.Common().StaticCallee())
+	for call := range calls.In(h.Fn) {
 		o, ok := p.Origin(call.Common().Value)
-		if !ok || o.Kind != Param || o.Fn != wrapper || o.Path != "" || o.Index >= len(Params(h.via)) {
+		if !ok || o.Kind != Param || o.Fn != wrapper || o.Path != "" || o.Index >= len(calls.Params(h.via)) {
 			continue
 		}
 		inner := *h
 		inner.Fn, inner.DB, inner.GivenCtx, inner.recv, inner.via = nil, nil, nil, nil, nil
-		if p.resolve(&inner, Params(h.via)[o.Index]) {
+		if p.resolve(&inner, calls.Params(h.via)[o.Index]) {
 			all = append(all, &inner)
 		}
 	}
@@ -98,12 +100,12 @@ func (p *Package) wrapped(h *Handover) (all []*Handover) {
 // handoverAt returns what a call does with a function that it is given, and the function. A ctx of a transaction is not
 // one that the function has to use.
 func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.Value) {
-	args := Args(call)
-	if handed, ok := gormapi.HandedTo(Name(call)); ok && handed.Fn < len(args) && Name(call).Name != "Connection" {
+	args := calls.Args(call)
+	if handed, ok := gormapi.HandedTo(calls.Name(call)); ok && handed.Fn < len(args) && calls.Name(call).Name != "Connection" {
 		h = &Handover{Kind: handed.Kind, Site: call}
 		switch {
 		case handed.Base == -1:
-			h.Base = p.Chains(Receiver(call))
+			h.Base = p.Chains(calls.Receiver(call))
 		case handed.Base >= 0 && gormapi.IsContext(args[handed.Base].Type()):
 			h.Ctx = args[handed.Base]
 		case handed.Base >= 0:
@@ -120,7 +122,7 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 		return nil, nil
 	}
 	for _, hands := range known.Hands {
-		if hands.Fn >= len(Params(call)) {
+		if hands.Fn >= len(calls.Params(call)) {
 			continue
 		}
 		h = &Handover{Kind: hands.Kind, Site: call, Locks: hands.Locks, Attempts: hands.Attempts}
@@ -134,7 +136,7 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 				}
 			}
 		}
-		return h, Params(call)[hands.Fn]
+		return h, calls.Params(call)[hands.Fn]
 	}
 	return nil, nil
 }
@@ -147,7 +149,7 @@ func (p *Package) elements(v ssa.Value, seen map[ssa.Value]bool) (all []ssa.Valu
 		return nil
 	}
 	seen[v] = true
-	if literal, ok := Variadic(v); ok {
+	if literal, ok := values.Variadic(v); ok {
 		return literal
 	}
 	switch v := v.(type) {
@@ -176,7 +178,7 @@ func (h *Handover) readOptions(p *Package) {
 		if p.CarryOfPart(option).OurLocks() {
 			h.Locks = true
 		}
-		if made, ok := Bare(option).(*ssa.Call); ok && Name(made).Name == "Attempts" && Name(made).Pkg == gormapi.Gormlock {
+		if made, ok := values.Bare(option).(*ssa.Call); ok && calls.Name(made).Name == "Attempts" && calls.Name(made).Pkg == gormapi.Gormlock {
 			n, isConst := made.Call.Args[0].(*ssa.Const)
 			h.Attempts = !isConst || n.Value == nil || n.Int64() > 1
 		}
@@ -194,45 +196,23 @@ func (p *Package) resolve(h *Handover, given ssa.Value) bool {
 		fn := v.Fn.(*ssa.Function)
 		if strings.HasSuffix(fn.Name(), "$bound") && len(v.Bindings) == 1 {
 			h.recv = v.Bindings[0]
-			fn = p.body(fn)
+			fn = calls.Body(fn)
 		}
 		h.Fn = fn
 	case *ssa.Function:
-		h.Fn = p.body(v)
+		h.Fn = calls.Body(v)
 	case *ssa.Call:
 		callee := v.Call.StaticCallee()
 		if h.via != nil || callee == nil {
 			return false
 		}
-		callee = p.body(callee)
+		callee = calls.Body(callee)
 		h.via = v
-		if returned := onlyReturn(callee); returned != nil {
+		if returned := calls.OnlyReturn(callee); returned != nil {
 			return p.resolve(h, returned)
 		}
 	}
 	return h.Fn != nil && slices.Contains(p.Funcs, h.Fn)
-}
-
-// OnlyReturn returns what the function of this package returns that a call names, if it has one result and one return.
-func (p *Package) OnlyReturn(call *ssa.Call) ssa.Value {
-	fn := call.Call.StaticCallee()
-	if fn == nil || fn.Pkg == nil || fn.Pkg.Pkg != p.Pass.Pkg {
-		return nil
-	}
-	return onlyReturn(p.body(fn))
-}
-
-// onlyReturn returns what a function returns that has one result and one return.
-func onlyReturn(fn *ssa.Function) (v ssa.Value) {
-	for instr := range instructions(fn) {
-		if returned, ok := instr.(*ssa.Return); ok {
-			if v != nil || len(returned.Results) != 1 {
-				return nil
-			}
-			v = returned.Results[0]
-		}
-	}
-	return v
 }
 
 // Outside returns an origin as the function sees it that the site is in: the receiver of a method's value is what it is
@@ -245,7 +225,7 @@ func (p *Package) Outside(h *Handover, o Origin) Origin {
 	switch {
 	case h.recv != nil && o.Fn == h.Fn && o.Index == 0:
 		chains = p.Chains(h.recv)
-	case h.via != nil && o.Fn == p.body(h.via.Common().StaticCallee()):
+	case h.via != nil && o.Fn == calls.Body(h.via.Common().StaticCallee()):
 		chains = p.At(h.via, Place{Param: o.Index})
 	}
 	if len(chains) == 1 {
@@ -261,7 +241,7 @@ func (p *Package) handedBy(fn *ssa.Function) (found []Hands) {
 	at := p.RunBy(fn)
 	parts := slices.Concat(at, p.returnedLiterals(fn))
 	for i, part := range parts {
-		for call := range Calls(part) {
+		for call := range calls.In(part) {
 			h, given := p.handoverAt(call)
 			if h == nil {
 				continue
@@ -286,12 +266,12 @@ func (p *Package) handedBy(fn *ssa.Function) (found []Hands) {
 func (p *Package) returnedLiterals(fn *ssa.Function) (all []*ssa.Function) {
 	pending := []*ssa.Function{fn}
 	for i := 0; i < len(pending); i++ {
-		for instr := range instructions(pending[i]) {
+		for instr := range calls.Instructions(pending[i]) {
 			returned, ok := instr.(*ssa.Return)
 			if !ok || len(returned.Results) == 0 {
 				continue
 			}
-			if literal := p.literal(Bare(returned.Results[0])); literal != nil && !slices.Contains(pending, literal) {
+			if literal := p.literal(values.Bare(returned.Results[0])); literal != nil && !slices.Contains(pending, literal) {
 				pending = append(pending, literal)
 				all = append(all, p.RunBy(literal)...)
 			}
@@ -302,7 +282,7 @@ func (p *Package) returnedLiterals(fn *ssa.Function) (all []*ssa.Function) {
 
 // calledBy returns the functions among the parameters of fn that a literal calls.
 func (p *Package) calledBy(fn, literal *ssa.Function, hands Hands) (found []Hands) {
-	for call := range Calls(literal) {
+	for call := range calls.In(literal) {
 		common := call.Common()
 		if common.IsInvoke() || common.StaticCallee() != nil {
 			continue
@@ -334,6 +314,3 @@ func (p *Package) Literal(v ssa.Value) *ssa.Function { return p.literal(v) }
 
 // Binding returns what a function literal captured.
 func (p *Package) Binding(v *ssa.FreeVar) ssa.Value { return p.binding(v) }
-
-// Field returns the name of the field that an address is of.
-func Field(at *ssa.FieldAddr) string { return fieldOf(at.X.Type(), at.Field) }

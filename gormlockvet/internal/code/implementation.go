@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -108,7 +109,7 @@ func (p *Package) Assigned(v ssa.Value) (ssa.Value, bool) {
 	if p.globals == nil {
 		p.globals = map[*ssa.Global][]ssa.Value{}
 		for _, fn := range p.Funcs {
-			for instr := range instructions(fn) {
+			for instr := range calls.Instructions(fn) {
 				if store, ok := instr.(*ssa.Store); ok {
 					if to, ok := store.Addr.(*ssa.Global); ok {
 						p.globals[to] = append(p.globals[to], store.Val)
@@ -117,8 +118,8 @@ func (p *Package) Assigned(v ssa.Value) (ssa.Value, bool) {
 			}
 		}
 	}
-	if values := p.globals[global]; len(values) == 1 {
-		return values[0], true
+	if assigned := p.globals[global]; len(assigned) == 1 {
+		return assigned[0], true
 	}
 	return nil, false
 }

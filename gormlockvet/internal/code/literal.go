@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -14,7 +15,7 @@ import (
 func (p *Package) RunBy(fn *ssa.Function) []*ssa.Function {
 	all := []*ssa.Function{fn}
 	for i := 0; i < len(all); i++ {
-		for call := range Calls(all[i]) {
+		for call := range calls.In(all[i]) {
 			if _, later := call.(*ssa.Go); later {
 				continue
 			}
@@ -29,41 +30,40 @@ func (p *Package) RunBy(fn *ssa.Function) []*ssa.Function {
 }
 
 // runAtOnce returns the functions that a call runs before it returns.
-func (p *Package) runAtOnce(call ssa.CallInstruction) []ssa.Value {
+func (p *Package) runAtOnce(call ssa.CallInstruction) (run []ssa.Value) {
 	common := call.Common()
 	if !common.IsInvoke() && common.StaticCallee() == nil {
-		values := []ssa.Value{common.Value}
+		run = []ssa.Value{common.Value}
 		for _, arg := range common.Args { // a range over an iterator
 			if literal := p.literal(arg); literal != nil && strings.HasPrefix(literal.Synthetic, "range-over-func") {
-				values = append(values, arg)
+				run = append(run, arg)
 			}
 		}
-		return values
+		return run
 	}
 	if fn := common.StaticCallee(); fn != nil && fn.Parent() != nil {
 		return []ssa.Value{common.Value}
 	}
-	var values []ssa.Value
-	name := Name(call)
-	if handed, ok := gormapi.HandedTo(name); ok && handed.Kind != gormapi.WorkKind && handed.Fn < len(Args(call)) {
-		values = append(values, Args(call)[handed.Fn])
+	name := calls.Name(call)
+	if handed, ok := gormapi.HandedTo(name); ok && handed.Kind != gormapi.WorkKind && handed.Fn < len(calls.Args(call)) {
+		run = append(run, calls.Args(call)[handed.Fn])
 	}
 	if name.Pkg == gormapi.Gorm && name.Name == "FindInBatches" || name == (gormapi.Func{Pkg: "sync", Recv: "Once", Name: "Do"}) {
-		values = append(values, common.Args[len(common.Args)-1])
+		run = append(run, common.Args[len(common.Args)-1])
 	}
 	if known := p.SummaryOf(call); known != nil {
 		for _, hands := range known.Hands {
-			if args := Params(call); hands.Fn < len(args) && !hands.Later {
-				values = append(values, args[hands.Fn])
+			if args := calls.Params(call); hands.Fn < len(args) && !hands.Later {
+				run = append(run, args[hands.Fn])
 			}
 		}
 	}
 	for _, arg := range common.Args {
 		if literal := p.literal(arg); literal != nil && strings.HasPrefix(literal.Synthetic, "range-over-func") {
-			values = append(values, arg)
+			run = append(run, arg)
 		}
 	}
-	return values
+	return run
 }
 
 // literal returns the function literal that a value is.

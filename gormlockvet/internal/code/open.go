@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Open is a db that was opened and did not meet the plugin where that is seen.
@@ -28,7 +30,7 @@ type OpenAt struct {
 // OpensOf returns the dbs that fn, or a function it calls, opens without the plugin and does not return.
 func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
 	for _, part := range p.RunBy(fn) {
-		for call := range Calls(part) {
+		for call := range calls.In(part) {
 			if o, ok := p.opened(call); ok {
 				if !p.Installed(fn, o) && !p.returned(fn, o) {
 					all = append(all, OpenAt{Open{p.where(call.Pos()), p.kept(o)}, call.Pos(), true, true})
@@ -37,7 +39,7 @@ func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
 			}
 			if known := p.SummaryOf(call); known != nil {
 				for _, open := range known.Opens {
-					all = append(all, OpenAt{open, call.Pos(), false, Callee(call).Pkg() != p.Pass.Pkg})
+					all = append(all, OpenAt{open, call.Pos(), false, calls.Callee(call).Pkg() != p.Pass.Pkg})
 				}
 			}
 		}
@@ -51,7 +53,7 @@ func (p *Package) opened(call ssa.CallInstruction) (Origin, bool) {
 	if !ok {
 		return Origin{}, false
 	}
-	if Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
+	if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
 		return Origin{Kind: Opened, Value: value}, plainConfig(value)
 	}
 	known := p.SummaryOf(call)
@@ -68,21 +70,21 @@ func (p *Package) opened(call ssa.CallInstruction) (Origin, bool) {
 
 // plainConfig reports whether nothing in the options of gorm.Open can install a plugin, or keeps the db from writing.
 func plainConfig(open *ssa.Call) bool {
-	options, ok := Variadic(open.Call.Args[1])
+	options, ok := values.Variadic(open.Call.Args[1])
 	if !ok {
 		return false
 	}
 	for _, option := range options {
-		if !gormapi.Is(Bare(option).Type(), gormapi.Gorm, "Config") {
+		if !gormapi.Is(values.Bare(option).Type(), gormapi.Gorm, "Config") {
 			return false
 		}
-		alloc, isLiteral := Bare(option).(*ssa.Alloc)
+		alloc, isLiteral := values.Bare(option).(*ssa.Alloc)
 		if !isLiteral {
 			continue
 		}
 		for _, use := range *alloc.Referrers() {
 			if at, isField := use.(*ssa.FieldAddr); isField {
-				if name := fieldOf(at.X.Type(), at.Field); name == "DryRun" || name == "Plugins" {
+				if name := values.Field(at); name == "DryRun" || name == "Plugins" {
 					return false
 				}
 			}
@@ -98,7 +100,7 @@ func (p *Package) where(pos token.Pos) string {
 
 // returned reports whether fn returns the db, so that its callers have to see to it.
 func (p *Package) returned(fn *ssa.Function, opened Origin) bool {
-	for instr := range instructions(fn) {
+	for instr := range calls.Instructions(fn) {
 		result, ok := instr.(*ssa.Return)
 		if !ok {
 			continue
@@ -115,20 +117,20 @@ func (p *Package) returned(fn *ssa.Function, opened Origin) bool {
 // kept reports whether anything but GORM's own methods gets the db.
 func (p *Package) kept(opened Origin) bool {
 	call := opened.Value.(*ssa.Call)
-	values := []ssa.Value{call}
-	for i := 0; i < len(values); i++ {
-		for _, use := range *values[i].Referrers() {
+	same := []ssa.Value{call}
+	for i := 0; i < len(same); i++ {
+		for _, use := range *same[i].Referrers() {
 			switch use := use.(type) {
 			case *ssa.Extract:
 				if gormapi.IsDB(use.Type()) {
-					values = append(values, use)
+					same = append(same, use)
 				}
 			case *ssa.Phi:
-				if !slices.Contains(values, ssa.Value(use)) {
-					values = append(values, use)
+				if !slices.Contains(same, ssa.Value(use)) {
+					same = append(same, use)
 				}
 			case ssa.CallInstruction:
-				if name := Name(use); name.Pkg != gormapi.Gorm && name.Pkg != gormapi.Gormlock {
+				if name := calls.Name(use); name.Pkg != gormapi.Gorm && name.Pkg != gormapi.Gormlock {
 					return true
 				}
 			case *ssa.Store:

@@ -6,7 +6,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Before reports whether a has surely run when b runs. Either may be in a function literal that runs at once: then it is
@@ -16,7 +18,7 @@ func (p *Package) Before(a, b ssa.Instruction) bool {
 	for _, x := range before {
 		for _, y := range after {
 			if x.Parent() == y.Parent() {
-				return x != y && dominates(x, y)
+				return x != y && calls.Dominates(x, y)
 			}
 		}
 	}
@@ -52,7 +54,7 @@ func (p *Package) siteOf(literal *ssa.Function) ssa.Instruction {
 	if p.sites == nil {
 		p.sites = map[*ssa.Function]ssa.Instruction{}
 		for _, fn := range p.Funcs {
-			for call := range Calls(fn) {
+			for call := range calls.In(fn) {
 				if _, later := call.(*ssa.Go); later {
 					continue
 				}
@@ -83,7 +85,7 @@ func (p *Package) withoutDB(fn *ssa.Function, instr ssa.Instruction) bool {
 		if !ok || compared.Op != token.EQL && compared.Op != token.NEQ || !gormapi.IsDB(compared.X.Type()) {
 			continue
 		}
-		if null, isConst := compared.Y.(*ssa.Const); !isConst || !null.IsNil() {
+		if !values.Nil(compared.Y) {
 			continue
 		}
 		without := block.Succs[0]
@@ -93,44 +95,6 @@ func (p *Package) withoutDB(fn *ssa.Function, instr ssa.Instruction) bool {
 		o, ok := p.Origin(compared.X)
 		if ok && o.Kind == Param && o.Fn == fn && o.Path == "" && len(without.Preds) == 1 && without.Dominates(at) {
 			return true
-		}
-	}
-	return false
-}
-
-func dominates(a, b ssa.Instruction) bool {
-	if a.Block() == b.Block() {
-		for _, instr := range a.Block().Instrs {
-			switch instr {
-			case a:
-				return true
-			case b:
-				return false
-			}
-		}
-	}
-	return a.Block() != nil && b.Block() != nil && a.Block().Dominates(b.Block())
-}
-
-// ReachableFrom reports whether b can run after a, in one function.
-func ReachableFrom(a, b ssa.Instruction) bool {
-	if a.Parent() != b.Parent() {
-		return false
-	}
-	if a.Block() == b.Block() && dominates(a, b) {
-		return true
-	}
-	seen := map[*ssa.BasicBlock]bool{}
-	queue := slices.Clone(a.Block().Succs)
-	for len(queue) > 0 {
-		block := queue[0]
-		queue = queue[1:]
-		if block == b.Block() {
-			return true
-		}
-		if !seen[block] {
-			seen[block] = true
-			queue = append(queue, block.Succs...)
 		}
 	}
 	return false

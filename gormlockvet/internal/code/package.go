@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/silence"
 )
@@ -127,157 +128,10 @@ func (p *Package) build() {
 		add(initial)
 	}
 	for _, fn := range p.Funcs {
-		for instr := range instructions(fn) {
+		for instr := range calls.Instructions(fn) {
 			if made, ok := instr.(*ssa.MakeClosure); ok {
 				p.closures[made.Fn.(*ssa.Function)] = made
 			}
-		}
-	}
-}
-
-func instructions(fn *ssa.Function) func(func(ssa.Instruction) bool) {
-	return func(yield func(ssa.Instruction) bool) {
-		for _, block := range fn.Blocks {
-			for _, instr := range block.Instrs {
-				if !yield(instr) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Calls yields the calls of a function, go and defer statements included.
-func Calls(fn *ssa.Function) func(func(ssa.CallInstruction) bool) {
-	return func(yield func(ssa.CallInstruction) bool) {
-		for instr := range instructions(fn) {
-			if call, ok := instr.(ssa.CallInstruction); ok && !yield(call) {
-				return
-			}
-		}
-	}
-}
-
-// Instructions yields the instructions of a function.
-func Instructions(fn *ssa.Function) func(func(ssa.Instruction) bool) { return instructions(fn) }
-
-// Callee returns the function or the interface's method that a call names, nil for a call of a value.
-func Callee(call ssa.CallInstruction) *types.Func {
-	common := call.Common()
-	if common.IsInvoke() {
-		return common.Method
-	}
-	if fn := common.StaticCallee(); fn != nil {
-		return declared(fn)
-	}
-	return nil
-}
-
-// declared returns what fn is in the source: of an instance the generic function, of a method value's wrapper the method.
-func declared(fn *ssa.Function) *types.Func {
-	if origin := fn.Origin(); origin != nil {
-		fn = origin
-	}
-	object, _ := fn.Object().(*types.Func)
-	if object != nil {
-		object = object.Origin()
-	}
-	return object
-}
-
-// body returns the function that a function's value runs: of a method value's wrapper the method.
-func (p *Package) body(fn *ssa.Function) *ssa.Function {
-	if object := declared(fn); object != nil {
-		if own := fn.Prog.FuncValue(object); own != nil {
-			return own
-		}
-	}
-	return fn
-}
-
-// Name returns the name of what a call calls.
-func Name(call ssa.CallInstruction) gormapi.Func {
-	if fn := Callee(call); fn != nil {
-		return gormapi.NameOf(fn)
-	}
-	return gormapi.Func{}
-}
-
-// Args returns the arguments of a call without its receiver.
-func Args(call ssa.CallInstruction) []ssa.Value {
-	common := call.Common()
-	if common.IsInvoke() || common.Signature().Recv() == nil || bound(call) != nil {
-		return common.Args
-	}
-	if len(common.Args) == 0 {
-		return nil
-	}
-	return common.Args[1:]
-}
-
-// Receiver returns the receiver of a method call, nil of any other.
-func Receiver(call ssa.CallInstruction) ssa.Value {
-	common := call.Common()
-	switch {
-	case common.IsInvoke():
-		return common.Value
-	case bound(call) != nil:
-		return bound(call)
-	case common.Signature().Recv() != nil && len(common.Args) > 0:
-		return common.Args[0]
-	}
-	return nil
-}
-
-// bound returns the value of which a call calls a method's value.
-func bound(call ssa.CallInstruction) ssa.Value {
-	made, ok := call.Common().Value.(*ssa.MakeClosure)
-	if ok && len(made.Bindings) == 1 && strings.HasSuffix(made.Fn.Name(), "$bound") {
-		return made.Bindings[0]
-	}
-	return nil
-}
-
-// Variadic returns the elements of the slice that the compiler made of the last arguments, and whether it is one.
-func Variadic(v ssa.Value) ([]ssa.Value, bool) {
-	if constant, ok := v.(*ssa.Const); ok && constant.IsNil() {
-		return nil, true
-	}
-	slice, ok := v.(*ssa.Slice)
-	if !ok {
-		return nil, false
-	}
-	array, ok := slice.X.(*ssa.Alloc)
-	if !ok {
-		return nil, false
-	}
-	var elements []ssa.Value
-	for _, use := range *array.Referrers() {
-		index, ok := use.(*ssa.IndexAddr)
-		if !ok {
-			continue
-		}
-		for _, use := range *index.Referrers() {
-			if store, ok := use.(*ssa.Store); ok && store.Addr == index {
-				elements = append(elements, store.Val)
-			}
-		}
-	}
-	return elements, true
-}
-
-// Bare returns a value without the conversions around it.
-func Bare(v ssa.Value) ssa.Value {
-	for {
-		switch converted := v.(type) {
-		case *ssa.MakeInterface:
-			v = converted.X
-		case *ssa.ChangeType:
-			v = converted.X
-		case *ssa.ChangeInterface:
-			v = converted.X
-		default:
-			return v
 		}
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Program is what is known of a package and of those below it: tagged models and their tables, and who installs the
@@ -109,7 +111,7 @@ func (p *Package) ownProgram() *Program {
 		if p.InTest(fn.Pos()) {
 			continue
 		}
-		for instr := range instructions(fn) {
+		for instr := range calls.Instructions(fn) {
 			if call, ok := instr.(ssa.CallInstruction); ok {
 				p.addToProgram(own, call)
 			}
@@ -169,14 +171,14 @@ func (p *Package) returnedText(fn *types.Func) string {
 }
 
 func (p *Package) addToProgram(own *Program, call ssa.CallInstruction) {
-	name, args := Name(call), Args(call)
+	name, args := calls.Name(call), calls.Args(call)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gormlock, Name: "VersionTrigger"}:
-		if table, ok := String(args[0]); ok {
+		if table, ok := values.String(args[0]); ok {
 			own.Triggers = append(own.Triggers, table)
 		}
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"} && MayInstall(args[0]):
-		own.Installs = own.Installs || !p.attributed(p.Chains(Receiver(call)))
+		own.Installs = own.Installs || !p.attributed(p.Chains(calls.Receiver(call)))
 	default:
 		if s, ok := p.StatementOf(call); ok && !own.Writes {
 			own.Writes = p.ModelWritten(s).Tagged()
@@ -199,10 +201,10 @@ func (p *Package) handsInstaller(instr ssa.Instruction) bool {
 	call, isCall := instr.(ssa.CallInstruction)
 	for _, operand := range instr.Operands(nil) {
 		fn, ok := (*operand).(*ssa.Function)
-		if !ok || isCall && call.Common().Value == *operand || declared(fn) == nil || declared(fn).Pkg() == nil {
+		if !ok || isCall && call.Common().Value == *operand || calls.Declared(fn) == nil || calls.Declared(fn).Pkg() == nil {
 			continue
 		}
-		if known := p.summaryOf(declared(fn)); known != nil && len(known.Installs) > 0 {
+		if known := p.summaryOf(calls.Declared(fn)); known != nil && len(known.Installs) > 0 {
 			return true
 		}
 	}
@@ -215,13 +217,13 @@ func (p *Program) addNaming(store *ssa.Store) {
 	if !ok || !gormapi.Is(at.X.Type(), "gorm.io/gorm/schema", "NamingStrategy") {
 		return
 	}
-	switch fieldOf(at.X.Type(), at.Field) {
+	switch values.Field(at) {
 	case "TablePrefix":
-		if prefix, ok := String(store.Val); ok {
+		if prefix, ok := values.String(store.Val); ok {
 			p.Prefixes = append(p.Prefixes, prefix)
 		}
 	case "SingularTable":
-		p.Singular = p.Singular || isTrue(store.Val)
+		p.Singular = p.Singular || values.True(store.Val)
 	}
 }
 
@@ -263,13 +265,4 @@ func sameTable(a, b string) bool {
 // HasTrigger reports whether the program gives the table a trigger that moves its version.
 func (p *Program) HasTrigger(t *Table) bool {
 	return slices.ContainsFunc(p.Triggers, func(name string) bool { return sameTable(name, t.Name) })
-}
-
-// String returns a text that the compiler knows.
-func String(v ssa.Value) (string, bool) {
-	known, ok := Bare(v).(*ssa.Const)
-	if !ok || known.Value == nil || known.Value.Kind() != constant.String {
-		return "", false
-	}
-	return constant.StringVal(known.Value), true
 }

@@ -7,7 +7,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // resultOf returns what is known of a result of fn, as far as all its returns agree.
@@ -21,7 +23,7 @@ func (p *Package) resultOf(fn *ssa.Function, index int) (result Result, ok bool)
 			continue
 		}
 		v := returned.Results[index]
-		if constant, isConst := v.(*ssa.Const); isConst && constant.IsNil() {
+		if values.Nil(v) {
 			continue
 		}
 		this := p.resultFrom(fn, v)
@@ -67,7 +69,7 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r Result) {
 				r.Read = known.Results[i].Read
 			}
 		}
-		r.Read = r.Read || gormapi.GenericRole(Name(made)) == gormapi.Reads
+		r.Read = r.Read || gormapi.GenericRole(calls.Name(made)) == gormapi.Reads
 	}
 	return r
 }
@@ -139,9 +141,9 @@ func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
 	is := func(chains []Chain) bool {
 		return slices.ContainsFunc(chains, func(c Chain) bool { return c.Root == opened })
 	}
-	for _, part := range p.family(fn) { // a step in a list of steps counts
-		for call := range Calls(part) {
-			if Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(Args(call)[0]) && is(p.Chains(Receiver(call))) {
+	for _, part := range calls.Family(fn) { // a step in a list of steps counts
+		for call := range calls.In(part) {
+			if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) && is(p.Chains(calls.Receiver(call))) {
 				return true
 			}
 			if known := p.SummaryOf(call); known != nil {
@@ -164,14 +166,14 @@ func (p *Package) readInto(alloc *ssa.Alloc) bool {
 			continue
 		}
 		for _, use := range *made.Referrers() {
-			if call, ok := use.(ssa.CallInstruction); ok && gormapi.MethodRole(Name(call)) == gormapi.Reads {
+			if call, ok := use.(ssa.CallInstruction); ok && gormapi.MethodRole(calls.Name(call)) == gormapi.Reads {
 				return true
 			}
 		}
 	}
 	for _, v := range p.storesTo(alloc) {
 		if extract, ok := v.(*ssa.Extract); ok {
-			if call, ok := extract.Tuple.(*ssa.Call); ok && gormapi.GenericRole(Name(call)) == gormapi.Reads {
+			if call, ok := extract.Tuple.(*ssa.Call); ok && gormapi.GenericRole(calls.Name(call)) == gormapi.Reads {
 				return true
 			}
 		}
@@ -192,7 +194,7 @@ func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (field
 		if !ok || at.X != of {
 			continue
 		}
-		name := prefix + fieldOf(at.X.Type(), at.Field)
+		name := prefix + values.Field(at)
 		fields = append(fields, p.fieldsAt(fn, at, name+".")...)
 		for _, use := range *at.Referrers() {
 			store, ok := use.(*ssa.Store)
@@ -209,7 +211,7 @@ func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (field
 }
 
 func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []FieldPlace) {
-	call, ok := Bare(v).(*ssa.Call)
+	call, ok := values.Bare(v).(*ssa.Call)
 	if !ok {
 		return nil
 	}

@@ -5,7 +5,9 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Statement is a call that sends something to the database, or begins a transaction there.
@@ -21,13 +23,13 @@ func (s Statement) Ours() bool { return s.Name.Pkg != gormapi.Gorm }
 
 // StatementOf returns what a call runs.
 func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
-	name := Name(call)
+	name := calls.Name(call)
 	if name.Pkg != gormapi.Gorm && name.Pkg != gormapi.Gormlock && name.Pkg != gormapi.Work {
 		return Statement{}, false
 	}
 	s := Statement{Call: call, Name: name}
 	if ours, ok := gormapi.CallOf(name); ok {
-		if args := Args(call); len(args) > 0 && gormapi.IsDB(args[0].Type()) {
+		if args := calls.Args(call); len(args) > 0 && gormapi.IsDB(args[0].Type()) {
 			s.Role, s.On = gormapi.Reads, p.Chains(args[0])
 			if ours.Writes {
 				s.Role = gormapi.Writes
@@ -38,7 +40,7 @@ func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
 	}
 	for _, role := range []gormapi.Role{gormapi.MethodRole(name), gormapi.GenericRole(name), gormapi.AssociationRole(name)} {
 		if role.Runs() || role == gormapi.Begins && name.Name != "Connection" {
-			s.Role, s.On = role, p.Chains(Receiver(call))
+			s.Role, s.On = role, p.Chains(calls.Receiver(call))
 			return s, true
 		}
 	}
@@ -56,7 +58,7 @@ func (p *Package) CarryOf(c Chain) gormapi.Carry {
 
 // after returns what a db carries after one more call.
 func (p *Package) after(carry gormapi.Carry, link *ssa.Call) gormapi.Carry {
-	name, args := Name(link), Args(link)
+	name, args := calls.Name(link), calls.Args(link)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
 		return p.CarryOfAll(args[1])
@@ -78,11 +80,11 @@ func NewDB(config ssa.Value) bool {
 	}
 	for _, use := range *alloc.Referrers() {
 		at, ok := use.(*ssa.FieldAddr)
-		if !ok || fieldOf(at.X.Type(), at.Field) != "NewDB" {
+		if !ok || values.Field(at) != "NewDB" {
 			continue
 		}
 		for _, use := range *at.Referrers() {
-			if store, ok := use.(*ssa.Store); ok && isTrue(store.Val) {
+			if store, ok := use.(*ssa.Store); ok && values.True(store.Val) {
 				return true
 			}
 		}
@@ -90,14 +92,9 @@ func NewDB(config ssa.Value) bool {
 	return false
 }
 
-func isTrue(v ssa.Value) bool {
-	constant, ok := v.(*ssa.Const)
-	return ok && constant.Value != nil && constant.Value.String() == "true"
-}
-
 // CarryOfAll returns what the scopes or clauses of a variadic argument put on a db.
 func (p *Package) CarryOfAll(arguments ssa.Value) gormapi.Carry {
-	elements, ok := Variadic(arguments)
+	elements, ok := values.Variadic(arguments)
 	if !ok {
 		return 0
 	}
@@ -110,20 +107,20 @@ func (p *Package) CarryOfAll(arguments ssa.Value) gormapi.Carry {
 
 // CarryOfPart returns what one scope or clause puts on a db.
 func (p *Package) CarryOfPart(v ssa.Value) gormapi.Carry {
-	v = Bare(v)
+	v = values.Bare(v)
 	if carry := carryOfType(v.Type()); carry != 0 {
 		return carry | p.waits(v)
 	}
 	if assigned, ok := p.Assigned(v); ok {
-		v = Bare(assigned)
+		v = values.Bare(assigned)
 	}
 	chains := p.Chains(v)
 	if len(chains) != 1 || chains[0].Root.Kind != Local || chains[0].Root.Path != "" {
 		return 0
 	}
-	switch v := Bare(chains[0].Root.Value).(type) {
+	switch v := values.Bare(chains[0].Root.Value).(type) {
 	case *ssa.Call:
-		if carry := gormapi.ScopeCarry(Name(v)); carry != 0 {
+		if carry := gormapi.ScopeCarry(calls.Name(v)); carry != 0 {
 			return carry | p.waits(v)
 		}
 		if known := p.SummaryOf(v); known != nil && len(known.Results) > 0 {
@@ -134,10 +131,10 @@ func (p *Package) CarryOfPart(v ssa.Value) gormapi.Carry {
 			if len(v.Bindings) == 1 && fn.Name() == "ModifyStatement$bound" {
 				return carryOfType(v.Bindings[0].Type()) | p.waits(v.Bindings[0])
 			}
-			return p.carryOfScope(p.body(fn))
+			return p.carryOfScope(calls.Body(fn))
 		}
 	case *ssa.Function:
-		return p.carryOfScope(p.body(v))
+		return p.carryOfScope(calls.Body(v))
 	}
 	return carryOfType(chains[0].Root.Value.Type())
 }
@@ -160,10 +157,10 @@ func (p *Package) waits(v ssa.Value) gormapi.Carry {
 	if !ok || len(call.Call.Args) == 0 {
 		return 0
 	}
-	options, _ := Variadic(call.Call.Args[len(call.Call.Args)-1])
+	options, _ := values.Variadic(call.Call.Args[len(call.Call.Args)-1])
 	for _, option := range options {
-		if made, ok := Bare(option).(*ssa.Call); ok {
-			if name := Name(made); name.Pkg == gormapi.Gormlock && (name.Name == "Try" || name.Name == "Timeout") {
+		if made, ok := values.Bare(option).(*ssa.Call); ok {
+			if name := calls.Name(made); name.Pkg == gormapi.Gormlock && (name.Name == "Try" || name.Name == "Timeout") {
 				return gormapi.Waits
 			}
 		}
@@ -173,7 +170,7 @@ func (p *Package) waits(v ssa.Value) gormapi.Carry {
 
 // carryOfScope returns what a function of the program puts on the db it is given and returns.
 func (p *Package) carryOfScope(fn *ssa.Function) gormapi.Carry {
-	if object := declared(fn); object != nil {
+	if object := calls.Declared(fn); object != nil {
 		if known := p.summaryOf(object); known != nil && len(known.Results) == 1 && known.Results[0].Known {
 			return known.Results[0].Carry
 		}

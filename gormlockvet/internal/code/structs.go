@@ -2,11 +2,12 @@ package code
 
 import (
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Read is a place where a struct is filled from its row, or may be.
@@ -20,26 +21,14 @@ type Read struct {
 
 // ReadsOf returns where the struct that a pointer points to is filled, in the function that has it and in its literals.
 func (p *Package) ReadsOf(struc Origin, in *ssa.Function) (reads []Read) {
-	for _, fn := range p.family(in) {
-		for call := range Calls(fn) {
+	for _, fn := range calls.Family(in) {
+		for call := range calls.In(fn) {
 			if r, ok := p.readAt(call, struc); ok {
 				reads = append(reads, r)
 			}
 		}
 	}
 	return reads
-}
-
-// family returns the function that declares the literals around fn, with all literals in it.
-func (p *Package) family(fn *ssa.Function) (all []*ssa.Function) {
-	for fn.Parent() != nil {
-		fn = fn.Parent()
-	}
-	all = append(all, fn)
-	for i := 0; i < len(all); i++ {
-		all = append(all, all[i].AnonFuncs...)
-	}
-	return all
 }
 
 func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
@@ -55,8 +44,8 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 	}
 	given := false
 	for _, arg := range call.Common().Args {
-		for _, part := range partsOf(arg) {
-			o, ok := p.Origin(Bare(part))
+		for _, part := range values.Parts(arg) {
+			o, ok := p.Origin(values.Bare(part))
 			given = given || ok && o == struc
 		}
 	}
@@ -67,7 +56,7 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 		return Read{At: call, Statement: s, Known: ours.Reads}, ours.Reads
 	case isStatement && s.Role == gormapi.Reads && s.Name.Name != "Count":
 		return p.columns(Read{At: call, Statement: s, Known: true}), true
-	case isStatement, Name(call).Pkg == gormapi.Gorm, p.saves(call, struc), !p.mayRead(call, struc):
+	case isStatement, calls.Name(call).Pkg == gormapi.Gorm, p.saves(call, struc), !p.mayRead(call, struc):
 		return Read{}, false
 	}
 	return Read{At: call}, true
@@ -76,31 +65,19 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 // mayRead reports whether a function that is given the struct may read it from the database: it runs statements, or
 // nothing is known of it and it is given something that may lead to a db.
 func (p *Package) mayRead(call ssa.CallInstruction, struc Origin) bool {
-	if fn := Callee(call); fn == nil || fn.Pkg() == p.Pass.Pkg {
+	if fn := calls.Callee(call); fn == nil || fn.Pkg() == p.Pass.Pkg {
 		known := p.SummaryOf(call)
-		return fn == nil && !isBuiltin(call) || known != nil && len(known.Runs) > 0
+		return fn == nil && !calls.Builtin(call) || known != nil && len(known.Runs) > 0
 	}
 	for _, arg := range call.Common().Args {
-		if o, ok := p.Origin(Bare(arg)); ok && o == struc {
+		if o, ok := p.Origin(values.Bare(arg)); ok && o == struc {
 			continue
 		}
-		if _, basic := Bare(arg).Type().Underlying().(*types.Basic); !basic {
+		if _, basic := values.Bare(arg).Type().Underlying().(*types.Basic); !basic {
 			return true
 		}
 	}
 	return call.Common().IsInvoke()
-}
-
-func isBuiltin(call ssa.CallInstruction) bool {
-	_, ok := call.Common().Value.(*ssa.Builtin)
-	return ok
-}
-
-func partsOf(arg ssa.Value) []ssa.Value {
-	if parts, ok := Variadic(arg); ok && len(parts) > 0 {
-		return parts
-	}
-	return []ssa.Value{arg}
 }
 
 // returns reports whether the struct is what a call returns: its pointer, or a copy in a variable.
@@ -131,7 +108,7 @@ func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
 		return false
 	}
 	for _, i := range known.Saves {
-		if args := Params(call); i < len(args) {
+		if args := calls.Params(call); i < len(args) {
 			if o, ok := p.Origin(args[i]); ok && o == struc {
 				return true
 			}
@@ -144,7 +121,7 @@ func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
 func (p *Package) SavedBy(call ssa.CallInstruction) (all []ssa.Value) {
 	if known := p.SummaryOf(call); known != nil {
 		for _, i := range known.Saves {
-			if args := Params(call); i < len(args) {
+			if args := calls.Params(call); i < len(args) {
 				all = append(all, args[i])
 			}
 		}
@@ -156,43 +133,19 @@ func (p *Package) SavedBy(call ssa.CallInstruction) (all []ssa.Value) {
 func (p *Package) columns(r Read) Read {
 	for _, c := range r.Statement.On {
 		for _, link := range c.Links {
-			switch Name(link).Name {
+			switch calls.Name(link).Name {
 			case "Select":
-				names, ok := Columns(Args(link))
+				names, ok := values.Columns(calls.Args(link))
 				if r.Some = ok; ok {
 					r.Columns = names
 				}
 			case "Omit":
-				names, ok := Columns(Args(link))
+				names, ok := values.Columns(calls.Args(link))
 				r.Some = r.Some || ok && len(names) > 0
 			}
 		}
 	}
 	return r
-}
-
-// Columns returns the columns that Select or Omit is given, if the compiler knows them and they are plain names.
-func Columns(args []ssa.Value) (names []string, ok bool) {
-	for _, arg := range args {
-		parts := partsOf(Bare(arg))
-		if constant, isConst := arg.(*ssa.Const); isConst && constant.IsNil() {
-			continue
-		}
-		for _, part := range parts {
-			text, known := String(part)
-			if !known {
-				return nil, false
-			}
-			for _, name := range strings.Split(text, ",") {
-				name = strings.TrimSpace(name)
-				if name == "" || strings.ContainsAny(name, "*( ?") {
-					return nil, false
-				}
-				names = append(names, strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
-			}
-		}
-	}
-	return names, len(names) > 0
 }
 
 // TypeOf returns the type of a Local.
@@ -202,25 +155,6 @@ func TypeOf(o Origin) types.Type {
 		return results.At(resultIndex(o.Path)).Type()
 	}
 	return t
-}
-
-// Map returns the keys of a map literal, if the compiler knows them, with their values.
-func Map(v ssa.Value) (keys map[string]ssa.Value, ok bool) {
-	made, isMap := Bare(v).(*ssa.MakeMap)
-	if !isMap {
-		return nil, false
-	}
-	keys = map[string]ssa.Value{}
-	for _, use := range *made.Referrers() {
-		if update, isUpdate := use.(*ssa.MapUpdate); isUpdate {
-			key, known := String(update.Key)
-			if !known {
-				return nil, false
-			}
-			keys[key] = update.Value
-		}
-	}
-	return keys, true
 }
 
 // MadeOf returns the values that a value is computed from.
@@ -238,7 +172,7 @@ func (p *Package) MadeOf(v ssa.Value) (parts []ssa.Value) {
 		return nil
 	case *ssa.Call:
 		for _, arg := range v.Call.Args {
-			parts = append(parts, partsOf(arg)...)
+			parts = append(parts, values.Parts(arg)...)
 		}
 		return parts
 	case *ssa.BinOp, *ssa.Convert, *ssa.ChangeType, *ssa.MakeInterface, *ssa.Phi, *ssa.Extract:
@@ -248,6 +182,3 @@ func (p *Package) MadeOf(v ssa.Value) (parts []ssa.Value) {
 	}
 	return parts
 }
-
-// Family returns the function that declares the literals around fn, with all literals in it.
-func (p *Package) Family(fn *ssa.Function) []*ssa.Function { return p.family(fn) }

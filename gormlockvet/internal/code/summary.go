@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -77,7 +78,7 @@ type Hands struct {
 //
 // A method of an interface has a summary where its package has one implementation of it and no more.
 func (p *Package) SummaryOf(call ssa.CallInstruction) *Summary {
-	fn := Callee(call)
+	fn := calls.Callee(call)
 	if fn == nil || fn.Pkg() == nil || trusted(gormapi.PathOf(fn.Pkg())) {
 		return nil
 	}
@@ -114,7 +115,7 @@ func (p *Package) summarize() {
 		clear(p.chains)
 		next := map[*types.Func]*Summary{}
 		for _, fn := range p.Funcs {
-			if object := declared(fn); object != nil && fn.Parent() == nil {
+			if object := calls.Declared(fn); object != nil && fn.Parent() == nil {
 				next[object] = p.summary(fn)
 			}
 		}
@@ -150,7 +151,7 @@ func (p *Package) summary(fn *ssa.Function) *Summary {
 		s.Results = append(s.Results, result)
 	}
 	for _, part := range p.RunBy(fn) {
-		for call := range Calls(part) {
+		for call := range calls.In(part) {
 			if p.withoutDB(fn, call) {
 				continue
 			}
@@ -170,8 +171,8 @@ func (p *Package) summary(fn *ssa.Function) *Summary {
 
 // addStatement adds what a call does itself.
 func (p *Package) addStatement(s *Summary, fn *ssa.Function, call ssa.CallInstruction) {
-	if name := Name(call); name == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(Args(call)[0]) {
-		s.Installs = p.appendPlace(s.Installs, fn, p.Chains(Receiver(call)))
+	if name := calls.Name(call); name == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) {
+		s.Installs = p.appendPlace(s.Installs, fn, p.Chains(calls.Receiver(call)))
 		return
 	}
 	statement, ok := p.StatementOf(call)
@@ -183,7 +184,7 @@ func (p *Package) addStatement(s *Summary, fn *ssa.Function, call ssa.CallInstru
 		s.Locks = p.appendPlace(s.Locks, fn, statement.On)
 	}
 	if statement.Name.Name == "Save" && !statement.Ours() {
-		if o, ok := p.Origin(Args(call)[0]); ok && o.Kind == Param && o.Fn == fn && o.Path == "" {
+		if o, ok := p.Origin(calls.Args(call)[0]); ok && o.Kind == Param && o.Fn == fn && o.Path == "" {
 			s.Saves = append(s.Saves, o.Index)
 		}
 	}

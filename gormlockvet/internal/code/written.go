@@ -5,8 +5,10 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // ModelWritten returns the model whose rows a statement writes, nil where it writes none or has no tags.
@@ -24,7 +26,7 @@ func (p *Package) ModelWritten(s Statement) *models.Model {
 
 // TypesOf returns the types of the structs that a statement is about: of its model, of what it is given, of gorm.G.
 func (p *Package) TypesOf(s Statement) (all []types.Type) {
-	args := Args(s.Call)
+	args := calls.Args(s.Call)
 	switch {
 	case s.Ours() && s.Name.Name == "Claim":
 		if instance := s.Call.Common().StaticCallee(); instance != nil && len(instance.TypeArgs()) == 1 {
@@ -32,14 +34,14 @@ func (p *Package) TypesOf(s Statement) (all []types.Type) {
 		}
 	case s.Ours():
 		if len(args) > 1 {
-			all = append(all, Bare(args[1]).Type())
+			all = append(all, values.Bare(args[1]).Type())
 		}
 	case s.Name.Recv == "Association":
 		return nil
 	case gormapi.GenericRole(s.Name) != gormapi.Other:
 		for _, c := range s.On {
 			for _, link := range c.Links {
-				if fn := link.Call.StaticCallee(); fn != nil && Name(link).Name == "G" && len(fn.TypeArgs()) == 1 {
+				if fn := link.Call.StaticCallee(); fn != nil && calls.Name(link).Name == "G" && len(fn.TypeArgs()) == 1 {
 					all = append(all, fn.TypeArgs()[0])
 				}
 			}
@@ -48,8 +50,8 @@ func (p *Package) TypesOf(s Statement) (all []types.Type) {
 	}
 	for _, c := range s.On {
 		for _, link := range c.Links {
-			if Name(link).Name == "Model" {
-				all = append(all, Bare(Args(link)[0]).Type())
+			if calls.Name(link).Name == "Model" {
+				all = append(all, values.Bare(calls.Args(link)[0]).Type())
 			}
 		}
 	}
@@ -57,7 +59,7 @@ func (p *Package) TypesOf(s Statement) (all []types.Type) {
 	case "Create", "CreateInBatches", "Save", "Updates", "UpdateColumns", "Delete", "FirstOrCreate",
 		"First", "Take", "Last", "Find", "FindInBatches", "FirstOrInit", "Scan":
 		if len(args) > 0 {
-			all = append(all, Bare(args[0]).Type())
+			all = append(all, values.Bare(args[0]).Type())
 		}
 	}
 	return all
@@ -66,7 +68,7 @@ func (p *Package) TypesOf(s Statement) (all []types.Type) {
 // Struct returns the variable that a pointer to a struct points to, as an argument of a statement. An element, or a copy
 // of one that a loop makes, is the slice it is of.
 func (p *Package) Struct(v ssa.Value) (Origin, bool) {
-	v = Bare(v)
+	v = values.Bare(v)
 	if models.NamedOf(v.Type()) == nil {
 		return Origin{}, false
 	}
@@ -86,8 +88,8 @@ func (p *Package) sliceOf(addr ssa.Value) (Origin, bool) {
 			return p.sliceOf(bound)
 		}
 	case *ssa.Alloc:
-		if values := p.storesTo(at); len(values) == 1 {
-			if load, ok := values[0].(*ssa.UnOp); ok {
+		if stored := p.storesTo(at); len(stored) == 1 {
+			if load, ok := stored[0].(*ssa.UnOp); ok {
 				if element, ok := load.X.(*ssa.IndexAddr); ok {
 					return p.sliceOf(element)
 				}

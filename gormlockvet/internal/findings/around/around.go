@@ -8,10 +8,12 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Analyzer is the finding.
@@ -25,7 +27,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 		return
 	}
 	for _, fn := range p.Funcs {
-		for call := range code.Calls(fn) {
+		for call := range calls.In(fn) {
 			if text, ok := textOf(p, call); ok {
 				for _, w := range sqltext.Writes(text) {
 					if why := why(p, w, text); why != "" {
@@ -104,9 +106,9 @@ func table(pass *analysis.Pass, p *code.Package, s code.Statement) {
 	name := ""
 	for _, c := range s.On {
 		for _, link := range c.Links {
-			switch code.Name(link).Name {
+			switch calls.Name(link).Name {
 			case "Table":
-				name, _ = code.String(code.Args(link)[0])
+				name, _ = values.String(calls.Args(link)[0])
 			case "G":
 				return // it names the model
 			}
@@ -122,10 +124,10 @@ func table(pass *analysis.Pass, p *code.Package, s code.Statement) {
 		}
 	}
 	w := sqltext.Write{Verb: sqltext.Update, Table: name}
-	args := code.Args(s.Call)
+	args := calls.Args(s.Call)
 	switch s.Name.Name {
 	case "Update", "UpdateColumn":
-		if column, ok := code.String(args[0]); ok {
+		if column, ok := values.String(args[0]); ok {
 			w.Columns, w.Known = []string{column}, true
 		}
 	case "Create", "CreateInBatches":
@@ -149,9 +151,9 @@ func firstWord(text string) string {
 }
 
 func keys(v ssa.Value) ([]string, bool) {
-	values, ok := code.Map(v)
-	names := make([]string, 0, len(values))
-	for name := range values {
+	given, ok := values.Map(v)
+	names := make([]string, 0, len(given))
+	for name := range given {
 		names = append(names, name)
 	}
 	return names, ok
@@ -162,8 +164,8 @@ func conditions(s code.Statement) string {
 	var text strings.Builder
 	for _, c := range s.On {
 		for _, link := range c.Links {
-			if args := code.Args(link); code.Name(link).Name == "Where" {
-				condition, _ := code.String(args[0])
+			if args := calls.Args(link); calls.Name(link).Name == "Where" {
+				condition, _ := values.String(args[0])
 				text.WriteString(condition + " ")
 			}
 		}
@@ -178,9 +180,9 @@ func byHand(pass *analysis.Pass, p *code.Package, s code.Statement) {
 		return
 	}
 	var columns []string
-	switch args := code.Args(s.Call); s.Name.Name {
+	switch args := calls.Args(s.Call); s.Name.Name {
 	case "UpdateColumn":
-		if column, ok := code.String(args[0]); ok {
+		if column, ok := values.String(args[0]); ok {
 			columns = []string{column}
 		}
 	case "UpdateColumns":
@@ -197,8 +199,8 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.S
 	if s.Name.Name != "Save" || narrowed(s) {
 		return
 	}
-	arg := code.Args(s.Call)[0]
-	m := models.OfType(code.Bare(arg).Type())
+	arg := calls.Args(s.Call)[0]
+	m := models.OfType(values.Bare(arg).Type())
 	struc, ok := p.Struct(arg)
 	if !m.Tagged() || !ok {
 		return
@@ -206,7 +208,7 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.S
 	var partial *code.Read
 	for _, r := range p.ReadsOf(struc, fn) {
 		if !p.Before(r.At, s.Call) {
-			if r.At.Parent() == s.Call.Parent() && !code.ReachableFrom(r.At, s.Call) {
+			if r.At.Parent() == s.Call.Parent() && !calls.ReachableFrom(r.At, s.Call) {
 				continue
 			}
 			return // it may be read whole on another way
@@ -228,7 +230,7 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.S
 func narrowed(s code.Statement) bool {
 	for _, c := range s.On {
 		for _, link := range c.Links {
-			if name := code.Name(link).Name; name == "Select" || name == "Omit" {
+			if name := calls.Name(link).Name; name == "Select" || name == "Omit" {
 				return true
 			}
 		}

@@ -8,9 +8,11 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 var sqlMethods = map[string]bool{
@@ -20,14 +22,14 @@ var sqlMethods = map[string]bool{
 
 // textOf returns the SQL that a call sends, with sqltext.Unknown for what the compiler does not know of it.
 func textOf(p *code.Package, call ssa.CallInstruction) (string, bool) {
-	name := code.Name(call)
+	name := calls.Name(call)
 	ofGorm := name.Pkg == gormapi.Gorm && (name.Name == "Exec" || name.Name == "Raw") && name.Recv != ""
 	ofSQL := (name.Pkg == "database/sql" || strings.HasPrefix(name.Pkg, "github.com/jackc/pgx/") || strings.HasPrefix(name.Pkg, "github.com/jmoiron/sqlx")) &&
 		sqlMethods[name.Name]
 	if !ofGorm && !ofSQL {
 		return "", false
 	}
-	for _, arg := range code.Args(call) {
+	for _, arg := range calls.Args(call) {
 		if isText(arg) {
 			text := text(p, arg, 0)
 			return text, strings.Trim(text, sqltext.Unknown) != ""
@@ -41,7 +43,7 @@ func isText(v ssa.Value) bool { return v.Type().Underlying().String() == "string
 // text puts a text together as far as it is known.
 func text(p *code.Package, v ssa.Value, depth int) string {
 	const deepest = 12
-	if known, ok := code.String(v); ok {
+	if known, ok := values.String(v); ok {
 		return known
 	}
 	if depth > deepest {
@@ -56,14 +58,14 @@ func text(p *code.Package, v ssa.Value, depth int) string {
 			return text(p, v.X, depth+1) + text(p, v.Y, depth+1)
 		}
 	case *ssa.Call:
-		name := code.Name(v)
+		name := calls.Name(v)
 		if name.Pkg == "fmt" && name.Name == "Sprintf" {
 			return sprintf(p, v, depth)
 		}
 		if name.Pkg == "strings" && strings.HasPrefix(name.Name, "Trim") {
 			return text(p, v.Call.Args[0], depth+1)
 		}
-		if returned := p.OnlyReturn(v); returned != nil {
+		if returned := returnedBy(v); returned != nil {
 			return text(p, returned, depth+1)
 		}
 		if parts, ok := joined(name, v); ok {
@@ -71,7 +73,7 @@ func text(p *code.Package, v ssa.Value, depth int) string {
 			for _, part := range parts {
 				all = append(all, text(p, part, depth+1))
 			}
-			separator, _ := code.String(v.Call.Args[1])
+			separator, _ := values.String(v.Call.Args[1])
 			return strings.Join(all, separator)
 		}
 	}
@@ -83,22 +85,22 @@ func joined(name gormapi.Func, call *ssa.Call) ([]ssa.Value, bool) {
 	if name.Pkg != "strings" || name.Name != "Join" {
 		return nil, false
 	}
-	return code.Variadic(call.Call.Args[0])
+	return values.Variadic(call.Call.Args[0])
 }
 
 var formatVerb = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z]`)
 
 // sprintf fills in the arguments that are known.
 func sprintf(p *code.Package, call *ssa.Call, depth int) string {
-	format, ok := code.String(call.Call.Args[0])
+	format, ok := values.String(call.Call.Args[0])
 	if !ok {
 		return sqltext.Unknown
 	}
-	args, _ := code.Variadic(call.Call.Args[1])
+	args, _ := values.Variadic(call.Call.Args[1])
 	i := -1
 	return strings.ReplaceAll(formatVerb.ReplaceAllStringFunc(strings.ReplaceAll(format, "%%", "\x01"), func(string) string {
 		if i++; i < len(args) {
-			arg := code.Bare(args[i])
+			arg := values.Bare(args[i])
 			if known, ok := arg.(*ssa.Const); ok && known.Value != nil && known.Value.Kind() != constant.String {
 				return known.Value.String()
 			}
@@ -106,4 +108,14 @@ func sprintf(p *code.Package, call *ssa.Call, depth int) string {
 		}
 		return sqltext.Unknown
 	}), "\x01", "%")
+}
+
+// returnedBy returns what the function of this package returns that a call names, if it has one result and one return.
+// Of functions of other packages there are no bodies.
+func returnedBy(call *ssa.Call) ssa.Value {
+	fn := call.Call.StaticCallee()
+	if fn == nil || fn.Pkg == nil {
+		return nil
+	}
+	return calls.OnlyReturn(calls.Body(fn))
 }

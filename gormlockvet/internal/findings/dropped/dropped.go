@@ -9,8 +9,10 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Analyzer is the finding.
@@ -20,15 +22,15 @@ var Analyzer = code.New("dropped", "find locks and clauses that GORM drops\n\n"+
 
 func run(pass *analysis.Pass, p *code.Package) {
 	for _, fn := range p.Funcs {
-		for call := range code.Calls(fn) {
-			name := code.Name(call)
+		for call := range calls.In(fn) {
+			name := calls.Name(call)
 			if name.Pkg != gormapi.Gorm {
 				continue
 			}
 			switch {
 			case name.Name == "G" && name.Recv == "":
 				generic(pass, p, call)
-			case name.Name == "Session" && code.NewDB(code.Args(call)[0]):
+			case name.Name == "Session" && code.NewDB(calls.Args(call)[0]):
 				session(pass, p, call)
 			default:
 				arguments(pass, p, call)
@@ -69,24 +71,24 @@ func generic(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 }
 
 func session(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
-	if carry := carried(p, code.Receiver(call)); carry.Ours() {
+	if carry := carried(p, calls.Receiver(call)); carry.Ours() {
 		p.Report(pass, call.Pos(), "a Session with NewDB drops %s that was put on the db before: put it on the new session", what(carry))
 	}
 }
 
 // arguments looks at dbs that become a part of another statement.
 func arguments(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
-	name := code.Name(call)
+	name := calls.Name(call)
 	if name.Name == "Model" || name.Name == "Preload" || name.Recv == "" && name.Name != "Expr" {
 		return
 	}
 	var outer gormapi.Carry
-	if recv := code.Receiver(call); recv != nil {
+	if recv := calls.Receiver(call); recv != nil {
 		outer = carried(p, recv)
 	}
-	for i, arg := range code.Args(call) {
+	for i, arg := range calls.Args(call) {
 		parts := []ssa.Value{arg}
-		variadic, ok := code.Variadic(arg)
+		variadic, ok := values.Variadic(arg)
 		if ok {
 			parts = variadic
 		}
@@ -136,15 +138,15 @@ func lost(carry, outer gormapi.Carry, group, join bool) string {
 // a parameter may be one.
 func unused(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 	built, ok := call.(*ssa.Call)
-	name := code.Name(call)
+	name := calls.Name(call)
 	if !ok || name.Recv != "DB" || name.Name != "Scopes" && name.Name != "Clauses" || len(*built.Referrers()) > 0 {
 		return
 	}
-	carry := p.CarryOfAll(code.Args(call)[0])
+	carry := p.CarryOfAll(calls.Args(call)[0])
 	if !carry.Ours() {
 		return
 	}
-	for _, c := range p.Chains(code.Receiver(call)) {
+	for _, c := range p.Chains(calls.Receiver(call)) {
 		if !fresh(p, c) {
 			return
 		}
@@ -155,7 +157,7 @@ func unused(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 // fresh holds for a db that starts a new statement with each call.
 func fresh(p *code.Package, c code.Chain) bool {
 	for _, link := range c.Links {
-		switch code.Name(link).Name {
+		switch calls.Name(link).Name {
 		case "WithContext", "Session", "Debug":
 		default:
 			return false

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
@@ -38,14 +39,14 @@ func (c *checker) function(h *code.Handover) {
 	parts := c.p.RunBy(h.Fn)
 	var locks []ssa.Instruction
 	for _, part := range parts {
-		for call := range code.Calls(part) {
+		for call := range calls.In(part) {
 			if c.locks(call, func(o code.Origin) bool { return c.p.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind }) {
 				locks = append(locks, call)
 			}
 		}
 	}
 	for _, part := range parts {
-		for instr := range code.Instructions(part) {
+		for instr := range calls.Instructions(part) {
 			held := h.Locks
 			for _, lock := range locks {
 				held = held || c.p.Before(lock, instr)
@@ -91,7 +92,7 @@ func all(on []code.Chain, is func(code.Origin) bool) bool {
 // byHand looks at what follows a lock in a transaction that was begun by hand, or elsewhere: a query takes a lock of
 // gormlock in a transaction or not at all.
 func (c *checker) byHand(fn *ssa.Function) {
-	for call := range code.Calls(fn) {
+	for call := range calls.In(fn) {
 		s, ok := c.p.StatementOf(call)
 		if !ok || !c.p.LocksBy(s) || len(s.On) != 1 || s.Name.Name == "Claim" {
 			continue
@@ -102,7 +103,7 @@ func (c *checker) byHand(fn *ssa.Function) {
 			continue
 		}
 		ends := c.ends(fn, root)
-		for instr := range code.Instructions(fn) {
+		for instr := range calls.Instructions(fn) {
 			if c.p.Before(call, instr) && !c.ended(ends, call, instr) {
 				c.look(instr)
 			}
@@ -112,12 +113,12 @@ func (c *checker) byHand(fn *ssa.Function) {
 
 // ends returns where a transaction is committed or rolled back, but for what is deferred.
 func (c *checker) ends(fn *ssa.Function, root code.Origin) (found []ssa.Instruction) {
-	for call := range code.Calls(fn) {
-		name := code.Name(call)
+	for call := range calls.In(fn) {
+		name := calls.Name(call)
 		if _, deferred := call.(*ssa.Defer); deferred || gormapi.MethodRole(name) != gormapi.Ends || name.Name == "RollbackTo" {
 			continue
 		}
-		if all(c.p.Chains(code.Receiver(call)), func(o code.Origin) bool { return o == root }) {
+		if all(c.p.Chains(calls.Receiver(call)), func(o code.Origin) bool { return o == root }) {
 			found = append(found, call)
 		}
 	}
@@ -127,7 +128,7 @@ func (c *checker) ends(fn *ssa.Function, root code.Origin) (found []ssa.Instruct
 // ended reports whether a transaction can be over that held the lock.
 func (c *checker) ended(ends []ssa.Instruction, lock, instr ssa.Instruction) bool {
 	for _, end := range ends {
-		if end == instr || code.ReachableFrom(lock, end) && code.ReachableFrom(end, instr) {
+		if end == instr || calls.ReachableFrom(lock, end) && calls.ReachableFrom(end, instr) {
 			return true
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Analyzer is the finding.
@@ -20,10 +22,10 @@ var Analyzer = code.New("ignored", "find errors of locks and of guarded writes t
 func run(pass *analysis.Pass, p *code.Package) {
 	for _, fn := range p.Funcs {
 		deferred := deferredLiteral(fn)
-		for call := range code.Calls(fn) {
-			if index, releases, ok := gormapi.MustLook(code.Name(call)); ok {
+		for call := range calls.In(fn) {
+			if index, releases, ok := gormapi.MustLook(calls.Name(call)); ok {
 				if dropped := releases && (deferred || meant(p, call)); !dropped && unread(call, index) {
-					p.Report(pass, call.Pos(), "nobody looks at the error of %s%s", code.Show(code.Name(call)), consequence(code.Name(call), releases))
+					p.Report(pass, call.Pos(), "nobody looks at the error of %s%s", code.Show(calls.Name(call)), consequence(calls.Name(call), releases))
 				}
 				continue
 			}
@@ -48,7 +50,7 @@ func consequence(f gormapi.Func, releases bool) string {
 func statement(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 	if known := p.SummaryOf(call); known != nil && len(known.Results) == 1 && known.Results[0].Look != "" && dropsResult(call) {
 		p.Report(pass, call.Pos(), "nobody looks at the Error of %s, which %s returns: a lock or a write may be refused, and that alone says so",
-			known.Results[0].Look, code.Name(call).Name)
+			known.Results[0].Look, calls.Name(call).Name)
 		return
 	}
 	s, ok := p.StatementOf(call)
@@ -88,13 +90,13 @@ func dropsResult(call ssa.CallInstruction) bool {
 	}
 	for _, use := range *result.Referrers() {
 		at, ok := use.(*ssa.FieldAddr)
-		if !ok || code.Field(at) != "RowsAffected" && code.Field(at) != "Error" || code.Field(at) == "Error" && read(at) {
+		if !ok || values.Field(at) != "RowsAffected" && values.Field(at) != "Error" || values.Field(at) == "Error" && read(at) {
 			return false // Statement is asked for in dry runs
 		}
 	}
-	if recv, ok := code.Receiver(call).(*ssa.Call); ok { // a chain keeps the error of what is run on it
+	if recv, ok := calls.Receiver(call).(*ssa.Call); ok { // a chain keeps the error of what is run on it
 		for _, use := range *recv.Referrers() {
-			if at, ok := use.(*ssa.FieldAddr); ok && code.Field(at) == "Error" {
+			if at, ok := use.(*ssa.FieldAddr); ok && values.Field(at) == "Error" {
 				return false
 			}
 		}
@@ -150,7 +152,7 @@ func deferredLiteral(fn *ssa.Function) bool {
 	if fn.Parent() == nil {
 		return false
 	}
-	for call := range code.Calls(fn.Parent()) {
+	for call := range calls.In(fn.Parent()) {
 		if _, ok := call.(*ssa.Defer); ok && call.Common().StaticCallee() == fn {
 			return true
 		}

@@ -9,9 +9,11 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Analyzer is the finding.
@@ -22,7 +24,7 @@ var Analyzer = code.New("old", "find structs that were read before the lock and 
 func run(pass *analysis.Pass, p *code.Package) {
 	c := checker{pass: pass, p: p, locks: map[*ssa.Function][]lock{}}
 	for _, fn := range p.Funcs {
-		for call := range code.Calls(fn) {
+		for call := range calls.In(fn) {
 			for _, struc := range c.written(call) {
 				c.check(fn, call, struc)
 			}
@@ -74,12 +76,12 @@ func (c *checker) written(call ssa.CallInstruction) (all []code.Origin) {
 			return nil // IfUnchanged, ExpectVersion
 		}
 	}
-	args := code.Args(call)
+	args := calls.Args(call)
 	switch s.Name.Name {
 	case "Save", "Updates", "UpdateColumns":
 		add(args[0])
-		if values, isMap := code.Map(args[0]); isMap {
-			for _, v := range values {
+		if given, isMap := values.Map(args[0]); isMap {
+			for _, v := range given {
 				all = append(all, c.sources(s, v)...)
 			}
 		}
@@ -109,7 +111,7 @@ func (c *checker) sources(s code.Statement, v ssa.Value) (all []code.Origin) {
 		}
 		seen[v] = true
 		if load, ok := v.(*ssa.UnOp); ok {
-			if at, ok := load.X.(*ssa.FieldAddr); ok && models.NamedOf(at.X.Type()) == model && !strings.EqualFold(code.Field(at), "id") {
+			if at, ok := load.X.(*ssa.FieldAddr); ok && models.NamedOf(at.X.Type()) == model && !strings.EqualFold(values.Field(at), "id") {
 				if o, ok := c.p.Origin(at.X); ok && o.Kind == code.Local && o.Path == "" && !slices.Contains(all, o) {
 					all = append(all, o)
 				}
@@ -196,8 +198,8 @@ func (c *checker) locksAround(fn *ssa.Function) []lock {
 		return found
 	}
 	var found []lock
-	for _, part := range c.p.Family(fn) {
-		for call := range code.Calls(part) {
+	for _, part := range calls.Family(fn) {
+		for call := range calls.In(part) {
 			if l, ok := c.lockAt(call); ok {
 				found = append(found, l)
 			}
@@ -213,7 +215,7 @@ func (c *checker) locksAround(fn *ssa.Function) []lock {
 }
 
 func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
-	name := code.Name(call)
+	name := calls.Name(call)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gormlock, Name: "AcquireXactLock"}:
 		return lock{at: call, within: c.transactionOf(c.p.Chains(call.Common().Args[0]))}, true
@@ -235,8 +237,8 @@ func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
 			l.within = nowhere // the statement's own transaction
 		}
 		return l, true
-	case carry&gormapi.RowLock != 0 && s.Role == gormapi.Reads && len(code.Args(call)) > 0:
-		l.rows = models.NamedOf(code.Bare(code.Args(call)[0]).Type())
+	case carry&gormapi.RowLock != 0 && s.Role == gormapi.Reads && len(calls.Args(call)) > 0:
+		l.rows = models.NamedOf(values.Bare(calls.Args(call)[0]).Type())
 		return l, l.rows != nil
 	}
 	return lock{}, false
@@ -256,8 +258,8 @@ func (c *checker) transactionOf(on []code.Chain) *ssa.Function {
 }
 
 func (c *checker) releases(acquire ssa.CallInstruction) (found []ssa.Instruction) {
-	for call := range code.Calls(acquire.Parent()) {
-		if _, deferred := call.(*ssa.Defer); !deferred && code.Name(call).Name == "Release" {
+	for call := range calls.In(acquire.Parent()) {
+		if _, deferred := call.(*ssa.Defer); !deferred && calls.Name(call).Name == "Release" {
 			found = append(found, call)
 		}
 	}

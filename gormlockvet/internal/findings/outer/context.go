@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
@@ -15,11 +16,11 @@ import (
 // context looks for calls that are given a ctx from outside.
 func (c *checker) context(h *code.Handover) {
 	for _, part := range c.p.RunBy(h.Fn) {
-		for call := range code.Calls(part) {
-			if harmless(gormapi.NameOf(code.Callee(call))) {
+		for call := range calls.In(part) {
+			if harmless(gormapi.NameOf(calls.Callee(call))) {
 				continue
 			}
-			for _, arg := range code.Args(call) {
+			for _, arg := range calls.Args(call) {
 				if gormapi.IsContext(arg.Type()) && c.outerCtx(h, arg) && !c.reported[call.Pos()] {
 					c.reported[call.Pos()] = true
 					c.p.ReportFix(c.pass, call.Pos(), c.replaceCtx(h, call),
@@ -59,9 +60,9 @@ func (c *checker) belongsOutside(h *code.Handover, o code.Origin) bool {
 			return false
 		}
 		if around(call.Parent(), h.Fn) {
-			return code.Name(call).Name != "WithoutCancel"
+			return calls.Name(call).Name != "WithoutCancel"
 		}
-		if name := code.Name(call); name.Pkg == "context" && strings.HasPrefix(name.Name, "With") && name.Name != "WithoutCancel" {
+		if name := calls.Name(call); name.Pkg == "context" && strings.HasPrefix(name.Name, "With") && name.Name != "WithoutCancel" {
 			return c.outerCtx(h, call.Call.Args[0])
 		}
 	default: // a ctx that everybody has

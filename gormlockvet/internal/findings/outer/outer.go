@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
@@ -45,7 +46,7 @@ func (c *checker) transaction(h *code.Handover) {
 		return
 	}
 	for _, part := range c.p.RunBy(h.Fn) {
-		for call := range code.Calls(part) {
+		for call := range calls.In(part) {
 			if s, ok := c.p.StatementOf(call); ok {
 				if c.outside(h, base, s.On) {
 					c.report(h, call, "%s runs on the db from outside of the transaction, on another connection: use the one that the function was given", s.Name.Name)
@@ -59,7 +60,7 @@ func (c *checker) transaction(h *code.Handover) {
 			for _, at := range known.Runs {
 				if c.outside(h, base, c.p.At(call, at)) {
 					c.report(h, call, "%s runs statements on the db from outside of the transaction, on another connection: give it the one that the function was given",
-						code.Name(call).Name)
+						calls.Name(call).Name)
 				}
 			}
 		}
@@ -102,7 +103,7 @@ func (c *checker) outside(h *code.Handover, base code.Origin, on []code.Chain) b
 // replaced reports whether the function assigns to the field that a db is read from.
 func (c *checker) replaced(h *code.Handover, from code.Origin) bool {
 	for _, part := range c.p.RunBy(h.Fn) {
-		for instr := range code.Instructions(part) {
+		for instr := range calls.Instructions(part) {
 			if store, ok := instr.(*ssa.Store); ok && gormapi.IsDB(store.Val.Type()) {
 				if at, ok := store.Addr.(*ssa.FieldAddr); ok {
 					if o, ok := c.p.Origin(at); ok && o == from {

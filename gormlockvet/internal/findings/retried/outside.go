@@ -7,8 +7,10 @@ import (
 
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // outside returns the variable that an address, a map or a channel is, if it lives longer than one attempt.
@@ -50,19 +52,19 @@ func countsAttempts(v code.Variable, value ssa.Value) bool {
 // given to somebody who may do either, or OnRetry does.
 func (c *checker) reset(at ssa.Instruction, v code.Variable) bool {
 	for _, part := range c.parts {
-		for instr := range code.Instructions(part) {
+		for instr := range calls.Instructions(part) {
 			if instr != at && c.p.Before(instr, at) && c.startsAnew(instr, v) {
 				return true
 			}
 		}
 	}
 	for _, option := range c.h.Options {
-		made, ok := code.Bare(option).(*ssa.Call)
-		if !ok || code.Name(made).Name != "OnRetry" || len(made.Call.Args) == 0 {
+		made, ok := values.Bare(option).(*ssa.Call)
+		if !ok || calls.Name(made).Name != "OnRetry" || len(made.Call.Args) == 0 {
 			continue
 		}
 		if told := c.p.Literal(made.Call.Args[0]); told != nil {
-			for instr := range code.Instructions(told) {
+			for instr := range calls.Instructions(told) {
 				if c.startsAnew(instr, v) {
 					return true
 				}
@@ -84,15 +86,15 @@ func (c *checker) startsAnew(instr ssa.Instruction, v code.Variable) bool {
 		if builtin, ok := instr.Common().Value.(*ssa.Builtin); ok {
 			return builtin.Name() == "clear" && covers(instr.Common().Args[0])
 		}
-		name := code.Name(instr)
+		name := calls.Name(instr)
 		if name.Name == "Reset" || name.Name == "Truncate" {
-			return covers(code.Receiver(instr))
+			return covers(calls.Receiver(instr))
 		}
 		if gormapi.MethodRole(name) == gormapi.Writes {
 			return false
 		}
 		for _, arg := range instr.Common().Args {
-			if covers(code.Bare(arg)) && pointer(code.Bare(arg)) {
+			if covers(values.Bare(arg)) && pointer(values.Bare(arg)) {
 				return name.Name[:min(5, len(name.Name))] != "Write"
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
+	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 )
 
@@ -34,7 +35,7 @@ type checker struct {
 
 func (c *checker) check() {
 	for _, part := range c.parts {
-		for instr := range code.Instructions(part) {
+		for instr := range calls.Instructions(part) {
 			switch instr := instr.(type) {
 			case *ssa.Store:
 				c.store(instr)
@@ -104,9 +105,9 @@ func (c *checker) call(call ssa.CallInstruction) {
 		}
 		return
 	}
-	name := code.Name(call)
+	name := calls.Name(call)
 	if (name.Pkg == "strings" && name.Recv == "Builder" || name.Pkg == "bytes" && name.Recv == "Buffer") && len(name.Name) > 5 && name.Name[:5] == "Write" {
-		if v, ok := c.outside(code.Receiver(call)); ok && !c.reset(call, v) {
+		if v, ok := c.outside(calls.Receiver(call)); ok && !c.reset(call, v) {
 			c.report(call.Pos(), "%s grows with each attempt, even with those that are rolled back: start it anew inside", v)
 		}
 	}
@@ -120,14 +121,14 @@ func (c *checker) grown(call ssa.CallInstruction) {
 		return
 	}
 	for _, at := range known.Grows {
-		args := code.Params(call)
+		args := calls.Params(call)
 		if at.Param >= len(args) {
 			continue
 		}
 		v, ok := c.outside(args[at.Param])
 		if v = v.Field(at.Path); ok && !c.reset(call, v) {
 			c.report(call.Pos(), "%s grows with each attempt, even with those that are rolled back, for %s appends to it: start it anew inside",
-				v, code.Name(call).Name)
+				v, calls.Name(call).Name)
 		}
 	}
 }
