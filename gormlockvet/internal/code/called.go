@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -23,7 +24,7 @@ func (w *walker) result(call *ssa.Call, index int) []Chain {
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
 		return linked(w.value(call.Call.Args[0]), call)
 	}
-	if known := w.p.SummaryOf(call); known != nil && index < len(known.Results) && known.Results[index].Known {
+	if known := w.p.Known.Of(call); known != nil && index < len(known.Results) && known.Results[index].Known {
 		result := known.Results[index]
 		var all []Chain
 		for _, base := range w.place(call, result.Place) {
@@ -80,7 +81,7 @@ func resultPath(index int) string {
 }
 
 // place follows a place that a summary names, from where the function was called.
-func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
+func (w *walker) place(call ssa.CallInstruction, at facts.Place) []Chain {
 	if at.Global != "" {
 		return root(Origin{Kind: Global, Name: at.Global, Path: at.Path})
 	}
@@ -89,7 +90,7 @@ func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
 		return nil
 	}
 	all := w.value(args[at.Param])
-	for _, field := range at.fields() {
+	for _, field := range at.Fields() {
 		var next []Chain
 		for _, base := range all {
 			next = merged(next, w.field(base, field))
@@ -100,7 +101,7 @@ func (w *walker) place(call ssa.CallInstruction, at Place) []Chain {
 }
 
 // At returns where a place that a summary names is, at a call of its function.
-func (p *Package) At(call ssa.CallInstruction, at Place) []Chain {
+func (p *Package) At(call ssa.CallInstruction, at facts.Place) []Chain {
 	w := newWalker(p)
 	return w.ends(w.place(call, at))
 }

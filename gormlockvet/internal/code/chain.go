@@ -268,7 +268,7 @@ func (p *Package) storesIn(alloc *ssa.Alloc, path string) (found []ssa.Value) {
 
 // madeBy follows a field of a struct that a function made and returned.
 func (w *walker) madeBy(call *ssa.Call, path, field string) []Chain {
-	known := w.p.SummaryOf(call)
+	known := w.p.Known.Of(call)
 	index, path := splitResult(path)
 	if known == nil || index >= len(known.Results) {
 		return nil

@@ -10,62 +10,43 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
-// Effect is something that a function does outside of the database.
-type Effect struct {
-	Kind  EffectKind
-	What  string // as it is called: net/http.Post
-	Depth int    // how many calls away
-}
+var effects = map[gormapi.Func]facts.EffectKind{
+	{Pkg: "time", Name: "Sleep"}: facts.Sleep,
 
-// EffectKind is what an effect is for those who wait for it, or for a second run.
-type EffectKind uint8
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Run"}:            facts.OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Output"}:         facts.OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "CombinedOutput"}: facts.OtherProgram,
+	{Pkg: "os/exec", Recv: "Cmd", Name: "Wait"}:           facts.OtherProgram,
 
-// The kinds.
-const (
-	Network EffectKind = iota + 1 // a request to somebody else
-	Answer                        // a part of the answer to a request
-	File                          // a change of a file
-	Sleep
-	Wait         // for a channel
-	OtherProgram // is run, and waited for
-)
+	{Pkg: "net/smtp", Name: "SendMail"}:                        facts.Network,
+	{Pkg: "net", Name: "Dial"}:                                 facts.Network,
+	{Pkg: "net", Name: "DialTimeout"}:                          facts.Network,
+	{Pkg: "net", Recv: "Dialer", Name: "DialContext"}:          facts.Network,
+	{Pkg: "net/http", Recv: "RoundTripper", Name: "RoundTrip"}: facts.Network,
+	{Pkg: "net/http", Recv: "Transport", Name: "RoundTrip"}:    facts.Network,
 
-var effects = map[gormapi.Func]EffectKind{
-	{Pkg: "time", Name: "Sleep"}: Sleep,
+	{Pkg: "net/http", Recv: "ResponseWriter", Name: "Write"}:       facts.Answer,
+	{Pkg: "net/http", Recv: "ResponseWriter", Name: "WriteHeader"}: facts.Answer,
+	{Pkg: "net/http", Name: "Error"}:                               facts.Answer,
+	{Pkg: "net/http", Name: "Redirect"}:                            facts.Answer,
 
-	{Pkg: "os/exec", Recv: "Cmd", Name: "Run"}:            OtherProgram,
-	{Pkg: "os/exec", Recv: "Cmd", Name: "Output"}:         OtherProgram,
-	{Pkg: "os/exec", Recv: "Cmd", Name: "CombinedOutput"}: OtherProgram,
-	{Pkg: "os/exec", Recv: "Cmd", Name: "Wait"}:           OtherProgram,
+	{Pkg: "os", Name: "WriteFile"}:  facts.File,
+	{Pkg: "os", Name: "Create"}:     facts.File,
+	{Pkg: "os", Name: "Remove"}:     facts.File,
+	{Pkg: "os", Name: "RemoveAll"}:  facts.File,
+	{Pkg: "os", Name: "Rename"}:     facts.File,
+	{Pkg: "os", Name: "Truncate"}:   facts.File,
+	{Pkg: "os", Name: "Mkdir"}:      facts.File,
+	{Pkg: "os", Name: "Symlink"}:    facts.File,
+	{Pkg: "os", Name: "CreateTemp"}: facts.File,
 
-	{Pkg: "net/smtp", Name: "SendMail"}:                        Network,
-	{Pkg: "net", Name: "Dial"}:                                 Network,
-	{Pkg: "net", Name: "DialTimeout"}:                          Network,
-	{Pkg: "net", Recv: "Dialer", Name: "DialContext"}:          Network,
-	{Pkg: "net/http", Recv: "RoundTripper", Name: "RoundTrip"}: Network,
-	{Pkg: "net/http", Recv: "Transport", Name: "RoundTrip"}:    Network,
-
-	{Pkg: "net/http", Recv: "ResponseWriter", Name: "Write"}:       Answer,
-	{Pkg: "net/http", Recv: "ResponseWriter", Name: "WriteHeader"}: Answer,
-	{Pkg: "net/http", Name: "Error"}:                               Answer,
-	{Pkg: "net/http", Name: "Redirect"}:                            Answer,
-
-	{Pkg: "os", Name: "WriteFile"}:  File,
-	{Pkg: "os", Name: "Create"}:     File,
-	{Pkg: "os", Name: "Remove"}:     File,
-	{Pkg: "os", Name: "RemoveAll"}:  File,
-	{Pkg: "os", Name: "Rename"}:     File,
-	{Pkg: "os", Name: "Truncate"}:   File,
-	{Pkg: "os", Name: "Mkdir"}:      File,
-	{Pkg: "os", Name: "Symlink"}:    File,
-	{Pkg: "os", Name: "CreateTemp"}: File,
-
-	{Pkg: "os", Recv: "File", Name: "Write"}:       File,
-	{Pkg: "os", Recv: "File", Name: "WriteString"}: File,
-	{Pkg: "os", Recv: "File", Name: "Truncate"}:    File,
+	{Pkg: "os", Recv: "File", Name: "Write"}:       facts.File,
+	{Pkg: "os", Recv: "File", Name: "WriteString"}: facts.File,
+	{Pkg: "os", Recv: "File", Name: "Truncate"}:    facts.File,
 }
 
 // webAnswers are the methods by which the context of a web framework answers.
@@ -75,7 +56,7 @@ var webAnswers = map[string]bool{
 }
 
 // EffectOf returns what a function of the standard library, or of a library that many use, does.
-func EffectOf(f gormapi.Func) EffectKind {
+func EffectOf(f gormapi.Func) facts.EffectKind {
 	if kind := effects[f]; kind != 0 {
 		return kind
 	}
@@ -83,19 +64,19 @@ func EffectOf(f gormapi.Func) EffectKind {
 	case f.Pkg == "net/http" && (f.Recv == "" || f.Recv == "Client"):
 		switch f.Name {
 		case "Get", "Post", "PostForm", "Head", "Do":
-			return Network
+			return facts.Network
 		}
 	case strings.HasPrefix(f.Pkg, "github.com/go-resty/resty") && f.Recv == "Request":
 		switch f.Name {
 		case "Get", "Post", "Put", "Patch", "Delete", "Head", "Execute", "Send":
-			return Network
+			return facts.Network
 		}
 	case f.Pkg == "google.golang.org/grpc" && (f.Recv == "ClientConn" || f.Recv == "ClientConnInterface") &&
 		(f.Name == "Invoke" || f.Name == "NewStream"):
-		return Network
+		return facts.Network
 	case (strings.HasPrefix(f.Pkg, "github.com/gin-gonic/gin") || strings.HasPrefix(f.Pkg, "github.com/labstack/echo") ||
 		strings.HasPrefix(f.Pkg, "github.com/gofiber/fiber")) && (f.Recv == "Context" || f.Recv == "Ctx") && webAnswers[f.Name]:
-		return Answer
+		return facts.Answer
 	}
 	return 0
 }
@@ -113,7 +94,7 @@ func Show(f gormapi.Func) string {
 const deepest = 2
 
 // effectsOf returns the effects of fn and of what it calls.
-func (p *Package) effectsOf(fn *ssa.Function) (found []Effect) {
+func (p *Package) effectsOf(fn *ssa.Function) (found []facts.Effect) {
 	for _, part := range p.RunBy(fn) {
 		for instr := range calls.Instructions(part) {
 			for _, e := range p.EffectsAt(instr) {
@@ -127,15 +108,15 @@ func (p *Package) effectsOf(fn *ssa.Function) (found []Effect) {
 }
 
 // EffectsAt returns the effects of one instruction.
-func (p *Package) EffectsAt(instr ssa.Instruction) []Effect {
+func (p *Package) EffectsAt(instr ssa.Instruction) []facts.Effect {
 	switch instr := instr.(type) {
 	case *ssa.UnOp:
 		if instr.Op.String() == "<-" {
-			return []Effect{{Kind: Wait, What: "a receive"}}
+			return []facts.Effect{{Kind: facts.Wait, What: "a receive"}}
 		}
 	case *ssa.Select:
 		if instr.Blocking {
-			return []Effect{{Kind: Wait, What: "a select"}}
+			return []facts.Effect{{Kind: facts.Wait, What: "a select"}}
 		}
 	case *ssa.Go:
 		return nil
@@ -145,21 +126,21 @@ func (p *Package) EffectsAt(instr ssa.Instruction) []Effect {
 	return nil
 }
 
-func (p *Package) effectsOfCall(call ssa.CallInstruction) []Effect {
+func (p *Package) effectsOfCall(call ssa.CallInstruction) []facts.Effect {
 	name := calls.Name(call)
 	if kind := EffectOf(name); kind != 0 {
-		return []Effect{{Kind: kind, What: Show(name)}}
+		return []facts.Effect{{Kind: kind, What: Show(name)}}
 	}
 	if kind := answersBy(call); kind != 0 {
-		return []Effect{{Kind: kind, What: Show(name)}}
+		return []facts.Effect{{Kind: kind, What: Show(name)}}
 	}
-	known := p.SummaryOf(call)
+	known := p.Known.Of(call)
 	if known == nil {
 		return nil
 	}
-	var found []Effect
+	var found []facts.Effect
 	for _, e := range known.Does {
-		if e.Kind == Wait && calls.Callee(call).Pkg() != p.Pass.Pkg {
+		if e.Kind == facts.Wait && calls.Callee(call).Pkg() != p.Pass.Pkg {
 			continue // what other packages wait for is their own affair: a pool, a limiter
 		}
 		e.What = name.Name + ", which calls " + e.What
@@ -169,20 +150,20 @@ func (p *Package) effectsOfCall(call ssa.CallInstruction) []Effect {
 }
 
 // answersBy returns Answer of a call that writes into an http.ResponseWriter: fmt.Fprintf(w, …), json.NewEncoder(w).
-func answersBy(call ssa.CallInstruction) EffectKind {
+func answersBy(call ssa.CallInstruction) facts.EffectKind {
 	name := calls.Name(call)
 	if name.Pkg != "fmt" && name.Pkg != "io" && name.Pkg != "encoding/json" || len(call.Common().Args) == 0 {
 		return 0
 	}
 	for _, arg := range call.Common().Args {
 		if converted, ok := arg.(*ssa.ChangeInterface); ok && gormapi.Is(converted.X.Type(), "net/http", "ResponseWriter") {
-			return Answer
+			return facts.Answer
 		}
 	}
 	return 0
 }
 
-func appendEffect(found []Effect, e Effect) []Effect {
+func appendEffect(found []facts.Effect, e facts.Effect) []facts.Effect {
 	const most = 8
 	for _, have := range found {
 		if have.Kind == e.Kind {
@@ -197,7 +178,7 @@ func appendEffect(found []Effect, e Effect) []Effect {
 
 // exportEffects tells of a package without GORM which of its functions do something outside of the database.
 func exportEffects(pass *analysis.Pass) {
-	if !callsOut(pass.Pkg) || trusted(gormapi.PathOf(pass.Pkg)) {
+	if !callsOut(pass.Pkg) || facts.Trusted(gormapi.PathOf(pass.Pkg)) {
 		return
 	}
 	var promised map[string][]*types.Func
@@ -209,13 +190,13 @@ func exportEffects(pass *analysis.Pass) {
 			}
 			object, ok := pass.TypesInfo.Defs[fn.Name].(*types.Func)
 			if found := effectsIn(pass.TypesInfo, fn.Body); ok && len(found) > 0 {
-				pass.ExportObjectFact(object, &Summary{Does: found})
+				pass.ExportObjectFact(object, &facts.Summary{Does: found})
 				if promised == nil {
 					promised = promises(pass.Pkg.Scope())
 				}
 				for _, method := range promised[object.Name()] {
 					if keeps(object, method) {
-						pass.ExportObjectFact(method, &Summary{Does: found})
+						pass.ExportObjectFact(method, &facts.Summary{Does: found})
 					}
 				}
 			}
@@ -238,7 +219,7 @@ func callsOut(pkg *types.Package) bool {
 }
 
 // effectsIn returns what the statements of a function do themselves. Function literals may run later.
-func effectsIn(info *types.Info, body *ast.BlockStmt) (found []Effect) {
+func effectsIn(info *types.Info, body *ast.BlockStmt) (found []facts.Effect) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit, *ast.GoStmt:
@@ -246,8 +227,8 @@ func effectsIn(info *types.Info, body *ast.BlockStmt) (found []Effect) {
 		case *ast.CallExpr:
 			if fn, ok := typeutil.Callee(info, n).(*types.Func); ok {
 				name := gormapi.NameOf(fn)
-				if kind := EffectOf(name); kind == Network || kind == File || kind == Sleep {
-					found = appendEffect(found, Effect{Kind: kind, What: Show(name), Depth: 1})
+				if kind := EffectOf(name); kind == facts.Network || kind == facts.File || kind == facts.Sleep {
+					found = appendEffect(found, facts.Effect{Kind: kind, What: Show(name), Depth: 1})
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -102,12 +103,12 @@ func (p *Package) oneVariable(a, b ssa.Value) bool {
 
 // growthOf returns which slices, reached by its parameters, a function appends to that is given the db of a transaction:
 // it keeps in memory what it writes, or what is to be done when that is stored.
-func (p *Package) growthOf(fn *ssa.Function) (grown []Place) {
+func (p *Package) growthOf(fn *ssa.Function) (grown []facts.Place) {
 	if !slices.ContainsFunc(fn.Params, func(v *ssa.Parameter) bool { return gormapi.IsDB(v.Type()) }) {
 		return nil
 	}
 	const most = 4
-	anew := map[Place]bool{}
+	anew := map[facts.Place]bool{}
 	for _, part := range p.RunBy(fn) {
 		for instr := range calls.Instructions(part) {
 			store, ok := instr.(*ssa.Store)
@@ -118,7 +119,7 @@ func (p *Package) growthOf(fn *ssa.Function) (grown []Place) {
 			if !ok || v.Origin.Kind != Param || v.Origin.Fn != fn {
 				continue
 			}
-			at := Place{Param: v.Origin.Index, Path: v.Origin.Path}
+			at := facts.Place{Param: v.Origin.Index, Path: v.Origin.Path}
 			if !p.GrowsFrom(store.Val, store.Addr) {
 				anew[at] = true
 			} else if _, appends := store.Val.(*ssa.Call); appends && len(grown) < most && !slices.Contains(grown, at) {
@@ -126,5 +127,5 @@ func (p *Package) growthOf(fn *ssa.Function) (grown []Place) {
 			}
 		}
 	}
-	return slices.DeleteFunc(grown, func(at Place) bool { return anew[at] })
+	return slices.DeleteFunc(grown, func(at facts.Place) bool { return anew[at] })
 }

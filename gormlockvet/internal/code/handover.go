@@ -7,6 +7,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -117,7 +118,7 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 		}
 		return h, args[handed.Fn]
 	}
-	known := p.SummaryOf(call)
+	known := p.Known.Of(call)
 	if known == nil {
 		return nil, nil
 	}
@@ -226,7 +227,7 @@ func (p *Package) Outside(h *Handover, o Origin) Origin {
 	case h.recv != nil && o.Fn == h.Fn && o.Index == 0:
 		chains = p.Chains(h.recv)
 	case h.via != nil && o.Fn == calls.Body(h.via.Common().StaticCallee()):
-		chains = p.At(h.via, Place{Param: o.Index})
+		chains = p.At(h.via, facts.Place{Param: o.Index})
 	}
 	if len(chains) == 1 {
 		outer := chains[0].Root
@@ -237,7 +238,7 @@ func (p *Package) Outside(h *Handover, o Origin) Origin {
 }
 
 // handedBy returns the functions among its parameters that fn runs in a transaction or under a lock.
-func (p *Package) handedBy(fn *ssa.Function) (found []Hands) {
+func (p *Package) handedBy(fn *ssa.Function) (found []facts.Hands) {
 	at := p.RunBy(fn)
 	parts := slices.Concat(at, p.returnedLiterals(fn))
 	for i, part := range parts {
@@ -246,7 +247,7 @@ func (p *Package) handedBy(fn *ssa.Function) (found []Hands) {
 			if h == nil {
 				continue
 			}
-			hands := Hands{Kind: h.Kind, Locks: h.Locks, Attempts: h.Attempts, Later: i >= len(at)}
+			hands := facts.Hands{Kind: h.Kind, Locks: h.Locks, Attempts: h.Attempts, Later: i >= len(at)}
 			hands.Base, hands.HasBase = p.placeOf(fn, h.Base)
 			if o, ok := p.Origin(given); ok && o.Kind == Param && o.Fn == fn && o.Path == "" {
 				hands.Fn, hands.DB, hands.Ctx = o.Index, h.Transacts(), h.Kind == gormapi.DoKind || h.Kind == gormapi.WorkKind
@@ -281,7 +282,7 @@ func (p *Package) returnedLiterals(fn *ssa.Function) (all []*ssa.Function) {
 }
 
 // calledBy returns the functions among the parameters of fn that a literal calls.
-func (p *Package) calledBy(fn, literal *ssa.Function, hands Hands) (found []Hands) {
+func (p *Package) calledBy(fn, literal *ssa.Function, hands facts.Hands) (found []facts.Hands) {
 	for call := range calls.In(literal) {
 		common := call.Common()
 		if common.IsInvoke() || common.StaticCallee() != nil {

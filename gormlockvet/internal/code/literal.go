@@ -51,7 +51,7 @@ func (p *Package) runAtOnce(call ssa.CallInstruction) (run []ssa.Value) {
 	if name.Pkg == gormapi.Gorm && name.Name == "FindInBatches" || name == (gormapi.Func{Pkg: "sync", Recv: "Once", Name: "Do"}) {
 		run = append(run, common.Args[len(common.Args)-1])
 	}
-	if known := p.SummaryOf(call); known != nil {
+	if known := p.Known.Of(call); known != nil {
 		for _, hands := range known.Hands {
 			if args := calls.Params(call); hands.Fn < len(args) && !hands.Later {
 				run = append(run, args[hands.Fn])

@@ -9,19 +9,14 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// Open is a db that was opened and did not meet the plugin where that is seen.
-type Open struct {
-	Where string // file:line
-	Kept  bool   // others have it too: in a field, a variable, by a call
-}
-
 // OpenAt is an Open that a function makes, or calls.
 type OpenAt struct {
-	Open
+	facts.Open
 	Pos   token.Pos // in this package
 	Here  bool      // opened here, not by a function that is called
 	Enter bool      // the call is where the program leaves this package for the one that opens
@@ -33,11 +28,11 @@ func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
 		for call := range calls.In(part) {
 			if o, ok := p.opened(call); ok {
 				if !p.Installed(fn, o) && !p.returned(fn, o) {
-					all = append(all, OpenAt{Open{p.where(call.Pos()), p.kept(o)}, call.Pos(), true, true})
+					all = append(all, OpenAt{facts.Open{p.where(call.Pos()), p.kept(o)}, call.Pos(), true, true})
 				}
 				continue
 			}
-			if known := p.SummaryOf(call); known != nil {
+			if known := p.Known.Of(call); known != nil {
 				for _, open := range known.Opens {
 					all = append(all, OpenAt{open, call.Pos(), false, calls.Callee(call).Pkg() != p.Pass.Pkg})
 				}
@@ -56,7 +51,7 @@ func (p *Package) opened(call ssa.CallInstruction) (Origin, bool) {
 	if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
 		return Origin{Kind: Opened, Value: value}, plainConfig(value)
 	}
-	known := p.SummaryOf(call)
+	known := p.Known.Of(call)
 	if known == nil {
 		return Origin{}, false
 	}

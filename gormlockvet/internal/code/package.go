@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/silence"
 )
@@ -24,7 +25,7 @@ var Analyzer = &analysis.Analyzer{
 	Doc:        "read what a package does with GORM and gormlock, for the other analyzers",
 	Run:        run,
 	ResultType: reflect.TypeFor[*Package](),
-	FactTypes:  []analysis.Fact{(*Summary)(nil), (*Program)(nil)},
+	FactTypes:  []analysis.Fact{(*facts.Summary)(nil), (*facts.Program)(nil)},
 }
 
 // TestFiles lets the findings of files that end in _test.go be reported too. Tests play the rival, drop errors and hold
@@ -36,13 +37,13 @@ type Package struct {
 	Pass     *analysis.Pass
 	Funcs    []*ssa.Function // those of the source, function literals included
 	Comments *silence.Comments
-	Program  *Program // of this package and those below it
+	Program  *facts.Program // of this package and those below it
 
+	Known     *facts.Known // nil in a package that does nothing the findings are about
 	turn      sync.Mutex
 	chains    map[ssa.Value][]Chain
 	stores    map[ssa.Value][]ssa.Value
 	closures  map[*ssa.Function]*ssa.MakeClosure
-	summaries map[*types.Func]*Summary
 	handovers []*Handover
 	models    map[*types.TypeName]bool
 	globals   map[*ssa.Global][]ssa.Value
@@ -51,14 +52,14 @@ type Package struct {
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	p := &Package{Pass: pass, Comments: silence.Read(pass), Program: programBelow(pass)}
+	p := &Package{Pass: pass, Comments: silence.Read(pass), Program: facts.Below(pass)}
 	if !p.concerns() {
 		exportEffects(pass)
 		p.exportProgram()
 		return p, nil
 	}
 	p.chains, p.stores = map[ssa.Value][]Chain{}, map[ssa.Value][]ssa.Value{}
-	p.closures, p.summaries = map[*ssa.Function]*ssa.MakeClosure{}, map[*types.Func]*Summary{}
+	p.closures, p.Known = map[*ssa.Function]*ssa.MakeClosure{}, facts.NewKnown(p.Pass)
 	p.scoping = map[*ssa.Function]bool{}
 	p.build()
 	p.summarize()
@@ -78,7 +79,7 @@ func (p *Package) concerns() bool {
 				return true
 			}
 		default:
-			if below := new(Program); p.Pass.ImportPackageFact(imported, below) && below.Names {
+			if below := new(facts.Program); p.Pass.ImportPackageFact(imported, below) && below.Names {
 				return true
 			}
 		}

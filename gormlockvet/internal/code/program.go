@@ -4,97 +4,29 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
-	"slices"
-	"strings"
 
-	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// Program is what is known of a package and of those below it: tagged models and their tables, and who installs the
-// plugin.
-type Program struct {
-	Tables   []Table
-	Triggers []string // tables whose version moves by a trigger of gormlock
-	Prefixes []string // of table names, where the program sets one
-	Singular bool     // tables are named by the singular somewhere
-	Installs bool     // the plugin is installed on a db that was opened elsewhere
-	Writes   bool     // rows of tagged models are written
-	Names    bool     // the package imports GORM or gormlock
-}
-
-// Table is the table of a tagged model.
-type Table struct {
-	Model, Package string
-	Name           string // empty: not known
-	Given          bool   // by TableName, not by GORM's naming
-	Version        string
-	Fence          string
-	Xmin           bool
-	Defaulted      bool
-	Unversioned    []string
-}
-
-// AFact makes a Program a fact about a package.
-func (*Program) AFact() {}
-
-func (*Program) String() string { return "gormlock program" }
-
-// programBelow joins what the packages below say.
-func programBelow(pass *analysis.Pass) *Program {
-	program := new(Program)
-	for _, fact := range pass.AllPackageFacts() {
-		if below, ok := fact.Fact.(*Program); ok && fact.Package != pass.Pkg {
-			program.add(below)
-		}
-	}
-	return program
-}
-
 // exportProgram adds what this package does. The fact has what the packages below say too: go vet hands on only facts of
 // packages that the types of an importer lead to.
 func (p *Package) exportProgram() {
 	own := p.ownProgram()
-	p.Program.add(own)
+	p.Program.Add(own)
 	all := *p.Program
-	if all.Names = own.Names; !all.empty() {
+	if all.Names = own.Names; !all.Empty() {
 		p.Pass.ExportPackageFact(&all)
 	}
 }
 
-func (p *Program) empty() bool {
-	return len(p.Tables)+len(p.Triggers)+len(p.Prefixes) == 0 && !p.Singular && !p.Installs && !p.Writes && !p.Names
-}
-
-func (p *Program) add(more *Program) {
-	for _, t := range more.Tables {
-		if !slices.ContainsFunc(p.Tables, func(have Table) bool { return have.Package == t.Package && have.Model == t.Model }) {
-			p.Tables = append(p.Tables, t)
-		}
-	}
-	p.Triggers = joined(p.Triggers, more.Triggers)
-	p.Prefixes = joined(p.Prefixes, more.Prefixes)
-	p.Singular = p.Singular || more.Singular
-	p.Installs = p.Installs || more.Installs
-	p.Writes = p.Writes || more.Writes
-}
-
-func joined(names, more []string) []string {
-	for _, name := range more {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func (p *Package) ownProgram() *Program {
-	own := &Program{Names: p.namesGorm()}
+func (p *Package) ownProgram() *facts.Program {
+	own := &facts.Program{Names: p.namesGorm()}
 	if gormapi.OurPackage(gormapi.PathOf(p.Pass.Pkg)) {
 		return own
 	}
@@ -116,7 +48,7 @@ func (p *Package) ownProgram() *Program {
 				p.addToProgram(own, call)
 			}
 			if store, ok := instr.(*ssa.Store); ok {
-				own.addNaming(store)
+				addNaming(own, store)
 			}
 			own.Installs = own.Installs || p.handsInstaller(instr)
 		}
@@ -124,15 +56,15 @@ func (p *Package) ownProgram() *Program {
 	return own
 }
 
-func (p *Package) tableOf(object *types.TypeName) (Table, bool) {
+func (p *Package) tableOf(object *types.TypeName) (facts.Table, bool) {
 	m := models.OfType(object.Type())
 	if !m.Tagged() {
-		return Table{}, false
+		return facts.Table{}, false
 	}
 	if named, ok := object.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
-		return Table{}, false
+		return facts.Table{}, false
 	}
-	t := Table{
+	t := facts.Table{
 		Model: object.Name(), Package: p.Pass.Pkg.Path(), Version: m.Version, Fence: m.Fence, Xmin: m.Xmin,
 		Defaulted: m.Defaulted, Unversioned: m.Unversioned,
 	}
@@ -170,7 +102,7 @@ func (p *Package) returnedText(fn *types.Func) string {
 	return ""
 }
 
-func (p *Package) addToProgram(own *Program, call ssa.CallInstruction) {
+func (p *Package) addToProgram(own *facts.Program, call ssa.CallInstruction) {
 	name, args := calls.Name(call), calls.Args(call)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gormlock, Name: "VersionTrigger"}:
@@ -204,7 +136,7 @@ func (p *Package) handsInstaller(instr ssa.Instruction) bool {
 		if !ok || isCall && call.Common().Value == *operand || calls.Declared(fn) == nil || calls.Declared(fn).Pkg() == nil {
 			continue
 		}
-		if known := p.summaryOf(calls.Declared(fn)); known != nil && len(known.Installs) > 0 {
+		if known := p.Known.OfFunc(calls.Declared(fn)); known != nil && len(known.Installs) > 0 {
 			return true
 		}
 	}
@@ -212,7 +144,7 @@ func (p *Package) handsInstaller(instr ssa.Instruction) bool {
 }
 
 // addNaming notices a NamingStrategy of the program.
-func (p *Program) addNaming(store *ssa.Store) {
+func addNaming(p *facts.Program, store *ssa.Store) {
 	at, ok := store.Addr.(*ssa.FieldAddr)
 	if !ok || !gormapi.Is(at.X.Type(), "gorm.io/gorm/schema", "NamingStrategy") {
 		return
@@ -225,44 +157,4 @@ func (p *Program) addNaming(store *ssa.Store) {
 	case "SingularTable":
 		p.Singular = p.Singular || values.True(store.Val)
 	}
-}
-
-// Named returns the tagged models whose table the name in a statement means.
-func (p *Program) Named(table string) (found []*Table) {
-	for i, t := range p.Tables {
-		if slices.ContainsFunc(p.namesOf(t), func(name string) bool { return sameTable(name, table) }) {
-			found = append(found, &p.Tables[i])
-		}
-	}
-	return found
-}
-
-func (p *Program) namesOf(t Table) []string {
-	if t.Name == "" {
-		return nil
-	}
-	names := []string{t.Name}
-	if t.Given {
-		return names
-	}
-	if p.Singular {
-		names = append(names, models.SingularTableName(t.Model))
-	}
-	for _, prefix := range p.Prefixes {
-		for _, name := range names {
-			names = append(names, prefix+name)
-		}
-	}
-	return names
-}
-
-// sameTable compares names that may have a schema. Without one the name may be of the schema public.
-func sameTable(a, b string) bool {
-	plain := func(name string) string { return strings.TrimPrefix(strings.ToLower(name), "public.") }
-	return plain(a) == plain(b)
-}
-
-// HasTrigger reports whether the program gives the table a trigger that moves its version.
-func (p *Program) HasTrigger(t *Table) bool {
-	return slices.ContainsFunc(p.Triggers, func(name string) bool { return sameTable(name, t.Name) })
 }

@@ -1,19 +1,19 @@
 package code
 
 import (
-	"go/types"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // resultOf returns what is known of a result of fn, as far as all its returns agree.
-func (p *Package) resultOf(fn *ssa.Function, index int) (result Result, ok bool) {
+func (p *Package) resultOf(fn *ssa.Function, index int) (result facts.Result, ok bool) {
 	for _, block := range fn.Blocks {
 		if block == fn.Recover || len(block.Instrs) == 0 {
 			continue
@@ -27,20 +27,15 @@ func (p *Package) resultOf(fn *ssa.Function, index int) (result Result, ok bool)
 			continue
 		}
 		this := p.resultFrom(fn, v)
-		if ok && !this.equal(result) {
-			return Result{}, false
+		if ok && !this.Equal(result) {
+			return facts.Result{}, false
 		}
 		result, ok = this, true
 	}
 	return result, ok
 }
 
-func (r Result) equal(other Result) bool {
-	return r.Place == other.Place && r.Known == other.Known && r.Carry == other.Carry && r.Puts == other.Puts &&
-		r.Look == other.Look && r.Opened == other.Opened && r.Used == other.Used && r.Read == other.Read && slices.Equal(r.Fields, other.Fields)
-}
-
-func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r Result) {
+func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 	chains := p.Chains(v)
 	if call, ok := v.(*ssa.Call); ok && gormapi.IsDB(v.Type()) {
 		r.Look = p.mustLook(call)
@@ -64,7 +59,7 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r Result) {
 		r.Read = p.readInto(made)
 		r.Fields = p.fieldsOf(fn, made)
 	case *ssa.Call: // handed on from another function
-		if known := p.SummaryOf(made); known != nil {
+		if known := p.Known.Of(made); known != nil {
 			if i := resultIndex(chains[0].Root.Path); i < len(known.Results) {
 				r.Read = known.Results[i].Read
 			}
@@ -76,7 +71,7 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r Result) {
 
 // mustLook returns the name of a statement whose Error has to be looked at.
 func (p *Package) mustLook(call *ssa.Call) string {
-	if known := p.SummaryOf(call); known != nil && len(known.Results) == 1 {
+	if known := p.Known.Of(call); known != nil && len(known.Results) == 1 {
 		return known.Results[0].Look
 	}
 	s, ok := p.StatementOf(call)
@@ -122,7 +117,7 @@ func (p *Package) OpenedBy(chains []Chain) *Origin {
 		if !ok {
 			return nil
 		}
-		known := p.SummaryOf(call)
+		known := p.Known.Of(call)
 		if i := resultIndex(o.Path); known != nil && i < len(known.Results) && known.Results[i].Opened {
 			return &o
 		}
@@ -134,7 +129,7 @@ func (p *Package) OpenedBy(chains []Chain) *Origin {
 // Installed reports whether fn, or a function that it calls, installs the plugin on what was opened.
 func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
 	if call, ok := opened.Value.(*ssa.Call); ok && opened.Kind == Local {
-		if known := p.SummaryOf(call); known != nil && known.Results[resultIndex(opened.Path)].Used {
+		if known := p.Known.Of(call); known != nil && known.Results[resultIndex(opened.Path)].Used {
 			return true
 		}
 	}
@@ -146,7 +141,7 @@ func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
 			if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) && is(p.Chains(calls.Receiver(call))) {
 				return true
 			}
-			if known := p.SummaryOf(call); known != nil {
+			if known := p.Known.Of(call); known != nil {
 				for _, at := range known.Installs {
 					if is(p.At(call, at)) {
 						return true
@@ -182,13 +177,13 @@ func (p *Package) readInto(alloc *ssa.Alloc) bool {
 }
 
 // fieldsOf returns what the fields of a struct are that fn makes, down to those of the structs in it.
-func (p *Package) fieldsOf(fn *ssa.Function, alloc *ssa.Alloc) []FieldPlace {
+func (p *Package) fieldsOf(fn *ssa.Function, alloc *ssa.Alloc) []facts.FieldPlace {
 	fields := p.fieldsAt(fn, alloc, "")
-	slices.SortFunc(fields, func(a, b FieldPlace) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(fields, func(a, b facts.FieldPlace) int { return strings.Compare(a.Name, b.Name) })
 	return fields
 }
 
-func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (fields []FieldPlace) {
+func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (fields []facts.FieldPlace) {
 	for _, use := range *of.Referrers() {
 		at, ok := use.(*ssa.FieldAddr)
 		if !ok || at.X != of {
@@ -202,7 +197,7 @@ func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (field
 				continue
 			}
 			if place, ok := p.placeOf(fn, p.Chains(store.Val)); ok {
-				fields = append(fields, FieldPlace{name, place})
+				fields = append(fields, facts.FieldPlace{name, place})
 			}
 			fields = append(fields, p.fieldsOfPart(fn, store.Val, name)...)
 		}
@@ -210,36 +205,20 @@ func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (field
 	return fields
 }
 
-func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []FieldPlace) {
+func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []facts.FieldPlace) {
 	call, ok := values.Bare(v).(*ssa.Call)
 	if !ok {
 		return nil
 	}
-	known := p.SummaryOf(call)
+	known := p.Known.Of(call)
 	if known == nil || len(known.Results) == 0 {
 		return nil
 	}
 	const most = 32
 	for _, inner := range known.Results[0].Fields {
 		if place, ok := p.placeOf(fn, p.At(call, inner.Place)); ok && len(fields) < most {
-			fields = append(fields, FieldPlace{name + "." + inner.Name, place})
+			fields = append(fields, facts.FieldPlace{name + "." + inner.Name, place})
 		}
 	}
 	return fields
-}
-
-// Constructors yields what the functions of the package that return a struct put into its fields.
-func (p *Package) Constructors(made *types.Named) func(func([]FieldPlace) bool) {
-	return func(yield func([]FieldPlace) bool) {
-		for fn, s := range p.summaries {
-			if s == nil || fn.Pkg() != p.Pass.Pkg {
-				continue
-			}
-			for i, r := range s.Results {
-				if len(r.Fields) > 0 && gormapi.NamedOf(fn.Signature().Results().At(i).Type()) == made && !yield(r.Fields) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -123,7 +123,7 @@ func (p *Package) CarryOfPart(v ssa.Value) gormapi.Carry {
 		if carry := gormapi.ScopeCarry(calls.Name(v)); carry != 0 {
 			return carry | p.waits(v)
 		}
-		if known := p.SummaryOf(v); known != nil && len(known.Results) > 0 {
+		if known := p.Known.Of(v); known != nil && len(known.Results) > 0 {
 			return known.Results[0].Puts
 		}
 	case *ssa.MakeClosure:
@@ -171,7 +171,7 @@ func (p *Package) waits(v ssa.Value) gormapi.Carry {
 // carryOfScope returns what a function of the program puts on the db it is given and returns.
 func (p *Package) carryOfScope(fn *ssa.Function) gormapi.Carry {
 	if object := calls.Declared(fn); object != nil {
-		if known := p.summaryOf(object); known != nil && len(known.Results) == 1 && known.Results[0].Known {
+		if known := p.Known.OfFunc(object); known != nil && len(known.Results) == 1 && known.Results[0].Known {
 			return known.Results[0].Carry
 		}
 		return 0

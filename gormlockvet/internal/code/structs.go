@@ -35,7 +35,7 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 	s, isStatement := p.StatementOf(call)
 	if struc.Kind == Local && p.returns(call, struc) {
 		known := isStatement
-		if summary := p.SummaryOf(call); summary != nil {
+		if summary := p.Known.Of(call); summary != nil {
 			for _, result := range summary.Results {
 				known = known || result.Read
 			}
@@ -66,7 +66,7 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 // nothing is known of it and it is given something that may lead to a db.
 func (p *Package) mayRead(call ssa.CallInstruction, struc Origin) bool {
 	if fn := calls.Callee(call); fn == nil || fn.Pkg() == p.Pass.Pkg {
-		known := p.SummaryOf(call)
+		known := p.Known.Of(call)
 		return fn == nil && !calls.Builtin(call) || known != nil && len(known.Runs) > 0
 	}
 	for _, arg := range call.Common().Args {
@@ -103,7 +103,7 @@ func (p *Package) returns(call ssa.CallInstruction, struc Origin) bool {
 
 // saves reports whether a function that is called writes the struct as a whole.
 func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
-	known := p.SummaryOf(call)
+	known := p.Known.Of(call)
 	if known == nil {
 		return false
 	}
@@ -119,7 +119,7 @@ func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
 
 // SavedBy returns the structs that a called function writes as a whole.
 func (p *Package) SavedBy(call ssa.CallInstruction) (all []ssa.Value) {
-	if known := p.SummaryOf(call); known != nil {
+	if known := p.Known.Of(call); known != nil {
 		for _, i := range known.Saves {
 			if args := calls.Params(call); i < len(args) {
 				all = append(all, args[i])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
@@ -59,7 +60,7 @@ func why(p *code.Package, w sqltext.Write, text string) (first string) {
 	return first
 }
 
-func wrong(p *code.Package, w sqltext.Write, text string, t *code.Table) string {
+func wrong(p *code.Package, w sqltext.Write, text string, t *facts.Table) string {
 	if t.Fence != "" && !sqltext.Mentions(text, t.Fence) && !sqltext.Mentions(text, "gormlock_fence") {
 		return verbs[w.Verb] + " of " + w.Table + " is not guarded by its fence: a holder that was superseded can write it. " +
 			"Write it through the model " + t.Model + ", or put the token's Guard into the condition"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -70,7 +71,7 @@ func (c *checker) locks(call ssa.CallInstruction, transaction func(code.Origin) 
 	if s, ok := c.p.StatementOf(call); ok {
 		return c.p.LocksBy(s) && s.Role != gormapi.Begins && s.Name.Name != "Transaction" && all(s.On, transaction)
 	}
-	if known := c.p.SummaryOf(call); known != nil {
+	if known := c.p.Known.Of(call); known != nil {
 		for _, at := range known.Locks {
 			if all(c.p.At(call, at), transaction) {
 				return true
@@ -135,9 +136,9 @@ func (c *checker) ended(ends []ssa.Instruction, lock, instr ssa.Instruction) boo
 	return false
 }
 
-var words = map[code.EffectKind]string{
-	code.Network: "waits for an answer over the network", code.Sleep: "sleeps", code.Wait: "waits for a channel",
-	code.OtherProgram: "waits for another program",
+var words = map[facts.EffectKind]string{
+	facts.Network: "waits for an answer over the network", facts.Sleep: "sleeps", facts.Wait: "waits for a channel",
+	facts.OtherProgram: "waits for another program",
 }
 
 func (c *checker) look(instr ssa.Instruction) {

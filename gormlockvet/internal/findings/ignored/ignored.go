@@ -48,7 +48,7 @@ func consequence(f gormapi.Func, releases bool) string {
 
 // statement looks at a statement of GORM's that carries a lock or writes a tagged model.
 func statement(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
-	if known := p.SummaryOf(call); known != nil && len(known.Results) == 1 && known.Results[0].Look != "" && dropsResult(call) {
+	if known := p.Known.Of(call); known != nil && len(known.Results) == 1 && known.Results[0].Look != "" && dropsResult(call) {
 		p.Report(pass, call.Pos(), "nobody looks at the Error of %s, which %s returns: a lock or a write may be refused, and that alone says so",
 			known.Results[0].Look, calls.Name(call).Name)
 		return

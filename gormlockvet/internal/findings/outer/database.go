@@ -6,6 +6,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -63,7 +64,7 @@ func (c *checker) byConstructor(base, from code.Origin) (same, known bool) {
 	if made == nil {
 		return false, false
 	}
-	for fields := range c.p.Constructors(made) {
+	for fields := range c.p.Known.Constructors(made) {
 		a, knowsA := placeOf(fields, base.Path)
 		b, knowsB := placeOf(fields, from.Path)
 		if !knowsA || !knowsB {
@@ -77,11 +78,11 @@ func (c *checker) byConstructor(base, from code.Origin) (same, known bool) {
 	return same, known
 }
 
-func placeOf(fields []code.FieldPlace, path string) (code.Place, bool) {
+func placeOf(fields []facts.FieldPlace, path string) (facts.Place, bool) {
 	for _, f := range fields {
 		if "."+f.Name == path {
 			return f.Place, true
 		}
 	}
-	return code.Place{}, false
+	return facts.Place{}, false
 }

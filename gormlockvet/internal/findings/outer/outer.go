@@ -53,7 +53,7 @@ func (c *checker) transaction(h *code.Handover) {
 				}
 				continue
 			}
-			known := c.p.SummaryOf(call)
+			known := c.p.Known.Of(call)
 			if known == nil {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 )
 
 // Analyzer is the finding.
@@ -66,9 +67,9 @@ func (c *checker) report(pos token.Pos, format string, args ...any) {
 func (c *checker) effects(instr ssa.Instruction) {
 	for _, e := range c.p.EffectsAt(instr) {
 		switch e.Kind {
-		case code.Network, code.Answer, code.File:
+		case facts.Network, facts.Answer, facts.File:
 			c.report(instr.Pos(), "%s is done again with each attempt, and a rollback does not take it back: do it after the transaction", e.What)
-		case code.Sleep, code.Wait, code.OtherProgram:
+		case facts.Sleep, facts.Wait, facts.OtherProgram:
 		}
 	}
 }
@@ -116,7 +117,7 @@ func (c *checker) call(call ssa.CallInstruction) {
 
 // grown looks at what a function that is called collects.
 func (c *checker) grown(call ssa.CallInstruction) {
-	known := c.p.SummaryOf(call)
+	known := c.p.Known.Of(call)
 	if known == nil {
 		return
 	}
