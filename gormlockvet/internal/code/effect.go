@@ -95,7 +95,7 @@ const deepest = 2
 
 // effectsOf returns the effects of fn and of what it calls.
 func (p *Package) effectsOf(fn *ssa.Function) (found []facts.Effect) {
-	for _, part := range p.RunBy(fn) {
+	for _, part := range p.Order.RunBy(fn) {
 		for instr := range calls.Instructions(part) {
 			for _, e := range p.EffectsAt(instr) {
 				if e.Depth++; e.Depth <= deepest {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -18,7 +19,7 @@ type Handover struct {
 	Site     ssa.CallInstruction // where it is given
 	In       *ssa.Function       // the function that the site is in
 	Fn       *ssa.Function       // the function that is given
-	Base     []Chain             // the db that the transaction is begun on
+	Base     []flow.Chain        // the db that the transaction is begun on
 	Ctx      ssa.Value           // the ctx beside the function, nil where there is none
 	DB       *ssa.Parameter      // the db that the function is given
 	GivenCtx *ssa.Parameter      // the ctx that the function is given
@@ -39,8 +40,8 @@ func (h *Handover) Transacts() bool {
 func (p *Package) Handovers() []*Handover { return p.handovers }
 
 // IsGiven reports whether a value is the db that a transaction gave to its function.
-func (p *Package) IsGiven(o Origin) bool {
-	if o.Kind != Param || o.Path != "" {
+func (p *Package) IsGiven(o flow.Origin) bool {
+	if o.Kind != flow.Param || o.Path != "" {
 		return false
 	}
 	return slices.ContainsFunc(p.handovers, func(h *Handover) bool {
@@ -85,8 +86,8 @@ func (p *Package) wrapped(h *Handover) (all []*Handover) {
 	}
 	wrapper := calls.Body(h.via.Common().StaticCallee())
 	for call := range calls.In(h.Fn) {
-		o, ok := p.Origin(call.Common().Value)
-		if !ok || o.Kind != Param || o.Fn != wrapper || o.Path != "" || o.Index >= len(calls.Params(h.via)) {
+		o, ok := p.Chains.Origin(call.Common().Value)
+		if !ok || o.Kind != flow.Param || o.Fn != wrapper || o.Path != "" || o.Index >= len(calls.Params(h.via)) {
 			continue
 		}
 		inner := *h
@@ -106,14 +107,14 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 		h = &Handover{Kind: handed.Kind, Site: call}
 		switch {
 		case handed.Base == -1:
-			h.Base = p.Chains(calls.Receiver(call))
+			h.Base = p.Chains.Of(calls.Receiver(call))
 		case handed.Base >= 0 && gormapi.IsContext(args[handed.Base].Type()):
 			h.Ctx = args[handed.Base]
 		case handed.Base >= 0:
-			h.Base = p.Chains(args[handed.Base])
+			h.Base = p.Chains.Of(args[handed.Base])
 		}
 		if handed.Kind == gormapi.LockTransaction {
-			h.Options = p.Elements(args[2])
+			h.Options = p.Variables.Elements(args[2])
 			h.readOptions(p)
 		}
 		return h, args[handed.Fn]
@@ -128,7 +129,7 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 		}
 		h = &Handover{Kind: hands.Kind, Site: call, Locks: hands.Locks, Attempts: hands.Attempts}
 		if hands.HasBase {
-			h.Base = p.At(call, hands.Base)
+			h.Base = p.Chains.At(call, hands.Base)
 		}
 		if hands.Ctx {
 			for _, arg := range args {
@@ -140,38 +141,6 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 		return h, calls.Params(call)[hands.Fn]
 	}
 	return nil, nil
-}
-
-// Elements returns what can be among the elements of a slice: of a literal, of what is appended to it.
-func (p *Package) Elements(v ssa.Value) []ssa.Value { return p.elements(v, map[ssa.Value]bool{}) }
-
-func (p *Package) elements(v ssa.Value, seen map[ssa.Value]bool) (all []ssa.Value) {
-	if seen[v] {
-		return nil
-	}
-	seen[v] = true
-	if literal, ok := values.Variadic(v); ok {
-		return literal
-	}
-	switch v := v.(type) {
-	case *ssa.Call:
-		if builtin, ok := v.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
-			for _, arg := range v.Call.Args {
-				all = append(all, p.elements(arg, seen)...)
-			}
-		}
-	case *ssa.Phi:
-		for _, edge := range v.Edges {
-			all = append(all, p.elements(edge, seen)...)
-		}
-	case *ssa.UnOp:
-		if alloc, ok := v.X.(*ssa.Alloc); ok {
-			for _, stored := range p.storesTo(alloc) {
-				all = append(all, p.elements(stored, seen)...)
-			}
-		}
-	}
-	return all
 }
 
 func (h *Handover) readOptions(p *Package) {
@@ -188,8 +157,8 @@ func (h *Handover) readOptions(p *Package) {
 
 // resolve finds the function that a value is: a literal, a method of a value, a function, or what one of them returned.
 func (p *Package) resolve(h *Handover, given ssa.Value) bool {
-	chains := p.Chains(given)
-	if len(chains) != 1 || chains[0].Root.Kind != Local || chains[0].Root.Path != "" {
+	chains := p.Chains.Of(given)
+	if len(chains) != 1 || chains[0].Root.Kind != flow.Local || chains[0].Root.Path != "" {
 		return false
 	}
 	switch v := chains[0].Root.Value.(type) {
@@ -218,16 +187,16 @@ func (p *Package) resolve(h *Handover, given ssa.Value) bool {
 
 // Outside returns an origin as the function sees it that the site is in: the receiver of a method's value is what it is
 // there.
-func (p *Package) Outside(h *Handover, o Origin) Origin {
-	if o.Kind != Param {
+func (p *Package) Outside(h *Handover, o flow.Origin) flow.Origin {
+	if o.Kind != flow.Param {
 		return o
 	}
-	var chains []Chain
+	var chains []flow.Chain
 	switch {
 	case h.recv != nil && o.Fn == h.Fn && o.Index == 0:
-		chains = p.Chains(h.recv)
+		chains = p.Chains.Of(h.recv)
 	case h.via != nil && o.Fn == calls.Body(h.via.Common().StaticCallee()):
-		chains = p.At(h.via, facts.Place{Param: o.Index})
+		chains = p.Chains.At(h.via, facts.Place{Param: o.Index})
 	}
 	if len(chains) == 1 {
 		outer := chains[0].Root
@@ -239,7 +208,7 @@ func (p *Package) Outside(h *Handover, o Origin) Origin {
 
 // handedBy returns the functions among its parameters that fn runs in a transaction or under a lock.
 func (p *Package) handedBy(fn *ssa.Function) (found []facts.Hands) {
-	at := p.RunBy(fn)
+	at := p.Order.RunBy(fn)
 	parts := slices.Concat(at, p.returnedLiterals(fn))
 	for i, part := range parts {
 		for call := range calls.In(part) {
@@ -248,13 +217,13 @@ func (p *Package) handedBy(fn *ssa.Function) (found []facts.Hands) {
 				continue
 			}
 			hands := facts.Hands{Kind: h.Kind, Locks: h.Locks, Attempts: h.Attempts, Later: i >= len(at)}
-			hands.Base, hands.HasBase = p.placeOf(fn, h.Base)
-			if o, ok := p.Origin(given); ok && o.Kind == Param && o.Fn == fn && o.Path == "" {
+			hands.Base, hands.HasBase = flow.PlaceOf(fn, h.Base)
+			if o, ok := p.Chains.Origin(given); ok && o.IsParam(fn) {
 				hands.Fn, hands.DB, hands.Ctx = o.Index, h.Transacts(), h.Kind == gormapi.DoKind || h.Kind == gormapi.WorkKind
 				found = append(found, hands)
 				continue
 			}
-			if literal := p.literal(given); literal != nil {
+			if literal := p.Chains.Literal(given); literal != nil {
 				found = append(found, p.calledBy(fn, literal, hands)...)
 			}
 		}
@@ -272,9 +241,9 @@ func (p *Package) returnedLiterals(fn *ssa.Function) (all []*ssa.Function) {
 			if !ok || len(returned.Results) == 0 {
 				continue
 			}
-			if literal := p.literal(values.Bare(returned.Results[0])); literal != nil && !slices.Contains(pending, literal) {
+			if literal := p.Chains.Literal(values.Bare(returned.Results[0])); literal != nil && !slices.Contains(pending, literal) {
 				pending = append(pending, literal)
-				all = append(all, p.RunBy(literal)...)
+				all = append(all, p.Order.RunBy(literal)...)
 			}
 		}
 	}
@@ -288,8 +257,8 @@ func (p *Package) calledBy(fn, literal *ssa.Function, hands facts.Hands) (found 
 		if common.IsInvoke() || common.StaticCallee() != nil {
 			continue
 		}
-		o, ok := p.Origin(common.Value)
-		if !ok || o.Kind != Param || o.Fn != fn || o.Path != "" {
+		o, ok := p.Chains.Origin(common.Value)
+		if !ok || o.Kind != flow.Param || o.Fn != fn || o.Path != "" {
 			continue
 		}
 		hands.Fn = o.Index
@@ -298,8 +267,8 @@ func (p *Package) calledBy(fn, literal *ssa.Function, hands facts.Hands) (found 
 				hands.DB = true
 			}
 			if gormapi.IsContext(arg.Type()) {
-				from, known := p.Origin(arg)
-				hands.Ctx = !known || from.Kind != Param || from.Fn != fn
+				from, known := p.Chains.Origin(arg)
+				hands.Ctx = !known || from.Kind != flow.Param || from.Fn != fn
 			}
 		}
 		found = append(found, hands)
@@ -309,9 +278,3 @@ func (p *Package) calledBy(fn, literal *ssa.Function, hands facts.Hands) (found 
 
 // IsReceiver reports whether a parameter of the function is the receiver of a method's value.
 func (h *Handover) IsReceiver(index int) bool { return h.recv != nil && index == 0 }
-
-// Literal returns the function literal that a value is, nil if it is none.
-func (p *Package) Literal(v ssa.Value) *ssa.Function { return p.literal(v) }
-
-// Binding returns what a function literal captured.
-func (p *Package) Binding(v *ssa.FreeVar) ssa.Value { return p.binding(v) }

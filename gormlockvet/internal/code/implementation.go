@@ -4,9 +4,6 @@ import (
 	"go/types"
 	"regexp"
 
-	"golang.org/x/tools/go/ssa"
-
-	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -94,32 +91,4 @@ func onlyImplementation(scope *types.Scope, wanted *types.Interface) (only *type
 		only = named
 	}
 	return only
-}
-
-// Assigned returns the value of a package's variable that is assigned once, where it is declared.
-func (p *Package) Assigned(v ssa.Value) (ssa.Value, bool) {
-	load, ok := v.(*ssa.UnOp)
-	if !ok {
-		return nil, false
-	}
-	global, ok := load.X.(*ssa.Global)
-	if !ok {
-		return nil, false
-	}
-	if p.globals == nil {
-		p.globals = map[*ssa.Global][]ssa.Value{}
-		for _, fn := range p.Funcs {
-			for instr := range calls.Instructions(fn) {
-				if store, ok := instr.(*ssa.Store); ok {
-					if to, ok := store.Addr.(*ssa.Global); ok {
-						p.globals[to] = append(p.globals[to], store.Val)
-					}
-				}
-			}
-		}
-	}
-	if assigned := p.globals[global]; len(assigned) == 1 {
-		return assigned[0], true
-	}
-	return nil, false
 }

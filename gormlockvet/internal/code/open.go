@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -24,7 +25,7 @@ type OpenAt struct {
 
 // OpensOf returns the dbs that fn, or a function it calls, opens without the plugin and does not return.
 func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
-	for _, part := range p.RunBy(fn) {
+	for _, part := range p.Order.RunBy(fn) {
 		for call := range calls.In(part) {
 			if o, ok := p.opened(call); ok {
 				if !p.Installed(fn, o) && !p.returned(fn, o) {
@@ -43,24 +44,24 @@ func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
 }
 
 // opened returns the db that a call opens, or that a function opened which it calls.
-func (p *Package) opened(call ssa.CallInstruction) (Origin, bool) {
+func (p *Package) opened(call ssa.CallInstruction) (flow.Origin, bool) {
 	value, ok := call.(*ssa.Call)
 	if !ok {
-		return Origin{}, false
+		return flow.Origin{}, false
 	}
 	if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
-		return Origin{Kind: Opened, Value: value}, plainConfig(value)
+		return flow.Origin{Kind: flow.Opened, Value: value}, plainConfig(value)
 	}
 	known := p.Known.Of(call)
 	if known == nil {
-		return Origin{}, false
+		return flow.Origin{}, false
 	}
 	for i, result := range known.Results {
 		if result.Opened {
-			return Origin{Value: value, Path: resultPath(i)}, !result.Used
+			return flow.ResultOf(value, i), !result.Used
 		}
 	}
-	return Origin{}, false
+	return flow.Origin{}, false
 }
 
 // plainConfig reports whether nothing in the options of gorm.Open can install a plugin, or keeps the db from writing.
@@ -94,14 +95,14 @@ func (p *Package) where(pos token.Pos) string {
 }
 
 // returned reports whether fn returns the db, so that its callers have to see to it.
-func (p *Package) returned(fn *ssa.Function, opened Origin) bool {
+func (p *Package) returned(fn *ssa.Function, opened flow.Origin) bool {
 	for instr := range calls.Instructions(fn) {
 		result, ok := instr.(*ssa.Return)
 		if !ok {
 			continue
 		}
 		for _, v := range result.Results {
-			if gormapi.IsDB(v.Type()) && slices.ContainsFunc(p.Chains(v), func(c Chain) bool { return c.Root == opened }) {
+			if gormapi.IsDB(v.Type()) && slices.ContainsFunc(p.Chains.Of(v), func(c flow.Chain) bool { return c.Root == opened }) {
 				return true
 			}
 		}
@@ -110,7 +111,7 @@ func (p *Package) returned(fn *ssa.Function, opened Origin) bool {
 }
 
 // kept reports whether anything but GORM's own methods gets the db.
-func (p *Package) kept(opened Origin) bool {
+func (p *Package) kept(opened flow.Origin) bool {
 	call := opened.Value.(*ssa.Call)
 	same := []ssa.Value{call}
 	for i := 0; i < len(same); i++ {

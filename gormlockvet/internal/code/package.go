@@ -13,8 +13,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
-	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/silence"
 )
@@ -40,15 +40,13 @@ type Package struct {
 	Program  *facts.Program // of this package and those below it
 
 	Known     *facts.Known // nil in a package that does nothing the findings are about
+	Variables *flow.Variables
+	Chains    *flow.Chains
+	Order     *flow.Order
 	turn      sync.Mutex
-	chains    map[ssa.Value][]Chain
-	stores    map[ssa.Value][]ssa.Value
-	closures  map[*ssa.Function]*ssa.MakeClosure
 	handovers []*Handover
 	models    map[*types.TypeName]bool
-	globals   map[*ssa.Global][]ssa.Value
 	scoping   map[*ssa.Function]bool
-	sites     map[*ssa.Function]ssa.Instruction
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -58,10 +56,11 @@ func run(pass *analysis.Pass) (any, error) {
 		p.exportProgram()
 		return p, nil
 	}
-	p.chains, p.stores = map[ssa.Value][]Chain{}, map[ssa.Value][]ssa.Value{}
-	p.closures, p.Known = map[*ssa.Function]*ssa.MakeClosure{}, facts.NewKnown(p.Pass)
 	p.scoping = map[*ssa.Function]bool{}
-	p.build()
+	p.Funcs, p.Known = build(pass), facts.NewKnown(pass)
+	p.Variables = flow.NewVariables(p.Funcs)
+	p.Chains = flow.NewChains(p.Variables, p.Known)
+	p.Order = flow.NewOrder(p.Funcs, p.Chains, p.Known)
 	p.summarize()
 	p.exportProgram()
 	return p, nil
@@ -102,24 +101,24 @@ func (p *Package) namesGorm() bool {
 }
 
 // build makes the SSA form of the package, as buildssa does, which would make it of packages that do not matter too.
-func (p *Package) build() {
-	prog := ssa.NewProgram(p.Pass.Fset, 0)
-	for _, imported := range p.Pass.Pkg.Imports() {
+func build(pass *analysis.Pass) (funcs []*ssa.Function) {
+	prog := ssa.NewProgram(pass.Fset, 0)
+	for _, imported := range pass.Pkg.Imports() {
 		prog.CreatePackage(imported, nil, nil, true)
 	}
-	built := prog.CreatePackage(p.Pass.Pkg, p.Pass.Files, p.Pass.TypesInfo, false)
+	built := prog.CreatePackage(pass.Pkg, pass.Files, pass.TypesInfo, false)
 	built.Build()
 	var add func(fn *ssa.Function)
 	add = func(fn *ssa.Function) {
-		p.Funcs = append(p.Funcs, fn)
+		funcs = append(funcs, fn)
 		for _, literal := range fn.AnonFuncs {
 			add(literal)
 		}
 	}
-	for _, file := range p.Pass.Files {
+	for _, file := range pass.Files {
 		for _, decl := range file.Decls {
 			if decl, ok := decl.(*ast.FuncDecl); ok {
-				if fn, ok := p.Pass.TypesInfo.Defs[decl.Name].(*types.Func); ok && prog.FuncValue(fn) != nil {
+				if fn, ok := pass.TypesInfo.Defs[decl.Name].(*types.Func); ok && prog.FuncValue(fn) != nil {
 					add(prog.FuncValue(fn))
 				}
 			}
@@ -128,13 +127,7 @@ func (p *Package) build() {
 	if initial := built.Func("init"); initial != nil { // makes the package's variables
 		add(initial)
 	}
-	for _, fn := range p.Funcs {
-		for instr := range calls.Instructions(fn) {
-			if made, ok := instr.(*ssa.MakeClosure); ok {
-				p.closures[made.Fn.(*ssa.Function)] = made
-			}
-		}
-	}
+	return funcs
 }
 
 // InTest reports whether a place is in a test's file whose findings are not wanted.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
@@ -110,7 +111,7 @@ func (p *Package) addToProgram(own *facts.Program, call ssa.CallInstruction) {
 			own.Triggers = append(own.Triggers, table)
 		}
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"} && MayInstall(args[0]):
-		own.Installs = own.Installs || !p.attributed(p.Chains(calls.Receiver(call)))
+		own.Installs = own.Installs || !p.attributed(p.Chains.Of(calls.Receiver(call)))
 	default:
 		if s, ok := p.StatementOf(call); ok && !own.Writes {
 			own.Writes = p.ModelWritten(s).Tagged()
@@ -120,11 +121,11 @@ func (p *Package) addToProgram(own *facts.Program, call ssa.CallInstruction) {
 
 // attributed reports whether the db that gets the plugin is known where it is opened: it was opened here, or a caller of
 // the function knows it.
-func (p *Package) attributed(chains []Chain) bool {
+func (p *Package) attributed(chains []flow.Chain) bool {
 	if p.OpenedBy(chains) != nil {
 		return true
 	}
-	return len(chains) == 1 && chains[0].Root.Kind == Param && chains[0].Root.Path == "" &&
+	return len(chains) == 1 && chains[0].Root.Kind == flow.Param && chains[0].Root.Path == "" &&
 		chains[0].Root.Fn.Parent() == nil && chains[0].Root.Fn.Signature.Recv() == nil
 }
 

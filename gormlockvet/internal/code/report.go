@@ -16,7 +16,7 @@ import (
 // for what one of them found out serves the next. A name is a heading of docs/gormlockvet.md.
 func New(name, doc string, find func(pass *analysis.Pass, p *Package)) *analysis.Analyzer {
 	return NewInModels(name, doc, func(pass *analysis.Pass, p *Package) {
-		if p.chains != nil {
+		if p.Known != nil {
 			find(pass, p)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -36,11 +37,11 @@ func (p *Package) resultOf(fn *ssa.Function, index int) (result facts.Result, ok
 }
 
 func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
-	chains := p.Chains(v)
+	chains := p.Chains.Of(v)
 	if call, ok := v.(*ssa.Call); ok && gormapi.IsDB(v.Type()) {
 		r.Look = p.mustLook(call)
 	}
-	if r.Place, r.Known = p.placeOf(fn, chains); r.Known {
+	if r.Place, r.Known = flow.PlaceOf(fn, chains); r.Known {
 		for _, c := range chains {
 			r.Carry |= p.CarryOf(c)
 		}
@@ -51,7 +52,7 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 		r.Opened, r.Used = true, p.Installed(fn, *opened)
 		return r
 	}
-	if len(chains) != 1 || chains[0].Root.Kind != Local {
+	if len(chains) != 1 || chains[0].Root.Kind != flow.Local {
 		return r
 	}
 	switch made := chains[0].Root.Value.(type) {
@@ -60,7 +61,7 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 		r.Fields = p.fieldsOf(fn, made)
 	case *ssa.Call: // handed on from another function
 		if known := p.Known.Of(made); known != nil {
-			if i := resultIndex(chains[0].Root.Path); i < len(known.Results) {
+			if i := chains[0].Root.Result(); i < len(known.Results) {
 				r.Read = known.Results[i].Read
 			}
 		}
@@ -92,15 +93,8 @@ func (p *Package) mustLook(call *ssa.Call) string {
 	return s.Name.Name
 }
 
-func resultIndex(path string) int {
-	if rest, ok := strings.CutPrefix(path, "#"); ok && len(rest) == 1 {
-		return int(rest[0] - '0')
-	}
-	return 0
-}
-
 // OpenedBy returns where a db was opened that is nothing else on another way.
-func (p *Package) OpenedBy(chains []Chain) *Origin {
+func (p *Package) OpenedBy(chains []flow.Chain) *flow.Origin {
 	if len(chains) == 0 {
 		return nil
 	}
@@ -110,15 +104,15 @@ func (p *Package) OpenedBy(chains []Chain) *Origin {
 		}
 	}
 	switch o := chains[0].Root; o.Kind {
-	case Opened:
+	case flow.Opened:
 		return &o
-	case Local:
+	case flow.Local:
 		call, ok := o.Value.(*ssa.Call)
 		if !ok {
 			return nil
 		}
 		known := p.Known.Of(call)
-		if i := resultIndex(o.Path); known != nil && i < len(known.Results) && known.Results[i].Opened {
+		if i := o.Result(); known != nil && i < len(known.Results) && known.Results[i].Opened {
 			return &o
 		}
 	default: // it is somebody else's
@@ -127,23 +121,23 @@ func (p *Package) OpenedBy(chains []Chain) *Origin {
 }
 
 // Installed reports whether fn, or a function that it calls, installs the plugin on what was opened.
-func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
-	if call, ok := opened.Value.(*ssa.Call); ok && opened.Kind == Local {
-		if known := p.Known.Of(call); known != nil && known.Results[resultIndex(opened.Path)].Used {
+func (p *Package) Installed(fn *ssa.Function, opened flow.Origin) bool {
+	if call, ok := opened.Value.(*ssa.Call); ok && opened.Kind == flow.Local {
+		if known := p.Known.Of(call); known != nil && known.Results[opened.Result()].Used {
 			return true
 		}
 	}
-	is := func(chains []Chain) bool {
-		return slices.ContainsFunc(chains, func(c Chain) bool { return c.Root == opened })
+	is := func(chains []flow.Chain) bool {
+		return slices.ContainsFunc(chains, func(c flow.Chain) bool { return c.Root == opened })
 	}
 	for _, part := range calls.Family(fn) { // a step in a list of steps counts
 		for call := range calls.In(part) {
-			if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) && is(p.Chains(calls.Receiver(call))) {
+			if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) && is(p.Chains.Of(calls.Receiver(call))) {
 				return true
 			}
 			if known := p.Known.Of(call); known != nil {
 				for _, at := range known.Installs {
-					if is(p.At(call, at)) {
+					if is(p.Chains.At(call, at)) {
 						return true
 					}
 				}
@@ -155,7 +149,7 @@ func (p *Package) Installed(fn *ssa.Function, opened Origin) bool {
 
 // readInto reports whether a read fills the struct.
 func (p *Package) readInto(alloc *ssa.Alloc) bool {
-	for _, use := range p.usesOf(alloc) {
+	for _, use := range p.Variables.UsesOf(alloc) {
 		made, ok := use.(*ssa.MakeInterface)
 		if !ok {
 			continue
@@ -166,7 +160,7 @@ func (p *Package) readInto(alloc *ssa.Alloc) bool {
 			}
 		}
 	}
-	for _, v := range p.storesTo(alloc) {
+	for _, v := range p.Variables.StoresTo(alloc) {
 		if extract, ok := v.(*ssa.Extract); ok {
 			if call, ok := extract.Tuple.(*ssa.Call); ok && gormapi.GenericRole(calls.Name(call)) == gormapi.Reads {
 				return true
@@ -196,7 +190,7 @@ func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (field
 			if !ok || store.Addr != at {
 				continue
 			}
-			if place, ok := p.placeOf(fn, p.Chains(store.Val)); ok {
+			if place, ok := flow.PlaceOf(fn, p.Chains.Of(store.Val)); ok {
 				fields = append(fields, facts.FieldPlace{name, place})
 			}
 			fields = append(fields, p.fieldsOfPart(fn, store.Val, name)...)
@@ -216,7 +210,7 @@ func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fiel
 	}
 	const most = 32
 	for _, inner := range known.Results[0].Fields {
-		if place, ok := p.placeOf(fn, p.At(call, inner.Place)); ok && len(fields) < most {
+		if place, ok := flow.PlaceOf(fn, p.Chains.At(call, inner.Place)); ok && len(fields) < most {
 			fields = append(fields, facts.FieldPlace{name + "." + inner.Name, place})
 		}
 	}

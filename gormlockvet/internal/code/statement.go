@@ -6,6 +6,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -15,7 +16,7 @@ type Statement struct {
 	Call ssa.CallInstruction
 	Name gormapi.Func
 	Role gormapi.Role
-	On   []Chain // the db it runs on, with what was built on it
+	On   []flow.Chain // the db it runs on, with what was built on it
 }
 
 // Ours reports whether the statement is a function of gormlock, which is given its db as an argument.
@@ -30,7 +31,7 @@ func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
 	s := Statement{Call: call, Name: name}
 	if ours, ok := gormapi.CallOf(name); ok {
 		if args := calls.Args(call); len(args) > 0 && gormapi.IsDB(args[0].Type()) {
-			s.Role, s.On = gormapi.Reads, p.Chains(args[0])
+			s.Role, s.On = gormapi.Reads, p.Chains.Of(args[0])
 			if ours.Writes {
 				s.Role = gormapi.Writes
 			}
@@ -40,7 +41,7 @@ func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
 	}
 	for _, role := range []gormapi.Role{gormapi.MethodRole(name), gormapi.GenericRole(name), gormapi.AssociationRole(name)} {
 		if role.Runs() || role == gormapi.Begins && name.Name != "Connection" {
-			s.Role, s.On = role, p.Chains(calls.Receiver(call))
+			s.Role, s.On = role, p.Chains.Of(calls.Receiver(call))
 			return s, true
 		}
 	}
@@ -48,7 +49,7 @@ func (p *Package) StatementOf(call ssa.CallInstruction) (Statement, bool) {
 }
 
 // CarryOf returns what the chain carries for the statement at its end.
-func (p *Package) CarryOf(c Chain) gormapi.Carry {
+func (p *Package) CarryOf(c flow.Chain) gormapi.Carry {
 	carry := c.Carry
 	for _, link := range c.Links {
 		carry = p.after(carry, link)
@@ -111,11 +112,11 @@ func (p *Package) CarryOfPart(v ssa.Value) gormapi.Carry {
 	if carry := carryOfType(v.Type()); carry != 0 {
 		return carry | p.waits(v)
 	}
-	if assigned, ok := p.Assigned(v); ok {
+	if assigned, ok := p.Variables.Assigned(v); ok {
 		v = values.Bare(assigned)
 	}
-	chains := p.Chains(v)
-	if len(chains) != 1 || chains[0].Root.Kind != Local || chains[0].Root.Path != "" {
+	chains := p.Chains.Of(v)
+	if len(chains) != 1 || chains[0].Root.Kind != flow.Local || chains[0].Root.Path != "" {
 		return 0
 	}
 	switch v := values.Bare(chains[0].Root.Value).(type) {

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -20,7 +21,7 @@ type Read struct {
 }
 
 // ReadsOf returns where the struct that a pointer points to is filled, in the function that has it and in its literals.
-func (p *Package) ReadsOf(struc Origin, in *ssa.Function) (reads []Read) {
+func (p *Package) ReadsOf(struc flow.Origin, in *ssa.Function) (reads []Read) {
 	for _, fn := range calls.Family(in) {
 		for call := range calls.In(fn) {
 			if r, ok := p.readAt(call, struc); ok {
@@ -31,9 +32,9 @@ func (p *Package) ReadsOf(struc Origin, in *ssa.Function) (reads []Read) {
 	return reads
 }
 
-func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
+func (p *Package) readAt(call ssa.CallInstruction, struc flow.Origin) (Read, bool) {
 	s, isStatement := p.StatementOf(call)
-	if struc.Kind == Local && p.returns(call, struc) {
+	if struc.Kind == flow.Local && p.returns(call, struc) {
 		known := isStatement
 		if summary := p.Known.Of(call); summary != nil {
 			for _, result := range summary.Results {
@@ -45,7 +46,7 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 	given := false
 	for _, arg := range call.Common().Args {
 		for _, part := range values.Parts(arg) {
-			o, ok := p.Origin(values.Bare(part))
+			o, ok := p.Chains.Origin(values.Bare(part))
 			given = given || ok && o == struc
 		}
 	}
@@ -64,13 +65,13 @@ func (p *Package) readAt(call ssa.CallInstruction, struc Origin) (Read, bool) {
 
 // mayRead reports whether a function that is given the struct may read it from the database: it runs statements, or
 // nothing is known of it and it is given something that may lead to a db.
-func (p *Package) mayRead(call ssa.CallInstruction, struc Origin) bool {
+func (p *Package) mayRead(call ssa.CallInstruction, struc flow.Origin) bool {
 	if fn := calls.Callee(call); fn == nil || fn.Pkg() == p.Pass.Pkg {
 		known := p.Known.Of(call)
 		return fn == nil && !calls.Builtin(call) || known != nil && len(known.Runs) > 0
 	}
 	for _, arg := range call.Common().Args {
-		if o, ok := p.Origin(values.Bare(arg)); ok && o == struc {
+		if o, ok := p.Chains.Origin(values.Bare(arg)); ok && o == struc {
 			continue
 		}
 		if _, basic := values.Bare(arg).Type().Underlying().(*types.Basic); !basic {
@@ -81,7 +82,7 @@ func (p *Package) mayRead(call ssa.CallInstruction, struc Origin) bool {
 }
 
 // returns reports whether the struct is what a call returns: its pointer, or a copy in a variable.
-func (p *Package) returns(call ssa.CallInstruction, struc Origin) bool {
+func (p *Package) returns(call ssa.CallInstruction, struc flow.Origin) bool {
 	value, ok := call.(*ssa.Call)
 	if !ok {
 		return false
@@ -93,7 +94,7 @@ func (p *Package) returns(call ssa.CallInstruction, struc Origin) bool {
 	if !ok || struc.Path != "" {
 		return false
 	}
-	for _, v := range p.storesTo(alloc) {
+	for _, v := range p.Variables.StoresTo(alloc) {
 		if extract, isExtract := v.(*ssa.Extract); isExtract && extract.Tuple == ssa.Value(value) || v == ssa.Value(value) {
 			return true
 		}
@@ -102,14 +103,14 @@ func (p *Package) returns(call ssa.CallInstruction, struc Origin) bool {
 }
 
 // saves reports whether a function that is called writes the struct as a whole.
-func (p *Package) saves(call ssa.CallInstruction, struc Origin) bool {
+func (p *Package) saves(call ssa.CallInstruction, struc flow.Origin) bool {
 	known := p.Known.Of(call)
 	if known == nil {
 		return false
 	}
 	for _, i := range known.Saves {
 		if args := calls.Params(call); i < len(args) {
-			if o, ok := p.Origin(args[i]); ok && o == struc {
+			if o, ok := p.Chains.Origin(args[i]); ok && o == struc {
 				return true
 			}
 		}
@@ -146,39 +147,4 @@ func (p *Package) columns(r Read) Read {
 		}
 	}
 	return r
-}
-
-// TypeOf returns the type of a Local.
-func TypeOf(o Origin) types.Type {
-	t := o.Value.Type()
-	if results, ok := t.(*types.Tuple); ok && resultIndex(o.Path) < results.Len() {
-		return results.At(resultIndex(o.Path)).Type()
-	}
-	return t
-}
-
-// MadeOf returns the values that a value is computed from.
-func (p *Package) MadeOf(v ssa.Value) (parts []ssa.Value) {
-	switch v := v.(type) {
-	case *ssa.UnOp:
-		switch at := v.X.(type) {
-		case *ssa.Alloc:
-			return p.storesTo(at)
-		case *ssa.FreeVar:
-			if bound := p.binding(at); bound != nil {
-				return p.storesTo(bound)
-			}
-		}
-		return nil
-	case *ssa.Call:
-		for _, arg := range v.Call.Args {
-			parts = append(parts, values.Parts(arg)...)
-		}
-		return parts
-	case *ssa.BinOp, *ssa.Convert, *ssa.ChangeType, *ssa.MakeInterface, *ssa.Phi, *ssa.Extract:
-		for _, operand := range v.(ssa.Instruction).Operands(nil) {
-			parts = append(parts, *operand)
-		}
-	}
-	return parts
 }

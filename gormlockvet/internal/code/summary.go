@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -17,7 +18,7 @@ const rounds = 3
 func (p *Package) summarize() {
 	implementations := p.implementations()
 	for range rounds {
-		clear(p.chains)
+		p.Chains.Forget()
 		next := map[*types.Func]*facts.Summary{}
 		for _, fn := range p.Funcs {
 			if object := calls.Declared(fn); object != nil && fn.Parent() == nil {
@@ -31,7 +32,7 @@ func (p *Package) summarize() {
 			p.Known.Learn(method, p.Known.OfFunc(by))
 		}
 	}
-	clear(p.chains)
+	p.Chains.Forget()
 	p.findHandovers()
 	p.Known.Export()
 }
@@ -42,9 +43,9 @@ func (p *Package) summary(fn *ssa.Function) *facts.Summary {
 		result, _ := p.resultOf(fn, i)
 		s.Results = append(s.Results, result)
 	}
-	for _, part := range p.RunBy(fn) {
+	for _, part := range p.Order.RunBy(fn) {
 		for call := range calls.In(part) {
-			if p.withoutDB(fn, call) {
+			if p.Order.WithoutDB(fn, call) {
 				continue
 			}
 			p.addStatement(s, fn, call)
@@ -64,7 +65,7 @@ func (p *Package) summary(fn *ssa.Function) *facts.Summary {
 // addStatement adds what a call does itself.
 func (p *Package) addStatement(s *facts.Summary, fn *ssa.Function, call ssa.CallInstruction) {
 	if name := calls.Name(call); name == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) {
-		s.Installs = p.appendPlace(s.Installs, fn, p.Chains(calls.Receiver(call)))
+		s.Installs = p.appendPlace(s.Installs, fn, p.Chains.Of(calls.Receiver(call)))
 		return
 	}
 	statement, ok := p.StatementOf(call)
@@ -76,7 +77,7 @@ func (p *Package) addStatement(s *facts.Summary, fn *ssa.Function, call ssa.Call
 		s.Locks = p.appendPlace(s.Locks, fn, statement.On)
 	}
 	if statement.Name.Name == "Save" && !statement.Ours() {
-		if o, ok := p.Origin(calls.Args(call)[0]); ok && o.Kind == Param && o.Fn == fn && o.Path == "" {
+		if o, ok := p.Chains.Origin(calls.Args(call)[0]); ok && o.IsParam(fn) {
 			s.Saves = append(s.Saves, o.Index)
 		}
 	}
@@ -89,47 +90,27 @@ func (p *Package) addCalled(s *facts.Summary, fn *ssa.Function, call ssa.CallIns
 		return
 	}
 	for _, at := range known.Runs {
-		s.Runs = p.appendPlace(s.Runs, fn, p.At(call, at))
+		s.Runs = p.appendPlace(s.Runs, fn, p.Chains.At(call, at))
 	}
 	for _, at := range known.Locks {
-		s.Locks = p.appendPlace(s.Locks, fn, p.At(call, at))
+		s.Locks = p.appendPlace(s.Locks, fn, p.Chains.At(call, at))
 	}
 	for _, at := range known.Grows {
-		s.Grows = p.appendPlace(s.Grows, fn, p.At(call, at))
+		s.Grows = p.appendPlace(s.Grows, fn, p.Chains.At(call, at))
 	}
 	for _, at := range known.Installs {
-		s.Installs = p.appendPlace(s.Installs, fn, p.At(call, at))
+		s.Installs = p.appendPlace(s.Installs, fn, p.Chains.At(call, at))
 	}
 }
 
 // appendPlace adds where fn has a value from, if that is known and not there yet.
-func (p *Package) appendPlace(places []facts.Place, fn *ssa.Function, chains []Chain) []facts.Place {
+func (p *Package) appendPlace(places []facts.Place, fn *ssa.Function, chains []flow.Chain) []facts.Place {
 	const most = 16
-	at, known := p.placeOf(fn, chains)
+	at, known := flow.PlaceOf(fn, chains)
 	if !known || len(places) >= most || slices.Contains(places, at) {
 		return places
 	}
 	return append(places, at)
-}
-
-// placeOf returns where fn has a value from, if all ways say the same.
-func (p *Package) placeOf(fn *ssa.Function, chains []Chain) (at facts.Place, ok bool) {
-	for i, c := range chains {
-		var here facts.Place
-		switch {
-		case c.Root.Kind == Param && c.Root.Fn == fn:
-			here = facts.Place{Param: c.Root.Index, Path: c.Root.Path}
-		case c.Root.Kind == Global:
-			here = facts.Place{Global: c.Root.Name, Path: c.Root.Path}
-		default:
-			return facts.Place{}, false
-		}
-		if i > 0 && here != at {
-			return facts.Place{}, false
-		}
-		at = here
-	}
-	return at, len(chains) > 0
 }
 
 // MayInstall reports whether what is given to Use can be the plugin.

@@ -3,8 +3,6 @@ package code
 import (
 	"go/types"
 
-	"golang.org/x/tools/go/ssa"
-
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
@@ -63,38 +61,4 @@ func (p *Package) TypesOf(s Statement) (all []types.Type) {
 		}
 	}
 	return all
-}
-
-// Struct returns the variable that a pointer to a struct points to, as an argument of a statement. An element, or a copy
-// of one that a loop makes, is the slice it is of.
-func (p *Package) Struct(v ssa.Value) (Origin, bool) {
-	v = values.Bare(v)
-	if models.NamedOf(v.Type()) == nil {
-		return Origin{}, false
-	}
-	if slice, ok := p.sliceOf(v); ok {
-		return slice, true
-	}
-	return p.Origin(v)
-}
-
-// sliceOf returns where the slice comes from that an address is an element of, or a copy of one.
-func (p *Package) sliceOf(addr ssa.Value) (Origin, bool) {
-	switch at := addr.(type) {
-	case *ssa.IndexAddr:
-		return p.Origin(at.X)
-	case *ssa.FreeVar:
-		if bound := p.binding(at); bound != nil {
-			return p.sliceOf(bound)
-		}
-	case *ssa.Alloc:
-		if stored := p.storesTo(at); len(stored) == 1 {
-			if load, ok := stored[0].(*ssa.UnOp); ok {
-				if element, ok := load.X.(*ssa.IndexAddr); ok {
-					return p.sliceOf(element)
-				}
-			}
-		}
-	}
-	return Origin{}, false
 }

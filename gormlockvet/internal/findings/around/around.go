@@ -202,13 +202,13 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.S
 	}
 	arg := calls.Args(s.Call)[0]
 	m := models.OfType(values.Bare(arg).Type())
-	struc, ok := p.Struct(arg)
+	struc, ok := p.Chains.Struct(arg)
 	if !m.Tagged() || !ok {
 		return
 	}
 	var partial *code.Read
 	for _, r := range p.ReadsOf(struc, fn) {
-		if !p.Before(r.At, s.Call) {
+		if !p.Order.Before(r.At, s.Call) {
 			if r.At.Parent() == s.Call.Parent() && !calls.ReachableFrom(r.At, s.Call) {
 				continue
 			}

@@ -49,7 +49,7 @@ func text(p *code.Package, v ssa.Value, depth int) string {
 	if depth > deepest {
 		return sqltext.Unknown
 	}
-	if assigned, ok := p.Assigned(v); ok {
+	if assigned, ok := p.Variables.Assigned(v); ok {
 		return text(p, assigned, depth+1)
 	}
 	switch v := v.(type) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -41,7 +42,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 }
 
 func carried(p *code.Package, db ssa.Value) (all gormapi.Carry) {
-	for _, c := range p.Chains(db) {
+	for _, c := range p.Chains.Of(db) {
 		all |= p.CarryOf(c)
 	}
 	return all
@@ -146,7 +147,7 @@ func unused(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 	if !carry.Ours() {
 		return
 	}
-	for _, c := range p.Chains(calls.Receiver(call)) {
+	for _, c := range p.Chains.Of(calls.Receiver(call)) {
 		if !fresh(p, c) {
 			return
 		}
@@ -155,7 +156,7 @@ func unused(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 }
 
 // fresh holds for a db that starts a new statement with each call.
-func fresh(p *code.Package, c code.Chain) bool {
+func fresh(p *code.Package, c flow.Chain) bool {
 	for _, link := range c.Links {
 		switch calls.Name(link).Name {
 		case "WithContext", "Session", "Debug":
@@ -164,9 +165,9 @@ func fresh(p *code.Package, c code.Chain) bool {
 		}
 	}
 	switch c.Root.Kind {
-	case code.Opened, code.Begun, code.Global:
+	case flow.Opened, flow.Begun, flow.Global:
 		return true
-	case code.Param:
+	case flow.Param:
 		return c.Root.Path != "" || len(c.Links) > 0 || p.IsGiven(c.Root)
 	default:
 		return false

@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -37,11 +38,11 @@ type checker struct {
 
 // function looks at a function that is given to a transaction.
 func (c *checker) function(h *code.Handover) {
-	parts := c.p.RunBy(h.Fn)
+	parts := c.p.Order.RunBy(h.Fn)
 	var locks []ssa.Instruction
 	for _, part := range parts {
 		for call := range calls.In(part) {
-			if c.locks(call, func(o code.Origin) bool { return c.p.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind }) {
+			if c.locks(call, func(o flow.Origin) bool { return c.p.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind }) {
 				locks = append(locks, call)
 			}
 		}
@@ -50,7 +51,7 @@ func (c *checker) function(h *code.Handover) {
 		for instr := range calls.Instructions(part) {
 			held := h.Locks
 			for _, lock := range locks {
-				held = held || c.p.Before(lock, instr)
+				held = held || c.p.Order.Before(lock, instr)
 			}
 			if held {
 				c.look(instr)
@@ -59,21 +60,21 @@ func (c *checker) function(h *code.Handover) {
 	}
 }
 
-func baseOf(h *code.Handover) code.Origin {
+func baseOf(h *code.Handover) flow.Origin {
 	if len(h.Base) == 1 {
 		return h.Base[0].Root
 	}
-	return code.Origin{Kind: code.Local}
+	return flow.Origin{Kind: flow.Local}
 }
 
 // locks reports whether a call takes a lock in a transaction.
-func (c *checker) locks(call ssa.CallInstruction, transaction func(code.Origin) bool) bool {
+func (c *checker) locks(call ssa.CallInstruction, transaction func(flow.Origin) bool) bool {
 	if s, ok := c.p.StatementOf(call); ok {
 		return c.p.LocksBy(s) && s.Role != gormapi.Begins && s.Name.Name != "Transaction" && all(s.On, transaction)
 	}
 	if known := c.p.Known.Of(call); known != nil {
 		for _, at := range known.Locks {
-			if all(c.p.At(call, at), transaction) {
+			if all(c.p.Chains.At(call, at), transaction) {
 				return true
 			}
 		}
@@ -81,7 +82,7 @@ func (c *checker) locks(call ssa.CallInstruction, transaction func(code.Origin) 
 	return false
 }
 
-func all(on []code.Chain, is func(code.Origin) bool) bool {
+func all(on []flow.Chain, is func(flow.Origin) bool) bool {
 	for _, chain := range on {
 		if !is(chain.Root) {
 			return false
@@ -100,12 +101,12 @@ func (c *checker) byHand(fn *ssa.Function) {
 		}
 		root := s.On[0].Root
 		certain := s.Ours() || s.Role == gormapi.Reads && c.p.CarryOf(s.On[0]).OurLocks()
-		if root.Kind != code.Begun && !certain {
+		if root.Kind != flow.Begun && !certain {
 			continue
 		}
 		ends := c.ends(fn, root)
 		for instr := range calls.Instructions(fn) {
-			if c.p.Before(call, instr) && !c.ended(ends, call, instr) {
+			if c.p.Order.Before(call, instr) && !c.ended(ends, call, instr) {
 				c.look(instr)
 			}
 		}
@@ -113,13 +114,13 @@ func (c *checker) byHand(fn *ssa.Function) {
 }
 
 // ends returns where a transaction is committed or rolled back, but for what is deferred.
-func (c *checker) ends(fn *ssa.Function, root code.Origin) (found []ssa.Instruction) {
+func (c *checker) ends(fn *ssa.Function, root flow.Origin) (found []ssa.Instruction) {
 	for call := range calls.In(fn) {
 		name := calls.Name(call)
 		if _, deferred := call.(*ssa.Defer); deferred || gormapi.MethodRole(name) != gormapi.Ends || name.Name == "RollbackTo" {
 			continue
 		}
-		if all(c.p.Chains(calls.Receiver(call)), func(o code.Origin) bool { return o == root }) {
+		if all(c.p.Chains.Of(calls.Receiver(call)), func(o flow.Origin) bool { return o == root }) {
 			found = append(found, call)
 		}
 	}

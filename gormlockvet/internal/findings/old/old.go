@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
@@ -49,18 +50,18 @@ type lock struct {
 
 func (l lock) holds(p *code.Package, at ssa.Instruction) bool {
 	if l.under != nil {
-		return p.Inside(at, l.under)
+		return p.Order.Inside(at, l.under)
 	}
-	if l.within != nil && !p.Inside(at, l.within) || slices.ContainsFunc(l.releases, func(r ssa.Instruction) bool { return p.Before(r, at) }) {
+	if l.within != nil && !p.Order.Inside(at, l.within) || slices.ContainsFunc(l.releases, func(r ssa.Instruction) bool { return p.Order.Before(r, at) }) {
 		return false
 	}
-	return p.Before(l.at, at)
+	return p.Order.Before(l.at, at)
 }
 
 // written returns the structs whose values a call writes.
-func (c *checker) written(call ssa.CallInstruction) (all []code.Origin) {
+func (c *checker) written(call ssa.CallInstruction) (all []flow.Origin) {
 	add := func(v ssa.Value) {
-		if o, ok := c.p.Struct(v); ok && o.Kind == code.Local && !slices.Contains(all, o) {
+		if o, ok := c.p.Chains.Struct(v); ok && o.Kind == flow.Local && !slices.Contains(all, o) {
 			all = append(all, o)
 		}
 	}
@@ -92,7 +93,7 @@ func (c *checker) written(call ssa.CallInstruction) (all []code.Origin) {
 }
 
 // sources returns the structs of the written model from whose fields a value is computed. A key does not grow old.
-func (c *checker) sources(s code.Statement, v ssa.Value) (all []code.Origin) {
+func (c *checker) sources(s code.Statement, v ssa.Value) (all []flow.Origin) {
 	var model *types.Named
 	for _, t := range c.p.TypesOf(s) {
 		if named := models.NamedOf(t); named != nil {
@@ -112,13 +113,13 @@ func (c *checker) sources(s code.Statement, v ssa.Value) (all []code.Origin) {
 		seen[v] = true
 		if load, ok := v.(*ssa.UnOp); ok {
 			if at, ok := load.X.(*ssa.FieldAddr); ok && models.NamedOf(at.X.Type()) == model && !strings.EqualFold(values.Field(at), "id") {
-				if o, ok := c.p.Origin(at.X); ok && o.Kind == code.Local && o.Path == "" && !slices.Contains(all, o) {
+				if o, ok := c.p.Chains.Origin(at.X); ok && o.Kind == flow.Local && o.Path == "" && !slices.Contains(all, o) {
 					all = append(all, o)
 				}
 				return
 			}
 		}
-		for _, part := range c.p.MadeOf(v) {
+		for _, part := range c.p.Variables.MadeOf(v) {
 			look(part, depth+1)
 		}
 	}
@@ -127,7 +128,7 @@ func (c *checker) sources(s code.Statement, v ssa.Value) (all []code.Origin) {
 }
 
 // check looks for a read of the struct before the lock that its write is under, and for none after.
-func (c *checker) check(fn *ssa.Function, write ssa.CallInstruction, struc code.Origin) {
+func (c *checker) check(fn *ssa.Function, write ssa.CallInstruction, struc flow.Origin) {
 	locks := c.locksAround(fn)
 	reads := c.p.ReadsOf(struc, fn)
 	for _, l := range locks {
@@ -150,8 +151,8 @@ func (c *checker) readBefore(locks []lock, l lock, write ssa.CallInstruction, re
 	own, last := l.at == write, -1
 	for i, r := range reads {
 		switch {
-		case r.At == write || c.p.Before(write, r.At):
-		case c.underLock(locks, r), !own && (l.holds(c.p, r.At) || r.At == l.at), !c.p.Before(r.At, l.at):
+		case r.At == write || c.p.Order.Before(write, r.At):
+		case c.underLock(locks, r), !own && (l.holds(c.p, r.At) || r.At == l.at), !c.p.Order.Before(r.At, l.at):
 			return -1
 		case r.Known:
 			last = i
@@ -160,16 +161,16 @@ func (c *checker) readBefore(locks []lock, l lock, write ssa.CallInstruction, re
 	return last
 }
 
-func (c *checker) consequence(struc code.Origin) string {
-	if m := models.OfType(code.TypeOf(struc)); m != nil && m.Version != "" {
+func (c *checker) consequence(struc flow.Origin) string {
+	if m := models.OfType(struc.Type()); m != nil && m.Version != "" {
 		return "a stale version, again and again"
 	}
 	return "overwritten"
 }
 
-func named(o code.Origin) *types.Named { return models.NamedOf(code.TypeOf(o)) }
+func named(o flow.Origin) *types.Named { return models.NamedOf(o.Type()) }
 
-func name(o code.Origin) string {
+func name(o flow.Origin) string {
 	if alloc, ok := o.Value.(*ssa.Alloc); ok && alloc.Comment != "" && alloc.Comment != "new" && alloc.Comment != "complit" {
 		return alloc.Comment
 	}
@@ -218,7 +219,7 @@ func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
 	name := calls.Name(call)
 	switch {
 	case name == gormapi.Func{Pkg: gormapi.Gormlock, Name: "AcquireXactLock"}:
-		return lock{at: call, within: c.transactionOf(c.p.Chains(call.Common().Args[0]))}, true
+		return lock{at: call, within: c.transactionOf(c.p.Chains.Of(call.Common().Args[0]))}, true
 	case (name.Pkg == gormapi.SessionLock || name.Pkg == gormapi.Lease) && strings.Contains(name.Name, "Acquire"):
 		return lock{at: call, releases: c.releases(call)}, true
 	}
@@ -233,7 +234,7 @@ func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
 	l := lock{at: call, within: c.transactionOf(s.On)}
 	switch {
 	case carry&gormapi.XactLock != 0:
-		if l.within == nil && s.Role == gormapi.Writes && s.On[0].Root.Kind != code.Begun {
+		if l.within == nil && s.Role == gormapi.Writes && s.On[0].Root.Kind != flow.Begun {
 			l.within = nowhere // the statement's own transaction
 		}
 		return l, true
@@ -248,7 +249,7 @@ func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
 var nowhere = new(ssa.Function)
 
 // transactionOf returns the function that was given the transaction, nil where none is known.
-func (c *checker) transactionOf(on []code.Chain) *ssa.Function {
+func (c *checker) transactionOf(on []flow.Chain) *ssa.Function {
 	for _, chain := range on {
 		if c.p.IsGiven(chain.Root) {
 			return chain.Root.Fn

@@ -10,12 +10,13 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
 // context looks for calls that are given a ctx from outside.
 func (c *checker) context(h *code.Handover) {
-	for _, part := range c.p.RunBy(h.Fn) {
+	for _, part := range c.p.Order.RunBy(h.Fn) {
 		for call := range calls.In(part) {
 			if harmless(gormapi.NameOf(calls.Callee(call))) {
 				continue
@@ -33,7 +34,7 @@ func (c *checker) context(h *code.Handover) {
 
 // outerCtx reports whether a ctx belongs to the functions around, or is made of one that does.
 func (c *checker) outerCtx(h *code.Handover, ctx ssa.Value) bool {
-	chains := c.p.Chains(ctx)
+	chains := c.p.Chains.Of(ctx)
 	if len(chains) == 0 {
 		return false
 	}
@@ -46,15 +47,15 @@ func (c *checker) outerCtx(h *code.Handover, ctx ssa.Value) bool {
 }
 
 // keptByHandler reports whether a ctx is a field of the struct whose method handles the jobs: it was there before them.
-func keptByHandler(h *code.Handover, o code.Origin) bool {
-	return h.Kind == gormapi.WorkKind && o.Kind == code.Param && o.Fn == h.Fn && h.IsReceiver(o.Index) && o.Path != ""
+func keptByHandler(h *code.Handover, o flow.Origin) bool {
+	return h.Kind == gormapi.WorkKind && o.Kind == flow.Param && o.Fn == h.Fn && h.IsReceiver(o.Index) && o.Path != ""
 }
 
-func (c *checker) belongsOutside(h *code.Handover, o code.Origin) bool {
+func (c *checker) belongsOutside(h *code.Handover, o flow.Origin) bool {
 	switch o.Kind {
-	case code.Param:
+	case flow.Param:
 		return around(o.Fn, h.Fn) || o.Fn == h.In && o.Path == "" || h.Ctx != nil && o.Path != "" && c.isBase(h, o)
-	case code.Local:
+	case flow.Local:
 		call, ok := o.Value.(*ssa.Call)
 		if !ok {
 			return false
@@ -70,8 +71,8 @@ func (c *checker) belongsOutside(h *code.Handover, o code.Origin) bool {
 	return false
 }
 
-func (c *checker) isBase(h *code.Handover, o code.Origin) bool {
-	base, ok := c.p.Origin(h.Ctx)
+func (c *checker) isBase(h *code.Handover, o flow.Origin) bool {
+	base, ok := c.p.Chains.Origin(h.Ctx)
 	return ok && base == o
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -20,8 +21,8 @@ var otherDatabases = []string{
 
 // sameDatabase reports whether a db that is kept elsewhere than the base is surely of the same database: a constructor
 // says so, or both have one name and nothing speaks of a second database.
-func (c *checker) sameDatabase(h *code.Handover, base, from code.Origin) bool {
-	kept := from.Kind == code.Global || from.Kind == code.Param && from.Path != "" && (from.Fn == h.In || around(from.Fn, h.Fn))
+func (c *checker) sameDatabase(h *code.Handover, base, from flow.Origin) bool {
+	kept := from.Kind == flow.Global || from.Kind == flow.Param && from.Path != "" && (from.Fn == h.In || around(from.Fn, h.Fn))
 	if !kept { // or it came with what the transaction gives: a repository made for it
 		return false
 	}
@@ -34,21 +35,21 @@ func (c *checker) sameDatabase(h *code.Handover, base, from code.Origin) bool {
 			return false
 		}
 	}
-	if h.Kind == gormapi.OnceKind && base.Kind == code.Param && base.Path == "" {
+	if h.Kind == gormapi.OnceKind && base.Kind == flow.Param && base.Path == "" {
 		return last(from) != ""
 	}
 	return last(base) != "" && strings.EqualFold(last(base), last(from))
 }
 
 // last is the name by which a db is kept.
-func last(o code.Origin) string {
+func last(o flow.Origin) string {
 	if o.Path != "" {
 		return o.Path[strings.LastIndexByte(o.Path, '.')+1:]
 	}
 	switch o.Kind {
-	case code.Global:
+	case flow.Global:
 		return o.Name[strings.LastIndexByte(o.Name, '.')+1:]
-	case code.Param:
+	case flow.Param:
 		return o.Fn.Params[o.Index].Name()
 	default:
 		return ""
@@ -56,8 +57,8 @@ func last(o code.Origin) string {
 }
 
 // byConstructor looks for the function that made the struct both dbs are kept in.
-func (c *checker) byConstructor(base, from code.Origin) (same, known bool) {
-	if base.Kind != code.Param || from.Kind != code.Param || base.Fn != from.Fn || base.Index != from.Index || base.Path == "" {
+func (c *checker) byConstructor(base, from flow.Origin) (same, known bool) {
+	if base.Kind != flow.Param || from.Kind != flow.Param || base.Fn != from.Fn || base.Index != from.Index || base.Path == "" {
 		return false, false
 	}
 	made := gormapi.NamedOf(base.Fn.Params[base.Index].Type())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 )
 
@@ -45,7 +46,7 @@ func (c *checker) transaction(h *code.Handover) {
 	if !ok {
 		return
 	}
-	for _, part := range c.p.RunBy(h.Fn) {
+	for _, part := range c.p.Order.RunBy(h.Fn) {
 		for call := range calls.In(part) {
 			if s, ok := c.p.StatementOf(call); ok {
 				if c.outside(h, base, s.On) {
@@ -58,7 +59,7 @@ func (c *checker) transaction(h *code.Handover) {
 				continue
 			}
 			for _, at := range known.Runs {
-				if c.outside(h, base, c.p.At(call, at)) {
+				if c.outside(h, base, c.p.Chains.At(call, at)) {
 					c.report(h, call, "%s runs statements on the db from outside of the transaction, on another connection: give it the one that the function was given",
 						calls.Name(call).Name)
 				}
@@ -68,30 +69,30 @@ func (c *checker) transaction(h *code.Handover) {
 }
 
 // base is the db that the transaction is begun on.
-func (c *checker) base(h *code.Handover) (code.Origin, bool) {
+func (c *checker) base(h *code.Handover) (flow.Origin, bool) {
 	if len(h.Base) == 0 {
-		return code.Origin{}, false
+		return flow.Origin{}, false
 	}
 	for _, chain := range h.Base[1:] {
 		if chain.Root != h.Base[0].Root {
-			return code.Origin{}, false
+			return flow.Origin{}, false
 		}
 	}
 	return h.Base[0].Root, true
 }
 
 // inTransaction reports whether the base itself is a transaction: then the new one is a part of it, on its connection.
-func (c *checker) inTransaction(h *code.Handover, base code.Origin) bool {
-	return h.Kind == gormapi.OnceKind || base.Kind == code.Begun || c.p.IsGiven(base) ||
-		base.Kind == code.Param && base.Path == "" && base.Fn.Params[base.Index].Name() == "tx"
+func (c *checker) inTransaction(h *code.Handover, base flow.Origin) bool {
+	return h.Kind == gormapi.OnceKind || base.Kind == flow.Begun || c.p.IsGiven(base) ||
+		base.Kind == flow.Param && base.Path == "" && base.Fn.Params[base.Index].Name() == "tx"
 }
 
-func (c *checker) outside(h *code.Handover, base code.Origin, on []code.Chain) bool {
+func (c *checker) outside(h *code.Handover, base flow.Origin, on []flow.Chain) bool {
 	if len(on) == 0 {
 		return false
 	}
 	nested := c.inTransaction(h, base)
-	return !slices.ContainsFunc(on, func(chain code.Chain) bool {
+	return !slices.ContainsFunc(on, func(chain flow.Chain) bool {
 		from := c.p.Outside(h, chain.Root)
 		if from == base {
 			return nested || c.replaced(h, chain.Root)
@@ -101,12 +102,12 @@ func (c *checker) outside(h *code.Handover, base code.Origin, on []code.Chain) b
 }
 
 // replaced reports whether the function assigns to the field that a db is read from.
-func (c *checker) replaced(h *code.Handover, from code.Origin) bool {
-	for _, part := range c.p.RunBy(h.Fn) {
+func (c *checker) replaced(h *code.Handover, from flow.Origin) bool {
+	for _, part := range c.p.Order.RunBy(h.Fn) {
 		for instr := range calls.Instructions(part) {
 			if store, ok := instr.(*ssa.Store); ok && gormapi.IsDB(store.Val.Type()) {
 				if at, ok := store.Addr.(*ssa.FieldAddr); ok {
-					if o, ok := c.p.Origin(at); ok && o == from {
+					if o, ok := c.p.Chains.Origin(at); ok && o == from {
 						return true
 					}
 				}

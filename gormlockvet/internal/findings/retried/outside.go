@@ -8,26 +8,26 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
-	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // outside returns the variable that an address, a map or a channel is, if it lives longer than one attempt.
-func (c *checker) outside(v ssa.Value) (code.Variable, bool) {
-	at, ok := c.p.VariableAt(v)
+func (c *checker) outside(v ssa.Value) (flow.Variable, bool) {
+	at, ok := c.p.Variables.At(v)
 	if !ok {
 		return at, false
 	}
 	switch o := at.Origin; o.Kind {
-	case code.Global:
+	case flow.Global:
 		return at, true
-	case code.Param:
+	case flow.Param:
 		if o.Fn == c.h.Fn {
 			return at, c.h.IsReceiver(o.Index)
 		}
 		return at, !slices.Contains(c.parts, o.Fn)
-	case code.Local:
+	case flow.Local:
 		if made, ok := o.Value.(ssa.Instruction); ok {
 			return at, !slices.Contains(c.parts, made.Parent())
 		}
@@ -39,7 +39,7 @@ func (c *checker) outside(v ssa.Value) (code.Variable, bool) {
 var attempts = regexp.MustCompile(`(?i)attempt|tries|try|runs?$|retr|calls|^[in]$`)
 
 // countsAttempts holds for a counter whose name says that it counts the attempts.
-func countsAttempts(v code.Variable, value ssa.Value) bool {
+func countsAttempts(v flow.Variable, value ssa.Value) bool {
 	sum, ok := value.(*ssa.BinOp)
 	if !ok || !attempts.MatchString(v.Name[strings.LastIndexByte(v.Name, '.')+1:]) {
 		return false
@@ -50,10 +50,10 @@ func countsAttempts(v code.Variable, value ssa.Value) bool {
 
 // reset reports whether the variable starts anew with each attempt: it is assigned inside before, read from the database,
 // given to somebody who may do either, or OnRetry does.
-func (c *checker) reset(at ssa.Instruction, v code.Variable) bool {
+func (c *checker) reset(at ssa.Instruction, v flow.Variable) bool {
 	for _, part := range c.parts {
 		for instr := range calls.Instructions(part) {
-			if instr != at && c.p.Before(instr, at) && c.startsAnew(instr, v) {
+			if instr != at && c.p.Order.Before(instr, at) && c.startsAnew(instr, v) {
 				return true
 			}
 		}
@@ -63,7 +63,7 @@ func (c *checker) reset(at ssa.Instruction, v code.Variable) bool {
 		if !ok || calls.Name(made).Name != "OnRetry" || len(made.Call.Args) == 0 {
 			continue
 		}
-		if told := c.p.Literal(made.Call.Args[0]); told != nil {
+		if told := c.p.Chains.Literal(made.Call.Args[0]); told != nil {
 			for instr := range calls.Instructions(told) {
 				if c.startsAnew(instr, v) {
 					return true
@@ -74,14 +74,14 @@ func (c *checker) reset(at ssa.Instruction, v code.Variable) bool {
 	return false
 }
 
-func (c *checker) startsAnew(instr ssa.Instruction, v code.Variable) bool {
+func (c *checker) startsAnew(instr ssa.Instruction, v flow.Variable) bool {
 	covers := func(address ssa.Value) bool {
-		is, ok := c.p.VariableAt(address)
+		is, ok := c.p.Variables.At(address)
 		return ok && sameVariable(is.Origin, v.Origin) && (is.Origin.Path == "" || strings.HasPrefix(v.Origin.Path, is.Origin.Path))
 	}
 	switch instr := instr.(type) {
 	case *ssa.Store:
-		return covers(instr.Addr) && !c.p.GrowsFrom(instr.Val, instr.Addr)
+		return covers(instr.Addr) && !c.p.Variables.GrowsFrom(instr.Val, instr.Addr)
 	case ssa.CallInstruction:
 		if builtin, ok := instr.Common().Value.(*ssa.Builtin); ok {
 			return builtin.Name() == "clear" && covers(instr.Common().Args[0])
@@ -113,7 +113,7 @@ func pointer(v ssa.Value) bool {
 	return false
 }
 
-func sameVariable(a, b code.Origin) bool {
+func sameVariable(a, b flow.Origin) bool {
 	a.Path, b.Path = "", ""
 	return a == b
 }

@@ -20,7 +20,7 @@ var Analyzer = code.New("retried", "find what a retried transaction does twice\n
 func run(pass *analysis.Pass, p *code.Package) {
 	for _, h := range p.Handovers() {
 		if h.Attempts && h.Transacts() {
-			c := checker{pass: pass, p: p, h: h, parts: p.RunBy(h.Fn), reported: map[token.Pos]bool{}}
+			c := checker{pass: pass, p: p, h: h, parts: p.Order.RunBy(h.Fn), reported: map[token.Pos]bool{}}
 			c.check()
 		}
 	}
@@ -77,7 +77,7 @@ func (c *checker) effects(instr ssa.Instruction) {
 // store looks at an assignment: whether the new value is made of the old one.
 func (c *checker) store(store *ssa.Store) {
 	v, ok := c.outside(store.Addr)
-	if !ok || !c.p.GrowsFrom(store.Val, store.Addr) || countsAttempts(v, store.Val) || c.reset(store, v) {
+	if !ok || !c.p.Variables.GrowsFrom(store.Val, store.Addr) || countsAttempts(v, store.Val) || c.reset(store, v) {
 		return
 	}
 	c.report(place(store), "%s grows with each attempt, even with those that are rolled back: start it anew inside", v)

@@ -1,9 +1,6 @@
-package code
+package flow
 
 import (
-	"slices"
-	"strings"
-
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
@@ -24,7 +21,7 @@ func (w *walker) result(call *ssa.Call, index int) []Chain {
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Name: "G"}:
 		return linked(w.value(call.Call.Args[0]), call)
 	}
-	if known := w.p.Known.Of(call); known != nil && index < len(known.Results) && known.Results[index].Known {
+	if known := w.chains.known.Of(call); known != nil && index < len(known.Results) && known.Results[index].Known {
 		result := known.Results[index]
 		var all []Chain
 		for _, base := range w.place(call, result.Place) {
@@ -44,7 +41,7 @@ func (w *walker) result(call *ssa.Call, index int) []Chain {
 			return within(given, "()")
 		}
 	}
-	return root(Origin{Value: call, Path: resultPath(index)})
+	return root(ResultOf(call, index))
 }
 
 // builds reports whether a call goes on with the statement of its receiver.
@@ -54,30 +51,6 @@ func builds(name gormapi.Func, call *ssa.Call) bool {
 	}
 	return name.Recv == "DB" && (gormapi.IsDB(call.Type()) || name.Name == "Association") ||
 		name.Recv == "Association" && name.Name == "Unscoped" || gormapi.GenericRole(name) == gormapi.Builds
-}
-
-func linked(chains []Chain, call *ssa.Call) []Chain {
-	longer := make([]Chain, len(chains))
-	for i, c := range chains {
-		longer[i] = c
-		longer[i].Links = append(slices.Clip(c.Links), call)
-	}
-	return longer
-}
-
-// splitResult takes apart which result of a call a path begins at, and the fields after it.
-func splitResult(path string) (index int, fields string) {
-	if rest, ok := strings.CutPrefix(path, "#"); ok && rest != "" {
-		return int(rest[0] - '0'), rest[1:]
-	}
-	return 0, path
-}
-
-func resultPath(index int) string {
-	if index == 0 {
-		return ""
-	}
-	return "#" + string(rune('0'+index))
 }
 
 // place follows a place that a summary names, from where the function was called.
@@ -98,10 +71,4 @@ func (w *walker) place(call ssa.CallInstruction, at facts.Place) []Chain {
 		all = next
 	}
 	return all
-}
-
-// At returns where a place that a summary names is, at a call of its function.
-func (p *Package) At(call ssa.CallInstruction, at facts.Place) []Chain {
-	w := newWalker(p)
-	return w.ends(w.place(call, at))
 }

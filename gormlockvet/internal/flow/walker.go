@@ -1,4 +1,4 @@
-package code
+package flow
 
 import (
 	"slices"
@@ -10,77 +10,14 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// Chain is one way in which a value came to be: where it comes from, and the methods of *gorm.DB called on the way.
-type Chain struct {
-	Root  Origin
-	Links []*ssa.Call
-	Carry gormapi.Carry // put on by functions of which only a summary is known
-}
-
-// Kind says where a value comes from.
-type Kind uint8
-
-// The kinds. A Local is a variable, or the result of a call nothing is known of.
-const (
-	Local Kind = iota
-	Param
-	Global
-	Opened // the result of gorm.Open
-	Begun  // the result of Begin
-)
-
-// Origin is where a value comes from. Two values of one origin are the same value, or will be.
-type Origin struct {
-	Kind  Kind
-	Fn    *ssa.Function // of a Param
-	Index int           // of a Param; the receiver is 0
-	Name  string        // of a Global: its package's path and its own name
-	Path  string        // the fields read from it, each after a dot
-	Value ssa.Value     // of a Local, or what was Opened or Begun
-}
-
-// More ways than these, or more steps to find them, are too many: a variable that is assigned to over and over, and
-// captured, can have come to be in more ways than anybody can count.
-const (
-	mostChains = 8
-	mostSteps  = 2000
-)
-
-// Chains returns the ways in which v can have come to be, none if there are too many.
-func (p *Package) Chains(v ssa.Value) []Chain {
-	if found, ok := p.chains[v]; ok {
-		return found
-	}
-	w := newWalker(p)
-	found := w.ends(w.value(v))
-	if p.chains != nil {
-		p.chains[v] = found
-	}
-	return found
-}
-
-// Origin returns where v comes from, if that is one place.
-func (p *Package) Origin(v ssa.Value) (Origin, bool) {
-	chains := p.Chains(v)
-	if len(chains) == 0 {
-		return Origin{}, false
-	}
-	for _, c := range chains[1:] {
-		if c.Root != chains[0].Root {
-			return Origin{}, false
-		}
-	}
-	return chains[0].Root, true
-}
-
 // walker follows one value. Values that are being followed already, in a loop, add nothing.
 type walker struct {
-	p     *Package
-	busy  map[ssa.Value]bool
-	steps int
+	chains *Chains
+	busy   map[ssa.Value]bool
+	steps  int
 }
 
-func newWalker(p *Package) *walker { return &walker{p: p, busy: map[ssa.Value]bool{}} }
+func newWalker(chains *Chains) *walker { return &walker{chains: chains, busy: map[ssa.Value]bool{}} }
 
 // ends returns what was found, nothing if it was too much.
 func (w *walker) ends(found []Chain) []Chain {
@@ -100,7 +37,7 @@ func (w *walker) value(v ssa.Value) []Chain {
 	case *ssa.Parameter:
 		return root(Origin{Kind: Param, Fn: v.Parent(), Index: slices.Index(v.Parent().Params, v)})
 	case *ssa.FreeVar:
-		if bound := w.p.binding(v); bound != nil {
+		if bound := w.chains.variables.Binding(v); bound != nil {
 			return w.value(bound)
 		}
 	case *ssa.Global:
@@ -144,14 +81,14 @@ func (w *walker) stored(addr ssa.Value) []Chain {
 	case *ssa.Global:
 		return root(Origin{Kind: Global, Name: globalName(addr)})
 	case *ssa.FreeVar:
-		if bound := w.p.binding(addr); bound != nil {
+		if bound := w.chains.variables.Binding(addr); bound != nil {
 			return w.stored(bound)
 		}
 	case *ssa.Alloc:
 		if changed(addr) {
 			return root(Origin{Value: addr}) // no more what it is a copy of
 		}
-		return w.oneOf(w.p.storesTo(addr), Origin{Value: addr})
+		return w.oneOf(w.chains.variables.StoresTo(addr), Origin{Value: addr})
 	case *ssa.FieldAddr:
 		field := values.Field(addr)
 		var all []Chain
@@ -198,7 +135,7 @@ func (w *walker) field(base Chain, field string) []Chain {
 	}
 	path := base.Root.Path + "." + field
 	var all []Chain
-	if kept := w.p.storesIn(alloc, path); len(kept) > 0 {
+	if kept := w.chains.variables.StoresIn(alloc, path); len(kept) > 0 {
 		all = w.oneOf(kept, Origin{Value: alloc, Path: path})
 	}
 	if !w.busy[alloc] {
@@ -217,7 +154,7 @@ func (w *walker) copied(alloc *ssa.Alloc, path string) (all []Chain) {
 	for inner, rest := path, ""; inner != ""; {
 		cut := strings.LastIndexByte(inner, '.')
 		inner, rest = inner[:cut], inner[cut:]+rest
-		whole := w.p.storesIn(alloc, inner)
+		whole := w.chains.variables.StoresIn(alloc, inner)
 		if len(whole) != 1 {
 			continue
 		}
@@ -234,41 +171,9 @@ func (w *walker) copied(alloc *ssa.Alloc, path string) (all []Chain) {
 	return all
 }
 
-// storesIn returns what is assigned to a field of a struct, or of a struct in it; without a path, to the whole.
-func (p *Package) storesIn(alloc *ssa.Alloc, path string) (found []ssa.Value) {
-	if path == "" {
-		return p.storesTo(alloc)
-	}
-	field, rest, _ := strings.Cut(path[1:], ".")
-	addresses := []ssa.Value{alloc}
-	for {
-		var next []ssa.Value
-		for _, address := range addresses {
-			for _, use := range *address.Referrers() {
-				if at, ok := use.(*ssa.FieldAddr); ok && at.X == address && values.Field(at) == field {
-					next = append(next, at)
-				}
-			}
-		}
-		addresses = next
-		if rest == "" {
-			break
-		}
-		field, rest, _ = strings.Cut(rest, ".")
-	}
-	for _, address := range addresses {
-		for _, use := range *address.Referrers() {
-			if store, ok := use.(*ssa.Store); ok && store.Addr == address {
-				found = append(found, store.Val)
-			}
-		}
-	}
-	return found
-}
-
 // madeBy follows a field of a struct that a function made and returned.
 func (w *walker) madeBy(call *ssa.Call, path, field string) []Chain {
-	known := w.p.Known.Of(call)
+	known := w.chains.known.Of(call)
 	index, path := splitResult(path)
 	if known == nil || index >= len(known.Results) {
 		return nil
@@ -297,36 +202,10 @@ func (w *walker) oneOf(stored []ssa.Value, otherwise Origin) []Chain {
 	return all
 }
 
-func root(o Origin) []Chain { return []Chain{{Root: o}} }
-
-// within returns the field of each.
-func within(chains []Chain, field string) []Chain {
-	if field == "*" {
-		return chains
-	}
-	inner := make([]Chain, len(chains))
-	for i, c := range chains {
-		inner[i] = c
-		inner[i].Root.Path += "." + field
-	}
-	return inner
-}
-
 // merged is merged, and the end of the walk when there are too many.
 func (w *walker) merged(all, more []Chain) []Chain {
 	if all = merged(all, more); len(all) > mostChains {
 		w.steps = mostSteps + 1
-	}
-	return all
-}
-
-func merged(all, more []Chain) []Chain {
-	for _, c := range more {
-		if !slices.ContainsFunc(all, func(have Chain) bool {
-			return have.Root == c.Root && have.Carry == c.Carry && slices.Equal(have.Links, c.Links)
-		}) {
-			all = append(all, c)
-		}
 	}
 	return all
 }
