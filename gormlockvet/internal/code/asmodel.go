@@ -8,6 +8,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
@@ -36,8 +37,8 @@ func (p *Package) addModels(call ssa.CallInstruction) {
 			p.models[named.Obj()] = true
 		}
 	}
-	if s, ok := p.StatementOf(call); ok && !hasText(s) {
-		for _, t := range p.TypesOf(s) {
+	if s, ok := p.Statements.Of(call); ok && !hasText(s) {
+		for _, t := range s.Types() {
 			add(t)
 		}
 	}
@@ -51,13 +52,11 @@ func (p *Package) addModels(call ssa.CallInstruction) {
 }
 
 // hasText reports whether the statement's rows may be of any shape, and its table is named by text or by another model.
-func hasText(s Statement) bool {
-	for _, c := range s.On {
-		for _, link := range c.Links {
-			switch calls.Name(link).Name {
-			case "Raw", "Table", "Model":
-				return true
-			}
+func hasText(s statements.Statement) bool {
+	for link := range s.Links() {
+		switch calls.Name(link).Name {
+		case "Raw", "Table", "Model":
+			return true
 		}
 	}
 	return s.Name.Name == "Scan"

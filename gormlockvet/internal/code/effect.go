@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/interfaces"
 )
 
 var effects = map[gormapi.Func]facts.EffectKind{
@@ -192,10 +193,10 @@ func exportEffects(pass *analysis.Pass) {
 			if found := effectsIn(pass.TypesInfo, fn.Body); ok && len(found) > 0 {
 				pass.ExportObjectFact(object, &facts.Summary{Does: found})
 				if promised == nil {
-					promised = promises(pass.Pkg.Scope())
+					promised = interfaces.Promises(pass.Pkg.Scope())
 				}
 				for _, method := range promised[object.Name()] {
-					if keeps(object, method) {
+					if interfaces.Keeps(object, method) {
 						pass.ExportObjectFact(method, &facts.Summary{Does: found})
 					}
 				}

@@ -145,7 +145,7 @@ func (p *Package) handoverAt(call ssa.CallInstruction) (h *Handover, given ssa.V
 
 func (h *Handover) readOptions(p *Package) {
 	for _, option := range h.Options {
-		if p.CarryOfPart(option).OurLocks() {
+		if p.Carries.OfPart(option).OurLocks() {
 			h.Locks = true
 		}
 		if made, ok := values.Bare(option).(*ssa.Call); ok && calls.Name(made).Name == "Attempts" && calls.Name(made).Pkg == gormapi.Gormlock {

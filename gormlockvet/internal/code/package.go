@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/silence"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 )
 
 // Analyzer reads a package for the findings. Of one that names neither GORM nor gormlock it reads the models alone.
@@ -39,14 +40,15 @@ type Package struct {
 	Comments *silence.Comments
 	Program  *facts.Program // of this package and those below it
 
-	Known     *facts.Known // nil in a package that does nothing the findings are about
-	Variables *flow.Variables
-	Chains    *flow.Chains
-	Order     *flow.Order
-	turn      sync.Mutex
-	handovers []*Handover
-	models    map[*types.TypeName]bool
-	scoping   map[*ssa.Function]bool
+	Known      *facts.Known // nil in a package that does nothing the findings are about
+	Variables  *flow.Variables
+	Chains     *flow.Chains
+	Order      *flow.Order
+	Statements *statements.Statements
+	Carries    *statements.Carries
+	turn       sync.Mutex
+	handovers  []*Handover
+	models     map[*types.TypeName]bool
 }
 
 func run(pass *analysis.Pass) (any, error) {
@@ -56,11 +58,12 @@ func run(pass *analysis.Pass) (any, error) {
 		p.exportProgram()
 		return p, nil
 	}
-	p.scoping = map[*ssa.Function]bool{}
 	p.Funcs, p.Known = build(pass), facts.NewKnown(pass)
 	p.Variables = flow.NewVariables(p.Funcs)
 	p.Chains = flow.NewChains(p.Variables, p.Known)
 	p.Order = flow.NewOrder(p.Funcs, p.Chains, p.Known)
+	p.Statements = statements.New(p.Chains)
+	p.Carries = statements.NewCarries(p.Variables, p.Chains, p.Known, p.Statements)
 	p.summarize()
 	p.exportProgram()
 	return p, nil

@@ -113,8 +113,8 @@ func (p *Package) addToProgram(own *facts.Program, call ssa.CallInstruction) {
 	case name == gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"} && MayInstall(args[0]):
 		own.Installs = own.Installs || !p.attributed(p.Chains.Of(calls.Receiver(call)))
 	default:
-		if s, ok := p.StatementOf(call); ok && !own.Writes {
-			own.Writes = p.ModelWritten(s).Tagged()
+		if s, ok := p.Statements.Of(call); ok && !own.Writes {
+			own.Writes = s.Written().Tagged()
 		}
 	}
 }

@@ -13,41 +13,12 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// resultOf returns what is known of a result of fn, as far as all its returns agree.
-func (p *Package) resultOf(fn *ssa.Function, index int) (result facts.Result, ok bool) {
-	for _, block := range fn.Blocks {
-		if block == fn.Recover || len(block.Instrs) == 0 {
-			continue
-		}
-		returned, isReturn := block.Instrs[len(block.Instrs)-1].(*ssa.Return)
-		if !isReturn || index >= len(returned.Results) {
-			continue
-		}
-		v := returned.Results[index]
-		if values.Nil(v) {
-			continue
-		}
-		this := p.resultFrom(fn, v)
-		if ok && !this.Equal(result) {
-			return facts.Result{}, false
-		}
-		result, ok = this, true
-	}
-	return result, ok
-}
-
 func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
-	chains := p.Chains.Of(v)
-	if call, ok := v.(*ssa.Call); ok && gormapi.IsDB(v.Type()) {
-		r.Look = p.mustLook(call)
-	}
-	if r.Place, r.Known = flow.PlaceOf(fn, chains); r.Known {
-		for _, c := range chains {
-			r.Carry |= p.CarryOf(c)
-		}
+	if r = p.Carries.Returned(fn, v); r.Known {
 		return r
 	}
-	r.Puts = p.CarryOfPart(v)
+	chains := p.Chains.Of(v)
+	r.Puts = p.Carries.OfPart(v)
 	if opened := p.OpenedBy(chains); opened != nil {
 		r.Opened, r.Used = true, p.Installed(fn, *opened)
 		return r
@@ -68,29 +39,6 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 		r.Read = r.Read || gormapi.GenericRole(calls.Name(made)) == gormapi.Reads
 	}
 	return r
-}
-
-// mustLook returns the name of a statement whose Error has to be looked at.
-func (p *Package) mustLook(call *ssa.Call) string {
-	if known := p.Known.Of(call); known != nil && len(known.Results) == 1 {
-		return known.Results[0].Look
-	}
-	s, ok := p.StatementOf(call)
-	if !ok || s.Ours() || !s.Role.Runs() {
-		return ""
-	}
-	if p.ModelWritten(s).Tagged() {
-		return s.Name.Name
-	}
-	for _, c := range s.On {
-		if !p.CarryOf(c).OurLocks() {
-			return ""
-		}
-	}
-	if len(s.On) == 0 {
-		return ""
-	}
-	return s.Name.Name
 }
 
 // OpenedBy returns where a db was opened that is nothing else on another way.

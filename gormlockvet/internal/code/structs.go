@@ -8,13 +8,14 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
 // Read is a place where a struct is filled from its row, or may be.
 type Read struct {
 	At        ssa.CallInstruction
-	Statement Statement
+	Statement statements.Statement
 	Known     bool     // it is a read of GORM's or gormlock's; else a function that was given the struct
 	Columns   []string // those that Select names; nil: all
 	Some      bool     // Select or Omit leaves some out
@@ -33,7 +34,7 @@ func (p *Package) ReadsOf(struc flow.Origin, in *ssa.Function) (reads []Read) {
 }
 
 func (p *Package) readAt(call ssa.CallInstruction, struc flow.Origin) (Read, bool) {
-	s, isStatement := p.StatementOf(call)
+	s, isStatement := p.Statements.Of(call)
 	if struc.Kind == flow.Local && p.returns(call, struc) {
 		known := isStatement
 		if summary := p.Known.Of(call); summary != nil {
@@ -132,18 +133,16 @@ func (p *Package) SavedBy(call ssa.CallInstruction) (all []ssa.Value) {
 
 // columns reads Select and Omit of the statement.
 func (p *Package) columns(r Read) Read {
-	for _, c := range r.Statement.On {
-		for _, link := range c.Links {
-			switch calls.Name(link).Name {
-			case "Select":
-				names, ok := values.Columns(calls.Args(link))
-				if r.Some = ok; ok {
-					r.Columns = names
-				}
-			case "Omit":
-				names, ok := values.Columns(calls.Args(link))
-				r.Some = r.Some || ok && len(names) > 0
+	for link := range r.Statement.Links() {
+		switch calls.Name(link).Name {
+		case "Select":
+			names, ok := values.Columns(calls.Args(link))
+			if r.Some = ok; ok {
+				r.Columns = names
 			}
+		case "Omit":
+			names, ok := values.Columns(calls.Args(link))
+			r.Some = r.Some || ok && len(names) > 0
 		}
 	}
 	return r

@@ -10,13 +10,14 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/interfaces"
 )
 
 // rounds bounds how deep the calls are that a summary sees through.
 const rounds = 3
 
 func (p *Package) summarize() {
-	implementations := p.implementations()
+	implementations := interfaces.Implementations(p.Pass.Pkg.Scope())
 	for range rounds {
 		p.Chains.Forget()
 		next := map[*types.Func]*facts.Summary{}
@@ -40,7 +41,7 @@ func (p *Package) summarize() {
 func (p *Package) summary(fn *ssa.Function) *facts.Summary {
 	s := &facts.Summary{Does: p.effectsOf(fn), Grows: p.growthOf(fn)}
 	for i := range fn.Signature.Results().Len() {
-		result, _ := p.resultOf(fn, i)
+		result, _ := facts.Agreed(fn, i, func(v ssa.Value) facts.Result { return p.resultFrom(fn, v) })
 		s.Results = append(s.Results, result)
 	}
 	for _, part := range p.Order.RunBy(fn) {
@@ -68,12 +69,12 @@ func (p *Package) addStatement(s *facts.Summary, fn *ssa.Function, call ssa.Call
 		s.Installs = p.appendPlace(s.Installs, fn, p.Chains.Of(calls.Receiver(call)))
 		return
 	}
-	statement, ok := p.StatementOf(call)
+	statement, ok := p.Statements.Of(call)
 	if !ok {
 		return
 	}
 	s.Runs = p.appendPlace(s.Runs, fn, statement.On)
-	if p.LocksBy(statement) {
+	if p.Carries.Locks(statement) {
 		s.Locks = p.appendPlace(s.Locks, fn, statement.On)
 	}
 	if statement.Name.Name == "Save" && !statement.Ours() {
@@ -130,19 +131,6 @@ func MayInstall(plugin ssa.Value) bool {
 	for field := range s.Fields() {
 		if gormapi.Is(field.Type(), gormapi.Gormlock, "Plugin") {
 			return true // a plugin of the program's around ours
-		}
-	}
-	return false
-}
-
-// LocksBy reports whether a statement takes a lock that its transaction then holds.
-func (p *Package) LocksBy(s Statement) bool {
-	if ours, ok := gormapi.CallOf(s.Name); ok {
-		return ours.Locks
-	}
-	for _, c := range s.On {
-		if p.CarryOf(c).Locks() {
-			return true
 		}
 	}
 	return false

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
@@ -49,31 +48,6 @@ func (p Place) Fields() []string {
 		return nil
 	}
 	return strings.Split(p.Path[1:], ".")
-}
-
-// Result is what is known of a function's result.
-type Result struct {
-	Place
-	Known  bool          // it comes from the place
-	Carry  gormapi.Carry // what the db carries beyond that of the place
-	Puts   gormapi.Carry // the result is a scope or a clause that puts this on a db
-	Opened bool          // it was opened here
-	Used   bool          // what was opened has the plugin
-	Read   bool          // a struct that was read from the database
-	Look   string        // a db whose Error says whether a lock was got or a tagged model written: the statement
-	Fields []FieldPlace  // of a struct made here, by their names
-}
-
-// Equal reports whether two returns of a function say the same of its result.
-func (r Result) Equal(other Result) bool {
-	return r.Place == other.Place && r.Known == other.Known && r.Carry == other.Carry && r.Puts == other.Puts &&
-		r.Look == other.Look && r.Opened == other.Opened && r.Used == other.Used && r.Read == other.Read && slices.Equal(r.Fields, other.Fields)
-}
-
-// FieldPlace is where a field of a struct is from.
-type FieldPlace struct {
-	Name string // of the fields down to it, with dots between
-	Place
 }
 
 // Hands says that the parameter Fn of a function is run there.

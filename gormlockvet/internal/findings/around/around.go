@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
@@ -36,7 +37,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 					}
 				}
 			}
-			if s, ok := p.StatementOf(call); ok && !s.Ours() {
+			if s, ok := p.Statements.Of(call); ok && !s.Ours() {
 				table(pass, p, s)
 				byHand(pass, p, s)
 				partlyRead(pass, p, fn, s)
@@ -100,26 +101,24 @@ func only(columns, of []string) bool {
 }
 
 // table looks at writes by Table("…"), where nothing tells GORM of the model.
-func table(pass *analysis.Pass, p *code.Package, s code.Statement) {
+func table(pass *analysis.Pass, p *code.Package, s statements.Statement) {
 	if s.Role != gormapi.Writes {
 		return
 	}
 	name := ""
-	for _, c := range s.On {
-		for _, link := range c.Links {
-			switch calls.Name(link).Name {
-			case "Table":
-				name, _ = values.String(calls.Args(link)[0])
-			case "G":
-				return // it names the model
-			}
+	for link := range s.Links() {
+		switch calls.Name(link).Name {
+		case "Table":
+			name, _ = values.String(calls.Args(link)[0])
+		case "G":
+			return // it names the model
 		}
 	}
 	name = strings.Trim(firstWord(name), `"`)
 	if name == "" {
 		return
 	}
-	for _, about := range p.TypesOf(s) {
+	for _, about := range s.Types() {
 		if models.NamedOf(about) != nil && models.OfType(about).Tagged() {
 			return
 		}
@@ -161,22 +160,20 @@ func keys(v ssa.Value) ([]string, bool) {
 }
 
 // conditions is the text of Where, for a version that is compared by hand.
-func conditions(s code.Statement) string {
+func conditions(s statements.Statement) string {
 	var text strings.Builder
-	for _, c := range s.On {
-		for _, link := range c.Links {
-			if args := calls.Args(link); calls.Name(link).Name == "Where" {
-				condition, _ := values.String(args[0])
-				text.WriteString(condition + " ")
-			}
+	for link := range s.Links() {
+		if args := calls.Args(link); calls.Name(link).Name == "Where" {
+			condition, _ := values.String(args[0])
+			text.WriteString(condition + " ")
 		}
 	}
 	return text.String()
 }
 
 // byHand finds UpdateColumn of the version.
-func byHand(pass *analysis.Pass, p *code.Package, s code.Statement) {
-	m := p.ModelWritten(s)
+func byHand(pass *analysis.Pass, p *code.Package, s statements.Statement) {
+	m := s.Written()
 	if m == nil || m.Version == "" || s.Name.Recv != "DB" {
 		return
 	}
@@ -196,7 +193,7 @@ func byHand(pass *analysis.Pass, p *code.Package, s code.Statement) {
 }
 
 // partlyRead finds a Save of a struct of which only some columns were read.
-func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.Statement) {
+func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s statements.Statement) {
 	if s.Name.Name != "Save" || narrowed(s) {
 		return
 	}
@@ -228,12 +225,10 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s code.S
 		"Read the whole struct, or write with Select", m.Name, pass.Fset.Position(partial.At.Pos()).Line)
 }
 
-func narrowed(s code.Statement) bool {
-	for _, c := range s.On {
-		for _, link := range c.Links {
-			if name := calls.Name(link).Name; name == "Select" || name == "Omit" {
-				return true
-			}
+func narrowed(s statements.Statement) bool {
+	for link := range s.Links() {
+		if name := calls.Name(link).Name; name == "Select" || name == "Omit" {
+			return true
 		}
 	}
 	return false

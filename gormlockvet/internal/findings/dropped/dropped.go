@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
@@ -31,7 +32,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 			switch {
 			case name.Name == "G" && name.Recv == "":
 				generic(pass, p, call)
-			case name.Name == "Session" && code.NewDB(calls.Args(call)[0]):
+			case name.Name == "Session" && statements.NewDB(calls.Args(call)[0]):
 				session(pass, p, call)
 			default:
 				arguments(pass, p, call)
@@ -43,7 +44,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 
 func carried(p *code.Package, db ssa.Value) (all gormapi.Carry) {
 	for _, c := range p.Chains.Of(db) {
-		all |= p.CarryOf(c)
+		all |= p.Carries.Of(c)
 	}
 	return all
 }
@@ -143,7 +144,7 @@ func unused(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 	if !ok || name.Recv != "DB" || name.Name != "Scopes" && name.Name != "Clauses" || len(*built.Referrers()) > 0 {
 		return
 	}
-	carry := p.CarryOfAll(calls.Args(call)[0])
+	carry := p.Carries.OfAll(calls.Args(call)[0])
 	if !carry.Ours() {
 		return
 	}

@@ -69,8 +69,8 @@ func baseOf(h *code.Handover) flow.Origin {
 
 // locks reports whether a call takes a lock in a transaction.
 func (c *checker) locks(call ssa.CallInstruction, transaction func(flow.Origin) bool) bool {
-	if s, ok := c.p.StatementOf(call); ok {
-		return c.p.LocksBy(s) && s.Role != gormapi.Begins && s.Name.Name != "Transaction" && all(s.On, transaction)
+	if s, ok := c.p.Statements.Of(call); ok {
+		return c.p.Carries.Locks(s) && s.Role != gormapi.Begins && s.Name.Name != "Transaction" && all(s.On, transaction)
 	}
 	if known := c.p.Known.Of(call); known != nil {
 		for _, at := range known.Locks {
@@ -95,12 +95,12 @@ func all(on []flow.Chain, is func(flow.Origin) bool) bool {
 // gormlock in a transaction or not at all.
 func (c *checker) byHand(fn *ssa.Function) {
 	for call := range calls.In(fn) {
-		s, ok := c.p.StatementOf(call)
-		if !ok || !c.p.LocksBy(s) || len(s.On) != 1 || s.Name.Name == "Claim" {
+		s, ok := c.p.Statements.Of(call)
+		if !ok || !c.p.Carries.Locks(s) || len(s.On) != 1 || s.Name.Name == "Claim" {
 			continue
 		}
 		root := s.On[0].Root
-		certain := s.Ours() || s.Role == gormapi.Reads && c.p.CarryOf(s.On[0]).OurLocks()
+		certain := s.Ours() || s.Role == gormapi.Reads && c.p.Carries.Of(s.On[0]).OurLocks()
 		if root.Kind != flow.Begun && !certain {
 			continue
 		}

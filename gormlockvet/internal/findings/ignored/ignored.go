@@ -53,15 +53,11 @@ func statement(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 			known.Results[0].Look, calls.Name(call).Name)
 		return
 	}
-	s, ok := p.StatementOf(call)
+	s, ok := p.Statements.Of(call)
 	if !ok || !s.Role.Runs() {
 		return
 	}
-	locks := len(s.On) > 0
-	for _, c := range s.On {
-		locks = locks && p.CarryOf(c).OurLocks()
-	}
-	model := p.ModelWritten(s)
+	locks, model := p.Carries.OurLocks(s), s.Written()
 	if !locks && !model.Tagged() || !dropsError(call) {
 		return
 	}

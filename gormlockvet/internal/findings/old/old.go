@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
@@ -68,12 +69,12 @@ func (c *checker) written(call ssa.CallInstruction) (all []flow.Origin) {
 	for _, v := range c.p.SavedBy(call) {
 		add(v)
 	}
-	s, ok := c.p.StatementOf(call)
+	s, ok := c.p.Statements.Of(call)
 	if !ok || s.Ours() || s.Role != gormapi.Writes || s.Name.Recv != "DB" {
 		return all
 	}
 	for _, chain := range s.On {
-		if c.p.CarryOf(chain)&gormapi.Version != 0 {
+		if c.p.Carries.Of(chain)&gormapi.Version != 0 {
 			return nil // IfUnchanged, ExpectVersion
 		}
 	}
@@ -93,9 +94,9 @@ func (c *checker) written(call ssa.CallInstruction) (all []flow.Origin) {
 }
 
 // sources returns the structs of the written model from whose fields a value is computed. A key does not grow old.
-func (c *checker) sources(s code.Statement, v ssa.Value) (all []flow.Origin) {
+func (c *checker) sources(s statements.Statement, v ssa.Value) (all []flow.Origin) {
 	var model *types.Named
-	for _, t := range c.p.TypesOf(s) {
+	for _, t := range s.Types() {
 		if named := models.NamedOf(t); named != nil {
 			model = named
 		}
@@ -180,7 +181,7 @@ func name(o flow.Origin) string {
 // underLock reports whether a struct was read under a lock itself, or by a query that locks its row.
 func (c *checker) underLock(locks []lock, r code.Read) bool {
 	for _, chain := range r.Statement.On {
-		if c.p.CarryOf(chain).Locks() {
+		if c.p.Carries.Of(chain).Locks() {
 			return true
 		}
 	}
@@ -223,13 +224,13 @@ func (c *checker) lockAt(call ssa.CallInstruction) (lock, bool) {
 	case (name.Pkg == gormapi.SessionLock || name.Pkg == gormapi.Lease) && strings.Contains(name.Name, "Acquire"):
 		return lock{at: call, releases: c.releases(call)}, true
 	}
-	s, ok := c.p.StatementOf(call)
+	s, ok := c.p.Statements.Of(call)
 	if !ok || s.Ours() || len(s.On) == 0 {
 		return lock{}, false
 	}
 	carry := gormapi.XactLock | gormapi.RowLock
 	for _, chain := range s.On {
-		carry &= c.p.CarryOf(chain)
+		carry &= c.p.Carries.Of(chain)
 	}
 	l := lock{at: call, within: c.transactionOf(s.On)}
 	switch {

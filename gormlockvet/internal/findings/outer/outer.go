@@ -48,7 +48,7 @@ func (c *checker) transaction(h *code.Handover) {
 	}
 	for _, part := range c.p.Order.RunBy(h.Fn) {
 		for call := range calls.In(part) {
-			if s, ok := c.p.StatementOf(call); ok {
+			if s, ok := c.p.Statements.Of(call); ok {
 				if c.outside(h, base, s.On) {
 					c.report(h, call, "%s runs on the db from outside of the transaction, on another connection: use the one that the function was given", s.Name.Name)
 				}
@@ -132,7 +132,7 @@ func (c *checker) replaceDB(h *code.Handover, call ssa.CallInstruction) *analysi
 		return nil
 	}
 	var at ast.Expr
-	if s, ok := c.p.StatementOf(call); ok && !s.Ours() {
+	if s, ok := c.p.Statements.Of(call); ok && !s.Ours() {
 		at = source.Fun
 	} else if ok && len(source.Args) > 0 {
 		at = source.Args[0]

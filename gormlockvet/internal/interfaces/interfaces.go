@@ -1,4 +1,5 @@
-package code
+// Package interfaces finds the one type of a package that can be meant where a method of an interface is called.
+package interfaces
 
 import (
 	"go/types"
@@ -10,10 +11,9 @@ import (
 // standIns are types that implement an interface for tests.
 var standIns = regexp.MustCompile(`(?i)mock|fake|stub|noop|nop|dummy|spy`)
 
-// implementations returns, for the methods of interfaces that one type of the package alone implements, that type's.
-func (p *Package) implementations() map[*types.Func]*types.Func {
+// Implementations returns, for the methods of interfaces that one type of the package alone implements, that type's.
+func Implementations(scope *types.Scope) map[*types.Func]*types.Func {
 	found := map[*types.Func]*types.Func{}
-	scope := p.Pass.Pkg.Scope()
 	for _, name := range scope.Names() {
 		object, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok || object.IsAlias() {
@@ -42,8 +42,8 @@ func (p *Package) implementations() map[*types.Func]*types.Func {
 	return found
 }
 
-// promises returns the methods of the package's interfaces, by their names.
-func promises(scope *types.Scope) map[string][]*types.Func {
+// Promises returns the methods of the package's interfaces, by their names.
+func Promises(scope *types.Scope) map[string][]*types.Func {
 	found := map[string][]*types.Func{}
 	for _, name := range scope.Names() {
 		object, ok := scope.Lookup(name).(*types.TypeName)
@@ -61,8 +61,8 @@ func promises(scope *types.Scope) map[string][]*types.Func {
 	return found
 }
 
-// keeps reports whether a method is the only one in its package that can be meant by that of an interface.
-func keeps(method, promise *types.Func) bool {
+// Keeps reports whether a method is the only one in its package that can be meant by that of an interface.
+func Keeps(method, promise *types.Func) bool {
 	recv, wanted := method.Signature().Recv(), promise.Signature().Recv()
 	if recv == nil || wanted == nil {
 		return false
