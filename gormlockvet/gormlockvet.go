@@ -12,7 +12,6 @@ package gormlockvet
 import (
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/around"
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/dropped"
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/held"
@@ -23,6 +22,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/silenced"
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/tags"
 	"github.com/gormlock/gormlock/gormlockvet/internal/findings/uninstalled"
+	"github.com/gormlock/gormlock/gormlockvet/internal/source"
 )
 
 var findings = []*analysis.Analyzer{
@@ -38,4 +38,4 @@ func Analyzers() []*analysis.Analyzer { return append([]*analysis.Analyzer(nil),
 
 // IncludeTests lets findings in files that end in _test.go be reported too. Tests play the rival, drop errors and hold
 // locks on purpose, so by default they are left out. Call it before the analyzers run.
-func IncludeTests(include bool) { code.TestFiles = include }
+func IncludeTests(include bool) { source.TestFiles = include }

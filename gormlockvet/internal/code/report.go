@@ -1,22 +1,18 @@
 package code
 
 import (
-	"bytes"
 	"fmt"
-	"go/ast"
-	"go/format"
 	"go/token"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/ast/astutil"
 )
 
 // New makes an analyzer of what find reports, for packages that name GORM or gormlock. Analyzers of one package take turns,
 // for what one of them found out serves the next. A name is a heading of docs/gormlockvet.md.
 func New(name, doc string, find func(pass *analysis.Pass, p *Package)) *analysis.Analyzer {
 	return NewInModels(name, doc, func(pass *analysis.Pass, p *Package) {
-		if p.Known != nil {
+		if p.concerned() {
 			find(pass, p)
 		}
 	})
@@ -54,7 +50,7 @@ func (p *Package) Report(pass *analysis.Pass, pos token.Pos, format string, args
 // ReportFix is Report with a change that cures it.
 func (p *Package) ReportFix(pass *analysis.Pass, pos token.Pos, fix *analysis.SuggestedFix, format string, args ...any) {
 	name := Finding(pass.Analyzer)
-	if !pos.IsValid() || p.InTest(pos) || p.Comments.Silences(pass.Fset, pos, name) {
+	if !pos.IsValid() || p.Source.InTest(pos) || p.Source.Comments.Silences(pass.Fset, pos, name) {
 		return
 	}
 	d := analysis.Diagnostic{Pos: pos, Category: name, Message: name + ": " + fmt.Sprintf(format, args...)}
@@ -62,36 +58,6 @@ func (p *Package) ReportFix(pass *analysis.Pass, pos token.Pos, fix *analysis.Su
 		d.SuggestedFixes = []analysis.SuggestedFix{*fix}
 	}
 	pass.Report(d)
-}
-
-// PathTo returns the nodes around a place, the innermost first.
-func (p *Package) PathTo(pos token.Pos) []ast.Node {
-	for _, file := range p.Pass.Files {
-		if file.FileStart <= pos && pos < file.FileEnd {
-			path, _ := astutil.PathEnclosingInterval(file, pos, pos)
-			return path
-		}
-	}
-	return nil
-}
-
-// CallAt returns the call whose parenthesis opens at pos, as the positions of SSA have it.
-func (p *Package) CallAt(pos token.Pos) *ast.CallExpr {
-	for _, n := range p.PathTo(pos) {
-		if call, ok := n.(*ast.CallExpr); ok && call.Lparen == pos {
-			return call
-		}
-	}
-	return nil
-}
-
-// Source returns an expression as it is written, on one line where it has several.
-func (p *Package) Source(n ast.Node) string {
-	var text bytes.Buffer
-	if err := format.Node(&text, p.Pass.Fset, n); err != nil {
-		return ""
-	}
-	return text.String()
 }
 
 // Replace is a fix of one change.

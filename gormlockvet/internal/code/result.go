@@ -10,17 +10,34 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/opens"
+	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
-	if r = p.Carries.Returned(fn, v); r.Known {
+// results finds what the functions of a package return.
+type results struct {
+	variables *flow.Variables
+	chains    *flow.Chains
+	known     *facts.Known
+	carries   *statements.Carries
+	opens     *opens.Opens
+}
+
+// of returns what is known of a result of fn.
+func (rs *results) of(fn *ssa.Function, index int) facts.Result {
+	result, _ := facts.Agreed(fn, index, func(v ssa.Value) facts.Result { return rs.from(fn, v) })
+	return result
+}
+
+func (rs *results) from(fn *ssa.Function, v ssa.Value) (r facts.Result) {
+	if r = rs.carries.Returned(fn, v); r.Known {
 		return r
 	}
-	chains := p.Chains.Of(v)
-	r.Puts = p.Carries.OfPart(v)
-	if opened := p.OpenedBy(chains); opened != nil {
-		r.Opened, r.Used = true, p.Installed(fn, *opened)
+	chains := rs.chains.Of(v)
+	r.Puts = rs.carries.OfPart(v)
+	if opened, ok := rs.opens.By(chains); ok {
+		r.Opened, r.Used = true, rs.opens.Installed(fn, opened)
 		return r
 	}
 	if len(chains) != 1 || chains[0].Root.Kind != flow.Local {
@@ -28,10 +45,10 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 	}
 	switch made := chains[0].Root.Value.(type) {
 	case *ssa.Alloc:
-		r.Read = p.readInto(made)
-		r.Fields = p.fieldsOf(fn, made)
+		r.Read = rs.readInto(made)
+		r.Fields = rs.fieldsOf(fn, made)
 	case *ssa.Call: // handed on from another function
-		if known := p.Known.Of(made); known != nil {
+		if known := rs.known.Of(made); known != nil {
 			if i := chains[0].Root.Result(); i < len(known.Results) {
 				r.Read = known.Results[i].Read
 			}
@@ -41,63 +58,9 @@ func (p *Package) resultFrom(fn *ssa.Function, v ssa.Value) (r facts.Result) {
 	return r
 }
 
-// OpenedBy returns where a db was opened that is nothing else on another way.
-func (p *Package) OpenedBy(chains []flow.Chain) *flow.Origin {
-	if len(chains) == 0 {
-		return nil
-	}
-	for _, c := range chains {
-		if c.Root != chains[0].Root {
-			return nil
-		}
-	}
-	switch o := chains[0].Root; o.Kind {
-	case flow.Opened:
-		return &o
-	case flow.Local:
-		call, ok := o.Value.(*ssa.Call)
-		if !ok {
-			return nil
-		}
-		known := p.Known.Of(call)
-		if i := o.Result(); known != nil && i < len(known.Results) && known.Results[i].Opened {
-			return &o
-		}
-	default: // it is somebody else's
-	}
-	return nil
-}
-
-// Installed reports whether fn, or a function that it calls, installs the plugin on what was opened.
-func (p *Package) Installed(fn *ssa.Function, opened flow.Origin) bool {
-	if call, ok := opened.Value.(*ssa.Call); ok && opened.Kind == flow.Local {
-		if known := p.Known.Of(call); known != nil && known.Results[opened.Result()].Used {
-			return true
-		}
-	}
-	is := func(chains []flow.Chain) bool {
-		return slices.ContainsFunc(chains, func(c flow.Chain) bool { return c.Root == opened })
-	}
-	for _, part := range calls.Family(fn) { // a step in a list of steps counts
-		for call := range calls.In(part) {
-			if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Recv: "DB", Name: "Use"}) && MayInstall(calls.Args(call)[0]) && is(p.Chains.Of(calls.Receiver(call))) {
-				return true
-			}
-			if known := p.Known.Of(call); known != nil {
-				for _, at := range known.Installs {
-					if is(p.Chains.At(call, at)) {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
-}
-
 // readInto reports whether a read fills the struct.
-func (p *Package) readInto(alloc *ssa.Alloc) bool {
-	for _, use := range p.Variables.UsesOf(alloc) {
+func (rs *results) readInto(alloc *ssa.Alloc) bool {
+	for _, use := range rs.variables.UsesOf(alloc) {
 		made, ok := use.(*ssa.MakeInterface)
 		if !ok {
 			continue
@@ -108,7 +71,7 @@ func (p *Package) readInto(alloc *ssa.Alloc) bool {
 			}
 		}
 	}
-	for _, v := range p.Variables.StoresTo(alloc) {
+	for _, v := range rs.variables.StoresTo(alloc) {
 		if extract, ok := v.(*ssa.Extract); ok {
 			if call, ok := extract.Tuple.(*ssa.Call); ok && gormapi.GenericRole(calls.Name(call)) == gormapi.Reads {
 				return true
@@ -119,47 +82,47 @@ func (p *Package) readInto(alloc *ssa.Alloc) bool {
 }
 
 // fieldsOf returns what the fields of a struct are that fn makes, down to those of the structs in it.
-func (p *Package) fieldsOf(fn *ssa.Function, alloc *ssa.Alloc) []facts.FieldPlace {
-	fields := p.fieldsAt(fn, alloc, "")
+func (rs *results) fieldsOf(fn *ssa.Function, alloc *ssa.Alloc) []facts.FieldPlace {
+	fields := rs.fieldsAt(fn, alloc, "")
 	slices.SortFunc(fields, func(a, b facts.FieldPlace) int { return strings.Compare(a.Name, b.Name) })
 	return fields
 }
 
-func (p *Package) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (fields []facts.FieldPlace) {
+func (rs *results) fieldsAt(fn *ssa.Function, of ssa.Value, prefix string) (fields []facts.FieldPlace) {
 	for _, use := range *of.Referrers() {
 		at, ok := use.(*ssa.FieldAddr)
 		if !ok || at.X != of {
 			continue
 		}
 		name := prefix + values.Field(at)
-		fields = append(fields, p.fieldsAt(fn, at, name+".")...)
+		fields = append(fields, rs.fieldsAt(fn, at, name+".")...)
 		for _, use := range *at.Referrers() {
 			store, ok := use.(*ssa.Store)
 			if !ok || store.Addr != at {
 				continue
 			}
-			if place, ok := flow.PlaceOf(fn, p.Chains.Of(store.Val)); ok {
-				fields = append(fields, facts.FieldPlace{name, place})
+			if place, ok := flow.PlaceOf(fn, rs.chains.Of(store.Val)); ok {
+				fields = append(fields, facts.FieldPlace{Name: name, Place: place})
 			}
-			fields = append(fields, p.fieldsOfPart(fn, store.Val, name)...)
+			fields = append(fields, rs.fieldsOfPart(fn, store.Val, name)...)
 		}
 	}
 	return fields
 }
 
-func (p *Package) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []facts.FieldPlace) {
+func (rs *results) fieldsOfPart(fn *ssa.Function, v ssa.Value, name string) (fields []facts.FieldPlace) {
 	call, ok := values.Bare(v).(*ssa.Call)
 	if !ok {
 		return nil
 	}
-	known := p.Known.Of(call)
+	known := rs.known.Of(call)
 	if known == nil || len(known.Results) == 0 {
 		return nil
 	}
 	const most = 32
 	for _, inner := range known.Results[0].Fields {
-		if place, ok := flow.PlaceOf(fn, p.Chains.At(call, inner.Place)); ok && len(fields) < most {
-			fields = append(fields, facts.FieldPlace{name + "." + inner.Name, place})
+		if place, ok := flow.PlaceOf(fn, rs.chains.At(call, inner.Place)); ok && len(fields) < most {
+			fields = append(fields, facts.FieldPlace{Name: name + "." + inner.Name, Place: place})
 		}
 	}
 	return fields

@@ -36,6 +36,15 @@ func NameOf(fn *types.Func) Func {
 	return name
 }
 
+// Show returns the function as a reader knows it.
+func (f Func) Show() string {
+	name := f.Name
+	if f.Recv != "" {
+		name = f.Recv + "." + name
+	}
+	return f.Pkg[strings.LastIndexByte(f.Pkg, '/')+1:] + "." + name
+}
+
 // PathOf returns the import path of a package, without a vendor folder before it.
 func PathOf(pkg *types.Package) string {
 	path := pkg.Path()

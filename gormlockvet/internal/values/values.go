@@ -4,7 +4,6 @@ package values
 import (
 	"go/constant"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/ssa"
 )
@@ -99,30 +98,6 @@ func Map(v ssa.Value) (keys map[string]ssa.Value, ok bool) {
 		}
 	}
 	return keys, true
-}
-
-// Columns returns the columns that Select or Omit is given, if the compiler knows them and they are plain names.
-func Columns(args []ssa.Value) (names []string, ok bool) {
-	for _, arg := range args {
-		parts := Parts(Bare(arg))
-		if Nil(arg) {
-			continue
-		}
-		for _, part := range parts {
-			text, known := String(part)
-			if !known {
-				return nil, false
-			}
-			for _, name := range strings.Split(text, ",") {
-				name = strings.TrimSpace(name)
-				if name == "" || strings.ContainsAny(name, "*( ?") {
-					return nil, false
-				}
-				names = append(names, strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
-			}
-		}
-	}
-	return names, len(names) > 0
 }
 
 // Field returns the name of the field that an address is of.

@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/reads"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
 	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
@@ -28,29 +29,43 @@ func run(pass *analysis.Pass, p *code.Package) {
 	if gormapi.OurPackage(gormapi.PathOf(pass.Pkg)) {
 		return
 	}
+	c := checker{pass: pass, p: p, reads: reads.New(pass.Pkg, p.Variables, p.Chains, p.Known, p.Statements)}
 	for _, fn := range p.Funcs {
 		for call := range calls.In(fn) {
-			if text, ok := textOf(p, call); ok {
-				for _, w := range sqltext.Writes(text) {
-					if why := why(p, w, text); why != "" {
-						p.Report(pass, call.Pos(), "%s", why)
-					}
-				}
-			}
+			c.text(call)
 			if s, ok := p.Statements.Of(call); ok && !s.Ours() {
-				table(pass, p, s)
-				byHand(pass, p, s)
-				partlyRead(pass, p, fn, s)
+				c.table(s)
+				c.byHand(s)
+				c.partlyRead(fn, s)
 			}
+		}
+	}
+}
+
+type checker struct {
+	pass  *analysis.Pass
+	p     *code.Package
+	reads *reads.Reads
+}
+
+// text looks at SQL text.
+func (c *checker) text(call ssa.CallInstruction) {
+	text, ok := textOf(c.p.Variables, call)
+	if !ok {
+		return
+	}
+	for _, w := range sqltext.Writes(text) {
+		if why := why(c.p.Program, w, text); why != "" {
+			c.p.Report(c.pass, call.Pos(), "%s", why)
 		}
 	}
 }
 
 // why says what is wrong with a write of SQL text; nothing where it does by hand what gormlock would. Of several models of
 // one table each has to say so.
-func why(p *code.Package, w sqltext.Write, text string) (first string) {
-	for _, t := range p.Program.Named(w.Table) {
-		text := wrong(p, w, text, t)
+func why(program *facts.Program, w sqltext.Write, text string) (first string) {
+	for _, t := range program.Named(w.Table) {
+		text := wrong(program, w, text, t)
 		if text == "" {
 			return ""
 		}
@@ -61,7 +76,7 @@ func why(p *code.Package, w sqltext.Write, text string) (first string) {
 	return first
 }
 
-func wrong(p *code.Package, w sqltext.Write, text string, t *facts.Table) string {
+func wrong(program *facts.Program, w sqltext.Write, text string, t *facts.Table) string {
 	if t.Fence != "" && !sqltext.Mentions(text, t.Fence) && !sqltext.Mentions(text, "gormlock_fence") {
 		return verbs[w.Verb] + " of " + w.Table + " is not guarded by its fence: a holder that was superseded can write it. " +
 			"Write it through the model " + t.Model + ", or put the token's Guard into the condition"
@@ -72,7 +87,7 @@ func wrong(p *code.Package, w sqltext.Write, text string, t *facts.Table) string
 	named := slices.ContainsFunc(w.Columns, func(c string) bool { return strings.EqualFold(c, t.Version) })
 	switch w.Verb {
 	case sqltext.Update, sqltext.Upsert:
-		if !w.Known || named || only(w.Columns, t.Unversioned) || p.Program.HasTrigger(t) {
+		if !w.Known || named || only(w.Columns, t.Unversioned) || program.HasTrigger(t) {
 			return ""
 		}
 		return verbs[w.Verb] + " of " + w.Table + " does not move its version: who has read the row overwrites the change. " +
@@ -101,7 +116,7 @@ func only(columns, of []string) bool {
 }
 
 // table looks at writes by Table("…"), where nothing tells GORM of the model.
-func table(pass *analysis.Pass, p *code.Package, s statements.Statement) {
+func (c *checker) table(s statements.Statement) {
 	if s.Role != gormapi.Writes {
 		return
 	}
@@ -140,8 +155,8 @@ func table(pass *analysis.Pass, p *code.Package, s statements.Statement) {
 			w.Columns, w.Known = []string{"?"}, true // a struct or a map that is not of the model
 		}
 	}
-	if why := why(p, w, conditions(s)); why != "" {
-		p.Report(pass, s.Call.Pos(), "Table(%q) names no model: %s", name, why)
+	if why := why(c.p.Program, w, conditions(s)); why != "" {
+		c.p.Report(c.pass, s.Call.Pos(), "Table(%q) names no model: %s", name, why)
 	}
 }
 
@@ -172,7 +187,7 @@ func conditions(s statements.Statement) string {
 }
 
 // byHand finds UpdateColumn of the version.
-func byHand(pass *analysis.Pass, p *code.Package, s statements.Statement) {
+func (c *checker) byHand(s statements.Statement) {
 	m := s.Written()
 	if m == nil || m.Version == "" || s.Name.Recv != "DB" {
 		return
@@ -187,25 +202,25 @@ func byHand(pass *analysis.Pass, p *code.Package, s statements.Statement) {
 		columns, _ = keys(args[0])
 	}
 	if len(columns) == 1 && m.IsColumn(columns[0]) {
-		p.Report(pass, s.Call.Pos(), "%s of the version of %s: gormlock moves it, and takes one that is given for the one expected. "+
+		c.p.Report(c.pass, s.Call.Pos(), "%s of the version of %s: gormlock moves it, and takes one that is given for the one expected. "+
 			"To move it alone call gormlock.Touch", s.Name.Name, m.Name)
 	}
 }
 
 // partlyRead finds a Save of a struct of which only some columns were read.
-func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s statements.Statement) {
+func (c *checker) partlyRead(fn *ssa.Function, s statements.Statement) {
 	if s.Name.Name != "Save" || narrowed(s) {
 		return
 	}
 	arg := calls.Args(s.Call)[0]
 	m := models.OfType(values.Bare(arg).Type())
-	struc, ok := p.Chains.Struct(arg)
+	struc, ok := c.p.Chains.Struct(arg)
 	if !m.Tagged() || !ok {
 		return
 	}
-	var partial *code.Read
-	for _, r := range p.ReadsOf(struc, fn) {
-		if !p.Order.Before(r.At, s.Call) {
+	var partial *reads.Read
+	for _, r := range c.reads.Of(struc, fn) {
+		if !c.p.Order.Before(r.At, s.Call) {
 			if r.At.Parent() == s.Call.Parent() && !calls.ReachableFrom(r.At, s.Call) {
 				continue
 			}
@@ -221,8 +236,8 @@ func partlyRead(pass *analysis.Pass, p *code.Package, fn *ssa.Function, s statem
 	if partial == nil || !leavesOut(m, *partial) {
 		return
 	}
-	p.Report(pass, s.Call.Pos(), "Save writes all columns of %s, and line %d read only some of them: the others are overwritten with zeros. "+
-		"Read the whole struct, or write with Select", m.Name, pass.Fset.Position(partial.At.Pos()).Line)
+	c.p.Report(c.pass, s.Call.Pos(), "Save writes all columns of %s, and line %d read only some of them: the others are overwritten with zeros. "+
+		"Read the whole struct, or write with Select", m.Name, c.pass.Fset.Position(partial.At.Pos()).Line)
 }
 
 func narrowed(s statements.Statement) bool {
@@ -235,7 +250,7 @@ func narrowed(s statements.Statement) bool {
 }
 
 // leavesOut reports whether a column is missing. Names may be those of fields.
-func leavesOut(m *models.Model, r code.Read) bool {
+func leavesOut(m *models.Model, r reads.Read) bool {
 	if r.Columns == nil {
 		return true // Omit
 	}

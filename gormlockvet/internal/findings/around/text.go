@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
-	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/sqltext"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
@@ -21,7 +21,7 @@ var sqlMethods = map[string]bool{
 }
 
 // textOf returns the SQL that a call sends, with sqltext.Unknown for what the compiler does not know of it.
-func textOf(p *code.Package, call ssa.CallInstruction) (string, bool) {
+func textOf(variables *flow.Variables, call ssa.CallInstruction) (string, bool) {
 	name := calls.Name(call)
 	ofGorm := name.Pkg == gormapi.Gorm && (name.Name == "Exec" || name.Name == "Raw") && name.Recv != ""
 	ofSQL := (name.Pkg == "database/sql" || strings.HasPrefix(name.Pkg, "github.com/jackc/pgx/") || strings.HasPrefix(name.Pkg, "github.com/jmoiron/sqlx")) &&
@@ -31,7 +31,7 @@ func textOf(p *code.Package, call ssa.CallInstruction) (string, bool) {
 	}
 	for _, arg := range calls.Args(call) {
 		if isText(arg) {
-			text := text(p, arg, 0)
+			text := text(variables, arg, 0)
 			return text, strings.Trim(text, sqltext.Unknown) != ""
 		}
 	}
@@ -41,7 +41,7 @@ func textOf(p *code.Package, call ssa.CallInstruction) (string, bool) {
 func isText(v ssa.Value) bool { return v.Type().Underlying().String() == "string" }
 
 // text puts a text together as far as it is known.
-func text(p *code.Package, v ssa.Value, depth int) string {
+func text(variables *flow.Variables, v ssa.Value, depth int) string {
 	const deepest = 12
 	if known, ok := values.String(v); ok {
 		return known
@@ -49,29 +49,29 @@ func text(p *code.Package, v ssa.Value, depth int) string {
 	if depth > deepest {
 		return sqltext.Unknown
 	}
-	if assigned, ok := p.Variables.Assigned(v); ok {
-		return text(p, assigned, depth+1)
+	if assigned, ok := variables.Assigned(v); ok {
+		return text(variables, assigned, depth+1)
 	}
 	switch v := v.(type) {
 	case *ssa.BinOp:
 		if v.Op == token.ADD {
-			return text(p, v.X, depth+1) + text(p, v.Y, depth+1)
+			return text(variables, v.X, depth+1) + text(variables, v.Y, depth+1)
 		}
 	case *ssa.Call:
 		name := calls.Name(v)
 		if name.Pkg == "fmt" && name.Name == "Sprintf" {
-			return sprintf(p, v, depth)
+			return sprintf(variables, v, depth)
 		}
 		if name.Pkg == "strings" && strings.HasPrefix(name.Name, "Trim") {
-			return text(p, v.Call.Args[0], depth+1)
+			return text(variables, v.Call.Args[0], depth+1)
 		}
 		if returned := returnedBy(v); returned != nil {
-			return text(p, returned, depth+1)
+			return text(variables, returned, depth+1)
 		}
 		if parts, ok := joined(name, v); ok {
 			var all []string
 			for _, part := range parts {
-				all = append(all, text(p, part, depth+1))
+				all = append(all, text(variables, part, depth+1))
 			}
 			separator, _ := values.String(v.Call.Args[1])
 			return strings.Join(all, separator)
@@ -91,7 +91,7 @@ func joined(name gormapi.Func, call *ssa.Call) ([]ssa.Value, bool) {
 var formatVerb = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z]`)
 
 // sprintf fills in the arguments that are known.
-func sprintf(p *code.Package, call *ssa.Call, depth int) string {
+func sprintf(variables *flow.Variables, call *ssa.Call, depth int) string {
 	format, ok := values.String(call.Call.Args[0])
 	if !ok {
 		return sqltext.Unknown
@@ -104,7 +104,7 @@ func sprintf(p *code.Package, call *ssa.Call, depth int) string {
 			if known, ok := arg.(*ssa.Const); ok && known.Value != nil && known.Value.Kind() != constant.String {
 				return known.Value.String()
 			}
-			return text(p, arg, depth+1)
+			return text(variables, arg, depth+1)
 		}
 		return sqltext.Unknown
 	}), "\x01", "%")

@@ -169,7 +169,7 @@ func fresh(p *code.Package, c flow.Chain) bool {
 	case flow.Opened, flow.Begun, flow.Global:
 		return true
 	case flow.Param:
-		return c.Root.Path != "" || len(c.Links) > 0 || p.IsGiven(c.Root)
+		return c.Root.Path != "" || len(c.Links) > 0 || p.Handovers.IsGiven(c.Root)
 	default:
 		return false
 	}
@@ -177,7 +177,7 @@ func fresh(p *code.Package, c flow.Chain) bool {
 
 // asClauses turns gorm.G[T](db.Scopes(gormlock.WithXactLock(key))) into gorm.G[T](db, gormlock.XactLock(key)).
 func asClauses(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) *analysis.SuggestedFix {
-	source := p.CallAt(call.Pos())
+	source := p.Source.CallAt(call.Pos())
 	if source == nil || len(source.Args) == 0 {
 		return nil
 	}
@@ -189,9 +189,9 @@ func asClauses(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) *
 	if !ok || chain.Sel.Name != "Scopes" && chain.Sel.Name != "Clauses" {
 		return nil
 	}
-	clauses := []string{p.Source(chain.X)}
+	clauses := []string{p.Source.Text(chain.X)}
 	for _, arg := range put.Args {
-		text := p.Source(arg)
+		text := p.Source.Text(arg)
 		if chain.Sel.Name == "Scopes" {
 			scope, isCall := ast.Unparen(arg).(*ast.CallExpr)
 			if !isCall {
@@ -201,7 +201,7 @@ func asClauses(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) *
 			if !isSelector || !strings.HasPrefix(made.Sel.Name, "With") || pass.TypesInfo.Uses[made.Sel].Pkg().Path() != gormapi.Gormlock {
 				return nil
 			}
-			text = p.Source(made.X) + "." + strings.TrimPrefix(made.Sel.Name, "With") + strings.TrimPrefix(text, p.Source(made))
+			text = p.Source.Text(made.X) + "." + strings.TrimPrefix(made.Sel.Name, "With") + strings.TrimPrefix(text, p.Source.Text(made))
 		}
 		clauses = append(clauses, text)
 	}

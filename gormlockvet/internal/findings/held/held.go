@@ -9,9 +9,11 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/effects"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/handovers"
 )
 
 // Analyzer is the finding.
@@ -19,8 +21,8 @@ var Analyzer = code.New("held", "find requests, sleeps and waits in a transactio
 	"Everybody who wants the lock waits too, each with a connection of the pool: a slow partner stops the program.", run)
 
 func run(pass *analysis.Pass, p *code.Package) {
-	c := checker{pass: pass, p: p, reported: map[token.Pos]bool{}}
-	for _, h := range p.Handovers() {
+	c := checker{pass: pass, p: p, effects: effects.New(pass.Pkg, p.Order, p.Known), reported: map[token.Pos]bool{}}
+	for _, h := range p.Handovers.All() {
 		if h.Transacts() {
 			c.function(h)
 		}
@@ -33,16 +35,19 @@ func run(pass *analysis.Pass, p *code.Package) {
 type checker struct {
 	pass     *analysis.Pass
 	p        *code.Package
+	effects  *effects.Effects
 	reported map[token.Pos]bool
 }
 
 // function looks at a function that is given to a transaction.
-func (c *checker) function(h *code.Handover) {
-	parts := c.p.Order.RunBy(h.Fn)
+func (c *checker) function(h *handovers.Handover) {
+	parts := c.p.Order.RunBy(h.Given.Fn)
 	var locks []ssa.Instruction
 	for _, part := range parts {
 		for call := range calls.In(part) {
-			if c.locks(call, func(o flow.Origin) bool { return c.p.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind }) {
+			if c.locks(call, func(o flow.Origin) bool {
+				return c.p.Handovers.IsGiven(o) || o == baseOf(h) && h.Kind == gormapi.OnceKind
+			}) {
 				locks = append(locks, call)
 			}
 		}
@@ -60,7 +65,7 @@ func (c *checker) function(h *code.Handover) {
 	}
 }
 
-func baseOf(h *code.Handover) flow.Origin {
+func baseOf(h *handovers.Handover) flow.Origin {
 	if len(h.Base) == 1 {
 		return h.Base[0].Root
 	}
@@ -143,7 +148,7 @@ var words = map[facts.EffectKind]string{
 }
 
 func (c *checker) look(instr ssa.Instruction) {
-	for _, e := range c.p.EffectsAt(instr) {
+	for _, e := range c.effects.At(instr) {
 		word, ok := words[e.Kind]
 		if !ok || c.reported[instr.Pos()] {
 			continue

@@ -25,7 +25,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 		for call := range calls.In(fn) {
 			if index, releases, ok := gormapi.MustLook(calls.Name(call)); ok {
 				if dropped := releases && (deferred || meant(p, call)); !dropped && unread(call, index) {
-					p.Report(pass, call.Pos(), "nobody looks at the error of %s%s", code.Show(calls.Name(call)), consequence(calls.Name(call), releases))
+					p.Report(pass, call.Pos(), "nobody looks at the error of %s%s", calls.Name(call).Show(), consequence(calls.Name(call), releases))
 				}
 				continue
 			}
@@ -132,7 +132,7 @@ func meant(p *code.Package, call ssa.CallInstruction) bool {
 	if _, ok := call.(*ssa.Defer); ok {
 		return true
 	}
-	for _, n := range p.PathTo(call.Pos()) {
+	for _, n := range p.Source.PathTo(call.Pos()) {
 		switch n.(type) {
 		case *ast.AssignStmt:
 			return true // to nothing that is read

@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
+	"github.com/gormlock/gormlock/gormlockvet/internal/reads"
 	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
@@ -24,7 +25,10 @@ var Analyzer = code.New("old", "find structs that were read before the lock and 
 	"back, or, where the model has a version, is refused however often it is tried.", run)
 
 func run(pass *analysis.Pass, p *code.Package) {
-	c := checker{pass: pass, p: p, locks: map[*ssa.Function][]lock{}}
+	c := checker{
+		pass: pass, p: p, reads: reads.New(pass.Pkg, p.Variables, p.Chains, p.Known, p.Statements),
+		locks: map[*ssa.Function][]lock{},
+	}
 	for _, fn := range p.Funcs {
 		for call := range calls.In(fn) {
 			for _, struc := range c.written(call) {
@@ -37,6 +41,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 type checker struct {
 	pass  *analysis.Pass
 	p     *code.Package
+	reads *reads.Reads
 	locks map[*ssa.Function][]lock
 }
 
@@ -66,7 +71,7 @@ func (c *checker) written(call ssa.CallInstruction) (all []flow.Origin) {
 			all = append(all, o)
 		}
 	}
-	for _, v := range c.p.SavedBy(call) {
+	for _, v := range c.reads.Saved(call) {
 		add(v)
 	}
 	s, ok := c.p.Statements.Of(call)
@@ -131,7 +136,7 @@ func (c *checker) sources(s statements.Statement, v ssa.Value) (all []flow.Origi
 // check looks for a read of the struct before the lock that its write is under, and for none after.
 func (c *checker) check(fn *ssa.Function, write ssa.CallInstruction, struc flow.Origin) {
 	locks := c.locksAround(fn)
-	reads := c.p.ReadsOf(struc, fn)
+	reads := c.reads.Of(struc, fn)
 	for _, l := range locks {
 		own := l.at == write
 		if !own && !l.holds(c.p, write) || l.rows != nil && l.rows != named(struc) {
@@ -148,7 +153,7 @@ func (c *checker) check(fn *ssa.Function, write ssa.CallInstruction, struc flow.
 
 // readBefore returns which of the reads is the last before the lock, -1 where the struct may be read again later, or was
 // read under a lock.
-func (c *checker) readBefore(locks []lock, l lock, write ssa.CallInstruction, reads []code.Read) int {
+func (c *checker) readBefore(locks []lock, l lock, write ssa.CallInstruction, reads []reads.Read) int {
 	own, last := l.at == write, -1
 	for i, r := range reads {
 		switch {
@@ -179,7 +184,7 @@ func name(o flow.Origin) string {
 }
 
 // underLock reports whether a struct was read under a lock itself, or by a query that locks its row.
-func (c *checker) underLock(locks []lock, r code.Read) bool {
+func (c *checker) underLock(locks []lock, r reads.Read) bool {
 	for _, chain := range r.Statement.On {
 		if c.p.Carries.Of(chain).Locks() {
 			return true
@@ -207,9 +212,9 @@ func (c *checker) locksAround(fn *ssa.Function) []lock {
 			}
 		}
 	}
-	for _, h := range c.p.Handovers() {
+	for _, h := range c.p.Handovers.All() {
 		if h.Locks || h.Kind == gormapi.DoKind {
-			found = append(found, lock{at: h.Site, under: h.Fn})
+			found = append(found, lock{at: h.Site, under: h.Given.Fn})
 		}
 	}
 	c.locks[fn] = found
@@ -252,7 +257,7 @@ var nowhere = new(ssa.Function)
 // transactionOf returns the function that was given the transaction, nil where none is known.
 func (c *checker) transactionOf(on []flow.Chain) *ssa.Function {
 	for _, chain := range on {
-		if c.p.IsGiven(chain.Root) {
+		if c.p.Handovers.IsGiven(chain.Root) {
 			return chain.Root.Fn
 		}
 	}

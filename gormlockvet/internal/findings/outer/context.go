@@ -9,14 +9,14 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
-	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/handovers"
 )
 
 // context looks for calls that are given a ctx from outside.
-func (c *checker) context(h *code.Handover) {
-	for _, part := range c.p.Order.RunBy(h.Fn) {
+func (c *checker) context(h *handovers.Handover) {
+	for _, part := range c.p.Order.RunBy(h.Given.Fn) {
 		for call := range calls.In(part) {
 			if harmless(gormapi.NameOf(calls.Callee(call))) {
 				continue
@@ -33,13 +33,13 @@ func (c *checker) context(h *code.Handover) {
 }
 
 // outerCtx reports whether a ctx belongs to the functions around, or is made of one that does.
-func (c *checker) outerCtx(h *code.Handover, ctx ssa.Value) bool {
+func (c *checker) outerCtx(h *handovers.Handover, ctx ssa.Value) bool {
 	chains := c.p.Chains.Of(ctx)
 	if len(chains) == 0 {
 		return false
 	}
 	for _, chain := range chains {
-		if !keptByHandler(h, chain.Root) && !c.belongsOutside(h, c.p.Outside(h, chain.Root)) {
+		if !keptByHandler(h, chain.Root) && !c.belongsOutside(h, c.p.Handovers.Outside(h, chain.Root)) {
 			return false
 		}
 	}
@@ -47,20 +47,20 @@ func (c *checker) outerCtx(h *code.Handover, ctx ssa.Value) bool {
 }
 
 // keptByHandler reports whether a ctx is a field of the struct whose method handles the jobs: it was there before them.
-func keptByHandler(h *code.Handover, o flow.Origin) bool {
-	return h.Kind == gormapi.WorkKind && o.Kind == flow.Param && o.Fn == h.Fn && h.IsReceiver(o.Index) && o.Path != ""
+func keptByHandler(h *handovers.Handover, o flow.Origin) bool {
+	return h.Kind == gormapi.WorkKind && o.Kind == flow.Param && o.Fn == h.Given.Fn && h.Given.IsReceiver(o.Index) && o.Path != ""
 }
 
-func (c *checker) belongsOutside(h *code.Handover, o flow.Origin) bool {
+func (c *checker) belongsOutside(h *handovers.Handover, o flow.Origin) bool {
 	switch o.Kind {
 	case flow.Param:
-		return around(o.Fn, h.Fn) || o.Fn == h.In && o.Path == "" || h.Ctx != nil && o.Path != "" && c.isBase(h, o)
+		return around(o.Fn, h.Given.Fn) || o.Fn == h.In && o.Path == "" || h.Ctx != nil && o.Path != "" && c.isBase(h, o)
 	case flow.Local:
 		call, ok := o.Value.(*ssa.Call)
 		if !ok {
 			return false
 		}
-		if around(call.Parent(), h.Fn) {
+		if around(call.Parent(), h.Given.Fn) {
 			return calls.Name(call).Name != "WithoutCancel"
 		}
 		if name := calls.Name(call); name.Pkg == "context" && strings.HasPrefix(name.Name, "With") && name.Name != "WithoutCancel" {
@@ -71,7 +71,7 @@ func (c *checker) belongsOutside(h *code.Handover, o flow.Origin) bool {
 	return false
 }
 
-func (c *checker) isBase(h *code.Handover, o flow.Origin) bool {
+func (c *checker) isBase(h *handovers.Handover, o flow.Origin) bool {
 	base, ok := c.p.Chains.Origin(h.Ctx)
 	return ok && base == o
 }
@@ -101,8 +101,8 @@ func harmless(f gormapi.Func) bool {
 var logs = regexp.MustCompile(`^(?i:debug|info|warn|warning|error|trace|print|log)(f|ln|w|[A-Z].*)?$`)
 
 // replaceCtx puts the given ctx in the place of the outer one.
-func (c *checker) replaceCtx(h *code.Handover, call ssa.CallInstruction) *fix {
-	source := c.p.CallAt(call.Pos())
+func (c *checker) replaceCtx(h *handovers.Handover, call ssa.CallInstruction) *fix {
+	source := c.p.Source.CallAt(call.Pos())
 	if source == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (c *checker) replaceCtx(h *code.Handover, call ssa.CallInstruction) *fix {
 			// One that was made of the outer ctx has a deadline or a value that the given one lacks.
 			if name, plain := ast.Unparen(e).(*ast.Ident); plain {
 				if v, ok := c.pass.TypesInfo.Uses[name].(*types.Var); ok && v.Kind() == types.ParamVar {
-					return c.replace(e, h.GivenCtx)
+					return c.replace(e, h.Given.Ctx)
 				}
 			}
 		}

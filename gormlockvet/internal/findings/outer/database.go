@@ -5,10 +5,10 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/handovers"
 )
 
 type fix = analysis.SuggestedFix
@@ -21,8 +21,8 @@ var otherDatabases = []string{
 
 // sameDatabase reports whether a db that is kept elsewhere than the base is surely of the same database: a constructor
 // says so, or both have one name and nothing speaks of a second database.
-func (c *checker) sameDatabase(h *code.Handover, base, from flow.Origin) bool {
-	kept := from.Kind == flow.Global || from.Kind == flow.Param && from.Path != "" && (from.Fn == h.In || around(from.Fn, h.Fn))
+func (c *checker) sameDatabase(h *handovers.Handover, base, from flow.Origin) bool {
+	kept := from.Kind == flow.Global || from.Kind == flow.Param && from.Path != "" && (from.Fn == h.In || around(from.Fn, h.Given.Fn))
 	if !kept { // or it came with what the transaction gives: a repository made for it
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/flow"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
+	"github.com/gormlock/gormlock/gormlockvet/internal/handovers"
 )
 
 // Analyzer is the finding.
@@ -24,11 +25,11 @@ var Analyzer = code.New("outer", "find the outer db or ctx in a function that wa
 
 func run(pass *analysis.Pass, p *code.Package) {
 	c := checker{pass: pass, p: p, reported: map[token.Pos]bool{}}
-	for _, h := range p.Handovers() {
+	for _, h := range p.Handovers.All() {
 		if h.Transacts() {
 			c.transaction(h)
 		}
-		if h.GivenCtx != nil && (h.Ctx != nil || h.Kind == gormapi.WorkKind) {
+		if h.Given.Ctx != nil && (h.Ctx != nil || h.Kind == gormapi.WorkKind) {
 			c.context(h)
 		}
 	}
@@ -41,12 +42,12 @@ type checker struct {
 }
 
 // transaction looks for statements on the db that the transaction was begun on.
-func (c *checker) transaction(h *code.Handover) {
+func (c *checker) transaction(h *handovers.Handover) {
 	base, ok := c.base(h)
 	if !ok {
 		return
 	}
-	for _, part := range c.p.Order.RunBy(h.Fn) {
+	for _, part := range c.p.Order.RunBy(h.Given.Fn) {
 		for call := range calls.In(part) {
 			if s, ok := c.p.Statements.Of(call); ok {
 				if c.outside(h, base, s.On) {
@@ -69,7 +70,7 @@ func (c *checker) transaction(h *code.Handover) {
 }
 
 // base is the db that the transaction is begun on.
-func (c *checker) base(h *code.Handover) (flow.Origin, bool) {
+func (c *checker) base(h *handovers.Handover) (flow.Origin, bool) {
 	if len(h.Base) == 0 {
 		return flow.Origin{}, false
 	}
@@ -82,18 +83,18 @@ func (c *checker) base(h *code.Handover) (flow.Origin, bool) {
 }
 
 // inTransaction reports whether the base itself is a transaction: then the new one is a part of it, on its connection.
-func (c *checker) inTransaction(h *code.Handover, base flow.Origin) bool {
-	return h.Kind == gormapi.OnceKind || base.Kind == flow.Begun || c.p.IsGiven(base) ||
+func (c *checker) inTransaction(h *handovers.Handover, base flow.Origin) bool {
+	return h.Kind == gormapi.OnceKind || base.Kind == flow.Begun || c.p.Handovers.IsGiven(base) ||
 		base.Kind == flow.Param && base.Path == "" && base.Fn.Params[base.Index].Name() == "tx"
 }
 
-func (c *checker) outside(h *code.Handover, base flow.Origin, on []flow.Chain) bool {
+func (c *checker) outside(h *handovers.Handover, base flow.Origin, on []flow.Chain) bool {
 	if len(on) == 0 {
 		return false
 	}
 	nested := c.inTransaction(h, base)
 	return !slices.ContainsFunc(on, func(chain flow.Chain) bool {
-		from := c.p.Outside(h, chain.Root)
+		from := c.p.Handovers.Outside(h, chain.Root)
 		if from == base {
 			return nested || c.replaced(h, chain.Root)
 		}
@@ -102,8 +103,8 @@ func (c *checker) outside(h *code.Handover, base flow.Origin, on []flow.Chain) b
 }
 
 // replaced reports whether the function assigns to the field that a db is read from.
-func (c *checker) replaced(h *code.Handover, from flow.Origin) bool {
-	for _, part := range c.p.Order.RunBy(h.Fn) {
+func (c *checker) replaced(h *handovers.Handover, from flow.Origin) bool {
+	for _, part := range c.p.Order.RunBy(h.Given.Fn) {
 		for instr := range calls.Instructions(part) {
 			if store, ok := instr.(*ssa.Store); ok && gormapi.IsDB(store.Val.Type()) {
 				if at, ok := store.Addr.(*ssa.FieldAddr); ok {
@@ -117,7 +118,7 @@ func (c *checker) replaced(h *code.Handover, from flow.Origin) bool {
 	return false
 }
 
-func (c *checker) report(h *code.Handover, call ssa.CallInstruction, format string, args ...any) {
+func (c *checker) report(h *handovers.Handover, call ssa.CallInstruction, format string, args ...any) {
 	if c.reported[call.Pos()] {
 		return
 	}
@@ -126,9 +127,9 @@ func (c *checker) report(h *code.Handover, call ssa.CallInstruction, format stri
 }
 
 // replaceDB puts the given db in the place of the outer one, where the statement begins with it.
-func (c *checker) replaceDB(h *code.Handover, call ssa.CallInstruction) *analysis.SuggestedFix {
-	source := c.p.CallAt(call.Pos())
-	if source == nil || h.DB == nil {
+func (c *checker) replaceDB(h *handovers.Handover, call ssa.CallInstruction) *analysis.SuggestedFix {
+	source := c.p.Source.CallAt(call.Pos())
+	if source == nil || h.Given.DB == nil {
 		return nil
 	}
 	var at ast.Expr
@@ -160,7 +161,7 @@ func (c *checker) replaceDB(h *code.Handover, call ssa.CallInstruction) *analysi
 	if at == nil || c.pass.TypesInfo.TypeOf(at) == nil || !gormapi.IsDB(c.pass.TypesInfo.TypeOf(at)) {
 		return nil
 	}
-	return c.replace(at, h.DB)
+	return c.replace(at, h.Given.DB)
 }
 
 func isG(call *ast.CallExpr) bool {

@@ -23,8 +23,8 @@ func (c *checker) outside(v ssa.Value) (flow.Variable, bool) {
 	case flow.Global:
 		return at, true
 	case flow.Param:
-		if o.Fn == c.h.Fn {
-			return at, c.h.IsReceiver(o.Index)
+		if o.Fn == c.h.Given.Fn {
+			return at, c.h.Given.IsReceiver(o.Index)
 		}
 		return at, !slices.Contains(c.parts, o.Fn)
 	case flow.Local:

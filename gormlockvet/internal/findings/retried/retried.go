@@ -9,7 +9,9 @@ import (
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/effects"
 	"github.com/gormlock/gormlock/gormlockvet/internal/facts"
+	"github.com/gormlock/gormlock/gormlockvet/internal/handovers"
 )
 
 // Analyzer is the finding.
@@ -18,9 +20,10 @@ var Analyzer = code.New("retried", "find what a retried transaction does twice\n
 	"or sent: with Attempts that happens once for each run.", run)
 
 func run(pass *analysis.Pass, p *code.Package) {
-	for _, h := range p.Handovers() {
+	outward := effects.New(pass.Pkg, p.Order, p.Known)
+	for _, h := range p.Handovers.All() {
 		if h.Attempts && h.Transacts() {
-			c := checker{pass: pass, p: p, h: h, parts: p.Order.RunBy(h.Fn), reported: map[token.Pos]bool{}}
+			c := checker{pass: pass, p: p, outward: outward, h: h, parts: p.Order.RunBy(h.Given.Fn), reported: map[token.Pos]bool{}}
 			c.check()
 		}
 	}
@@ -29,7 +32,8 @@ func run(pass *analysis.Pass, p *code.Package) {
 type checker struct {
 	pass     *analysis.Pass
 	p        *code.Package
-	h        *code.Handover
+	outward  *effects.Effects
+	h        *handovers.Handover
 	parts    []*ssa.Function
 	reported map[token.Pos]bool
 }
@@ -51,7 +55,7 @@ func (c *checker) check() {
 			case ssa.CallInstruction:
 				c.call(instr)
 			}
-			c.effects(instr)
+			c.goesOut(instr)
 		}
 	}
 }
@@ -63,9 +67,9 @@ func (c *checker) report(pos token.Pos, format string, args ...any) {
 	}
 }
 
-// effects looks at what goes out of the program.
-func (c *checker) effects(instr ssa.Instruction) {
-	for _, e := range c.p.EffectsAt(instr) {
+// goesOut looks at what goes out of the program.
+func (c *checker) goesOut(instr ssa.Instruction) {
+	for _, e := range c.outward.At(instr) {
 		switch e.Kind {
 		case facts.Network, facts.Answer, facts.File:
 			c.report(instr.Pos(), "%s is done again with each attempt, and a rollback does not take it back: do it after the transaction", e.What)

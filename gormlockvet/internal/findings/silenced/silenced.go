@@ -32,8 +32,8 @@ func run(pass *analysis.Pass, p *code.Package, names []string) {
 		}
 		pass.Report(d)
 	}
-	for _, c := range p.Comments.All() {
-		if p.InTest(c.At.Pos()) {
+	for _, c := range p.Source.Comments.All() {
+		if p.Source.InTest(c.At.Pos()) {
 			continue
 		}
 		switch unknown := slices.IndexFunc(c.Names, func(name string) bool { return !slices.Contains(names, name) }); {

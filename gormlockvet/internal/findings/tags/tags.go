@@ -18,6 +18,7 @@ var Analyzer = code.NewInModels("tags", "find wrong tags of gormlock\n\n"+
 	"nothing at all: the model is written without a check.", run)
 
 func run(pass *analysis.Pass, p *code.Package) {
+	asModels := &gormModels{pkg: pass.Pkg, p: p}
 	for _, file := range pass.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
@@ -29,7 +30,7 @@ func run(pass *analysis.Pass, p *code.Package) {
 				return true
 			}
 			if object, ok := pass.TypesInfo.Defs[spec.Name].(*types.TypeName); ok {
-				check(pass, p, object, literal)
+				check(pass, p, asModels, object, literal)
 			}
 			return true
 		})
@@ -46,7 +47,7 @@ func hasTags(s *ast.StructType) bool {
 	return false
 }
 
-func check(pass *analysis.Pass, p *code.Package, object *types.TypeName, literal *ast.StructType) {
+func check(pass *analysis.Pass, p *code.Package, asModels *gormModels, object *types.TypeName, literal *ast.StructType) {
 	s, ok := object.Type().Underlying().(*types.Struct)
 	if !ok {
 		return
@@ -67,8 +68,10 @@ func check(pass *analysis.Pass, p *code.Package, object *types.TypeName, literal
 		}
 	}
 	problems := models.NearMisses(s)
-	if m := models.Of(object.Name(), s, p.UsedAsModel(object)); m != nil && models.Mentions(s) {
-		problems = append(problems, m.Problems...)
+	if models.Mentions(s) {
+		if m := models.Of(object.Name(), s, asModels.has(object)); m != nil {
+			problems = append(problems, m.Problems...)
+		}
 	}
 	for _, problem := range problems {
 		field, own := fields[problem.Field]

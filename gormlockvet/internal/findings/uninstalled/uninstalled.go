@@ -5,6 +5,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/code"
+	"github.com/gormlock/gormlock/gormlockvet/internal/opens"
 )
 
 // Analyzer is the finding.
@@ -16,10 +17,11 @@ func run(pass *analysis.Pass, p *code.Package) {
 	if pass.Pkg.Name() != "main" || len(p.Program.Tables) == 0 || !p.Program.Writes {
 		return
 	}
-	var all []code.OpenAt
+	opened := opens.New(pass, p.Chains, p.Order, p.Known)
+	var all []opens.At
 	for _, fn := range p.Funcs {
 		if fn.Parent() == nil {
-			all = append(all, p.OpensOf(fn)...)
+			all = append(all, opened.In(fn)...)
 		}
 	}
 	reported := map[string]bool{}

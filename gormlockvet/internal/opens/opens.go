@@ -1,4 +1,5 @@
-package code
+// Package opens finds the dbs that a program opens, and whether they meet the plugin.
+package opens
 
 import (
 	"fmt"
@@ -6,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
@@ -15,27 +17,40 @@ import (
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// OpenAt is an Open that a function makes, or calls.
-type OpenAt struct {
+// Opens finds the dbs that a package opens, and whether the plugin is installed on them.
+type Opens struct {
+	pass   *analysis.Pass
+	chains *flow.Chains
+	order  *flow.Order
+	known  *facts.Known
+}
+
+// New returns the dbs that a package opens.
+func New(pass *analysis.Pass, chains *flow.Chains, order *flow.Order, known *facts.Known) *Opens {
+	return &Opens{pass, chains, order, known}
+}
+
+// At is an Open that a function makes, or calls.
+type At struct {
 	facts.Open
 	Pos   token.Pos // in this package
 	Here  bool      // opened here, not by a function that is called
 	Enter bool      // the call is where the program leaves this package for the one that opens
 }
 
-// OpensOf returns the dbs that fn, or a function it calls, opens without the plugin and does not return.
-func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
-	for _, part := range p.Order.RunBy(fn) {
+// In returns the dbs that fn, or a function it calls, opens without the plugin and does not return.
+func (ops *Opens) In(fn *ssa.Function) (all []At) {
+	for _, part := range ops.order.RunBy(fn) {
 		for call := range calls.In(part) {
-			if o, ok := p.opened(call); ok {
-				if !p.Installed(fn, o) && !p.returned(fn, o) {
-					all = append(all, OpenAt{facts.Open{p.where(call.Pos()), p.kept(o)}, call.Pos(), true, true})
+			if o, ok := ops.opened(call); ok {
+				if !ops.Installed(fn, o) && !ops.returned(fn, o) {
+					all = append(all, At{facts.Open{Where: ops.where(call.Pos()), Kept: kept(o)}, call.Pos(), true, true})
 				}
 				continue
 			}
-			if known := p.Known.Of(call); known != nil {
+			if known := ops.known.Of(call); known != nil {
 				for _, open := range known.Opens {
-					all = append(all, OpenAt{open, call.Pos(), false, calls.Callee(call).Pkg() != p.Pass.Pkg})
+					all = append(all, At{open, call.Pos(), false, calls.Callee(call).Pkg() != ops.pass.Pkg})
 				}
 			}
 		}
@@ -44,7 +59,7 @@ func (p *Package) OpensOf(fn *ssa.Function) (all []OpenAt) {
 }
 
 // opened returns the db that a call opens, or that a function opened which it calls.
-func (p *Package) opened(call ssa.CallInstruction) (flow.Origin, bool) {
+func (ops *Opens) opened(call ssa.CallInstruction) (flow.Origin, bool) {
 	value, ok := call.(*ssa.Call)
 	if !ok {
 		return flow.Origin{}, false
@@ -52,7 +67,7 @@ func (p *Package) opened(call ssa.CallInstruction) (flow.Origin, bool) {
 	if calls.Name(call) == (gormapi.Func{Pkg: gormapi.Gorm, Name: "Open"}) {
 		return flow.Origin{Kind: flow.Opened, Value: value}, plainConfig(value)
 	}
-	known := p.Known.Of(call)
+	known := ops.known.Of(call)
 	if known == nil {
 		return flow.Origin{}, false
 	}
@@ -89,20 +104,20 @@ func plainConfig(open *ssa.Call) bool {
 	return true
 }
 
-func (p *Package) where(pos token.Pos) string {
-	at := p.Pass.Fset.Position(pos)
+func (ops *Opens) where(pos token.Pos) string {
+	at := ops.pass.Fset.Position(pos)
 	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)
 }
 
 // returned reports whether fn returns the db, so that its callers have to see to it.
-func (p *Package) returned(fn *ssa.Function, opened flow.Origin) bool {
+func (ops *Opens) returned(fn *ssa.Function, opened flow.Origin) bool {
 	for instr := range calls.Instructions(fn) {
 		result, ok := instr.(*ssa.Return)
 		if !ok {
 			continue
 		}
 		for _, v := range result.Results {
-			if gormapi.IsDB(v.Type()) && slices.ContainsFunc(p.Chains.Of(v), func(c flow.Chain) bool { return c.Root == opened }) {
+			if gormapi.IsDB(v.Type()) && slices.ContainsFunc(ops.chains.Of(v), func(c flow.Chain) bool { return c.Root == opened }) {
 				return true
 			}
 		}
@@ -111,7 +126,7 @@ func (p *Package) returned(fn *ssa.Function, opened flow.Origin) bool {
 }
 
 // kept reports whether anything but GORM's own methods gets the db.
-func (p *Package) kept(opened flow.Origin) bool {
+func kept(opened flow.Origin) bool {
 	call := opened.Value.(*ssa.Call)
 	same := []ssa.Value{call}
 	for i := 0; i < len(same); i++ {

@@ -1,4 +1,4 @@
-package code
+package tags
 
 import (
 	"go/types"
@@ -6,38 +6,45 @@ import (
 	"golang.org/x/tools/go/ssa"
 
 	"github.com/gormlock/gormlock/gormlockvet/internal/calls"
+	"github.com/gormlock/gormlock/gormlockvet/internal/code"
 	"github.com/gormlock/gormlock/gormlockvet/internal/gormapi"
 	"github.com/gormlock/gormlock/gormlockvet/internal/models"
 	"github.com/gormlock/gormlock/gormlockvet/internal/statements"
 	"github.com/gormlock/gormlock/gormlockvet/internal/values"
 )
 
-// UsedAsModel reports whether GORM surely meets the struct as a model, not only inside of another: the package gives it to
-// GORM, or it says its table's name.
-func (p *Package) UsedAsModel(object *types.TypeName) bool {
-	if method, _, _ := types.LookupFieldOrMethod(object.Type(), true, p.Pass.Pkg, "TableName"); method != nil {
-		if _, ok := method.(*types.Func); ok {
-			return true
-		}
+// gormModels has the structs that GORM surely meets as models.
+type gormModels struct {
+	pkg   *types.Package
+	p     *code.Package
+	given map[*types.TypeName]bool // to GORM, by the package; nil until one is asked for
+}
+
+// has reports whether GORM surely meets the struct as a model, not only inside of another: the package gives it to GORM,
+// or it says its table's name.
+func (g *gormModels) has(object *types.TypeName) bool {
+	method, _, _ := types.LookupFieldOrMethod(object.Type(), true, g.pkg, "TableName")
+	if _, named := method.(*types.Func); named {
+		return true
 	}
-	if p.models == nil {
-		p.models = map[*types.TypeName]bool{}
-		for _, fn := range p.Funcs {
+	if g.given == nil {
+		g.given = map[*types.TypeName]bool{}
+		for _, fn := range g.p.Funcs {
 			for call := range calls.In(fn) {
-				p.addModels(call)
+				g.add(call)
 			}
 		}
 	}
-	return p.models[object]
+	return g.given[object]
 }
 
-func (p *Package) addModels(call ssa.CallInstruction) {
+func (g *gormModels) add(call ssa.CallInstruction) {
 	add := func(t types.Type) {
 		if named := models.NamedOf(t); named != nil {
-			p.models[named.Obj()] = true
+			g.given[named.Obj()] = true
 		}
 	}
-	if s, ok := p.Statements.Of(call); ok && !hasText(s) {
+	if s, ok := g.p.Statements.Of(call); ok && !hasText(s) {
 		for _, t := range s.Types() {
 			add(t)
 		}
