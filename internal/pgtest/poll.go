@@ -8,7 +8,7 @@ import (
 )
 
 // bound is how long a wait for something that will happen may take on a slow machine.
-const bound = 30 * time.Second
+const bound = 2 * time.Minute
 
 var errTooLong = errors.New("waited too long")
 

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	pgtest.MoreAtOnce(8) // tests here wait for leases to run out, more than they compute
+	pgtest.MoreAtOnce(3) // tests here wait for leases to run out, more than they compute; each has workers that connect again and again
 	torture.Main(m, fight)
 }

@@ -38,6 +38,7 @@ func fight(ctx context.Context, tw *torture.Worker) error {
 		return err
 	}
 	defer pool.Close()
+	pool.SetMaxIdleConns(8) // what connecting costs is not what this is about
 	skew, err := time.ParseDuration(os.Getenv(workerSkew))
 	if err != nil {
 		return err

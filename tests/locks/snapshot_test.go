@@ -198,7 +198,7 @@ func TestP4_WhoeverWaitedReadsWhatTheHolderWrote(t *testing.T) {
 // session's for a moment, and a session goes back to the pool.
 func TestV9_NoSessionLockIsLeft(t *testing.T) {
 	t.Parallel()
-	s := newLookout(t, pgtest.MaxConns(1), pgtest.Param("default_transaction_deferrable", "on"), pgtest.Param("statement_timeout", "100ms"))
+	s := newLookout(t, pgtest.MaxConns(1), pgtest.Param("default_transaction_deferrable", "on"), pgtest.Param("statement_timeout", "2s"))
 	key := pgtest.Key(t)
 
 	// A read-only serializable transaction that is deferrable waits for those that write to end, after it has its lock.

@@ -14,6 +14,12 @@ import (
 func pair(t *testing.T) (*Conn, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
+	return conn(t, near, far), far
+}
+
+// conn is a connection through near to who has far, until the end of the test.
+func conn(t *testing.T, near, far net.Conn) *Conn {
+	t.Helper()
 	t.Cleanup(func() {
 		_ = near.Close()
 		_ = far.Close()
@@ -22,7 +28,24 @@ func pair(t *testing.T) (*Conn, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, far
+	return c
+}
+
+// dialled are the two ends of a connection that takes what is written although nobody reads yet.
+func dialled(t *testing.T) (near, far net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return near, far
 }
 
 func send(t *testing.T, to net.Conn, message pgproto3.BackendMessage) {
@@ -87,15 +110,10 @@ func TestConn_fatalEndsIt(t *testing.T) {
 func TestConn_closes(t *testing.T) {
 	t.Parallel()
 	for polite, want := range map[bool]string{true: "X\x00\x00\x00\x04", false: ""} {
-		c, server := pair(t)
-		said := make(chan string)
-		go func() {
-			all, _ := io.ReadAll(server)
-			said <- string(all)
-		}()
-		c.Close(polite)
-		if got := <-said; got != want {
-			t.Errorf("polite %v: it says %q", polite, got)
+		near, far := dialled(t)
+		conn(t, near, far).Close(polite)
+		if got, err := io.ReadAll(far); err != nil || string(got) != want {
+			t.Errorf("polite %v: it says %q, %v", polite, got, err)
 		}
 	}
 	c, _ := pair(t) // nobody reads
