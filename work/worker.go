@@ -177,6 +177,7 @@ func (e *engine) listen(ctx context.Context) {
 		var err error
 		if ear.oid, err = oidOf(ctx, e.db.DB, e.t.quoted); err == nil {
 			remove := local.add(ctx, ear)
+			e.wake(nil) // there may be jobs that were announced after the first look
 			<-ctx.Done()
 			remove()
 		}
