@@ -44,7 +44,7 @@ func BeforeRead(db *gorm.DB) {
 	if len(structs) == 0 {
 		return
 	}
-	if _, reloads := stmt.Settings.Load(statement.Reloads); !reloads {
+	if !statement.Reloads(stmt) {
 		stmt.Clauses[readingClause] = clause.Clause{Expression: &reading{structs}}
 	}
 }

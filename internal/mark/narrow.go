@@ -13,15 +13,20 @@ import (
 // Narrow is a scope that adds conditions to a statement, after brackets around all conditions of its db and its
 // other scopes. Without the brackets an Or among them would reach other rows.
 func Narrow(conditions ...clause.Expression) func(*gorm.DB) *gorm.DB {
-	return statement.LastScope(func(db *gorm.DB) {
-		stmt := db.Statement
-		where, given := statement.Conditions(stmt)
-		if _, ok := where.Expression.(clause.Where); !ok && where.Expression != nil {
-			given = []clause.Expression{where.Expression}
-		}
-		where.Name, where.Expression = "WHERE", clause.Where{Exprs: append(bracketed(given), conditions...)}
-		stmt.Clauses["WHERE"] = where
-	})
+	return statement.LastScope(func(db *gorm.DB) { NarrowNow(db.Statement, conditions...) })
+}
+
+// NarrowNow does so to a statement whose scopes have run.
+func NarrowNow(stmt *gorm.Statement, conditions ...clause.Expression) {
+	where, given := statement.Conditions(stmt)
+	if _, ok := where.Expression.(clause.Where); !ok && where.Expression != nil {
+		given = []clause.Expression{where.Expression}
+	}
+	if len(given) > 0 {
+		conditions = append(bracketed(given), conditions...)
+	}
+	where.Name, where.Expression = "WHERE", clause.Where{Exprs: conditions}
+	stmt.Clauses["WHERE"] = where
 }
 
 // Bracket puts brackets around the conditions that a statement has so far. What is added to them is then always an And.

@@ -77,7 +77,7 @@ func mustLock(call string, lock rowlock.Lock) error {
 	return lock.Err
 }
 
-// queryOfRows is a query of the model of rows, with all that tx asks for besides.
+// queryOfRows is a query of the model of rows, with all that tx asks for besides. It can be executed once.
 func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, error) {
 	query := statement.Beside(tx)
 	model := &gorm.Statement{DB: tx}
@@ -87,22 +87,24 @@ func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, 
 	if named := query.Statement.Model; named != nil && statement.ModelOf(named) != model.Schema.ModelType {
 		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, and the rows are of %s: leave Model out", call, named, model.Schema.Name)
 	}
-	return query.Model(rows).Session(&gorm.Session{}), model.Schema, nil
+	return query.Model(rows), model.Schema, nil
 }
 
 // wholeRows is a scope that refuses what does not go with reading rows again.
 func wholeRows(call string, s *schema.Schema) func(*gorm.DB) *gorm.DB {
-	return statement.LastScope(func(db *gorm.DB) {
-		stmt := db.Statement
-		switch {
-		case stmt.Model == nil:
-			fault.Add(db, fmt.Errorf("gormlock: %s: a scope returned another query than the one it was given", call))
-		case statement.ModelOf(stmt.Model) != s.ModelType:
-			fault.Add(db, fmt.Errorf("gormlock: %s: a scope changed the model to %T", call, stmt.Model))
-		case !selectsAll(stmt, s) || slices.ContainsFunc(stmt.Omits, func(name string) bool { return !statement.NamesAssociation(s, name) }):
-			fault.Add(db, fmt.Errorf("gormlock: %s: it reads whole rows: leave out Select and Omit", call))
-		}
-	})
+	return statement.LastScope(func(db *gorm.DB) { mustBeWhole(call, s, db) })
+}
+
+func mustBeWhole(call string, s *schema.Schema, db *gorm.DB) {
+	stmt := db.Statement
+	switch {
+	case stmt.Model == nil:
+		fault.Add(db, fmt.Errorf("gormlock: %s: a scope returned another query than the one it was given", call))
+	case statement.ModelOf(stmt.Model) != s.ModelType:
+		fault.Add(db, fmt.Errorf("gormlock: %s: a scope changed the model to %T", call, stmt.Model))
+	case !selectsAll(stmt, s) || slices.ContainsFunc(stmt.Omits, func(name string) bool { return !statement.NamesAssociation(s, name) }):
+		fault.Add(db, fmt.Errorf("gormlock: %s: it reads whole rows: leave out Select and Omit", call))
+	}
 }
 
 // selectsAll reports whether the query selects all columns, as it does where GORM has put them down in an earlier run.
@@ -195,13 +197,17 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 	tries := lock.Try && !lock.Preloaded
 	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
+		query = query.Session(&gorm.Session{}) // skipped makes others of it
 	}
-	forgetJoined := statement.LastScope(func(db *gorm.DB) { r.forgetJoined(db.Statement, row.Elem()) })
-	locking := query
-	if lock.Strength != 0 {
-		locking = query.Clauses(lock)
-	}
-	read := locking.Set(statement.Reloads, true).Scopes(wholeRows(r.call, r.schema), mark.Narrow(r.isKey()...), forgetJoined).Take(row.Interface())
+	read := query.Scopes(statement.LastScope(func(db *gorm.DB) {
+		mustBeWhole(r.call, r.schema, db)
+		mark.NarrowNow(db.Statement, r.isKey()...)
+		r.forgetJoined(db.Statement, row.Elem())
+		statement.Reload(db.Statement)
+		if lock.Strength != 0 {
+			lock.PutLast(db.Statement)
+		}
+	})).Take(row.Interface())
 	r.table = statement.TableName(read.Statement)
 	switch err := read.Error; {
 	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):

@@ -62,22 +62,46 @@ var errAssociationOperation = errors.New("gormlock: a row lock does not reach th
 
 // ModifyStatement implements [gorm.StatementModifier].
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
+	if err := l.refusal(stmt); err != nil {
+		fault.Add(stmt.DB, err)
+		return
+	}
+	if statement.InAssociationOperation() {
+		fault.Add(stmt.DB, errAssociationOperation)
+		return
+	}
+	l.put(stmt)
+	mark.Put(stmt, rowsLockedHere{l})
+}
+
+// PutLast puts the lock on a query of our own, whose scopes have run. It leaves no mark: nobody takes the conditions of such a query
+// for another one.
+func (l Lock) PutLast(stmt *gorm.Statement) {
+	if err := l.refusal(stmt); err != nil {
+		fault.Add(stmt.DB, err)
+		return
+	}
+	l.put(stmt)
+}
+
+// refusal is why the statement cannot have the lock.
+func (l Lock) refusal(stmt *gorm.Statement) error {
 	there := stmt.Clauses[l.Name()].Expression
 	switch {
 	case l.Err != nil:
-		fault.Add(stmt.DB, l.Err)
+		return l.Err
 	case l.Strength == 0:
-		fault.Add(stmt.DB, fmt.Errorf("%w: a row lock without a strength, such as ForUpdate", fault.ErrOption))
+		return fmt.Errorf("%w: a row lock without a strength, such as ForUpdate", fault.ErrOption)
 	case install.Of(stmt.DB) == nil:
-		fault.Add(stmt.DB, fault.ErrNotInstalled)
+		return fault.ErrNotInstalled
 	case there != nil && !reflect.DeepEqual(there, l):
-		fault.Add(stmt.DB, fmt.Errorf("gormlock: a query can have one row lock, and this one already has %s", forClause(there)))
-	case statement.InAssociationOperation():
-		fault.Add(stmt.DB, errAssociationOperation)
-	default:
-		stmt.Clauses[l.Name()] = clause.Clause{Name: l.keyword(stmt), Expression: l}
-		mark.Put(stmt, rowsLockedHere{l})
+		return fmt.Errorf("gormlock: a query can have one row lock, and this one already has %s", forClause(there))
 	}
+	return nil
+}
+
+func (l Lock) put(stmt *gorm.Statement) {
+	stmt.Clauses[l.Name()] = clause.Clause{Name: l.keyword(stmt), Expression: l}
 }
 
 // Build implements [clause.Expression].

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 )
 
@@ -16,8 +18,17 @@ type Links struct {
 	keys      []string
 }
 
-// Reloads is the setting of a query that reads into a struct whose columns were emptied. Whoever did so keeps its links.
-const Reloads = "gormlock:reloads"
+// reloads is a note among the clauses of a query.
+const reloads = "gormlock:reloads"
+
+// Reload notes that a query reads into a struct whose columns were emptied. Whoever did so keeps its links.
+func Reload(stmt *gorm.Statement) { stmt.Clauses[reloads] = clause.Clause{} }
+
+// Reloads reports whether the query does.
+func Reloads(stmt *gorm.Statement) bool {
+	_, is := stmt.Clauses[reloads]
+	return is
+}
 
 // LinksOf are the links of a struct by these relations.
 func LinksOf(relations []*schema.Relationship, row reflect.Value) Links {

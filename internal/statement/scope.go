@@ -38,7 +38,7 @@ func LastScope(run func(*gorm.DB)) func(*gorm.DB) *gorm.DB {
 // Beside is a db with what db carries, to make another statement of. In a hook, where db is a new session on the hook's
 // own statement, Session alone would carry on with that one.
 func Beside(db *gorm.DB) *gorm.DB {
-	if own := db.Set("gormlock:own", true); own != db {
+	if own := db.Scopes(); own != db {
 		return own
 	}
 	return db.Session(&gorm.Session{})

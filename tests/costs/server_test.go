@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -48,7 +49,7 @@ func TestErrServer_costsNoRoundTrip(t *testing.T) {
 }
 
 // TestServer_Allocations: on a connection of pgx it costs three allocations to see the end of an explicit transaction. A
-// lock that travels with the BEGIN costs less than the statement that one would write.
+// lock that travels with the BEGIN costs less than the statement that one would write, and LockRow little more than the query.
 //
 //nolint:paralleltest // allocations can only be counted while nobody else allocates
 func TestServer_Allocations(t *testing.T) {
@@ -63,10 +64,25 @@ func TestServer_Allocations(t *testing.T) {
 			}
 		})
 	}
+	for _, db := range []*gorm.DB{plain, ours} {
+		if err := db.Exec("CREATE TEMP TABLE notes (id bigint PRIMARY KEY, title text, body text); INSERT INTO notes VALUES (1, '', '')").Error; err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		with, without func() error
 		more          float64
 	}{
+		"LockRow": {
+			func() error {
+				return ours.Transaction(func(tx *gorm.DB) error { return gormlock.LockRow(tx, &note{ID: 1}) })
+			},
+			func() error {
+				return plain.Transaction(func(tx *gorm.DB) error {
+					return tx.Clauses(clause.Locking{Strength: "UPDATE"}).First(&note{}, 1).Error
+				})
+			}, 13,
+		},
 		"explicit": {func() error { return ours.Transaction(body) }, func() error { return plain.Transaction(body) }, 3},
 		"locked": {
 			func() error { return gormlock.Transaction(ours, body, gormlock.Locking(key)) },
