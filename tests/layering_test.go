@@ -111,7 +111,7 @@ var mayImport = map[string][]string{
 	"internal/absent":      {},
 	"internal/otherdb":     {},
 	"internal/newtable":    {"internal/absent", "internal/otherdb"},
-	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/otherdb", "internal/pretend", "internal/sqlstate", "lockkey"},
+	"internal/lockrequest": {"internal/cause", "internal/lockid", "internal/lookalike", "internal/otherdb", "internal/pretend", "internal/sqlstate", "internal/sqltext", "lockkey"},
 	"internal/pretend":     {"internal/lockid", "internal/sqlstate"},
 	"internal/keynames":    {"internal/lockid", "internal/newtable", "internal/otherdb", "internal/sqlstate"},
 	"internal/sqltx":       {"internal/cause", "internal/sqlstate", "internal/sqltext"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // Tx is what an open transaction is asked for here.
@@ -21,18 +22,51 @@ func (r *Request) Acquire(ctx context.Context, tx Tx) error {
 	if err := ctx.Err(); err != nil {
 		return cause.Add(ctx, &lockError{state: err, what: r.String(), detail: "not asked for"})
 	}
-	if r.try && len(r.locks) == 1 {
-		result, err := tx.ExecContext(ctx, r.savedAnswerSQL())
-		if err != nil {
-			return r.undo(ctx, tx, err)
-		}
+	text := r.saved(ctx)
+	result, err := tx.ExecContext(text, text.Query)
+	if err != nil {
+		return r.undo(ctx, tx, err)
+	}
+	if text.Answers {
 		return r.answered(result)
 	}
-	_, err := tx.ExecContext(ctx, "SAVEPOINT gormlock; "+r.lockSQL()+"; RELEASE SAVEPOINT gormlock")
-	if err == nil {
-		return nil
+	return nil
+}
+
+// The texts around a lock in an open transaction. Where it is tried, a setting of the transaction carries the answer to the last
+// statement, the one that is heard.
+const (
+	save    = "SAVEPOINT gormlock; "
+	release = "; RELEASE SAVEPOINT gormlock"
+	hear    = release + "; SELECT FROM generate_series(1, current_setting('gormlock.answer')::int)"
+	goBack  = "ROLLBACK TO SAVEPOINT gormlock" + release
+)
+
+// What those texts do to the transaction. No lock writes rows.
+var (
+	waitAndSave = sqltext.Text{Commands: savepoint(true)}
+	tryAndSave  = sqltext.Text{Commands: savepoint(false)}
+)
+
+func savepoint(releasedLast bool) []sqltext.Command {
+	return []sqltext.Command{{Verb: sqltext.Savepoint, Name: "gormlock"}, {Verb: sqltext.Release, Name: "gormlock", Last: releasedLast}}
+}
+
+// saved is the text that takes the locks in an open transaction, under a savepoint: they, or the server, may refuse. A single lock that
+// is tried is answered without a failure.
+func (r *Request) saved(ctx context.Context) *sqltext.Own {
+	text := &sqltext.Own{Context: ctx, Text: waitAndSave}
+	taking, after := "", release
+	if text.Answers = r.try && len(r.locks) == 1; text.Answers {
+		taking, after, text.Text = keeping(r.answer()), hear, tryAndSave
+	} else {
+		taking = r.lockSQL()
 	}
-	return r.undo(ctx, tx, err)
+	text.Query = save + taking + after
+	if statement, execute := r.prepared(true); execute != "" {
+		text.Prepared = sqltext.Prepared{Name: statement.name, Definition: statement.definition, Execute: execute, Before: save, After: after, Undo: goBack}
+	}
+	return text
 }
 
 // undo takes the transaction back to the savepoint, where it was usable and held none of the request's locks.
@@ -48,19 +82,19 @@ func (r *Request) undo(ctx context.Context, tx Tx, failed error) error {
 	if err := rollBack(ctx, tx); err != nil {
 		return fmt.Errorf("%w (the transaction is lost: %w)", verdict, err)
 	}
-	return r.Named(ctx, saved{tx}, verdict)
+	return r.Named(ctx, failing{tx}, verdict)
 }
 
 func rollBack(ctx context.Context, tx Tx) error {
-	_, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock")
+	_, err := tx.ExecContext(ctx, goBack)
 	return err
 }
 
-// saved executes under a savepoint what is to fail.
-type saved struct{ tx Tx }
+// failing executes under a savepoint what is to fail.
+type failing struct{ tx Tx }
 
-func (s saved) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
-	result, err := s.tx.ExecContext(ctx, "SAVEPOINT gormlock; "+query)
+func (s failing) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
+	result, err := s.tx.ExecContext(ctx, save+query)
 	return result, errors.Join(err, rollBack(ctx, s.tx))
 }
 

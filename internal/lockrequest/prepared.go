@@ -10,6 +10,8 @@ import (
 // form is what the statements of single locks differ in. The keys, and the time to wait, are their arguments.
 type form struct {
 	pair, shared, try, bounded, allowSnapshot bool
+
+	saved bool // it is tried under a savepoint: a setting keeps the answer
 }
 
 // prefix begins the name of each statement. What follows is its form, for people who see it executed, and a digest of
@@ -23,25 +25,33 @@ type prepared struct{ name, definition string }
 // and the text that executes it. All are empty where there is none. It does not ask whether the server only looks like
 // PostgreSQL: a plain text must have asked that in the same session.
 func (o Opening) Prepared() (name, definition, execute string) {
-	r := o.request
-	if o.snapshot || len(r.locks) != 1 || len(r.servers) > 0 {
+	if o.snapshot {
 		return "", "", ""
+	}
+	statement, execute := o.request.prepared(false)
+	return statement.name, statement.definition, execute
+}
+
+// prepared is the statement of the request, and the text that executes it, where it has one.
+func (r *Request) prepared(saved bool) (statement prepared, execute string) {
+	if len(r.locks) != 1 || len(r.servers) > 0 {
+		return prepared{}, ""
 	}
 	l := r.locks[0]
 	_, bigint := l.key.Int64()
-	statement := form{pair: !bigint, shared: l.shared, try: r.try, bounded: r.timeout > 0, allowSnapshot: r.allowSnapshot}.statement()
+	statement = *form{pair: !bigint, shared: l.shared, try: r.try, bounded: r.timeout > 0, allowSnapshot: r.allowSnapshot, saved: saved && r.try}.statement()
 	arguments := literal(l)
 	if r.timeout > 0 {
 		arguments += ", '" + strconv.FormatInt(r.budget(), 10) + "'"
 	}
-	return statement.name, statement.definition, "EXECUTE " + statement.name + "(" + arguments + ")"
+	return statement, "EXECUTE " + statement.name + "(" + arguments + ")"
 }
 
 // statements are those that were used, by the bits of their form.
-var statements [1 << 5]atomic.Pointer[prepared]
+var statements [1 << 6]atomic.Pointer[prepared]
 
 func (f form) statement() *prepared {
-	known := &statements[b2i(f.pair)|b2i(f.shared)<<1|b2i(f.try)<<2|b2i(f.bounded)<<3|b2i(f.allowSnapshot)<<4]
+	known := &statements[b2i(f.pair)|b2i(f.shared)<<1|b2i(f.try)<<2|b2i(f.bounded)<<3|b2i(f.allowSnapshot)<<4|b2i(f.saved)<<5]
 	if known.Load() == nil {
 		known.CompareAndSwap(nil, f.write())
 	}
@@ -56,7 +66,12 @@ func (f form) write() *prepared {
 	var name, text string
 	if f.try {
 		name = callMode("try_advisory_xact_lock", f.shared)
-		text = answering("CASE " + answers(f.allowSnapshot, callMode("pg_try_advisory_xact_lock", f.shared)+"("+key+")"))
+		text = "CASE " + answers(f.allowSnapshot, callMode("pg_try_advisory_xact_lock", f.shared)+"("+key+")")
+		if f.saved {
+			text = keeping(text)
+		} else {
+			text = answering(text)
+		}
 	} else {
 		name = callMode("advisory_xact_lock", f.shared)
 		text = "CASE " + refusing(f.allowSnapshot) + " ELSE " + callMode("pg_advisory_xact_lock", f.shared) + "(" + key + ")::text END"

@@ -31,8 +31,8 @@ var (
 	rowCall    = regexp.MustCompile(`pg_(try_)?advisory_xact_lock(_shared)?\(u\.`)
 	lockBudget = regexp.MustCompile(`set_config\('lock_timeout', (?:'(\d+)'|greatest\(1, ceil\((\d+) )`)
 	lockArray  = regexp.MustCompile(`'\{([^}']*)(\}'::(int8|int4|bool))?`)
-	execution  = regexp.MustCompile(`^BEGIN[A-Z ]*; (?:PREPARE .*; )?EXECUTE ` + prefix + `(try_)?advisory_xact_lock(_shared)?_[0-9a-f]{8}\((-?\d+)(?:, (-?\d+))?(?:, '(\d+)')?\)$`)
-	preparing  = regexp.MustCompile(`^BEGIN[A-Z ]*; (?:PREPARE|EXECUTE) ` + prefix + `(try_)?advisory_`)
+	execution  = regexp.MustCompile(`^(?:BEGIN[A-Z ]*|SAVEPOINT gormlock); (?:PREPARE .*; )?EXECUTE ` + prefix + `(try_)?advisory_xact_lock(_shared)?_[0-9a-f]{8}\((-?\d+)(?:, (-?\d+))?(?:, '(\d+)')?\)(?:;|$)`)
+	preparing  = regexp.MustCompile(`^(?:BEGIN[A-Z ]*|SAVEPOINT gormlock); (?:PREPARE|EXECUTE) ` + prefix + `(try_)?advisory_`)
 )
 
 // begins are the beginnings of texts with which a transaction begins.
@@ -71,9 +71,9 @@ func Read(text string) (Asked, bool) {
 	return a, true
 }
 
-// readExecution reads what [Opening.Prepared] writes.
+// readExecution reads a text in which a prepared statement is executed.
 func readExecution(text string, try bool) (Asked, bool) {
-	a := Asked{Begins: true, Try: try}
+	a := Asked{Begins: strings.HasPrefix(text, "BEGIN"), Try: try}
 	call := execution.FindStringSubmatch(text)
 	if call == nil {
 		a.More = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,14 +12,18 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
 // heard is a transaction that keeps what it is asked.
-type heard struct{ text string }
+type heard struct {
+	text string
+	own  *sqltext.Own
+}
 
-func (h *heard) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
-	h.text = query
+func (h *heard) ExecContext(ctx context.Context, query string, _ ...any) (sql.Result, error) {
+	h.text, h.own = query, sqltext.OwnIn(ctx, query)
 	return rows(1), nil
 }
 
@@ -104,9 +109,13 @@ func TestRead(t *testing.T) {
 			texts["is defined and executed"] = "BEGIN; " + definition + "; " + execute
 			prepared++
 		}
+		if p := h.own.Prepared; p.Execute != "" {
+			texts["under a savepoint"] = p.Before + p.Execute + p.After
+			texts["defined under a savepoint"] = p.Before + p.Definition + "; " + p.Execute + p.After
+		}
 		for begins, text := range texts {
 			asked, ok := lockrequest.Read(text)
-			if !ok || asked.More || asked.Begins != (begins != "") || asked.Try != terms.Try || asked.Timeout != terms.Timeout || !slices.Equal(asked.Locks, locks) {
+			if !ok || asked.More || asked.Begins != (begins != "" && !strings.HasSuffix(begins, "savepoint")) || asked.Try != terms.Try || asked.Timeout != terms.Timeout || !slices.Equal(asked.Locks, locks) {
 				t.Fatalf("read %+v, %v\nwant %v and %+v\nof %s", asked, ok, locks, terms, text)
 			}
 			for range 40 {
@@ -123,6 +132,30 @@ func TestRead(t *testing.T) {
 	}
 	if prepared == 0 {
 		t.Error("none of the requests has a prepared statement")
+	}
+}
+
+// TestOwn: what is said of a text that takes locks is what its reader would find in it. A lock writes nothing.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		r, _, _ := someRequest(t, random)
+		h := &heard{}
+		if err := r.Acquire(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+		texts := []string{h.text}
+		if p := h.own.Prepared; p.Execute != "" {
+			texts = append(texts, p.Before+p.Execute+p.After)
+		}
+		for _, text := range texts {
+			read := sqltext.Read(text)
+			read.Writes = false // it does not know what it calls
+			if !reflect.DeepEqual(read, h.own.Text) {
+				t.Fatalf("said %+v, read %+v\nof %s", h.own.Text, read, text)
+			}
+		}
 	}
 }
 

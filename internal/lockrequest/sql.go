@@ -26,11 +26,9 @@ func (r *Request) answerSQL() string { return answering(r.answer()) }
 
 func answering(answer string) string { return "SELECT FROM generate_series(1, " + answer + ")" }
 
-// savedAnswerSQL is answerSQL under a savepoint, for what may still fail, such as a full lock table. A setting of the
-// transaction carries the answer to the last statement, the one that is heard.
-func (r *Request) savedAnswerSQL() string {
-	return "SAVEPOINT gormlock; SELECT set_config('gormlock.answer', (" + r.answer() + ")::text, true); RELEASE SAVEPOINT gormlock; " +
-		"SELECT FROM generate_series(1, current_setting('gormlock.answer')::int)"
+// keeping keeps an answer in a setting of the transaction.
+func keeping(answer string) string {
+	return "SELECT set_config('gormlock.answer', (" + answer + ")::text, true)"
 }
 
 func (r *Request) answer() string {

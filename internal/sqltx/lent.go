@@ -233,11 +233,17 @@ func (c *loan) ExecContext(ctx context.Context, query string, args []driver.Name
 		return nil, err
 	}
 	defer c.mu.Unlock()
-	heard, err := c.listen(query)
+	own := sqltext.OwnIn(ctx, query)
+	heard, err := c.listen(query, own)
 	if err != nil {
 		return nil, err
 	}
-	result, err := c.exec(ctx, query, args)
+	var result driver.Result
+	if own != nil {
+		result, err = c.execOwn(ctx, own)
+	} else {
+		result, err = c.exec(ctx, query, args)
+	}
 	c.tell(&heard, err)
 	return result, err
 }
@@ -261,7 +267,7 @@ func (c *loan) QueryContext(ctx context.Context, query string, args []driver.Nam
 	if !ok {
 		return nil, driver.ErrSkip
 	}
-	heard, err := c.listen(query)
+	heard, err := c.listen(query, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // session is what is known of the server's session under a connection, and what it has prepared. It lives as long as
@@ -51,43 +52,79 @@ func (c *loan) session() *session {
 // open sends the texts that begin the transaction, as one message.
 func (c *loan) open(ctx context.Context, begin string) (driver.Result, error) {
 	name, definition, execute := c.opening.Texts.Prepared()
-	var s *session
-	if name != "" {
-		s = c.session()
-	}
+	s := c.sessionFor(name)
 	switch {
-	case s == nil || s.plain || !s.direct && c.opening.Texts.Answers():
+	case s == nil || !s.direct && c.opening.Texts.Answers():
 		return c.exec(ctx, c.openingText(begin), nil)
 	case !s.direct:
-		return c.openAndAsk(ctx, begin, s)
+		return c.execAndAsk(ctx, s, c.openingText(begin))
 	}
-	define := ""
-	if !s.defined[name] {
-		define = definition + "; "
-	}
-	result, err := c.exec(ctx, begin+"; "+define+execute, nil)
-	if sqlstate.Is(err, sqlstate.InvalidSQLStatementName, sqlstate.DuplicatePreparedStatement) {
-		// Nothing was executed of it. What was known of the session does not hold.
-		*s = session{failures: s.failures + 1}
-		s.plain = s.failures >= mostFailures || define != ""
+	result, lost, err := c.execPrepared(ctx, s, sqltext.Prepared{Name: name, Definition: definition, Execute: execute, Before: begin + "; "})
+	if lost {
 		if rollback := (textTx{c}).Rollback(); rollback != nil {
 			return nil, driver.ErrBadConn
 		}
 		return c.exec(ctx, c.openingText(begin), nil)
 	}
-	if define != "" && (err == nil || sqlstate.Of(err) != "") { // what failed came after the definition, which lasts
-		if s.defined == nil {
-			s.defined = map[string]bool{}
+	return result, err
+}
+
+// execOwn sends a text of our own in an open transaction.
+func (c *loan) execOwn(ctx context.Context, own *sqltext.Own) (driver.Result, error) {
+	s := c.sessionFor(own.Prepared.Name)
+	switch {
+	case s == nil || !s.direct && own.Answers:
+		return c.exec(ctx, own.Query, nil)
+	case !s.direct:
+		return c.execAndAsk(ctx, s, own.Query)
+	}
+	result, lost, err := c.execPrepared(ctx, s, own.Prepared)
+	if lost {
+		if _, failed := c.exec(ctx, own.Prepared.Undo, nil); failed != nil {
+			return nil, err
 		}
-		s.defined[name] = true
+		return c.exec(ctx, own.Query, nil)
 	}
 	return result, err
 }
 
-// openAndAsk has the server say besides whether the session is direct.
-func (c *loan) openAndAsk(ctx context.Context, begin string, s *session) (driver.Result, error) {
+// sessionFor is the session that may execute the prepared statement of this name, nil where a plain text must do.
+func (c *loan) sessionFor(name string) *session {
+	if name == "" {
+		return nil
+	}
+	if s := c.session(); s != nil && !s.plain {
+		return s
+	}
+	return nil
+}
+
+// execPrepared executes a prepared statement, and defines it first in a session that has not. Lost: the session does not have the
+// statement, or another one of its name. Nothing was executed then but what stands before the statement.
+func (c *loan) execPrepared(ctx context.Context, s *session, p sqltext.Prepared) (result driver.Result, lost bool, err error) {
+	define := ""
+	if !s.defined[p.Name] {
+		define = p.Definition + "; "
+	}
+	result, err = c.exec(ctx, p.Before+define+p.Execute+p.After, nil)
+	if sqlstate.Is(err, sqlstate.InvalidSQLStatementName, sqlstate.DuplicatePreparedStatement) {
+		*s = session{failures: s.failures + 1} // what was known of it does not hold
+		s.plain = s.failures >= mostFailures || define != ""
+		return nil, true, err
+	}
+	if define != "" && (err == nil || sqlstate.Of(err) != "" && !sqlstate.Is(err, sqlstate.InFailedSQLTransaction, sqlstate.NoActiveSQLTransaction)) { // what failed came after the definition, which lasts
+		if s.defined == nil {
+			s.defined = map[string]bool{}
+		}
+		s.defined[p.Name] = true
+	}
+	return result, false, err
+}
+
+// execAndAsk has the server say besides whether the session is direct.
+func (c *loan) execAndAsk(ctx context.Context, s *session, text string) (driver.Result, error) {
 	pid := strconv.FormatUint(uint64(c.wire.PID()), 10)
-	result, err := c.exec(ctx, c.openingText(begin)+"; SELECT FROM generate_series(1, (pg_backend_pid() = "+pid+")::int)", nil)
+	result, err := c.exec(ctx, text+"; SELECT FROM generate_series(1, (pg_backend_pid() = "+pid+")::int)", nil)
 	if err == nil {
 		n, unknown := result.RowsAffected()
 		s.direct = n == 1 && unknown == nil

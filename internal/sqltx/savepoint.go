@@ -21,12 +21,18 @@ type heard struct {
 	told     bool
 }
 
-// listen looks at a text before it is executed. If it returns an error, the transaction must not be committed.
-func (c *loan) listen(query string) (heard, error) {
+// listen looks at a text before it is executed, which is read unless it is ours. If it returns an error, the transaction must not be
+// committed.
+func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 	if c.opening == nil || c.opening.Watcher == nil {
 		return heard{told: true}, nil
 	}
-	h := heard{text: sqltext.Read(query)}
+	var h heard
+	if own != nil {
+		h.text = own.Text
+	} else {
+		h.text = sqltext.Read(query)
+	}
 	if c.opening.Implicit {
 		h.implicit = sqltext.ImplicitIn(query)
 	}

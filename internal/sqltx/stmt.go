@@ -75,7 +75,7 @@ func (s *stmt) enterPrepared(ctx context.Context) (driver.Stmt, heard, error) {
 	if err := s.conn.enter(); err != nil {
 		return nil, heard{}, err
 	}
-	text, err := s.conn.listen(s.query)
+	text, err := s.conn.listen(s.query, nil)
 	if err == nil {
 		var prepared driver.Stmt
 		if prepared, err = s.prepare(ctx); err == nil {
