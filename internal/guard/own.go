@@ -25,7 +25,7 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	m := model.Of(stmt.DB)
 	_, grouped := stmt.Clauses["GROUP BY"]
 	whole := len(s.Columns) == 0 || len(stmt.Selects) == 0 && len(s.Columns) >= len(stmt.Schema.DBNames)
-	if m == nil || m.Column == nil || s.Expression != nil || s.Distinct || grouped || !whole || !hasXmin(stmt) {
+	if m == nil || m.Column == nil || !readsStructs(stmt) || s.Expression != nil || s.Distinct || grouped || !whole || !hasXmin(stmt) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
@@ -85,11 +85,23 @@ func hasXmin(stmt *gorm.Statement) bool {
 	return has
 }
 
+// readsStructs reports whether the destination of a query is structs of its model.
+func readsStructs(stmt *gorm.Statement) bool {
+	t := reflect.TypeOf(stmt.Dest)
+	for t != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		t = t.Elem()
+	}
+	return t == stmt.Schema.ModelType || t != nil && t.Kind() == reflect.Interface
+}
+
 // loseCopies makes copies that a rollback cannot reach count as not read, if the server could not say which rows the
 // transaction itself wrote.
 func loseCopies(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
 	if db.RowsAffected == 0 || !outOfReach(stmt) {
+		return
+	}
+	if !readsStructs(stmt) {
 		return
 	}
 	m := model.OfSchema(db, stmt.Schema)

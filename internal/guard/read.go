@@ -1,14 +1,13 @@
 package guard
 
 import (
-	"context"
 	"database/sql"
 	"reflect"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -21,9 +20,10 @@ import (
 // after a rollback.
 type readInTransaction struct {
 	db     *gorm.DB
-	ctx    context.Context
 	schema *schema.Schema
 	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
+	others []reflect.Value // maps, and places of single columns
+	text   string          // the query
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
@@ -35,6 +35,7 @@ func KeepRead(db *gorm.DB) {
 	}
 	KeepRowsRead(db, rows)
 	loseCopies(db, rows)
+	loseForms(db, rows)
 }
 
 // KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
@@ -44,16 +45,17 @@ func KeepRowsRead(db *gorm.DB, rows reflect.Value) { keepRowsRead(db, rows, 0) }
 // keepRowsRead does the same, but does not count this many statements, those that read the rows, as written before.
 func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	stmt := db.Statement
-	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || !model.NeedsJournal(db, stmt.Schema) {
+	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil {
 		return
 	}
 	j := journal.Of(stmt)
 	if j == nil || j.Written() <= reading {
 		return
 	}
-	r := &readInTransaction{db: &gorm.DB{Config: db.Config}, ctx: stmt.Context, schema: stmt.Schema}
-	statement.EachStruct(rows, func(row reflect.Value) { r.rows = append(r.rows, row) }) // the caller may go on to read others into his slice
-	j.Keep(r)
+	r := readOf(stmt)
+	if r.hold(rows); r.concerns(stmt) {
+		j.Keep(r)
+	}
 }
 
 // KeepScan notes that Scan may read rows of a statement whose rows are open now. Rows that the caller scans one by one pass
@@ -67,7 +69,36 @@ func KeepScan(db *gorm.DB) {
 	if j == nil || j.Written() == 0 {
 		return
 	}
-	j.Keep(&readInTransaction{db: &gorm.DB{Config: db.Config}, ctx: stmt.Context, schema: stmt.Schema, later: stmt})
+	r := readOf(stmt)
+	r.later = stmt
+	j.Keep(r)
+}
+
+func readOf(stmt *gorm.Statement) *readInTransaction {
+	return &readInTransaction{db: &gorm.DB{Config: stmt.DB.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
+}
+
+// hold keeps what a query has read, because the caller may go on to read others into his slice.
+func (r *readInTransaction) hold(dest reflect.Value) {
+	carriers(dest, func(value reflect.Value) {
+		if value.Kind() == reflect.Struct && !scans(value) {
+			r.rows = append(r.rows, value)
+		} else {
+			r.others = append(r.others, value)
+		}
+	})
+}
+
+// concerns reports whether what was read may carry versions.
+func (r *readInTransaction) concerns(stmt *gorm.Statement) bool {
+	if model.NeedsJournal(r.db, r.schema) {
+		return true
+	}
+	text := r.text
+	if r.schema != nil && stmt.TableExpr == nil && len(r.others) == 0 {
+		text = stmt.Table // a model without a version reads its own table, as a rule
+	}
+	return len(modelsRead(r.db, r.schema, text)) > 0
 }
 
 // Undo implements journal.Step, as does Lose.
@@ -75,24 +106,26 @@ func (r *readInTransaction) Undo() { r.Lose() }
 
 func (r *readInTransaction) Lose() {
 	seen := map[any]bool{}
+	of := r.schema
 	if r.later != nil {
-		r.forgetScanned(seen)
+		if _, unscanned := r.later.Dest.(*sql.Rows); unscanned {
+			return
+		}
+		if r.hold(reflect.ValueOf(r.later.Dest)); of == nil {
+			of = r.later.Schema // the statement holds the destination since then
+		}
 	}
+	models := modelsRead(r.db, of, r.text)
 	for _, row := range r.rows {
-		r.forgetIn(r.schema, row, seen)
+		if of != nil && row.Type() == of.ModelType && model.NeedsJournal(r.db, of) {
+			r.forgetIn(of, row, seen)
+			continue
+		}
+		forgetCarrier(r.db, models, row, r.text)
 	}
-}
-
-// forgetScanned makes what Scan put into its destination count as not read. The statement holds the destination since then.
-func (r *readInTransaction) forgetScanned(seen map[any]bool) {
-	if _, unscanned := r.later.Dest.(*sql.Rows); unscanned || r.later.Schema == nil || !model.NeedsJournal(r.db, r.later.Schema) && (r.schema == nil || !model.NeedsJournal(r.db, r.schema)) {
-		return
+	for _, other := range r.others {
+		forgetCarrier(r.db, models, other, r.text)
 	}
-	s := r.schema
-	if s == nil {
-		s = r.later.Schema
-	}
-	r.forgetIn(s, reflect.ValueOf(r.later.Dest), seen)
 }
 
 func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
@@ -103,9 +136,6 @@ func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen
 		}
 		seen[row.Addr().Interface()] = true
 		if row.Type() != s.ModelType {
-			if m.Column != nil {
-				r.forgetForm(m, row)
-			}
 			return
 		}
 		if m.Column != nil {
@@ -117,25 +147,4 @@ func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen
 			}
 		}
 	})
-}
-
-// forgetForm does the same for a struct that is not the model but has its version, because an update with it would
-// compare that version.
-func (r *readInTransaction) forgetForm(m *model.Model, row reflect.Value) {
-	stmt := &gorm.Statement{DB: r.db, Context: r.ctx}
-	if row.Type() == statement.TimeType || stmt.Parse(row.Addr().Interface()) != nil {
-		return
-	}
-	for _, field := range stmt.Schema.Fields { // it may embed models under prefixes, each with a version
-		if word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ","); field.DBName != m.Column.Field.DBName && strings.TrimSpace(word) != "version" {
-			continue
-		}
-		column, holds := m.Column.FormColumn(field)
-		if !holds {
-			continue
-		}
-		if held := column.Read(row); !held.Null && !column.Unset(held) {
-			column.Write(row, column.OfNoRow())
-		}
-	}
 }

@@ -1,0 +1,200 @@
+package guard
+
+import (
+	"database/sql"
+	"math"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A row can be read into something else than a struct of its model: a map, a form, a number. An update with it compares the
+// version that it carries, so a rollback must reach that one too.
+
+// carriers visits what carries rows or columns in the destination of a query: structs, maps, and places that can be set.
+func carriers(value reflect.Value, visit func(reflect.Value)) {
+	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface && behind(value) {
+		value = value.Elem()
+	}
+	switch value.Kind() {
+	case reflect.Invalid:
+	case reflect.Slice, reflect.Array:
+		for i := 0; i < value.Len() && value.Type().Elem().Kind() != reflect.Uint8; i++ {
+			carriers(value.Index(i), visit)
+		}
+	default:
+		visit(value)
+	}
+}
+
+// behind reports whether an interface leads to a place that can be set, or to a map.
+func behind(value reflect.Value) bool {
+	kind := value.Elem().Kind()
+	return kind == reflect.Pointer || kind == reflect.Map || kind == reflect.Slice || kind == reflect.Interface
+}
+
+// modelsRead are the versioned models whose rows a query may have read: that of the statement, or those whose table its text
+// names.
+func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
+	if s != nil {
+		if m := model.OfSchema(db, s); m.Column != nil {
+			return []*model.Model{m}
+		}
+	}
+	var all []*model.Model
+	text = strings.ToLower(text)
+	install.Of(db).Models.Range(func(_, known any) bool {
+		if m := known.(*model.Model); m.Column != nil && names(text, strings.ToLower(m.Table)) { //nolint:forcetypeassert // as it is stored
+			all = append(all, m)
+		}
+		return true
+	})
+	return all
+}
+
+// names reports whether a text has a name that is no part of a longer one.
+func names(text, name string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], name)
+		if at < 0 || name == "" {
+			return false
+		}
+		start, end := from+at, from+at+len(name)
+		if (start == 0 || !inName(text[start-1])) && (end == len(text) || !inName(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func inName(c byte) bool {
+	return c == '_' || c == '$' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c && c <= 'z'
+}
+
+// forgetCarrier gives what carries a row of one of the models a version that no row has.
+func forgetCarrier(db *gorm.DB, models []*model.Model, value reflect.Value, text string) {
+	for _, m := range models {
+		switch kind := value.Kind(); {
+		case kind == reflect.Map:
+			forgetInMap(m, value)
+		case value.Type() == m.Schema.ModelType && value.CanAddr():
+			m.Column.Write(value, m.Column.Unread())
+		case kind == reflect.Struct && !scans(value):
+			forgetForm(db, m, value)
+		case value.CanSet() && selectsOnly(text, m.Column.Field.DBName):
+			forgetPlace(m, value)
+		}
+	}
+}
+
+func forgetInMap(m *model.Model, value reflect.Value) {
+	row, is := value.Interface().(map[string]any)
+	if !is {
+		return
+	}
+	for _, name := range []string{m.Column.Field.DBName, m.Column.Field.Name} {
+		if held, has := row[name]; has && held != nil {
+			row[name] = m.Column.Any(m.Column.OfNoRow())
+		}
+	}
+}
+
+// forgetForm makes a struct that is not the model but has its version hold none that a row has.
+func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
+	stmt := &gorm.Statement{DB: db}
+	if !row.CanAddr() || stmt.Parse(row.Addr().Interface()) != nil {
+		return
+	}
+	for _, field := range stmt.Schema.Fields { // it may embed models under prefixes, each with a version
+		if word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ","); field.DBName != m.Column.Field.DBName && strings.TrimSpace(word) != "version" {
+			continue
+		}
+		column, holds := m.Column.FormColumn(field)
+		if !holds {
+			continue
+		}
+		if held := column.Read(row); !held.Null && !column.Unset(held) {
+			column.Write(row, column.OfNoRow())
+		}
+	}
+}
+
+func scans(value reflect.Value) bool {
+	if value.Type() == statement.TimeType {
+		return true
+	}
+	_, is := reflect.New(value.Type()).Interface().(sql.Scanner)
+	return is
+}
+
+// oneColumn finds the only column that a query selects.
+var oneColumn = regexp.MustCompile(`(?is)^\s*SELECT\s+(?:DISTINCT\s+)?(?:[\w$"]+\.)*"?([\w$]+)"?(?:\s+AS\s+\S+|\s+"?[\w$]+"?)?\s+FROM\s`)
+
+func selectsOnly(text, column string) bool {
+	found := oneColumn.FindStringSubmatch(text)
+	return found != nil && strings.EqualFold(found[1], column)
+}
+
+// forgetPlace writes a version that no row has over one that was read by itself.
+func forgetPlace(m *model.Model, place reflect.Value) {
+	none := m.Column.Any(m.Column.OfNoRow())
+	if scanner, is := place.Addr().Interface().(sql.Scanner); is {
+		_ = scanner.Scan(none) // the type holds what it was read from
+		return
+	}
+	at, temporal := none.(time.Time)
+	switch kind := place.Kind(); {
+	case kind == reflect.Interface && place.NumMethod() == 0:
+		place.Set(reflect.ValueOf(none))
+	case temporal:
+		if place.Type() == statement.TimeType {
+			place.Set(reflect.ValueOf(at))
+		}
+	case place.CanInt():
+		place.SetInt(-1)
+	case place.CanUint():
+		place.SetUint(min(uint64(math.MaxUint64)>>(64-place.Type().Bits()), math.MaxInt64-1))
+	case place.CanFloat():
+		place.SetFloat(-1)
+	case kind == reflect.String:
+		place.SetString("-1")
+	}
+}
+
+// loseForms makes what a query read into something else than structs of its model count as not read, if no rollback can reach
+// it and the transaction has written.
+func loseForms(db *gorm.DB, dest reflect.Value) {
+	stmt := db.Statement
+	if db.RowsAffected == 0 || db.DryRun || db.Error != nil || !statement.IsPostgres(db) || !journal.InTransaction(stmt) {
+		return
+	}
+	j := journal.Of(stmt)
+	if j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
+		return
+	}
+	var forms []reflect.Value
+	carriers(dest, func(value reflect.Value) {
+		if stmt.Schema == nil || value.Type() != stmt.Schema.ModelType || model.OfSchema(db, stmt.Schema).Column == nil {
+			forms = append(forms, value)
+		}
+	})
+	if len(forms) == 0 {
+		return
+	}
+	models := modelsRead(db, stmt.Schema, stmt.Table)
+	if len(models) == 0 || j == nil && !hasWritten(stmt) {
+		return
+	}
+	for _, form := range forms {
+		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, stmt.SQL.String())
+	}
+}
