@@ -243,6 +243,7 @@ func beforeQuery(db *gorm.DB) {
 	xact.Take(db)
 	rowlock.Begin(db)
 	belongs.BeforeRead(db)
+	guard.ReadApart(db)
 }
 
 func beforeRaw(db *gorm.DB) {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math"
 	"reflect"
 
 	"gorm.io/gorm/schema"
@@ -26,13 +25,6 @@ type Structs struct {
 type structCopies struct {
 	structs reflect.Value // one, or a slice of them
 	behind  [][]pointee   // the values behind their pointers, if the model has pointers
-}
-
-// pointee is the value behind a pointer in a struct.
-type pointee struct {
-	field *schema.Field
-	value any // the field: a pointer, or what stands behind embedded ones
-	elem  reflect.Value
 }
 
 // Batch reports whether the structs are in a slice.
@@ -70,8 +62,15 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	return true, false
 }
 
-// Keep copies the structs as they are.
-func (s *Structs) Keep() { s.before = s.copies() }
+// Keep copies the structs as they are. What moves the version of one moves that of no other.
+func (s *Structs) Keep() {
+	for i := 0; i < s.Count && s.model.Column != nil && statement.ThroughPointer(s.model.Column.Field); i++ {
+		if row := s.Row(i); row.IsValid() {
+			statement.OwnPath(s.model.Column.Field, row)
+		}
+	}
+	s.before = s.copies()
+}
 
 // Row is the struct with this number.
 func (s *Structs) Row(i int) reflect.Value {
@@ -142,26 +141,6 @@ func (s *Structs) Leave() {
 	}
 }
 
-func pointees(m *model.Model, row reflect.Value) []pointee {
-	if len(m.Indirect) == 0 {
-		return nil
-	}
-	all := make([]pointee, len(m.Indirect))
-	for i, field := range m.Indirect {
-		all[i] = pointee{field: field}
-		place := statement.Place(field, row)
-		if !place.IsValid() {
-			continue
-		}
-		all[i].value = place.Interface()
-		if place.Kind() == reflect.Pointer && !place.IsNil() {
-			all[i].elem = reflect.New(place.Type().Elem()).Elem()
-			all[i].elem.Set(place.Elem())
-		}
-	}
-	return all
-}
-
 // Restore makes the columns of all structs what they were before the statement.
 func (s *Structs) Restore() {
 	for i := s.Count - 1; i >= 0; i-- {
@@ -209,8 +188,8 @@ func (s *Structs) Undo() {
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	rekeyed := false
 	s.each(i, func(field *schema.Field, old, left pointee) {
-		if !same(old, left) && same(state(field, row), left) {
-			put(field, row, old)
+		if now := state(field, row); !same(old, left) && holds(now, left) {
+			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey
 		}
 	})
@@ -263,54 +242,6 @@ func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)
 	}
 }
 
-// state returns the current value of the field.
-func state(field *schema.Field, row reflect.Value) pointee {
-	place := statement.Place(field, row)
-	if !place.IsValid() {
-		return pointee{}
-	}
-	p := pointee{value: place.Interface()}
-	if place.Kind() == reflect.Pointer && !place.IsNil() {
-		p.elem = place.Elem()
-	}
-	return p
-}
-
-func same(a, b pointee) bool {
-	if a.elem.IsValid() != b.elem.IsValid() {
-		return false
-	}
-	if a.elem.IsValid() {
-		return a.value == b.value && equal(a.elem.Interface(), b.elem.Interface())
-	}
-	return equal(a.value, b.value)
-}
-
-// equal is DeepEqual, except that NaN equals NaN.
-func equal(a, b any) bool {
-	return reflect.DeepEqual(a, b) || isNaN(a) && isNaN(b)
-}
-
-func isNaN(value any) bool {
-	v := reflect.ValueOf(value)
-	return v.CanFloat() && math.IsNaN(v.Float())
-}
-
-func put(field *schema.Field, row reflect.Value, old pointee) {
-	place := statement.Place(field, row)
-	if !place.IsValid() || !place.CanSet() {
-		return
-	}
-	if old.value == nil {
-		place.SetZero()
-		return
-	}
-	place.Set(reflect.ValueOf(old.value))
-	if old.elem.IsValid() {
-		place.Elem().Set(old.elem)
-	}
-}
-
 // standsFor reports whether row has the key that the struct of this number has after the statement.
 func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	if !row.IsValid() {
@@ -318,7 +249,7 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 	}
 	stands := true
 	s.each(i, func(field *schema.Field, _, left pointee) {
-		stands = stands && (!field.PrimaryKey || same(state(field, row), left))
+		stands = stands && (!field.PrimaryKey || holds(state(field, row), left))
 	})
 	return stands
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -36,6 +37,9 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 		return err
 	}
 	links := statement.LinksOf(statement.OwnRelations(r.schema), value.Elem())
+	if m := model.OfSchema(query, r.schema); m.Column != nil {
+		statement.OwnPath(m.Column.Field, value.Elem())
+	}
 	given := holdRow(r.schema, value.Elem())
 	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
@@ -80,14 +84,14 @@ func mustLock(call string, lock rowlock.Lock) error {
 // queryOfRows is a query of the model of rows, with all that tx asks for besides. It can be executed once.
 func queryOfRows(call string, tx *gorm.DB, rows any) (*gorm.DB, *schema.Schema, error) {
 	query := statement.Beside(tx)
-	model := &gorm.Statement{DB: tx}
-	if err := model.Parse(rows); err != nil {
+	parsed := &gorm.Statement{DB: tx}
+	if err := parsed.Parse(rows); err != nil {
 		return nil, nil, err
 	}
-	if named := query.Statement.Model; named != nil && statement.ModelOf(named) != model.Schema.ModelType {
-		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, and the rows are of %s: leave Model out", call, named, model.Schema.Name)
+	if named := query.Statement.Model; named != nil && statement.ModelOf(named) != parsed.Schema.ModelType {
+		return nil, nil, fmt.Errorf("gormlock: %s: the Model on tx is %T, and the rows are of %s: leave Model out", call, named, parsed.Schema.Name)
 	}
-	return query.Model(rows), model.Schema, nil
+	return query.Model(rows), parsed.Schema, nil
 }
 
 // wholeRows is a scope that refuses what does not go with reading rows again.

@@ -116,3 +116,25 @@ func UpdateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	}
 	return set
 }
+
+// OwnPath gives row copies of its own of the embedded structs through whose pointers the way to the field leads. Other structs
+// may share them: `type T struct{ *Meta }` is copied with its pointer.
+func OwnPath(field *schema.Field, row reflect.Value) {
+	if !ThroughPointer(field) || !row.CanAddr() {
+		return
+	}
+	for n, i := range field.StructField.Index {
+		if i >= 0 {
+			row = row.Field(i)
+			continue
+		}
+		row = row.Field(-i - 1)
+		if n == len(field.StructField.Index)-1 || row.IsNil() || !row.CanSet() {
+			return
+		}
+		own := reflect.New(row.Type().Elem())
+		own.Elem().Set(row.Elem())
+		row.Set(own)
+		row = row.Elem()
+	}
+}

@@ -1,0 +1,106 @@
+package memory
+
+import (
+	"math"
+	"reflect"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// pointee is the value behind a pointer in a struct.
+type pointee struct {
+	field *schema.Field
+	value any // the field: a pointer, or what stands behind embedded ones
+	elem  reflect.Value
+}
+
+func pointees(m *model.Model, row reflect.Value) []pointee {
+	if len(m.Indirect) == 0 {
+		return nil
+	}
+	all := make([]pointee, len(m.Indirect))
+	for i, field := range m.Indirect {
+		all[i] = pointee{field: field}
+		place := statement.Place(field, row)
+		if !place.IsValid() {
+			continue
+		}
+		all[i].value = place.Interface()
+		if place.Kind() == reflect.Pointer && !place.IsNil() {
+			all[i].elem = reflect.New(place.Type().Elem()).Elem()
+			all[i].elem.Set(place.Elem())
+		}
+	}
+	return all
+}
+
+// state returns the current value of the field.
+func state(field *schema.Field, row reflect.Value) pointee {
+	place := statement.Place(field, row)
+	if !place.IsValid() {
+		return pointee{}
+	}
+	p := pointee{value: place.Interface()}
+	if place.Kind() == reflect.Pointer && !place.IsNil() {
+		p.elem = place.Elem()
+	}
+	return p
+}
+
+func same(a, b pointee) bool {
+	if a.elem.IsValid() != b.elem.IsValid() {
+		return false
+	}
+	if a.elem.IsValid() {
+		return a.value == b.value && equal(a.elem.Interface(), b.elem.Interface())
+	}
+	return equal(a.value, b.value)
+}
+
+// holds reports whether a field holds what the statement left in it, behind whatever pointer: the caller may have renewed it.
+func holds(now, left pointee) bool {
+	if now.elem.IsValid() && left.elem.IsValid() {
+		return equal(now.elem.Interface(), left.elem.Interface())
+	}
+	return same(now, left)
+}
+
+// behind is p behind a pointer of its own, if the caller has renewed the pointer that the statement left. Others may hold the
+// one of before.
+func (p pointee) behind(now, left pointee) pointee {
+	if !p.elem.IsValid() || now.value == left.value {
+		return p
+	}
+	own := reflect.New(p.elem.Type())
+	own.Elem().Set(p.elem)
+	p.value = own.Interface()
+	return p
+}
+
+// equal is DeepEqual, except that NaN equals NaN.
+func equal(a, b any) bool {
+	return reflect.DeepEqual(a, b) || isNaN(a) && isNaN(b)
+}
+
+func isNaN(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.CanFloat() && math.IsNaN(v.Float())
+}
+
+func put(field *schema.Field, row reflect.Value, old pointee) {
+	place := statement.Place(field, row)
+	if !place.IsValid() || !place.CanSet() {
+		return
+	}
+	if old.value == nil {
+		place.SetZero()
+		return
+	}
+	place.Set(reflect.ValueOf(old.value))
+	if old.elem.IsValid() {
+		place.Elem().Set(old.elem)
+	}
+}
