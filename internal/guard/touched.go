@@ -115,9 +115,13 @@ func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	if stmt.Schema != nil && stmt.Schema.Table == m.Schema.Table {
 		table = stmt.TableExpr
 	}
-	return j != nil && j.Has(func(step journal.Step) bool {
+	if j == nil {
+		return false
+	}
+	path := j.Path()
+	return j.Has(func(step journal.Step) bool {
 		w, ok := step.(*Write)
-		return ok && w.version.is() && w.model.Schema.Table == m.Schema.Table && sameTable(stmt, m, w.table, table) && is(w)
+		return ok && w.path == path && w.version.is() && w.model.Schema.Table == m.Schema.Table && sameTable(stmt, m, w.table, table) && is(w)
 	})
 }
 

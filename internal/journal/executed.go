@@ -27,6 +27,10 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 		j.past.written++
 		j.Mu.Unlock()
 	}
+	if text.Renames {
+		j.turn()
+		defer j.turn() // it may have a savepoint too
+	}
 	if text.Unsure {
 		j.lose(answer.After)
 		return
@@ -47,6 +51,14 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 	if answer.After != sqltx.Unknown && (answer.After == sqltx.Idle) != j.isOver() {
 		j.lose(answer.After)
 	}
+}
+
+// turn notes that names of tables may stand for others from now on.
+func (j *journal) turn() {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.paths++
+	j.past.path = j.paths
 }
 
 func (j *journal) isOver() bool {

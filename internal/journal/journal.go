@@ -24,6 +24,7 @@ type journal struct {
 
 	Mu     sync.Mutex
 	past   past
+	paths  int  // how often names of tables may have changed what they stand for
 	strict int  // number of open calls of Transaction
 	over   bool // a text has ended it, and no other was begun
 	gone   bool // it has ended for good
@@ -124,6 +125,14 @@ func (j *journal) Written() int {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	return j.past.written
+}
+
+// Path is a number for what names of tables stand for now. If it is that of an earlier statement, a name stands for the same table, as
+// far as the texts of the transaction tell.
+func (j *journal) Path() int {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.past.path
 }
 
 // Has reports whether a step of this kind is kept.

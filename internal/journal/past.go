@@ -11,6 +11,7 @@ type past struct {
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
 	written    int  // number of texts that may have written something
+	path       int  // what names of tables stand for: see journal.Path
 	unsure     bool // a savepoint was set or released whose name only the server knows
 }
 
@@ -39,12 +40,13 @@ func (p *past) all() []Step {
 type savepoint struct {
 	name                                   string
 	steps, dooms, held, pretended, written int
+	path                                   int
 	maybe                                  bool // the server may not have it: the text that set or released it has failed
 }
 
 func (p *past) set(name string, maybe bool) {
 	p.unsure = p.unsure || name == ""
-	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, maybe})
+	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, p.path, maybe})
 }
 
 // find returns the newest savepoint of this name, and the oldest one that the server may mean by it. They differ if the
@@ -108,7 +110,7 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	p.savepoints = p.savepoints[:newest+1]
 	if newest == oldest {
 		p.savepoints[newest].maybe = false // the server has it
-		p.written = set.written
+		p.written, p.path = set.written, set.path
 	} else {
 		lost = slices.Clone(p.steps[p.savepoints[oldest].steps:])
 		p.doubt(oldest + 1)

@@ -34,6 +34,7 @@ type Text struct {
 	Commands []Command // in their order
 	Single   bool      // the text is one statement
 	Writes   bool      // it may write rows: it is not known to only read
+	Renames  bool      // after it, the name of a table may stand for another one
 	Unsure   bool      // a setting of the server decides where its strings end, and so what its commands are
 }
 
@@ -48,13 +49,13 @@ func Read(text string) Text {
 		return t
 	}
 	escaped, e := parse(text, true)
-	writes := t.Writes || escaped.Writes
+	writes, renames := t.Writes || escaped.Writes, t.Renames || escaped.Renames
 	if l.unterminated && !e.unterminated { // the server accepts no other reading
 		t = escaped
 	} else {
 		t.Unsure = l.unterminated || !e.unterminated && !slices.Equal(t.Commands, escaped.Commands)
 	}
-	t.Writes = writes
+	t.Writes, t.Renames = writes, renames
 	return t
 }
 
@@ -104,6 +105,7 @@ func parse(text string, escapes bool) (Text, lexer) {
 				t.Commands[len(t.Commands)-1].Last = false
 			}
 			statements++
+			t.Renames = t.Renames || s.renames(text)
 			if c := s.command(text); c.Verb != 0 {
 				c.Last = true
 				t.Commands = append(t.Commands, c)
@@ -123,6 +125,7 @@ type statement struct {
 	head  [6]token
 	count int  // of its tokens
 	calls bool // it calls a function that may write, or has a word of a statement that writes
+	path  bool // it calls set_config for what decides where names are looked up
 }
 
 // read takes the tokens up to the end of the statement, and reports whether another may follow.
@@ -146,6 +149,7 @@ func (s *statement) read(l *lexer) (more bool) {
 		case word:
 			body += s.nesting(l.text, t, body)
 			s.calls = s.calls || isWriting(l.text, t, before)
+			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:])
 		case quoted, coded, other:
 		}
 		if s.count < len(s.head) {

@@ -37,7 +37,7 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 		h.implicit = sqltext.ImplicitIn(query)
 	}
 	c.implicit = h.implicit
-	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes && h.implicit == sqltext.Nothing
+	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes && !h.text.Renames && h.implicit == sqltext.Nothing
 	if h.text.Commits() || h.implicit == sqltext.Commits {
 		if err := c.opening.Watcher.Commit(); err != nil {
 			return h, err

@@ -1,0 +1,46 @@
+package sqltext_test
+
+import (
+	"testing"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
+)
+
+func TestRead_renames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"SET search_path TO b":                       true,
+		"set local Search_Path = b":                  true,
+		`SET SESSION "search_path" TO b`:             true,
+		"SET SCHEMA 'b'":                             true,
+		"SET LOCAL SCHEMA 'b'":                       true,
+		"SET ROLE b":                                 true,
+		"SET LOCAL ROLE b":                           true,
+		"SET SESSION AUTHORIZATION b":                true,
+		"SET LOCAL SESSION AUTHORIZATION b":          true,
+		"RESET search_path":                          true,
+		"RESET ALL":                                  true,
+		"RESET ROLE":                                 true,
+		"RESET SESSION AUTHORIZATION":                true,
+		"DISCARD ALL":                                true,
+		"SELECT set_config('search_path', $1, true)": true,
+		"SELECT set_config( 'SEARCH_PATH','b',true)": true,
+		"SELECT set_config($1, $2, true)":            true,
+		"SELECT 1; SELECT pg_catalog.set_config('role','b',true)": true,
+		"/* x */ CREATE TEMP TABLE accounts (id int)":             true,
+		"ALTER TABLE a RENAME TO b":                               true,
+		"USE b":                                                   true,
+		"SET LOCAL lock_timeout = 5":                              false,
+		"SET TIME ZONE 'UTC'":                                     false,
+		"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY":    false,
+		"RESET lock_timeout":                                      false,
+		"SELECT set_config('app.tenant', 'b', true)":              false,
+		"SHOW search_path":                                        false,
+		"SELECT 'set search_path'":                                false,
+		"UPDATE t SET search_path = 1":                            false,
+	} {
+		if got := sqltext.Read(text).Renames; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
