@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -112,7 +114,7 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 }
 
 // matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
-// the columns of the conflict.
+// the columns of the conflict, and then by all that the structs hold.
 func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
 	inOrder := len(left) == keyless
 	fields := a.conflictFields(stmt)
@@ -125,6 +127,51 @@ func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, 
 				from[i], left[n] = row, reflect.Value{}
 				break
 			}
+		}
+	}
+	if left = slices.DeleteFunc(left, func(row reflect.Value) bool { return !row.IsValid() }); len(left) > 0 && !a.returning.back {
+		a.matchValues(stmt, from, left)
+	}
+}
+
+// matchValues finds the structs of rows by what they hold in the columns that the server stored as they were sent. A row that
+// could be that of structs which differ is left.
+func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
+	var open []int
+	for i := range a.rows {
+		if a.rows[i].Key == nil && !from[i].IsValid() {
+			open = append(open, i)
+		}
+	}
+	var sent, kept []*schema.Field
+	for _, field := range a.model.Readable() {
+		if field.Creatable && field != a.version.Field && !field.PrimaryKey {
+			sent = append(sent, field)
+		}
+	}
+	same := func(fields []*schema.Field, x, y reflect.Value) bool {
+		return !slices.ContainsFunc(fields, func(field *schema.Field) bool {
+			mine, _ := field.ValueOf(stmt.Context, x)
+			theirs, _ := field.ValueOf(stmt.Context, y)
+			return !sameValue(mine, theirs, column.TickIn(stmt.DB, field))
+		})
+	}
+	for _, field := range sent {
+		if !slices.ContainsFunc(left, func(row reflect.Value) bool {
+			return !slices.ContainsFunc(open, func(i int) bool { return same([]*schema.Field{field}, a.rows[i].Struct, row) })
+		}) {
+			kept = append(kept, field)
+		}
+	}
+	for _, row := range left {
+		var fit []int
+		for _, i := range open {
+			if !from[i].IsValid() && same(kept, a.rows[i].Struct, row) {
+				fit = append(fit, i)
+			}
+		}
+		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return !same(sent, a.rows[i].Struct, a.rows[fit[0]].Struct) }) {
+			from[fit[0]] = row
 		}
 	}
 }

@@ -78,6 +78,25 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	return true
 }
 
+// refuseUnmatched fails an upsert of which rows came back that belong to no struct, as far as their values tell: their structs would
+// count as new, and the next Save of one would store it twice.
+func (w *Write) refuseUnmatched(db *gorm.DB, rows int) {
+	err := fmt.Errorf("gormlock: %s: %d rows were stored of which it is not known which structs they are: give the structs their keys, or name unique columns in clause.OnConflict{Columns: …}",
+		statement.TableName(db.Statement), rows)
+	Doom(db, err)
+	w.refuse(db, err)
+}
+
+// present is how many of the rows are there.
+func present(rows []reflect.Value) (n int) {
+	for _, row := range rows {
+		if row.IsValid() {
+			n++
+		}
+	}
+	return n
+}
+
 // settleUnseen is for an upsert that could not return its rows, so it is not known whether the structs equal them.
 func (w *Write) settleUnseen(db *gorm.DB) {
 	if w.version.checked && int(db.RowsAffected) < len(w.rows) {
@@ -96,6 +115,7 @@ func (w *Write) settleUnseen(db *gorm.DB) {
 // settleUpsert compares the rows that came back with the structs, and makes the structs what their rows are.
 func (w *Write) settleUpsert(db *gorm.DB) {
 	from, err := w.rowsOfUpsert(db)
+	lost := w.returning.len() - present(from)
 	if w.upsert.skips && dialect.Of(db).IsMySQL() {
 		w.keepInserted(db, from)
 	}
@@ -104,6 +124,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	}
 	if err != nil {
 		w.refuse(db, err)
+		return
+	}
+	if lost > 0 && !w.returning.back {
+		w.refuseUnmatched(db, lost)
 		return
 	}
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
