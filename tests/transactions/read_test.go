@@ -31,6 +31,11 @@ var writes = map[string]func(t *testing.T, tx *gorm.DB){
 		var n int
 		stand.MustDo(t, tx.Raw("SELECT bump_accounts()").Scan(&n))
 	},
+	"a function that a query of GORM calls": func(t *testing.T, tx *gorm.DB) {
+		t.Helper()
+		var n []int
+		stand.MustDo(t, tx.Table("bump_accounts() AS n").Select("n").Find(&n))
+	},
 	"raw SQL through Raw": func(t *testing.T, tx *gorm.DB) {
 		t.Helper()
 		var n []int
