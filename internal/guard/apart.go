@@ -16,7 +16,7 @@ func ReadApart(db *gorm.DB) {
 	if m == nil || m.Column == nil || db.DryRun || !statement.ThroughPointer(m.Column.Field) {
 		return
 	}
-	if _, reloads := db.Statement.Settings.Load(statement.Reloads); reloads {
+	if statement.Reloads(db.Statement) {
 		return // into a struct that was made ready for it
 	}
 	row := reflect.ValueOf(db.Statement.Dest)
