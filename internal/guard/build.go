@@ -248,15 +248,27 @@ func (g guardedWhere) writesKey(b builder) bool {
 // isPlain reports whether conditions can stand beside an AND without parentheses.
 func isPlain(exprs []clause.Expression) bool {
 	for _, expr := range exprs {
-		switch expr.(type) {
-		case clause.Eq, clause.IN, keysIn:
-		default:
-			if !mark.IsBracketed(expr) {
-				return false
-			}
+		is := mark.IsBracketed(expr)
+		switch e := expr.(type) {
+		case clause.Eq:
+			is = isName(e.Column) && !statement.Computed(e.Value)
+		case clause.IN:
+			is = isName(e.Column)
+		case keysIn:
+			is = true
+		}
+		if !is {
+			return false
 		}
 	}
 	return true
+}
+
+// isName reports whether what stands for a column is no text of the caller's, in which there may be an OR.
+func isName(column any) bool {
+	c, is := column.(clause.Column)
+	_, named := column.(string)
+	return named || is && !c.Raw
 }
 
 // buildValues adds the columns of the guards to every new row.

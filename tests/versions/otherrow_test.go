@@ -50,6 +50,15 @@ var spellings = map[string]func(db *gorm.DB) *gorm.DB{
 	},
 	"two, the tab": func(db *gorm.DB) *gorm.DB { return db.Where("balance > 0").Where("note = ?\tOR note = ?", "x", "n") },
 	"Not":          func(db *gorm.DB) *gorm.DB { return db.Not("note = ?\tOR note = ?", "q", "n") },
+	"expression": func(db *gorm.DB) *gorm.DB {
+		return db.Where(map[string]any{"note": gorm.Expr("note OR note = ?", "n")})
+	},
+	"raw column": func(db *gorm.DB) *gorm.DB {
+		return db.Where(clause.Eq{Column: clause.Column{Name: "note = 'n' OR note", Raw: true}, Value: "x"})
+	},
+	"raw column of a list": func(db *gorm.DB) *gorm.DB {
+		return db.Where(clause.IN{Column: clause.Column{Name: "note = 'n' OR note", Raw: true}, Values: []any{"x", "y"}})
+	},
 	"clause.Or": func(db *gorm.DB) *gorm.DB {
 		return db.Clauses(clause.Where{Exprs: []clause.Expression{clause.Eq{Column: "note", Value: "x"}, clause.Or(clause.Eq{Column: "note", Value: "n"})}})
 	},
