@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -92,12 +91,7 @@ func storable(text string) string {
 // finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together.
 func (e *engine) finish(ctx context.Context) {
 	for pause := time.Duration(0); ; {
-		e.mu.Lock()
-		n := min(len(e.outcomes), outcomesMost/2)
-		batch := e.outcomes[:n:n]
-		e.outcomes = e.outcomes[n:]
-		e.cond.Broadcast()
-		e.mu.Unlock()
+		batch := e.batch()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
@@ -114,10 +108,7 @@ func (e *engine) finish(ctx context.Context) {
 			pause = 0
 			continue
 		}
-		e.mu.Lock()
-		e.outcomes = append(e.outcomes, left...)
-		e.mu.Unlock()
-		poke(e.finished)
+		e.again(left)
 		if pause = min(max(2*pause, 20*time.Millisecond), time.Second); ctx.Err() != nil {
 			return
 		}
@@ -211,7 +202,7 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 			o.state, o.kind, o.err = done, observe.Done, nil
 			e.told(o)
 		default:
-			e.settled(o.item)
+			e.gone(o.item)
 		}
 	}
 	return left, nil
@@ -225,19 +216,21 @@ func items(outcomes []outcome) []*item {
 	return list
 }
 
+// gone removes a job that this process has nothing more to do with. Another one of its value may follow.
+func (e *engine) gone(it *item) {
+	if e.t.one != "" {
+		e.source.freed()
+	}
+	e.settled(it)
+}
+
 // told removes a job whose outcome is stored, and reports it.
 func (e *engine) told(o outcome) {
-	e.settled(o.item)
+	e.gone(o.item)
 	if o.kind != 0 {
 		e.tellOf(o.id, observe.Event{Kind: o.kind, Held: o.took, Err: o.err})
 	}
 }
-
-// mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and attempt. Rows that
-// somebody has locked are left for later. The server finds each row by its key, whatever it believes about the table: by
-// its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all of them.
-const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3
-	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
 // write stores the outcomes of jobs that this process still has, and returns which.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
@@ -263,31 +256,4 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 			{LastError} = CASE WHEN o.error = '' THEN t.{LastError} ELSE o.error END, {Version} = t.{Version} + 1, {UpdatedAt} = now()
 		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}`,
 		ids.String(), attempts.String(), e.owner, states.String(), uncounted.String(), delays.String(), texts.String())
-}
-
-// ids runs a statement that returns IDs.
-func (e *engine) ids(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
-	var id int64
-	found := map[int64]bool{}
-	err := e.db.each(ctx, e.t.sql(text), args, []any{&id}, func() { found[id] = true })
-	return found, err
-}
-
-// states returns the states of the jobs that this process still has.
-func (e *engine) states(ctx context.Context, list []*item) (map[int64]string, error) {
-	var ids, attempts pgarray.Array
-	for _, it := range list {
-		ids.Int(it.id)
-		attempts.Int(int64(it.attempt))
-	}
-	var id int64
-	var state string
-	found := map[int64]string{}
-	err := e.db.each(ctx, e.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
-		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), []any{ids.String(), attempts.String(), e.owner},
-		[]any{&id, &state}, func() { found[id] = state })
-	if err != nil {
-		return nil, fmt.Errorf("read the states of jobs: %w", err)
-	}
-	return found, nil
 }

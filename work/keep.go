@@ -78,13 +78,6 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	return all, nil
 }
 
-// stillHeld reports whether the outcome of a job is neither known nor about to be.
-func (e *engine) stillHeld(it *item) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.held[it.id] == it && !it.over
-}
-
 // look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
 // claims.
 func (e *engine) look(ctx context.Context) {
@@ -96,7 +89,7 @@ func (e *engine) look(ctx context.Context) {
 		}
 		cost := time.Since(began)
 		wait := behind
-		if e.idleNow() {
+		if e.hasRoom() {
 			wait = min(behind, max(e.poll, 10*cost))
 		}
 		timer := time.NewTimer(min(wait, next))
@@ -108,12 +101,6 @@ func (e *engine) look(ctx context.Context) {
 		}
 		timer.Stop()
 	}
-}
-
-func (e *engine) idleNow() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.busy+len(e.queue) < e.config.workers
 }
 
 func (e *engine) lookNow(ctx context.Context) error {
@@ -162,17 +149,6 @@ func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error
 		SELECT {ID} FROM {table} WHERE {State} = 'later' AND {RunAt} <= now(){live} ORDER BY {RunAt} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
 		RETURNING {ID}, {Queue}, {Priority}`, atOnce)
 	return n == atOnce, err
-}
-
-// hear runs a statement that makes jobs ready.
-func (e *engine) hear(ctx context.Context, heard hints, text string, args ...any) (n int, err error) {
-	var id int64
-	var l level
-	err = e.db.each(ctx, e.t.sql(text), args, []any{&id, &l.queue, &l.priority}, func() {
-		heard.add(l, id, false)
-		n++
-	})
-	return n, err
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt

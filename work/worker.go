@@ -119,12 +119,12 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	finishing.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.given, err
+	return e.pace.given, err
 }
 
 func (w *Worker[T]) engine(ctx context.Context) *engine {
 	e := newEngine(ctx, w.config)
-	e.db, e.t, e.owner = w.pool, w.t, holder.DefaultOwner()+":"+rand.Text()[:8]
+	e.rows = rows{w.pool, w.t, holder.DefaultOwner() + ":" + rand.Text()[:8]}
 	e.claim = func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
 		return w.claim(ctx, e, n, scope)
 	}
@@ -220,7 +220,7 @@ func (e *engine) wind(stopRenewing func()) error {
 	case <-grace.C:
 	}
 	e.mu.Lock()
-	late := e.busy
+	late := e.pace.busy
 	e.mu.Unlock()
 	e.end(errGrace)
 	if late == 0 {

@@ -1,0 +1,244 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// item is a job that this process has claimed.
+type item struct {
+	id       int64
+	attempt  int
+	most     int
+	level    level
+	priority int
+	handle   func(ctx context.Context) error
+	shared   *attempt
+
+	// under crew.mu
+	claimed time.Time
+	begun   time.Time
+	cancel  context.CancelCauseFunc // of its handler's context
+	over    bool                    // its outcome is known, or another process has the job
+}
+
+// crew is the handlers of one run, and the jobs that this process has: those that wait for a handler, those that one works on, and
+// those whose outcome is to be stored.
+type crew struct {
+	size     int           // how many handlers there are
+	signal   chan struct{} // for the fetcher: something has changed
+	finished chan struct{} // for the finisher: there are outcomes
+
+	mu       sync.Mutex
+	cond     sync.Cond // a job is queued, or the run ends
+	queue    []*item   // claimed, and not begun
+	held     map[int64]*item
+	outcomes []outcome // to be stored
+	pace     pace
+	stopping bool
+}
+
+// pace is how fast handlers are.
+type pace struct {
+	given   int           // how many jobs were given to a handler
+	busy    int           // handlers that run
+	average time.Duration // of the time of a handler
+	ended   time.Time     // when the last handler did
+}
+
+func newCrew(size int) *crew {
+	c := &crew{size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+	c.cond.L = &c.mu
+	return c
+}
+
+// end counts a handler that has ended, which began then.
+func (p *pace) end(began time.Time) (took time.Duration) {
+	p.busy--
+	p.ended = time.Now()
+	took = p.ended.Sub(began)
+	p.average += (took - p.average) / 8
+	return took
+}
+
+// wants returns how many jobs to claim now.
+func (c *crew) wants() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopping {
+		return 0
+	}
+	ahead := 0
+	if c.pace.given > 0 {
+		ahead = int(min(int64(horizon)*int64(c.size)/max(int64(c.pace.average), 1), int64(c.size*aheadMost)))
+	}
+	load, room := c.pace.busy+len(c.queue)+len(c.outcomes)/2, c.size+ahead // not faster than outcomes are stored
+	want := room - load
+	if len(c.queue) > 0 && want*2 < room {
+		return 0
+	}
+	return even(want)
+}
+
+// even rounds limits, so there are few different ones: each is another statement for the server.
+func even(n int) int {
+	step := 1
+	for n/step > 16 {
+		step *= 2
+	}
+	return max(n, 0) / step * step
+}
+
+// next waits for the next job that a handler shall begin, in a context of base, and returns none when the run ends.
+func (c *crew) next(base context.Context) (context.Context, *item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		for (len(c.queue) == 0 || len(c.outcomes) > outcomesMost) && !c.stopping {
+			c.cond.Wait()
+		}
+		if c.stopping {
+			return nil, nil
+		}
+		it := c.queue[0]
+		c.queue = c.queue[1:]
+		if it.over { // lost while it was queued
+			continue
+		}
+		it.begun = time.Now()
+		var ctx context.Context
+		ctx, it.cancel = context.WithCancelCause(base)
+		c.pace.busy++
+		c.pace.given++
+		poke(c.signal)
+		return ctx, it
+	}
+}
+
+// add queues the jobs of a claim, or gives them back if the run ends.
+func (c *crew) add(got []*item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, it := range got {
+		it.claimed = time.Now()
+		c.held[it.id] = it
+	}
+	if c.stopping {
+		c.giveBack(got)
+		return
+	}
+	c.queue = append(c.queue, got...)
+	c.cond.Broadcast()
+}
+
+// settle takes note of what the end of a handler means for its job.
+func (c *crew) settle(o outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.cancel(nil)
+	o.took = c.pace.end(o.begun)
+	if !o.over {
+		o.over = true
+		c.outcomes = append(c.outcomes, o)
+		poke(c.finished)
+	}
+	poke(c.signal)
+}
+
+// batch returns outcomes that are to be stored together.
+func (c *crew) batch() []outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.outcomes), outcomesMost/2)
+	batch := c.outcomes[:n:n]
+	c.outcomes = c.outcomes[n:]
+	c.cond.Broadcast()
+	return batch
+}
+
+// again takes outcomes that could not be stored.
+func (c *crew) again(left []outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outcomes = append(c.outcomes, left...)
+	poke(c.finished)
+}
+
+// forget takes a job from those that are held, unless its row was claimed again since.
+func (c *crew) forget(it *item) {
+	if c.held[it.id] == it {
+		delete(c.held, it.id)
+	}
+}
+
+// lost ends the handler of a job that another process may have now.
+func (c *crew) lost(it *item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(it)
+	it.over = true
+	if it.cancel != nil {
+		it.cancel(ErrTakenOver)
+	}
+	poke(c.signal)
+}
+
+// settled removes a job whose outcome is stored.
+func (c *crew) settled(it *item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(it)
+	poke(c.signal)
+}
+
+// stillHeld reports whether the outcome of a job is neither known nor about to be.
+func (c *crew) stillHeld(it *item) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held[it.id] == it && !it.over
+}
+
+// giveBack releases jobs that have not begun. The caller holds mu.
+func (c *crew) giveBack(items []*item) {
+	for _, it := range items {
+		if !it.over {
+			it.over = true
+			c.outcomes = append(c.outcomes, outcome{item: it, state: ready, uncounted: true})
+		}
+	}
+	poke(c.finished)
+}
+
+// giveBackStale releases jobs that were claimed in advance, if handlers have become slow.
+func (c *crew) giveBackStale() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.queue) == 0 || time.Since(c.queue[0].claimed) < stale || time.Since(c.pace.ended) < stale {
+		return // perhaps the machine is slow
+	}
+	c.pace.average = max(c.pace.average, stale)
+	c.giveBack(c.queue)
+	c.queue = nil
+}
+
+// idle reports whether this process has no jobs.
+func (c *crew) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.held) == 0
+}
+
+// hasRoom reports whether there are handlers without a job.
+func (c *crew) hasRoom() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pace.busy+len(c.queue) < c.size
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
