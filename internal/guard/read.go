@@ -75,7 +75,7 @@ func KeepScan(db *gorm.DB) {
 }
 
 func readOf(stmt *gorm.Statement) *readInTransaction {
-	return &readInTransaction{db: &gorm.DB{Config: stmt.DB.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
+	return &readInTransaction{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
 }
 
 // hold keeps what a query has read, because the caller may go on to read others into his slice.

@@ -56,7 +56,8 @@ func savepoint(releasedLast bool) []sqltext.Command {
 // is tried is answered without a failure.
 func (r *Request) saved(ctx context.Context) *sqltext.Own {
 	text := &sqltext.Own{Context: ctx, Text: waitAndSave}
-	taking, after := "", release
+	var taking string
+	after := release
 	if text.Answers = r.try && len(r.locks) == 1; text.Answers {
 		taking, after, text.Text = keeping(r.answer()), hear, tryAndSave
 	} else {

@@ -112,7 +112,8 @@ func TestPrepared_openRefused(t *testing.T) {
 	wantKinds(t, s.takeOpen(t, key, nil, gormlock.Shared()), "prepared")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	defer rivalHolds(t, exclusively, key)()
+	free := rivalHolds(t, exclusively, key)
+	defer free()
 	if err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		return gormlock.AcquireXactLock(tx, []lockkey.Key{key})
 	}); !errors.Is(err, context.DeadlineExceeded) {
