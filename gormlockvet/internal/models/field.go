@@ -106,7 +106,7 @@ func (f *Field) embeds() (*types.Struct, bool) {
 		return nil, false
 	}
 	_, asked := f.Settings["EMBEDDED"]
-	if !asked && (!f.Var.Embedded() || isValuer(t) || f.access.none()) {
+	if !asked && (!f.Var.Embedded() || isValuer(t) || f.none()) {
 		return nil, false
 	}
 	return s, true
@@ -122,7 +122,7 @@ func primaryKeys(fields []*Field) (keys []*Field) {
 			continue
 		}
 		have, ok := byColumn[f.Column]
-		if ok && (f.access.none() || f.Depth >= have.Depth) {
+		if ok && (f.none() || f.Depth >= have.Depth) {
 			continue
 		}
 		byColumn[f.Column] = f

@@ -17,7 +17,7 @@ func (r *reader) rootOf(f *Field, words []string) error {
 		return errors.New("the tag `root` is for a belongs-to, not for a column: put it on the field that holds the struct")
 	}
 	named := elementOf(f.Var.Type())
-	if named == nil || isSlice(f.Var.Type()) || f.access.none() {
+	if named == nil || isSlice(f.Var.Type()) || f.none() {
 		return errors.New("the tag `root` is for a belongs-to, where the model itself has the foreign key")
 	}
 	s, ok := named.Underlying().(*types.Struct)

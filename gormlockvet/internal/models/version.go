@@ -101,7 +101,7 @@ func (c *column) check(given string) error {
 		return fmt.Errorf("%s: a time has no first number: leave it out", given)
 	case c.temporal && c.mode == "rails":
 		return fmt.Errorf("a Rails lock column must be an integer, not %s", typeName(f))
-	case !f.access.full():
+	case !f.full():
 		return fmt.Errorf("a version column must be readable and writable: remove the permission from the tag `gorm`")
 	}
 	if n, ok := f.intDefault(); ok && !c.temporal && n != c.initial {
@@ -131,7 +131,7 @@ func parseFence(f *Field, keyed bool, words []string) (*column, error) {
 		return nil, errFenceNeedsKey
 	case f.Serialized || !ok || temporal || !holdsTokens(inner):
 		return nil, fmt.Errorf("a fence field must be an int64, a pointer to one or a sql.NullInt64, not %s", typeName(f))
-	case !f.access.full():
+	case !f.full():
 		return nil, fmt.Errorf("a fence column must be readable and writable: remove the permission from the tag `gorm`")
 	case f.AutoTime:
 		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
