@@ -253,7 +253,7 @@ func isPlain(exprs []clause.Expression) bool {
 		case clause.Eq:
 			is = isName(e.Column) && !statement.Computed(e.Value)
 		case clause.IN:
-			is = isName(e.Column)
+			is = isName(e.Column) && !slices.ContainsFunc(e.Values, statement.Computed)
 		case keysIn:
 			is = true
 		}

@@ -53,6 +53,12 @@ var spellings = map[string]func(db *gorm.DB) *gorm.DB{
 	"expression": func(db *gorm.DB) *gorm.DB {
 		return db.Where(map[string]any{"note": gorm.Expr("note OR note = ?", "n")})
 	},
+	"expression in a list": func(db *gorm.DB) *gorm.DB {
+		return db.Where(map[string]any{"note": []any{gorm.Expr("note OR note = ?", "n")}})
+	},
+	"expression in a list of clauses": func(db *gorm.DB) *gorm.DB {
+		return db.Where(clause.IN{Column: "note", Values: []any{gorm.Expr("note OR note = ?", "n")}})
+	},
 	"raw column": func(db *gorm.DB) *gorm.DB {
 		return db.Where(clause.Eq{Column: clause.Column{Name: "note = 'n' OR note", Raw: true}, Value: "x"})
 	},
