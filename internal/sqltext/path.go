@@ -13,7 +13,9 @@ func (s *statement) renames(text string) bool {
 	}
 	first, second := s.head[0], s.head[1]
 	switch {
-	case is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "use"), is(text, first, "discard"):
+	case is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"), is(text, first, "use"), is(text, first, "discard"):
+		return true
+	case is(text, first, "do"), is(text, first, "call"): // what their code does is not seen
 		return true
 	case is(text, first, "reset"):
 		return is(text, second, "all") || decidesPath(name(text, second)) || is(text, second, "session")
@@ -24,6 +26,11 @@ func (s *statement) renames(text string) bool {
 		return is(text, second, "schema") || is(text, second, "session") || decidesPath(name(text, second))
 	}
 	return false
+}
+
+// makesTable reports whether a word is the INTO of SELECT INTO.
+func makesTable(text string, t, before token) bool {
+	return is(text, t, "into") && !is(text, before, "insert") && !is(text, before, "merge")
 }
 
 func decidesPath(setting string) bool {

@@ -125,7 +125,7 @@ type statement struct {
 	head  [6]token
 	count int  // of its tokens
 	calls bool // it calls a function that may write, or has a word of a statement that writes
-	path  bool // it calls set_config for what decides where names are looked up
+	path  bool // it calls set_config for what decides where names are looked up, or SELECT INTO makes a table
 }
 
 // read takes the tokens up to the end of the statement, and reports whether another may follow.
@@ -149,7 +149,7 @@ func (s *statement) read(l *lexer) (more bool) {
 		case word:
 			body += s.nesting(l.text, t, body)
 			s.calls = s.calls || isWriting(l.text, t, before)
-			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:])
+			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:]) || makesTable(l.text, t, before)
 		case quoted, coded, other:
 		}
 		if s.count < len(s.head) {

@@ -17,6 +17,9 @@ var elsewhere = map[string]func(tx *gorm.DB, schema string) error{
 	"set_config": func(tx *gorm.DB, schema string) error {
 		return tx.Exec("SELECT set_config('search_path', ?, true)", schema).Error
 	},
+	"a block of code": func(tx *gorm.DB, schema string) error {
+		return tx.Exec("DO 'BEGIN SET LOCAL search_path TO " + schema + "; END'").Error
+	},
 	"with a savepoint": func(tx *gorm.DB, schema string) error {
 		return tx.Exec("SET LOCAL search_path TO " + schema + "; SAVEPOINT s").Error
 	},
