@@ -53,7 +53,7 @@ func newCrew(size int) *crew {
 	return c
 }
 
-// end counts a handler that has ended, which began then.
+// end counts a handler that has ended, and returns how long it took.
 func (p *pace) end(began time.Time) (took time.Duration) {
 	p.busy--
 	p.ended = time.Now()
@@ -132,8 +132,8 @@ func (c *crew) add(got []*item) {
 	c.cond.Broadcast()
 }
 
-// settle takes note of what the end of a handler means for its job.
-func (c *crew) settle(o outcome) {
+// ended keeps the outcome of a handler, to be stored.
+func (c *crew) ended(o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.cancel(nil)
@@ -157,8 +157,8 @@ func (c *crew) batch() []outcome {
 	return batch
 }
 
-// again takes outcomes that could not be stored.
-func (c *crew) again(left []outcome) {
+// putBack takes outcomes that could not be stored.
+func (c *crew) putBack(left []outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outcomes = append(c.outcomes, left...)
@@ -184,8 +184,8 @@ func (c *crew) lost(it *item) {
 	poke(c.signal)
 }
 
-// settled removes a job whose outcome is stored.
-func (c *crew) settled(it *item) {
+// drop removes a job whose outcome is stored.
+func (c *crew) drop(it *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(it)

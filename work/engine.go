@@ -93,7 +93,7 @@ func (e *engine) run(ctx context.Context, it *item) {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v\n\n%s", cause, debug.Stack())
 		}
-		e.settle(e.judge(it, err))
+		e.ended(e.judge(it, err))
 	}()
 	err = it.handle(ctx)
 }

@@ -108,7 +108,7 @@ func (e *engine) finish(ctx context.Context) {
 			pause = 0
 			continue
 		}
-		e.again(left)
+		e.putBack(left)
 		if pause = min(max(2*pause, 20*time.Millisecond), time.Second); ctx.Err() != nil {
 			return
 		}
@@ -221,7 +221,7 @@ func (e *engine) gone(it *item) {
 	if e.t.one != "" {
 		e.source.freed()
 	}
-	e.settled(it)
+	e.drop(it)
 }
 
 // told removes a job whose outcome is stored, and reports it.
