@@ -32,7 +32,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	r := on(t, dsn, "jobs", "letters")
-	r.is(t, 0, "QUEUE", "bulk", "1m30s", "DEAD", "101", "no such street", "1h0m0s", "nobody")
+	r.is(t, 0, "QUEUE", "bulk", "1m3", "DEAD", "101", "no such street", "1h0m", "nobody")
 	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "103") {
 		t.Errorf("%s", r.out)
 	}
