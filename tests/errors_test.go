@@ -51,7 +51,7 @@ var parts = map[string]string{
 	"sessionlock/internal/dial/refusal.go": "probe",
 	"sessionlock/internal/wire/answer.go":  "holder.Error",
 	"work/engine.go":                       "the job's row",
-	"work/finish.go":                       "the line that logs it",
+	"work/rows.go":                         "the line that logs it",
 	"work/job.go":                          "the job's row",
 }
 
