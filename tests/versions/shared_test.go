@@ -127,6 +127,9 @@ func TestV12_PointersThatTheCallerRenews(t *testing.T) {
 	stand.Equal(t, "balance", *a.Balance, 1)
 	stand.Equal(t, "the old version", *before.Version, 1)
 	stand.Equal(t, "what the program kept", *left.Version, 2)
+	if a.Version == before.Version || a.Balance == before.Balance {
+		t.Error("it shares its pointers with the struct of before again")
+	}
 	stand.MustDo(t, db.Exec("UPDATE pointed_accounts SET balance = 50, version = version + 1"))
 	stand.MustStale(t, db.Save(&a).Error)
 }
