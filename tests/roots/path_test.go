@@ -28,6 +28,19 @@ var elsewhere = map[string]func(tx *gorm.DB, schema string) error{
 	},
 }
 
+// copied makes a schema that has the orders and lines, and the rows of orders, until the test ends.
+func copied(t *testing.T, db *gorm.DB) (schema string) {
+	t.Helper()
+	stand.MustDo(t, db.Raw("SELECT current_schema() || '_there'").Scan(&schema))
+	stand.MustDo(t, db.Exec("CREATE SCHEMA "+schema))
+	t.Cleanup(func() { stand.MustDo(t, db.Exec("DROP SCHEMA "+schema+" CASCADE")) })
+	for _, table := range []string{"orders", "lines"} {
+		stand.MustDo(t, db.Exec("CREATE TABLE "+schema+"."+table+" (LIKE "+table+" INCLUDING ALL)"))
+	}
+	stand.MustDo(t, db.Exec("INSERT INTO "+schema+".orders SELECT * FROM orders"))
+	return schema
+}
+
 // What a transaction did to a row says nothing of the row with this key in another table of the same name.
 func TestRoot_inAnotherTableOfItsName(t *testing.T) {
 	t.Parallel()
@@ -35,14 +48,8 @@ func TestRoot_inAnotherTableOfItsName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := stand.Versioned(t, models)
-			var here, there string
-			stand.MustDo(t, db.Raw("SELECT current_schema()").Scan(&here))
-			there = here + "_there"
-			stand.MustDo(t, db.Exec("CREATE SCHEMA "+there))
-			t.Cleanup(func() { stand.MustDo(t, db.Exec("DROP SCHEMA "+there+" CASCADE")) })
 			o := stand.Made(t, db, order{})
-			stand.MustDo(t, db.Exec("CREATE TABLE "+there+".orders (LIKE orders INCLUDING ALL); CREATE TABLE "+there+".lines (LIKE lines INCLUDING ALL)"))
-			stand.MustDo(t, db.Exec("INSERT INTO "+there+".orders SELECT * FROM orders"))
+			there := copied(t, db)
 
 			err := db.Transaction(func(tx *gorm.DB) error {
 				stand.MustDo(t, tx.Create(&line{OrderID: o.ID}))
@@ -89,4 +96,20 @@ func TestRoot_inItsTableAgain(t *testing.T) {
 		return nil
 	}))
 	stand.Equal(t, "moved once", versionOf(t, db, o.ID), 2)
+}
+
+// A savepoint of the same text was set behind the search_path, so a rollback to it keeps that.
+func TestRoot_behindASavepointOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, models)
+	o := stand.Made(t, db, order{})
+	there := copied(t, db)
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Create(&line{OrderID: o.ID}))
+		stand.MustDo(t, tx.Exec("SET LOCAL search_path TO "+there+"; SAVEPOINT s"))
+		stand.MustDo(t, tx.Exec("ROLLBACK TO s"))
+		stand.MustDo(t, tx.Create(&line{OrderID: o.ID}))
+		stand.Equal(t, "there", versionOf(t, tx, o.ID), 2)
+		return nil
+	}))
 }
