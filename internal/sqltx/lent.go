@@ -2,7 +2,6 @@ package sqltx
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"sync"
@@ -20,69 +19,48 @@ type lent struct {
 	*loan
 }
 
-// loan is a driver's connection, lent to one transaction or one statement.
+// loan is a borrowed connection, in use by one transaction or one statement.
 type loan struct {
-	pool    *Pool
-	conn    *sql.Conn
-	driver  driver.Conn
+	borrowed
 	opening *Opening // nil outside of a transaction begun by the pool
 
-	mu       sync.Mutex // one call to the driver at a time: ctx ends on another goroutine
-	failed   error      // nothing could be borrowed
-	tx       *lentTx    // the open transaction: own
-	own      lentTx
-	rows     int   // number of open results, which use the driver's connection
-	expired  error // ctx has ended; nothing is executed any more
-	clean    bool  // the server confirmed that no transaction is open
-	returned bool  // conn is back in the application's pool, or closed
+	mu      sync.Mutex // one call to the driver at a time: ctx ends on another goroutine
+	tx      *lentTx    // the open transaction: own
+	own     lentTx
+	steps   steps // the ctx that the driver keeps for it
+	rows    int   // number of open results, which use the driver's connection
+	expired error // ctx has ended; nothing is executed any more
 
 	implicit sqltext.Implicit // of the text that is executed
-
-	asked bool // wire was looked for
-	wire  wire // nil: the driver has none that is known
-	step  context.Context
-	late  []lateText // texts that the watcher has not heard of yet
+	late     []lateText       // texts that the watcher has not heard of yet
 }
 
 // borrow takes a connection of the application's, for the transaction whose Opening ctx has, or for a statement.
 func (p *Pool) borrow(ctx context.Context) (*loan, error) {
 	var l *loan
 	if opening, _ := ctx.Value(openingKey{}).(*Opening); opening == nil {
-		l = &loan{pool: p, clean: true}
+		l = &loan{borrowed: borrowed{pool: p, clean: true}}
 	} else {
 		l, ctx = &opening.loan, opening.ctx
-		*l = loan{pool: p, opening: opening, clean: true} // it may be tried again
+		*l = loan{borrowed: borrowed{pool: p, clean: true}, opening: opening} // it may be tried again
 	}
-	var err error
-	if l.conn, err = p.db.Conn(ctx); err != nil {
-		return nil, err
-	}
-	if err := l.conn.Raw(l.take); err != nil {
-		_ = l.conn.Close()
+	if err := l.take(ctx); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (c *loan) take(driverConn any) (err error) {
-	var ok bool
-	if c.driver, ok = driverConn.(driver.Conn); !ok {
-		err = errors.New("gormlock: the driver's connection is not a driver.Conn")
-	}
-	return err
-}
-
 // ResetSession borrows again: database/sql calls it before it uses a connection that it has kept. It would not heed another
 // error than that the connection is bad, so the first use returns that.
 func (c *lent) ResetSession(ctx context.Context) error {
-	borrowed, err := c.pool.borrow(ctx)
+	again, err := c.pool.borrow(ctx)
 	if errors.Is(err, driver.ErrBadConn) {
 		return err
 	}
 	if err != nil {
-		borrowed = &loan{pool: c.pool, failed: err}
+		again = &loan{borrowed: borrowed{pool: c.pool, failed: err}}
 	}
-	c.loan = borrowed
+	c.loan = again
 	return nil
 }
 
@@ -186,16 +164,6 @@ func (c *loan) beginByText(opts driver.TxOptions) (*lentTx, error) {
 func (c *loan) begun(tx driver.Tx, interrupt context.CancelFunc) *lentTx {
 	c.own.conn, c.own.tx, c.own.interrupt = c, tx, interrupt
 	return &c.own
-}
-
-func (c *loan) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if beginner, ok := c.driver.(driver.ConnBeginTx); ok {
-		return beginner.BeginTx(ctx, opts)
-	}
-	if opts.Isolation != 0 || opts.ReadOnly {
-		return nil, errors.New("gormlock: the driver cannot begin a transaction with an isolation level or read-only")
-	}
-	return c.driver.Begin() //nolint:staticcheck // such a driver has no other way to begin
 }
 
 // expire rolls back and returns the connection when ctx has ended. The Watcher hears of it later: see lentTx.
@@ -304,16 +272,6 @@ func (c *loan) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
-func (c *loan) CheckNamedValue(value *driver.NamedValue) error {
-	switch conn := c.driver.(type) {
-	case driver.NamedValueChecker:
-		return conn.CheckNamedValue(value)
-	case nil: // nothing could be borrowed, so it is not executed
-		return nil
-	}
-	return driver.ErrSkip
-}
-
 func (c *loan) Ping(ctx context.Context) error {
 	if err := c.enter(); err != nil {
 		return err
@@ -333,15 +291,4 @@ func (c *loan) end() {
 	if c.tx != nil {
 		c.pool.giveBack()
 	}
-}
-
-func (c *loan) giveBack() {
-	if c.conn == nil || c.returned {
-		return
-	}
-	c.returned = true
-	if !c.clean {
-		_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it
-	}
-	_ = c.conn.Close()
 }

@@ -32,8 +32,8 @@ const sessionKey = "gormlock.sqltx"
 const mostFailures = 3
 
 // session is that of the borrowed connection, nil where nobody can say what it is connected to.
-func (c *loan) session() *session {
-	wire := c.wireOnce()
+func (b *borrowed) session() *session {
+	wire := b.wireOnce()
 	if wire == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (c *loan) session() *session {
 	}
 	s, ok := data[sessionKey].(*session)
 	if !ok {
-		s = &session{plain: wire.PID() == 0 || !cachesStatements(c.driver)}
+		s = &session{plain: wire.PID() == 0 || !cachesStatements(b.driver)}
 		data[sessionKey] = s
 	}
 	return s
@@ -89,11 +89,11 @@ func (c *loan) execOwn(ctx context.Context, own *sqltext.Own) (driver.Result, er
 }
 
 // sessionFor is the session that may execute the prepared statement of this name, nil where a plain text must do.
-func (c *loan) sessionFor(name string) *session {
+func (b *borrowed) sessionFor(name string) *session {
 	if name == "" {
 		return nil
 	}
-	if s := c.session(); s != nil && !s.plain {
+	if s := b.session(); s != nil && !s.plain {
 		return s
 	}
 	return nil

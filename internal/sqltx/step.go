@@ -12,17 +12,17 @@ import (
 //
 // Other drivers may watch the ctx of a BEGIN as long as the transaction is open, so they get one that only we end: see
 // beginByDriver.
-type steps struct{ loan *loan }
+type steps struct{ now context.Context }
 
-func (s steps) Deadline() (deadline time.Time, ok bool) { return s.loan.step.Deadline() }
-func (s steps) Done() <-chan struct{}                   { return s.loan.step.Done() }
-func (s steps) Err() error                              { return s.loan.step.Err() }
-func (s steps) Value(key any) any                       { return s.loan.step.Value(key) }
+func (s *steps) Deadline() (deadline time.Time, ok bool) { return s.now.Deadline() }
+func (s *steps) Done() <-chan struct{}                   { return s.now.Done() }
+func (s *steps) Err() error                              { return s.now.Err() }
+func (s *steps) Value(key any) any                       { return s.now.Value(key) }
 
 // beginBySteps begins a transaction of pgx.
 func (c *loan) beginBySteps(opts driver.TxOptions) (*lentTx, error) {
-	c.step = c.opening.ctx
-	tx, err := c.beginDriver(steps{c}, opts)
+	c.steps.now = c.opening.ctx
+	tx, err := c.beginDriver(&c.steps, opts)
 	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
 	if err == nil {
@@ -41,6 +41,6 @@ func (t *lentTx) bound() (done func()) {
 		return func() { timer.Stop() }
 	}
 	var cancel context.CancelFunc
-	t.conn.step, cancel = context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
+	t.conn.steps.now, cancel = context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
 	return cancel
 }

@@ -112,15 +112,6 @@ func (t *lentTx) tell(committed bool) {
 	heard = true
 }
 
-// reusable reports whether the connection is outside of any transaction after a commit that failed with err.
-func (c *loan) reusable(err error) bool {
-	if sqlstate.Of(err) != "" {
-		return true
-	}
-	resetter, ok := c.driver.(driver.SessionResetter)
-	return ok && resetter.ResetSession(context.Background()) == nil
-}
-
 // textTx is a transaction that was begun by a text, so that statements could travel with its BEGIN.
 type textTx struct{ conn *loan }
 

@@ -105,22 +105,6 @@ func (p *Pool) forgetWires() {
 // found is what was looked for, nil where there is none.
 type found struct{ wire }
 
-// wire is that of the borrowed connection.
-func (c *loan) wireOnce() wire {
-	if !c.asked {
-		c.asked, c.wire = true, c.pool.wireOf(c.driver)
-	}
-	return c.wire
-}
-
-// status asks the driver, which knows without a question to the server.
-func (c *loan) status() Status {
-	if wire := c.wireOnce(); wire != nil {
-		return Status(wire.TxStatus())
-	}
-	return Unknown
-}
-
 // StatusOf asks the driver of a connection. It is Unknown where the driver does not tell.
 func StatusOf(conn *sql.Conn) (status Status) {
 	_ = conn.Raw(func(driverConn any) error {

@@ -1,0 +1,100 @@
+package sqltx
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
+)
+
+// borrowed is one of the application's connections. It is given back once: to the application's pool if it is clean, and
+// closed otherwise.
+type borrowed struct {
+	pool   *Pool
+	conn   *sql.Conn
+	driver driver.Conn
+	failed error // nothing could be borrowed
+
+	clean    bool // the server confirmed that no transaction is open
+	returned bool // conn is back in the application's pool, or closed
+
+	asked bool // wire was looked for
+	wire  wire // nil: the driver has none that is known
+}
+
+// take borrows the connection, and waits for a free one as long as ctx lasts.
+func (b *borrowed) take(ctx context.Context) (err error) {
+	if b.conn, err = b.pool.db.Conn(ctx); err != nil {
+		return err
+	}
+	if err = b.conn.Raw(b.hold); err != nil {
+		_ = b.conn.Close()
+	}
+	return err
+}
+
+func (b *borrowed) hold(driverConn any) (err error) {
+	var ok bool
+	if b.driver, ok = driverConn.(driver.Conn); !ok {
+		err = errors.New("gormlock: the driver's connection is not a driver.Conn")
+	}
+	return err
+}
+
+func (b *borrowed) beginDriver(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if beginner, ok := b.driver.(driver.ConnBeginTx); ok {
+		return beginner.BeginTx(ctx, opts)
+	}
+	if opts.Isolation != 0 || opts.ReadOnly {
+		return nil, errors.New("gormlock: the driver cannot begin a transaction with an isolation level or read-only")
+	}
+	return b.driver.Begin() //nolint:staticcheck // such a driver has no other way to begin
+}
+
+// reusable reports whether the connection is outside of any transaction after a commit that failed with err.
+func (b *borrowed) reusable(err error) bool {
+	if sqlstate.Of(err) != "" {
+		return true
+	}
+	resetter, ok := b.driver.(driver.SessionResetter)
+	return ok && resetter.ResetSession(context.Background()) == nil
+}
+
+// wireOnce looks for the wire when it is first asked for.
+func (b *borrowed) wireOnce() wire {
+	if !b.asked {
+		b.asked, b.wire = true, b.pool.wireOf(b.driver)
+	}
+	return b.wire
+}
+
+// status asks the driver, which knows without a question to the server.
+func (b *borrowed) status() Status {
+	if wire := b.wireOnce(); wire != nil {
+		return Status(wire.TxStatus())
+	}
+	return Unknown
+}
+
+func (b *borrowed) CheckNamedValue(value *driver.NamedValue) error {
+	switch conn := b.driver.(type) {
+	case driver.NamedValueChecker:
+		return conn.CheckNamedValue(value)
+	case nil: // nothing could be borrowed, so it is not executed
+		return nil
+	}
+	return driver.ErrSkip
+}
+
+func (b *borrowed) giveBack() {
+	if b.conn == nil || b.returned {
+		return
+	}
+	b.returned = true
+	if !b.clean {
+		_ = b.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it
+	}
+	_ = b.conn.Close()
+}
