@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 		"advisory", "lockkey", gormModule,
 	},
 	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", gormModule},
-	"internal/belongs":   {"internal/fault", "internal/guard", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
+	"internal/belongs":   {"internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/absent", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", gormModule,

@@ -33,7 +33,7 @@ func (w *writing) judge() error {
 			h.assigned = true // GORM creates it
 		case w.from == form:
 			h.stale = true // if the form writes the foreign key
-		case h.explicit, all && same, h.namesNone(), !w.isObservable(h):
+		case h.explicit, all && same, h.saved && h.namesNone(), !w.isObservable(h):
 			h.assigned = true
 		default:
 			doubtful = append(doubtful, h)
@@ -72,8 +72,14 @@ func (w *writing) names(h *holding) (some, all, same bool) {
 
 // isObservable reports whether the row can say what a struct was read with. Of roots this was asked before.
 func (w *writing) isObservable(h *holding) bool {
-	intent, version := guard.IntentOf(w.db.Statement), w.model.Column
-	return !w.db.DryRun && !intent.Merges() && (intent == nil || !intent.Ignore) && version.Loaded(version.Read(h.row)) && !slices.Contains(w.model.Roots, h.relation)
+	version := w.model.Column
+	return !w.db.DryRun && !guard.IntentOf(w.db.Statement).Merges() && (w.isBlind() || version.Loaded(version.Read(h.row))) && !slices.Contains(w.model.Roots, h.relation)
+}
+
+// isBlind reports whether the caller asked to compare no versions.
+func (w *writing) isBlind() bool {
+	intent := guard.IntentOf(w.db.Statement)
+	return intent != nil && intent.Ignore
 }
 
 // observe reads the rows of structs whose foreign keys and associations contradict each other.
@@ -119,11 +125,11 @@ func (w *writing) keyOf(row reflect.Value) []any {
 	return key
 }
 
-// compare decides by the row. If there is none at the version of the struct, the write fails for that, or it is the caller's
-// will not to compare: then the association decides, as in GORM.
+// compare decides by the row. If there is none at the version of the struct, the write fails for that, unless the caller does
+// not want it compared. Then the row that is there decides; if there is none, the association does, as in GORM.
 func (w *writing) compare(h *holding, row reflect.Value) error {
 	version := w.model.Column
-	known := row.IsValid() && version.Read(row).Equal(version.Read(h.row))
+	known := row.IsValid() && (w.isBlind() || version.Read(row).Equal(version.Read(h.row)))
 	link := ""
 	if known {
 		link = statement.LinkOf(h.relation, row)
@@ -142,7 +148,7 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 // namesNone reports whether the foreign key is empty. The struct does not show if somebody has emptied it, or has never
 // filled it in.
 func (h *holding) namesNone() bool {
-	return !slices.ContainsFunc(h.was, func(was kept) bool { return !was.value.IsZero() })
+	return !slices.ContainsFunc(h.keys, func(key kept) bool { return !key.value.IsZero() })
 }
 
 // mustAgree returns an error if an update gives all rows of a slice the key of an association that only some hold.

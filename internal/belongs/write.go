@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -21,7 +22,7 @@ type writing struct {
 	from    source
 	own     map[string]any // the caller's map
 	held    []*holding
-	emptied []statement.Association
+	emptied emptied
 }
 
 // source is where the values of a statement come from.
@@ -38,9 +39,10 @@ type holding struct {
 	relation *schema.Relationship
 	row      reflect.Value
 	place    reflect.Value
+	was      statement.Association
+	keys     []kept // the fields of the foreign key
 	fits     bool   // it has the key that the struct names
 	key      string // if not: the foreign key before GORM sets it
-	was      []kept // its fields
 
 	saved    bool // GORM saves it, and sets the foreign key
 	explicit bool // the caller named it
@@ -151,7 +153,7 @@ func (w *writing) find(creates bool) {
 				selected, restricted = stmt.SelectAndOmitColumns(creates, !creates)
 			}
 			is, known := selected[relation.Name]
-			h := &holding{relation: relation, row: row, place: place}
+			h := &holding{relation: relation, row: row, place: place, was: statement.HeldAt(place)}
 			h.saved, h.explicit = is || !known && !restricted, is
 			h.written = creates && h.isUpserted(stmt)
 			if creates && !h.written {
@@ -161,7 +163,7 @@ func (w *writing) find(creates bool) {
 				is, known := selected[key.DBName]
 				h.direct = h.direct || !h.saved && (is || !known && !restricted)
 				if place := statement.Place(key, row); place.IsValid() {
-					h.was = append(h.was, keep(place))
+					h.keys = append(h.keys, keep(place))
 				}
 			})
 			w.held = append(w.held, h)
@@ -209,8 +211,8 @@ func BeforeWrite(db *gorm.DB) {
 	}
 	for _, h := range w.held {
 		if h.saved && (!h.assigned || w.from == form) {
-			for _, was := range h.was {
-				was.putBack()
+			for _, key := range h.keys {
+				key.putBack()
 			}
 		}
 	}
@@ -281,29 +283,45 @@ func AfterWrite(db *gorm.DB) {
 		return
 	}
 	for _, h := range w.held {
-		if h.place.IsZero() || statement.Refers(h.relation, h.row, h.place) {
-			continue
-		}
-		if h.fits || h.stale && h.written || statement.LinkOf(h.relation, h.row) != h.key {
-			w.emptied = append(w.emptied, statement.HeldAt(h.place))
+		switch {
+		case h.place.IsZero(): // the row that came back belongs to another
+			w.emptied = append(w.emptied, h.was)
+		case statement.Refers(h.relation, h.row, h.place):
+		case h.fits || h.stale && h.written || statement.LinkOf(h.relation, h.row) != h.key:
+			w.emptied = append(w.emptied, h.was)
 			h.place.SetZero()
 		}
 	}
 }
 
-// AfterEnd gives the associations back if the statement was undone.
+// AfterEnd gives the associations back if the statement was undone, or its transaction is.
 func AfterEnd(db *gorm.DB) {
 	w := of(db)
 	if w == nil {
 		return
 	}
 	delete(db.Statement.Clauses, writingClause)
+	if len(w.emptied) == 0 {
+		return
+	}
 	if db.Error != nil {
-		for _, association := range w.emptied {
-			association.PutBack()
-		}
+		w.emptied.Undo()
+	} else if j := journal.Of(db.Statement); j != nil {
+		j.Keep(w.emptied)
 	}
 }
+
+// emptied are the associations that a statement took from its structs. Where it is not known whether it was undone, they stay empty.
+type emptied []statement.Association
+
+// Undo implements journal.Step, as does Lose.
+func (e emptied) Undo() {
+	for _, association := range e {
+		association.PutBack()
+	}
+}
+
+func (emptied) Lose() {}
 
 // namedIn returns the value of a map for a field, under the name of the column or of the field.
 func namedIn(values map[string]any, field *schema.Field) (any, bool) {

@@ -75,6 +75,14 @@ func TestWrite_whatIsAskedFor(t *testing.T) {
 		"assigned in the map": {land2, func(db *gorm.DB, c *clerk) error {
 			return db.Model(c).Updates(map[string]any{"Land": &land{ID: 2}}).Error
 		}},
+		"blind": {land2, func(db *gorm.DB, c *clerk) error {
+			c.LandID = 2
+			return db.Clauses(gormlock.IgnoreVersion()).Save(c).Error
+		}},
+		"blind, assigned": {land2, func(db *gorm.DB, c *clerk) error {
+			c.Land = &land{ID: 2}
+			return db.Clauses(gormlock.IgnoreVersion()).Save(c).Error
+		}},
 		"Association": {land2, func(db *gorm.DB, c *clerk) error { return db.Model(c).Association("Land").Append(&land{ID: 2}) }},
 	}
 	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
@@ -155,6 +163,10 @@ func TestWrite_contradictions(t *testing.T) {
 				return db.Model(c).Updates(map[string]any{"LandID": 3, "Land": &land{ID: 2}}).Error
 			},
 			"Save, both assigned": func(c *clerk) error { c.LandID, c.Land = 3, &land{ID: 2}; return db.Save(c).Error },
+			"blind, both assigned": func(c *clerk) error {
+				c.LandID, c.Land = 3, &land{ID: 2}
+				return db.Clauses(gormlock.IgnoreVersion()).Save(c).Error
+			},
 		} {
 			c := &settled(t, db)[0]
 			err := write(c)
@@ -210,6 +222,29 @@ func TestWrite_omitted(t *testing.T) {
 	})
 }
 
+// A foreign key that is emptied and stored without its association takes that from the struct, or the next save would store it again.
+func TestWrite_emptiedAndOmitted(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		for name, write := range map[string]func(c *clerk) error{
+			"Omit":   func(c *clerk) error { return db.Omit(clause.Associations).Save(c).Error },
+			"Select": func(c *clerk) error { return db.Select("home_id").Updates(c).Error },
+		} {
+			c := &settled(t, db)[0]
+			c.HomeID = nil
+			stand.Must(t, write(c))
+			stand.Equal(t, name, stored(t, db, 1).Home, 0)
+			stand.Must(t, db.Save(c).Error)
+			stand.Equal(t, name+", Save", stored(t, db, 1).Home, 0)
+
+			c.Home = &land{ID: 2}
+			stand.Must(t, write(c))
+			stand.Must(t, db.Save(c).Error)
+			stand.Equal(t, name+", assigned", stored(t, db, 1).Home, 2)
+		}
+	})
+}
+
 // A write that fails, by itself or by a hook of the association, leaves the struct with what it held.
 func TestWrite_failed(t *testing.T) {
 	t.Parallel()
@@ -224,6 +259,36 @@ func TestWrite_failed(t *testing.T) {
 			_ = stand.MustBeStale(t, write())
 			if c.LandID != 1 || c.Land == nil || c.Land.ID != 1 {
 				t.Errorf("%s: %+v", name, c)
+			}
+		}
+	})
+}
+
+// What a write emptied because the row no longer belonged to it is back after a rollback, with the foreign key.
+func TestWrite_rolledBack(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		for name, write := range map[string]func(tx *gorm.DB, c *clerk) error{
+			"Update":     func(tx *gorm.DB, c *clerk) error { return tx.Model(c).Update("land_id", 2).Error },
+			"Save":       func(tx *gorm.DB, c *clerk) error { c.LandID = 2; return tx.Save(c).Error },
+			"expression": func(tx *gorm.DB, c *clerk) error { return tx.Model(c).Update("land_id", gorm.Expr("2")).Error },
+		} {
+			c := &settled(t, db)[0]
+			_ = db.Transaction(func(tx *gorm.DB) error {
+				stand.Must(t, tx.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, write(tx, c))
+					if c.Land != nil {
+						t.Errorf("%s: it still holds land %d", name, c.Land.ID)
+					}
+					return nil
+				}))
+				return errors.New("back")
+			})
+			if c.Land == nil || c.Land.ID != 1 {
+				t.Errorf("%s, rolled back: %+v", name, c.Land)
+			}
+			if name != "Save" {
+				consistent(t, name, c)
 			}
 		}
 	})
