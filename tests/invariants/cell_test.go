@@ -135,6 +135,9 @@ func (c *cell) seed(t testing.TB) {
 	c.parted.seed(t, c)
 	c.w.insert(t, c.shape, c.newRow(c.n, c.state.first).Interface())
 	c.h = c.ledger.add("x", c.shape, c.newRow(c.n, false).Interface(), 0)
+	if c.form.beside { // it is as the struct has read its own row
+		c.w.insert(t, c.shape, c.newRow(c.w.keys.Add(1), c.state.first).Interface())
+	}
 	if c.form.two {
 		n := c.w.keys.Add(1)
 		c.w.insert(t, c.shape, c.newRow(n, false).Interface())

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-var forms = slices.Concat(savers, updaters, expecters, ignorers, deleters, upserters, readers, mergers, matchers)
+var forms = slices.Concat(savers, updaters, expecters, ignorers, deleters, upserters, readers, mergers, matchers, conditionals)
 
 // spelled is a model, and whether the program spells its keys in its own way.
 type spelled struct {

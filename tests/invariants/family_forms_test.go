@@ -3,6 +3,8 @@ package invariants
 import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 // branch is a way to write an order and what belongs to it.
@@ -70,10 +72,10 @@ var branches = []branch{
 		return tx.Create(&Order{Lines: []*Line{h.line}, Note: h.note}).Error
 	}},
 	{name: "hook writes, Save", writes: parent, set: parent, blind: []string{"tags"}, code: "x.A = 90; tx.Save(&x) // its BeforeSave writes a row", run: func(h *household, tx *gorm.DB) error {
-		return tx.WithContext(withHook(tx.Statement.Context, h.tag.ID)).Omit(clause.Associations).Save(h.order).Error
+		return tx.WithContext(models.WithHook(tx.Statement.Context, h.tag.ID)).Omit(clause.Associations).Save(h.order).Error
 	}},
 	{name: "hook writes, Update", writes: parent, blind: []string{"tags"}, code: `tx.Model(&x).Update("a", 90) // its BeforeSave writes a row`, run: func(h *household, tx *gorm.DB) error {
-		return tx.WithContext(withHook(tx.Statement.Context, h.tag.ID)).Omit(clause.Associations).Model(h.order).Update("a", written).Error
+		return tx.WithContext(models.WithHook(tx.Statement.Context, h.tag.ID)).Omit(clause.Associations).Model(h.order).Update("a", written).Error
 	}},
 
 	{name: "Append a line", code: `Lines.Append(&new)`, run: func(h *household, tx *gorm.DB) error { return of(tx, h, "Lines").Append(h.newLine()) }},

@@ -1,73 +1,28 @@
 package invariants
 
 import (
-	"context"
 	"reflect"
 	"testing"
 
 	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
-// Order has relations of each kind.
-type Order struct {
-	ID         int64
-	A, B       int64
-	Version    int64 `gormlock:"version"`
-	CustomerID *int64
-	Customer   *Customer
-	Lines      []*Line
-	Note       *Note
-	Tags       []*Tag `gorm:"many2many:order_tags"`
-}
-
-// BeforeSave lets an order write another row, if its ctx says so.
-func (*Order) BeforeSave(tx *gorm.DB) error {
-	id, ok := tx.Statement.Context.Value(hookWrites{}).(int64)
-	if !ok {
-		return nil
-	}
-	return tx.Session(&gorm.Session{NewDB: true}).Model(&Tag{}).Where("id = ?", id).Update("b", hooked).Error
-}
-
-type hookWrites struct{}
-
-const hooked = 91 // what hooks write into b
-
 type (
-	// Customer is what an order belongs to.
-	Customer struct {
-		ID      int64
-		A, B    int64
-		Version int64 `gormlock:"version"`
-	}
-	// Line is one of many of an order.
-	Line struct {
-		ID      int64
-		A, B    int64
-		Version int64 `gormlock:"version"`
-		OrderID *int64
-	}
-	// Note is the one of an order.
-	Note struct {
-		ID      int64
-		A, B    int64
-		Version int64 `gormlock:"version"`
-		OrderID *int64
-	}
-	// Tag is of many orders.
-	Tag struct {
-		ID      int64
-		A, B    int64
-		Version int64 `gormlock:"version"`
-	}
+	Order    = models.Order
+	Customer = models.Customer
+	Line     = models.Line
+	Note     = models.Note
+	Tag      = models.Tag
 )
 
 var (
-	orders    = shapeOf[Order](1, intKey)
-	customers = shapeOf[Customer](1, intKey)
-	lines     = shapeOf[Line](1, intKey)
-	notes     = shapeOf[Note](1, intKey)
-	tags      = shapeOf[Tag](1, intKey)
+	orders    = shapeOf(models.Plainly[Order](), 1, intKey)
+	customers = shapeOf(models.Plainly[Customer](), 1, intKey)
+	lines     = shapeOf(models.Plainly[Line](), 1, intKey)
+	notes     = shapeOf(models.Plainly[Note](), 1, intKey)
+	tags      = shapeOf(models.Plainly[Tag](), 1, intKey)
 	family    = []*shape{orders, customers, lines, notes, tags}
 )
 
@@ -165,7 +120,3 @@ func (h *household) assign(names ...string) {
 
 // all are the names of what belongs to an order, and its own.
 var all = []string{"order", "customer", "line", "other", "note", "tag"}
-
-func withHook(ctx context.Context, id int64) context.Context {
-	return context.WithValue(ctx, hookWrites{}, id)
-}

@@ -17,12 +17,14 @@ type form struct {
 	prepare func(c *cell) func(tx *gorm.DB) error
 	only    func(s *shape) bool
 	two     bool   // a second row is written with the first
+	beside  bool   // there is a row which a condition lets through, and which the statement is not about
 	inside  bool   // it makes sense in a transaction only
 	several bool   // it is several statements, each of which may change the struct
 	unique  bool   // the conflict is one of another column than the key
 	keeps   bool   // a fresh struct stays fresh
 	plural  bool   // a condition may leave the row out, which is no conflict
 	refusal string // GORM itself may refuse it so
+	apart   bool   // the statement has another struct with the same key, and does not see what this one holds
 	partly  bool   // it writes no more than a part of what the struct holds
 }
 

@@ -74,13 +74,13 @@ var matchers = []form{
 		})},
 	{name: "IfMatch, G.Update", code: `gorm.G[T](tx, IfMatch(current)).Where(key).Update(ctx, "a", 90)`, kind: expects,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
-			return c.shape.generic.update(tx, c.where(), "a", written, stand.IfMatch(c.currentTag()))
+			return c.shape.generic.Update(tx, c.where(), "a", written, stand.IfMatch(c.currentTag()))
 		})},
 	{name: "IfMatch, Touch", code: "gormlock.Touch(tx.Clauses(IfMatch(current)), &x)", kind: expects, does: other,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
 			return gormlock.Touch(tx.Clauses(stand.IfMatch(c.currentTag())), c.h.ptr)
 		})},
-	{name: "IfMatch of the struct", code: `tag, err := etag.Of(&x); tx.Clauses(IfMatch(tag)).Model(&T{key}).Update("a", 90)`,
+	{name: "IfMatch of the struct", apart: true, code: `tag, err := etag.Of(&x); tx.Clauses(IfMatch(tag)).Model(&T{key}).Update("a", 90)`,
 		prepare: func(c *cell) func(*gorm.DB) error {
 			tag, err := tag(c.h.ptr)
 			named := reflect.New(c.shape.model)

@@ -53,7 +53,7 @@ var expecters = []form{
 		})},
 	{name: "ExpectVersion, G.Update", code: `gorm.G[T](tx, gormlock.ExpectVersion(current)).Where(key).Update(ctx, "a", 90)`, kind: expects,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
-			return c.shape.generic.update(tx, c.where(), "a", written, gormlock.ExpectVersion(c.current))
+			return c.shape.generic.Update(tx, c.where(), "a", written, gormlock.ExpectVersion(c.current))
 		})},
 	{name: "ExpectVersion, bulk", code: `tx.Model(&T{}).Clauses(gormlock.ExpectVersion(current)).Where(key).Update("a", 90)`, kind: expects,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
@@ -107,15 +107,15 @@ var ignorers = []form{
 			return tx.Model(c.empty()).Clauses(c.where()).UpdateColumns(map[string]any{"a": written}).Error
 		})},
 	{name: "G.Update", code: `gorm.G[T](tx).Where(key).Update(ctx, "a", 90)`, kind: blind, plural: true,
-		prepare: plainly(func(c *cell, tx *gorm.DB) error { return c.shape.generic.update(tx, c.where(), "a", written) })},
+		prepare: plainly(func(c *cell, tx *gorm.DB) error { return c.shape.generic.Update(tx, c.where(), "a", written) })},
 	{name: "G.Set.Update", code: `gorm.G[T](tx).Where(key).Set(clause.Assignment{…a…}).Update(ctx)`, kind: blind, plural: true,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error {
-			return c.shape.generic.set(tx, c.where(), []clause.Assigner{clause.Assignment{Column: clause.Column{Name: "a"}, Value: written}})
+			return c.shape.generic.Set(tx, c.where(), []clause.Assigner{clause.Assignment{Column: clause.Column{Name: "a"}, Value: written}})
 		})},
 	{name: "Delete by key", code: "tx.Where(key).Delete(&T{})", kind: blind, does: deletes, plural: true,
 		prepare: plainly(func(c *cell, tx *gorm.DB) error { return tx.Clauses(c.where()).Delete(c.empty()).Error })},
 	{name: "G.Delete", code: "gorm.G[T](tx).Where(key).Delete(ctx)", kind: blind, does: deletes, plural: true,
-		prepare: plainly(func(c *cell, tx *gorm.DB) error { return c.shape.generic.delete(tx, c.where()) })},
+		prepare: plainly(func(c *cell, tx *gorm.DB) error { return c.shape.generic.Delete(tx, c.where()) })},
 }
 
 // deleters remove the row, or mark it as removed.

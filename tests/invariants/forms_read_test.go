@@ -20,7 +20,7 @@ var readers = []form{
 		return tx.Model(c.empty()).Clauses(c.where()).Scan(c.fresh()).Error
 	}),
 	reads("raw update, G.First", "x, err = gorm.G[T](tx).Where(key).First(ctx)", func(c *cell, tx *gorm.DB) error {
-		found, err := c.shape.generic.first(tx, c.where())
+		found, err := c.shape.generic.First(tx, c.where())
 		c.h.ptr = found
 		return err
 	}),

@@ -55,7 +55,7 @@ var savers = []form{
 	{name: "Updates, all selected", code: `x.A = 90; tx.Select("*").Updates(&x)`, keeps: true,
 		prepare: assigned(func(c *cell, tx *gorm.DB) error { return tx.Select("*").Updates(c.h.ptr).Error })},
 	{name: "G.Updates", code: "x.A = 90; gorm.G[T](tx).Updates(ctx, x)",
-		prepare: assigned(func(c *cell, tx *gorm.DB) error { return c.shape.generic.updates(tx, c.h.ptr) })},
+		prepare: assigned(func(c *cell, tx *gorm.DB) error { return c.shape.generic.Updates(tx, c.h.ptr) })},
 }
 
 // updaters are the forms of Update through the struct as Model.

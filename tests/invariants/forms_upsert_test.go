@@ -87,7 +87,7 @@ var upserters = []form{
 		}, only: autoKey},
 	{name: "G.Create, upsert", kind: upserts, code: "x.A = 90; gorm.G[T](tx, clause.OnConflict{UpdateAll: true}).Create(ctx, &x)",
 		prepare: assigned(func(c *cell, tx *gorm.DB) error {
-			return c.shape.generic.create(tx, c.h.ptr, clause.OnConflict{UpdateAll: true})
+			return c.shape.generic.Create(tx, c.h.ptr, clause.OnConflict{UpdateAll: true})
 		})},
 	{name: "upsert in batches", kind: upserts, two: true, code: "x.A = 90; s := []T{y, x}; tx.Clauses(clause.OnConflict{UpdateAll: true}).CreateInBatches(&s, 1)",
 		prepare: func(c *cell) func(*gorm.DB) error {

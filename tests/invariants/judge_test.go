@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 // violation is a promise that was not kept.
@@ -103,7 +104,7 @@ func (c *cell) judgeAnswer() {
 // mayRefuse reports whether this error is one that the documents allow.
 func (c *cell) mayRefuse() bool {
 	switch {
-	case errors.Is(c.err, errHook), c.parted.mayRefuse(c.err):
+	case errors.Is(c.err, models.ErrHook), c.parted.mayRefuse(c.err):
 		return true
 	case c.form.name == "chain":
 		return true // it may have asked for two things that exclude each other, or for what the server refuses
@@ -155,6 +156,10 @@ func (c *cell) judgeChanges() {
 	for i := range c.changes {
 		one := &c.changes[i]
 		structs := c.ledger.of(one)
+		if c.form.beside && one.Tab == c.shape.table && len(structs) == 0 {
+			c.report("another row", "the statement is not about it: %v", one)
+			continue
+		}
 		switch one.Op {
 		case "INSERT":
 			for _, h := range structs {

@@ -11,6 +11,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 // part is a versioned model that is embedded twice.
@@ -104,7 +105,7 @@ func TestNullVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t)
 	db := w.dbs["default"]
-	for _, model := range []any{&Null{}, &Pointer{}, &RailsNull{}} {
+	for _, model := range []any{&models.Null{}, &models.Pointer{}, &models.RailsNull{}} {
 		t.Run(fmt.Sprintf("%T", model), func(t *testing.T) {
 			stmt := &gorm.Statement{DB: w.plain}
 			must(t, stmt.Parse(model))

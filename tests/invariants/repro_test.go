@@ -29,7 +29,12 @@ func (c *cell) repro() string {
 	if c.state.code != "" {
 		say("// %s", c.state.code)
 	}
-	say("%s", strings.ReplaceAll(c.scope.code, "STATEMENT", "{ "+c.form.code+" }"))
+	code := c.form.code
+	if c.form.beside {
+		say("// beside it stands a row with the same values under another key")
+		code = strings.ReplaceAll(code, ".CONDITION", c.condition().code)
+	}
+	say("%s", strings.ReplaceAll(c.scope.code, "STATEMENT", "{ "+code+" }"))
 	say("// the statement said: %v", c.err)
 	for _, v := range c.found {
 		say("// %s: %s", v.rule, strings.ReplaceAll(v.what, "\n", " "))

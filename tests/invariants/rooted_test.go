@@ -2,52 +2,24 @@ package invariants
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"gorm.io/gorm"
-
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 type (
-	// Owner is the root of parts, and Group that of owners.
-	Owner struct {
-		ID      int64
-		Title   string
-		Version int64 `gormlock:"version"`
-		GroupID *int64
-		Group   *Group `gormlock:"root"`
-	}
-	Group struct {
-		ID      int64
-		Title   string
-		Version int64 `gormlock:"version"`
-	}
-	// Part belongs to an owner.
-	Part struct {
-		ID int64
-		Columns
-		Version int64  `gormlock:"version"`
-		OwnerID *int64 `gorm:"index"`
-		Owner   *Owner `gormlock:"root"`
-	}
-	// SoftPart does so too, with hooks and a soft delete.
-	SoftPart struct {
-		Failing
-		ID int64
-		Columns
-		Version   int64 `gormlock:"version,rails"`
-		DeletedAt gorm.DeletedAt
-		OwnerID   int64
-		Owner     *Owner `gormlock:"root"`
-	}
+	Owner    = models.Owner
+	Group    = models.Group
+	Part     = models.Part
+	SoftPart = models.SoftPart
+	Columns  = models.Columns
 )
 
-var rooted = []*shape{shapeOf[Part](1, intKey), shapeOf[SoftPart](0, intKey)}
+var rooted = []*shape{shapeOf(models.OfPart, 1, intKey), shapeOf(models.OfSoftPart, 0, intKey)}
 
 func migrateRooted(t testing.TB, w *world) {
 	t.Helper()
@@ -169,7 +141,7 @@ func (p *parted) judge(t testing.TB, c *cell) {
 	switch held := p.held.Version; {
 	case held > row.Version:
 		c.report("root ahead", "it is at %d, its row at %d", held, row.Version)
-	case held != row.Version && held != 0 && c.form.kind == checked && c.state.fresh && c.err == nil && c.end == nil && !c.undone() && !c.isHidden():
+	case held != row.Version && held != 0 && !c.form.apart && c.form.kind == checked && c.state.fresh && c.err == nil && c.end == nil && !c.undone() && !c.isHidden():
 		c.report("root behind", "it is at %d, its row at %d", held, row.Version)
 	}
 }
@@ -179,17 +151,14 @@ func TestRooted(t *testing.T) {
 	t.Parallel()
 	var cells []*cell
 	n := 0
-	fits := func(c *cell) bool { // a part is not written outside of a transaction, and a root that is held in one that nobody sees is unread
-		return c.makesSense() && c.config != "SkipDefaultTransaction" && (c.parted.variant != "holds" || !c.isHidden())
-	}
 	add := func(f *form, st *state, sc *scope) {
 		n++
 		c := &cell{form: f, shape: rooted[n%len(rooted)], state: st, scope: sc, config: configurations[n/5%len(configurations)].name}
 		c.parted.variant = variants[n/2%len(variants)]
-		for i := 0; !fits(c) && i < len(configurations)*len(rooted); i++ {
+		for i := 0; !c.fitsPart() && i < len(configurations)*len(rooted); i++ {
 			c.shape, c.config = rooted[i%len(rooted)], configurations[i/len(rooted)].name
 		}
-		if fits(c) {
+		if c.fitsPart() {
 			cells = append(cells, c)
 		}
 	}
@@ -208,26 +177,7 @@ func TestRooted(t *testing.T) {
 		}
 	}
 	seen := &tally{}
-	ended := make(chan *cell, len(cells))
-	onWorlds(t, thinned(cells), func(w *world, t testing.TB, c *cell) {
-		t.Helper()
-		c.w = w
-		c.run(t)
-		ended <- c
-	})
-	close(ended)
-	for c := range ended {
-		seen.count(c)
-		for _, rule := range c.rules() {
-			if class := c.classOf(rule); class == "" {
-				seen.complain(t, c, fmt.Sprintf("%s (%s)", rule, c.parted.variant), "")
-				for _, v := range c.found {
-					t.Logf("\t%s: %.400s", v.rule, v.what)
-				}
-				t.Logf("\tit said %v, %v", c.err, c.end)
-			}
-		}
-	}
+	runRooted(t, thinned(chosenOf(cells, itself)), seen)
 	seen.list(t)
 	t.Logf("%v", seen)
 }

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 // scope is the transaction around the statement.
@@ -137,8 +138,8 @@ var scopes = []scope{
 // hookFails lets the statement's After hook return an error; where no hook runs, nothing is undone.
 func hookFails(c *cell, db *gorm.DB, statement func(*gorm.DB) error) error {
 	ran := false
-	err := statement(db.WithContext(withFailingHook(c.ctx, &ran)))
-	if ran && !errors.Is(err, errHook) && err == nil {
+	err := statement(db.WithContext(models.WithFailingHook(c.ctx, &ran)))
+	if ran && !errors.Is(err, models.ErrHook) && err == nil {
 		c.report("hook", "the error of a hook was dropped")
 	}
 	return err

@@ -14,6 +14,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/tests/invariants/internal/models"
 )
 
 // shape is a model: a kind of key, of version, and a mode.
@@ -26,49 +28,14 @@ type shape struct {
 	first   int64 // the first version of integers
 	key     func(row reflect.Value, n int64, foreign bool)
 	foreign bool // keys have a spelling that the server does not give back
-	generic generic
+	generic models.Generic
 }
 
-// generic is what the generics API does with the model.
-type generic struct {
-	updates func(db *gorm.DB, s any, opts ...clause.Expression) error
-	update  func(db *gorm.DB, where clause.Expression, column string, value any, opts ...clause.Expression) error
-	set     func(db *gorm.DB, where clause.Expression, set []clause.Assigner, opts ...clause.Expression) error
-	delete  func(db *gorm.DB, where clause.Expression, opts ...clause.Expression) error
-	create  func(db *gorm.DB, s any, opts ...clause.Expression) error
-	first   func(db *gorm.DB, where clause.Expression) (any, error)
-}
-
-func shapeOf[T any](first int64, key func(row reflect.Value, n int64, foreign bool)) *shape {
-	ctx := func(db *gorm.DB) context.Context { return db.Statement.Context }
-	s := &shape{model: reflect.TypeFor[T](), first: first, key: key, generic: generic{
-		updates: func(db *gorm.DB, s any, opts ...clause.Expression) error {
-			_, err := gorm.G[T](db, opts...).Updates(ctx(db), *s.(*T))
-			return err
-		},
-		update: func(db *gorm.DB, where clause.Expression, column string, value any, opts ...clause.Expression) error {
-			_, err := gorm.G[T](db, opts...).Where(where).Update(ctx(db), column, value)
-			return err
-		},
-		set: func(db *gorm.DB, where clause.Expression, set []clause.Assigner, opts ...clause.Expression) error {
-			_, err := gorm.G[T](db, opts...).Where(where).Set(set...).Update(ctx(db))
-			return err
-		},
-		delete: func(db *gorm.DB, where clause.Expression, opts ...clause.Expression) error {
-			_, err := gorm.G[T](db, opts...).Where(where).Delete(ctx(db))
-			return err
-		},
-		create: func(db *gorm.DB, s any, opts ...clause.Expression) error {
-			return gorm.G[T](db, opts...).Create(ctx(db), s.(*T))
-		},
-		first: func(db *gorm.DB, where clause.Expression) (any, error) {
-			v, err := gorm.G[T](db).Where(where).First(ctx(db))
-			return &v, err
-		},
-	}}
+func shapeOf(m models.Model, first int64, key func(row reflect.Value, n int64, foreign bool)) *shape {
+	s := &shape{model: m.Type, first: first, key: key, generic: m.Generic}
 	s.name = s.model.Name()
 	var err error
-	if s.schema, err = schema.Parse(new(T), &sync.Map{}, schema.NamingStrategy{}); err != nil {
+	if s.schema, err = schema.Parse(reflect.New(s.model).Interface(), &sync.Map{}, schema.NamingStrategy{}); err != nil {
 		panic(err)
 	}
 	s.table = s.schema.Table
@@ -114,12 +81,12 @@ var (
 
 // shapes are all models. The first is the plainest.
 var shapes = []*shape{
-	shapeOf[Plain](1, intKey), shapeOf[Hooked](1, intKey), shapeOf[Pointer](1, intKey), shapeOf[Null](1, intKey),
-	shapeOf[Small](7, intKey), shapeOf[Zero](0, intKey), shapeOf[Rails](0, intKey), shapeOf[RailsNull](0, intKey),
-	shapeOf[RailsPair](0, pairKey(0)), shapeOf[Hibernate](0, strKey), shapeOf[HibernateTime](0, uuidKey), shapeOf[Timed](1, intKey),
-	shapeOf[TimedMilli](1, pairKey(7)), shapeOf[TimedSecond](1, intKey), shapeOf[Xmin](1, intKey), shapeOf[XminUUID](1, uuidKey),
-	shapeOf[Pair](1, pairKey(0)), shapeOf[UUID](1, uuidKey), shapeOf[Char](1, charKey), shapeOf[CharZero](0, charKey),
-	shapeOf[Numeric](1, decKey), shapeOf[Text](1, strKey), shapeOf[Narrow](1, intKey), shapeOf[Nested](1, intKey),
+	shapeOf(models.OfPlain, 1, intKey), shapeOf(models.OfHooked, 1, intKey), shapeOf(models.OfPointer, 1, intKey), shapeOf(models.OfNull, 1, intKey),
+	shapeOf(models.OfSmall, 7, intKey), shapeOf(models.OfZero, 0, intKey), shapeOf(models.OfRails, 0, intKey), shapeOf(models.OfRailsNull, 0, intKey),
+	shapeOf(models.OfRailsPair, 0, pairKey(0)), shapeOf(models.OfHibernate, 0, strKey), shapeOf(models.OfHibernateTime, 0, uuidKey), shapeOf(models.OfTimed, 1, intKey),
+	shapeOf(models.OfTimedMilli, 1, pairKey(7)), shapeOf(models.OfTimedSecond, 1, intKey), shapeOf(models.OfXmin, 1, intKey), shapeOf(models.OfXminUUID, 1, uuidKey),
+	shapeOf(models.OfPair, 1, pairKey(0)), shapeOf(models.OfUUID, 1, uuidKey), shapeOf(models.OfChar, 1, charKey), shapeOf(models.OfCharZero, 0, charKey),
+	shapeOf(models.OfNumeric, 1, decKey), shapeOf(models.OfText, 1, strKey), shapeOf(models.OfNarrow, 1, intKey), shapeOf(models.OfNested, 1, intKey),
 }
 
 func shapeNamed(name string) *shape {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -180,7 +181,10 @@ func (w *world) migrate(t testing.TB) {
 		must(t, w.plain.AutoMigrate(reflect.New(s.model).Interface()))
 		must(t, w.audit(s.schema.Table, s.schema.PrimaryFieldDBNames))
 	}
-	w.migrateLoose(t, family)
+	must(t, w.migrateLoose(t, append(slices.Clone(family), clerks)).AutoMigrate(&Land{}, &Desk{}))
+	w.exec(t, "INSERT INTO lands (id, name) VALUES (1, 'l'), (2, 'l'), (3, 'l')")
+	w.exec(t, "INSERT INTO desks (id, code) VALUES (1, 'd1'), (2, 'd2'), (3, 'd3')")
+	w.exec(t, "SELECT setval('lands_id_seq', 100), setval('desks_id_seq', 100)")
 	migrateRooted(t, w)
 }
 
