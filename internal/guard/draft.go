@@ -121,6 +121,9 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	if statement.ComputesColumn(conflict.DoUpdates, d.version.Field.DBName) {
 		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", d.model.Schema.Name, d.version.Field.Name)
 	}
+	if !u.skips && !d.intent.ignores() && statement.IsInMaps(stmt.Dest, d.version.Field) {
+		return fmt.Errorf("gormlock: %s.%s: an upsert of maps cannot compare the version that they name: write a struct, leave it out, or use IgnoreVersion", d.model.Schema.Name, d.version.Field.Name)
+	}
 	d.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
 	u.links = u.child && u.updates && !conflict.UpdateAll
 	if d.intent.ignores() {

@@ -59,24 +59,8 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard,
 
 // assigns reports whether the statement assigns the column by its name.
 func (f *FenceGuard) assigns(stmt *gorm.Statement) bool {
-	var all []map[string]any
-	switch dest := stmt.Dest.(type) {
-	case map[string]any:
-		all = []map[string]any{dest}
-	case *map[string]any:
-		all = []map[string]any{*dest}
-	case []map[string]any:
-		all = dest
-	case *[]map[string]any:
-		all = *dest
-	}
-	for _, values := range all {
-		if _, named := values[f.Field.DBName]; named {
-			return true
-		}
-		if _, named := values[f.Field.Name]; named {
-			return true
-		}
+	if statement.IsInMaps(stmt.Dest, f.Field) {
+		return true
 	}
 	set, _ := stmt.Clauses["SET"].Expression.(clause.Set)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)

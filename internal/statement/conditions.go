@@ -2,9 +2,11 @@ package statement
 
 import (
 	"database/sql"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
@@ -96,6 +98,26 @@ func FromMap(dest any) bool {
 		return true
 	}
 	return false
+}
+
+// IsInMaps reports whether what is written is a map, or many, of which one names the column.
+func IsInMaps(dest any, column *schema.Field) bool {
+	var all []map[string]any
+	switch dest := dest.(type) {
+	case map[string]any:
+		all = []map[string]any{dest}
+	case *map[string]any:
+		all = []map[string]any{*dest}
+	case []map[string]any:
+		all = dest
+	case *[]map[string]any:
+		all = *dest
+	}
+	return slices.ContainsFunc(all, func(values map[string]any) bool {
+		_, byColumn := values[column.DBName]
+		_, byField := values[column.Name]
+		return byColumn || byField
+	})
 }
 
 // Computed reports whether the server works a value out.

@@ -305,3 +305,30 @@ func TestForeignKeysThatGORMDoesNotWrite(t *testing.T) {
 	stand.Equal(t, "versions", p.Version, now.Version)
 	stand.Equal(t, "the row", *now.SenderID, own)
 }
+
+// A delete by an association names rows by their keys alone. A delete of the line itself compares.
+func TestAssociation_takesAwayWithoutComparing(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, shop)
+	for name, take := range map[string]func(o *orderRow, stale *line) error{
+		"delete": func(o *orderRow, stale *line) error { return db.Model(o).Association("Lines").Unscoped().Delete(stale) },
+		"clear":  func(o *orderRow, _ *line) error { return db.Model(o).Association("Lines").Unscoped().Clear() },
+		"replace": func(o *orderRow, _ *line) error {
+			return db.Model(o).Association("Lines").Unscoped().Replace(&line{Qty: 9})
+		},
+		"by itself": func(_ *orderRow, stale *line) error { return db.Delete(stale).Error },
+	} {
+		o := newOrder(t, db)
+		stale := o.Lines[0]
+		stand.MustDo(t, db.Model(&line{}).Where("id = ?", stale.ID).Update("qty", 5))
+		err, left := take(o, &stale), int64(0)
+		stand.MustDo(t, db.Model(&line{}).Where("id = ?", stale.ID).Count(&left))
+		if name == "by itself" {
+			stand.MustStale(t, err)
+			stand.Equal(t, name, left, 1)
+			continue
+		}
+		stand.Must(t, err)
+		stand.Equal(t, name, left, 0)
+	}
+}

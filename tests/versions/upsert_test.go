@@ -2,6 +2,7 @@ package versions_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -307,4 +308,35 @@ func anotherRowIsNotOverwritten(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "first", stand.Row[member](t, db, both[0].ID), both[0])
 	stand.Equal(t, "second", stand.Row[member](t, db, both[1].ID), both[1])
 	stand.Equal(t, "memory", mine.Version, 1)
+}
+
+// A version in a map is the one expected. An upsert of maps cannot compare it, so it says so.
+func TestV23_UpsertOfMapsThatNameAVersion(t *testing.T) {
+	t.Parallel()
+	stand.OnEachAndMySQL(t, []any{&tag{}}, func(t *testing.T, db *gorm.DB) {
+		row := stand.Made(t, db, tag{Name: "a"})
+		tags := func() *gorm.DB { return db.Model(&tag{}) }
+		all, named := clause.OnConflict{UpdateAll: true}, clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
+		for name, write := range map[string]func() error{
+			"column": func() error {
+				return tags().Clauses(all).Create(map[string]any{"id": row.ID, "name": "x", "version": 1}).Error
+			},
+			"field": func() error {
+				return tags().Clauses(named).Create(&map[string]any{"ID": row.ID, "Name": "x", "Version": 7}).Error
+			},
+			"one of two": func() error {
+				return tags().Clauses(all).Create([]map[string]any{{"id": 100, "name": "x"}, {"id": row.ID, "name": "x", "version": 1}}).Error
+			},
+		} {
+			if err := write(); err == nil || !strings.Contains(err.Error(), "leave it out") {
+				t.Errorf("%s: %v", name, err)
+			}
+			stand.Equal(t, name, stand.Row[tag](t, db, row.ID), row)
+		}
+		stand.MustDo(t, tags().Clauses(named).Create(map[string]any{"id": row.ID, "name": "b"}))
+		stand.MustDo(t, tags().Clauses(clause.OnConflict{DoNothing: true}).Create(map[string]any{"id": row.ID, "name": "c", "version": 1}))
+		stand.Equal(t, "without a version", stand.Row[tag](t, db, row.ID), tag{ID: row.ID, Name: "b", Version: 2})
+		stand.MustDo(t, tags().Clauses(named, gormlock.IgnoreVersion()).Create(map[string]any{"id": row.ID, "name": "d", "version": 1}))
+		stand.Equal(t, "ignored", stand.Row[tag](t, db, row.ID), tag{ID: row.ID, Name: "d", Version: 3})
+	})
 }
