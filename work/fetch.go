@@ -52,7 +52,7 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 		case <-ctx.Done():
 		case <-e.signal:
 		case <-poll.C:
-			if !draining {
+			if !draining && (e.t.one == "" || !e.source.more()) {
 				e.source.again()
 			}
 		case <-tidy.C:

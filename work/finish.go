@@ -118,18 +118,19 @@ func (e *engine) finish(ctx context.Context) {
 
 // store stores outcomes, and returns those that must be tried again.
 func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, err error) {
-	var simple, others []outcome
+	var stored, simple, others []outcome
 	heard := hints{}
 	for _, o := range batch {
 		switch {
 		case o.stored:
-			e.told(o)
+			stored = append(stored, o)
 		case o.state == done:
 			simple = append(simple, o)
 		default:
 			others = append(others, o)
 		}
 	}
+	e.completed(ctx, stored)
 	for _, part := range [][]outcome{simple, others} {
 		if len(part) == 0 {
 			continue
@@ -142,6 +143,19 @@ func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, er
 		announce(e.db.DB, e.t.quoted, heard)
 	}
 	return left, err
+}
+
+// completed reports jobs that transactions of handlers have completed, and finds out what follows them.
+func (e *engine) completed(ctx context.Context, stored []outcome) {
+	if e.t.one != "" && len(stored) > 0 {
+		ids, _ := arrays(items(stored))
+		if there, err := e.ends(ctx, "SELECT t.{ID}, "+e.t.after()+" FROM {table} AS t WHERE t.{ID} = ANY($1::bigint[])", ids); err != nil || len(there) < len(stored) {
+			e.source.again()
+		}
+	}
+	for _, o := range stored {
+		e.told(o)
+	}
 }
 
 // storePart stores outcomes in one statement. If that fails, it stores them one by one, so the text of one job, or a
@@ -202,8 +216,11 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 			o.state, o.kind, o.err = done, observe.Done, nil
 			e.told(o)
 		default:
-			e.gone(o.item)
+			e.drop(o.item)
 		}
+	}
+	if e.t.one != "" && len(left) < len(missing) { // something may follow
+		e.source.again()
 	}
 	return left, nil
 }
@@ -216,17 +233,9 @@ func items(outcomes []outcome) []*item {
 	return list
 }
 
-// gone removes a job that this process has nothing more to do with. Another one of its value may follow.
-func (e *engine) gone(it *item) {
-	if e.t.one != "" {
-		e.source.freed()
-	}
-	e.drop(it)
-}
-
 // told removes a job whose outcome is stored, and reports it.
 func (e *engine) told(o outcome) {
-	e.gone(o.item)
+	e.drop(o.item)
 	if o.kind != 0 {
 		e.tellOf(o.id, observe.Event{Kind: o.kind, Held: o.took, Err: o.err})
 	}
@@ -234,26 +243,42 @@ func (e *engine) told(o outcome) {
 
 // write stores the outcomes of jobs that this process still has, and returns which.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
-	var ids, attempts, states, uncounted, delays, texts pgarray.Array
+	ids, attempts := arrays(items(part))
+	var states, uncounted, delays, texts pgarray.Array
 	for _, o := range part {
-		ids.Int(o.id)
-		attempts.Int(int64(o.attempt))
 		states.Text(o.state)
 		uncounted.Int(map[bool]int64{true: 1}[o.uncounted])
 		delays.Int(o.delay.Microseconds())
 		texts.Text(o.text)
 	}
 	if part[0].state == done {
-		return e.ids(ctx, `UPDATE {table} SET {State} = 'done', {ClaimedUntil} = NULL, {Version} = {Version} + 1, {UpdatedAt} = now()
-			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING {ID}`,
-			ids.String(), attempts.String(), e.owner)
+		return e.ends(ctx, `UPDATE {table} AS t SET {State} = 'done', {ClaimedUntil} = NULL, {Version} = {Version} + 1, {UpdatedAt} = now()
+			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING t.{ID}, `+e.t.after(),
+			ids, attempts, e.owner)
 	}
-	return e.ids(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::int[], $4::text[], $5::int[], $6::bigint[], $7::text[]) AS o(id, attempt, state, uncounted, delay, error)),
+	return e.ends(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::int[], $4::text[], $5::int[], $6::bigint[], $7::text[]) AS o(id, attempt, state, uncounted, delay, error)),
 		mine AS MATERIALIZED (SELECT t.id FROM o`+mine+`)
 		UPDATE {table} AS t SET {State} = o.state, {Attempts} = t.{Attempts} - o.uncounted, {ClaimedUntil} = NULL,
 			{ClaimedBy} = CASE WHEN o.state = 'dead' THEN t.{ClaimedBy} ELSE '' END,
 			{RunAt} = CASE WHEN o.state = 'later' THEN clock_timestamp() + o.delay * interval '1 microsecond' ELSE t.{RunAt} END,
 			{LastError} = CASE WHEN o.error = '' THEN t.{LastError} ELSE o.error END, {Version} = t.{Version} + 1, {UpdatedAt} = now()
-		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}`,
-		ids.String(), attempts.String(), e.owner, states.String(), uncounted.String(), delays.String(), texts.String())
+		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}, CASE WHEN t.{State} = 'dead' THEN `+e.t.after()+` END`,
+		ids, attempts, e.owner, states.String(), uncounted.String(), delays.String(), texts.String())
+}
+
+// ends runs a statement that returns the IDs of jobs, and for those that have ended the ID of the job that comes next.
+func (e *engine) ends(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
+	var id int64
+	var next *int64
+	var follow []int64
+	found := map[int64]bool{}
+	err := e.db.each(ctx, e.t.sql(text), args, []any{&id, &next}, func() {
+		if found[id] = true; next != nil {
+			follow = append(follow, *next)
+		}
+	})
+	if err == nil {
+		e.source.ended(follow)
+	}
+	return found, err
 }

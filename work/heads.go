@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,21 +16,22 @@ import (
 
 // heads claims jobs by the values of a column, for OnePer and FairBy. A loose index scan lists the next jobs of many
 // values, for many claims at once. Its cost grows with the number of values, and with the entries of finished jobs that
-// vacuum cannot remove. So between two such scans, a list goes on where the last one ended for each value. A claim then
-// takes the next jobs of the list that can still be taken.
+// vacuum cannot remove. So between two such scans, FairBy goes on where the last list ended for each value, and OnePer
+// with the jobs that follow those that have ended. A claim then takes the next jobs that can still be taken.
 type heads struct {
 	e *engine
 
-	mu    sync.Mutex
-	list  []int64 // in the order in which they are to be claimed
-	quick bool    // the list goes on where the last one ended
-	open  bool    // there may be jobs that are not in the list
-	heard bool    // there are hints of jobs that the list does not have
+	mu     sync.Mutex
+	list   []int64 // in the order in which they are to be claimed
+	follow []int64 // after those of the list: each came next of its value when a job ended
+	open   bool    // there may be jobs that are in neither
+	heard  bool    // there are hints of such jobs
 
-	known  []int64 // for each value, the last job that was listed; the first is for jobs without a value
-	left   bool    // the last scan found more values than a list has room for
-	cost   time.Duration
-	listed time.Time // when the last scan was made
+	known   []int64 // the last jobs that were listed: without a value, and with FairBy of each value
+	left    bool    // the last scan found more values than a list has room for
+	blocked bool    // it found a job that waits for a younger one of its value: those that follow must not go before it
+	cost    time.Duration
+	listed  time.Time // when the last scan was made
 }
 
 const (
@@ -42,8 +44,10 @@ const (
 func (s *heads) more() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open || len(s.list) > 0
+	return s.open || !s.empty()
 }
+
+func (s *heads) empty() bool { return len(s.list)+len(s.follow) == 0 }
 
 func (s *heads) hear(h hints) {
 	s.mu.Lock()
@@ -61,48 +65,54 @@ func (s *heads) again() {
 	s.open, s.heard = true, true
 }
 
-func (s *heads) freed() {
+func (s *heads) ended(follow []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = true
+	s.follow = append(s.follow, follow...)
 }
 
-// look makes the next claim list the jobs again.
+// look makes the next claim list the jobs again. While there are jobs of OnePer to claim, next sees to it.
 func (s *heads) look(context.Context) error {
-	s.again()
+	if s.e.t.one == "" || !s.more() {
+		s.again()
+	}
 	return nil
 }
 
 func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 	for len(got) == 0 && err == nil {
 		var ids []int64
-		var quick bool
-		if ids, quick, err = s.next(ctx, n); err != nil || len(ids) == 0 {
+		var compare bool
+		if ids, compare, err = s.next(ctx, n); err != nil || len(ids) == 0 {
 			return nil, err
 		}
-		got, err = s.claimThese(ctx, ids, quick)
+		got, err = s.claimThese(ctx, ids, compare)
 	}
 	return got, err
 }
 
-// next takes up to n jobs from the list. It makes a new one if it is used up, or if there are hints of other jobs and
-// scans take less than a fifth of the time, or the last one ended five seconds ago.
-func (s *heads) next(ctx context.Context, n int) (ids []int64, quick bool, err error) {
+// next takes up to n jobs from the list, or of those that follow. It makes a new list if there are none, if the last scan
+// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time.
+func (s *heads) next(ctx context.Context, n int) (ids []int64, compare bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := time.Since(s.listed) > min(4*s.cost, behind)
-	if len(s.list) == 0 || s.heard && due {
-		if !s.open && len(s.list) == 0 {
-			return nil, false, nil
-		}
-		if err := s.relist(ctx, due || len(s.known) < 2); err != nil {
+	since := time.Since(s.listed)
+	due := since > min(4*s.cost, behind)
+	if s.open && s.empty() || (s.heard || s.blocked) && due || since > behind {
+		if err := s.relist(ctx, due || len(s.known) == 0 || s.e.t.one == "" && len(s.known) == 1); err != nil {
 			return nil, false, err
 		}
 	}
-	n = min(n, len(s.list))
-	ids = s.list[:n:n]
-	s.list = s.list[n:]
-	return ids, s.quick, nil
+	from := &s.list
+	if len(s.list) == 0 {
+		from, compare = &s.follow, s.blocked
+	}
+	n = min(n, len(*from))
+	ids, *from = (*from)[:n:n], (*from)[n:]
+	if compare { // some may be refused, and then what they wait for can be listed
+		s.open, s.heard = true, true
+	}
+	return ids, compare, nil
 }
 
 // relist makes a list, by a scan or quickly. The caller holds mu, and it is free meanwhile.
@@ -110,23 +120,23 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 	known := s.known
 	s.open = false
 	if scan {
-		s.heard, known = false, nil
+		s.heard, s.follow, known = false, nil, nil // the scan sees those that follow
 	}
 	s.mu.Unlock()
 	began := time.Now()
-	list, known, err := s.find(ctx, known)
+	list, known, blocked, err := s.find(ctx, known)
 	s.mu.Lock()
 	if scan {
 		s.cost, s.listed = time.Since(began), time.Now()
 	}
 	if err != nil {
-		s.open = true
+		s.open, s.heard = true, s.heard || scan
 		return err
 	}
-	s.list, s.quick, s.known = list, !scan, known
+	s.list, s.known = list, known
 	full, another := len(list) >= headsMost, s.e.t.one == "" // with FairBy each value may have another job
 	if scan {
-		s.left = full || another && len(list) > 0
+		s.left, s.blocked = full || another && len(list) > 0, blocked
 	}
 	if scan || len(list) > 0 {
 		s.open = s.open || full || s.left || s.heard
@@ -140,37 +150,31 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 
 // claimThese claims those of the jobs that can still be claimed, in their order.
 //
-// Those of a quick list were the first of their values when it was made. Only a job that was committed late, or is
-// requeued, can have come before one of them since, and the next scan lists it. So they are not compared with all that
-// is finished, and the index sees to it that no two of a value run.
-func (s *heads) claimThese(ctx context.Context, ids []int64, quick bool) ([]*item, error) {
-	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" // find it by its key, and not by the index of ready jobs
-	if one := s.e.t.one; one != "" && !quick {
-		text += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + older + each +
-			" AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND o.{State} = 'running'" + each
+// With OnePer each was the first of its value when it was listed. Only a job that was committed late, or is requeued, can
+// have come before it since, and the next scan lists it. So they are not compared with other jobs, unless compare is set
+// or the index refused a second running job of a value.
+func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
+	var list pgarray.Array
+	for _, id := range ids {
+		list.Int(id)
 	}
-	try := func(ids []int64) ([]*item, error) {
-		var list pgarray.Array
-		for _, id := range ids {
-			list.Int(id)
-		}
-		return s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB { return q.Where(s.e.t.sql(text), list.String()) })
-	}
-	var got []*item
-	var err error
+	of, queues := s.queues()
+	args := append([]any{list.String()}, of...)
+	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" + strings.Replace(queues, "$1", "?", 1) // find it by its key, and not by the index of ready jobs
 	for range collisions {
-		if got, err = try(ids); !sqlstate.Is(err, sqlstate.UniqueViolation) {
+		where := text
+		if one := s.e.t.one; one != "" && compare {
+			for _, other := range []string{"o.{ID} < {table}.{ID} AND " + s.e.t.unfinished() + "{live}", "o.{State} = 'running'"} {
+				where += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + other + each
+			}
+		}
+		got, err = s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB { return q.Where(s.e.t.sql(where), args...) })
+		if compare = sqlstate.Is(err, sqlstate.UniqueViolation); !compare {
 			break
 		}
 	}
-	if sqlstate.Is(err, sqlstate.UniqueViolation) { // the index refused a second running job with the same value
-		for _, id := range ids {
-			one, failed := try([]int64{id})
-			if failed != nil && !sqlstate.Is(failed, sqlstate.UniqueViolation) {
-				return got, failed
-			}
-			got = append(got, one...)
-		}
+	if compare { // other workers are faster
+		s.again()
 		err = nil
 	}
 	slices.SortFunc(got, func(a, b *item) int { return slices.Index(ids, a.id) - slices.Index(ids, b.id) })
@@ -181,8 +185,6 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, quick bool) ([]*ite
 // a job runs, and a join would compare each row with all that run.
 const each = " OFFSET 0)"
 
-const older = "o.{ID} < {table}.{ID} AND o.{State} IN ('ready', 'later', 'running')"
-
 // power returns the least power of two that is not less than n. Each different limit is another statement for the server.
 func power(n int) int {
 	p := 1
@@ -192,31 +194,43 @@ func power(n int) int {
 	return p
 }
 
-// find lists the next jobs, and locks none: all of them, or those after the ones that are known.
-func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, err error) {
-	var args []any
-	queues := ""
-	if s.e.queues != nil {
-		var names pgarray.Array
-		for _, name := range s.e.queues {
-			names.Text(name)
-		}
-		args, queues = append(args, names.String()), " AND {Queue} = ANY($1::text[])"
+// queues is the condition on the queue, with its argument.
+func (s *heads) queues() (args []any, condition string) {
+	if s.e.queues == nil {
+		return nil, ""
 	}
+	var names pgarray.Array
+	for _, name := range s.e.queues {
+		names.Text(name)
+	}
+	return []any{names.String()}, " AND {Queue} = ANY($1::text[])"
+}
+
+// waits is the place of a job that waits for a younger one that runs.
+const waits = -1
+
+// find lists the next jobs, and locks none: all of them, or those after the ones that are known. It reports whether there
+// are jobs that wait for a younger one.
+func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blocked bool, err error) {
+	args, queues := s.queues()
 	text := s.fair(queues, known)
 	if s.e.t.one != "" {
 		text = s.one(queues, known)
 	}
 	var id int64
 	var value int
-	now = append(now, known...)
+	now = append(make([]int64, 0, len(known)+1), known...)
 	err = s.e.db.each(ctx, s.e.t.sql(text), args, []any{&id, &value}, func() {
+		if value == waits {
+			blocked = true
+			return
+		}
 		for len(now) <= value {
 			now = append(now, 0)
 		}
 		list, now[value] = append(list, id), id
 	})
-	return list, now, err
+	return list, now, blocked, err
 }
 
 // places writes what a statement reads as rows of an id and its place, from 1 on. The server does not keep the statement,
@@ -229,36 +243,27 @@ func places(list []int64) string {
 	return "unnest((SELECT '" + array.String() + "'::bigint[])) WITH ORDINALITY AS k(id, place)"
 }
 
-// one finds the oldest unfinished job of each value, if it can be claimed, and the jobs without a value.
+// one finds the oldest unfinished job of each value, if it can be claimed or waits for a younger one, and the jobs without
+// a value; if known, only further jobs without one.
 func (s *heads) one(queues string, known []int64) string {
 	c := s.e.t.one
-	unfinished := s.e.t.unfinished()
-	columns := c + " AS value, {ID} AS id, {State} AS state, {Queue} AS queue, {Priority} AS priority, {RunAt} AS run_at"
-	fair := "NULL::int AS fair"
+	fair, by := "NULL::int", "place >= 0, priority DESC, id"
 	if s.e.t.fair != "" {
-		fair = s.e.t.fair + " AS fair"
+		fair, by = s.e.t.fair, "place >= 0, row_number() OVER (PARTITION BY fair ORDER BY priority DESC, id), priority DESC, id"
 	}
-	columns += ", " + fair
-	first := "SELECT " + columns + " FROM {table} WHERE " + unfinished + "{live}"
+	most := " LIMIT " + strconv.Itoa(headsMost)
+	free := "{State} = 'ready' AND {RunAt} <= now()" + queues
+	of := "{ID} AS id, {Priority} AS priority, " + fair + " AS fair"
+	from := " FROM {table} WHERE " + s.e.t.unfinished() + "{live} AND " + c
+	if len(known) > 0 {
+		return "SELECT id, 0 FROM (SELECT " + of + ", 0 AS place" + from + " IS NULL AND " + free + " AND {ID} > " + strconv.FormatInt(known[0], 10) + " ORDER BY {ID}" + most + ") AS jobs ORDER BY " + by
+	}
+	first := "SELECT " + of + ", " + c + " AS value, {State} AS state, " + free + " AS free" + from
 	order := " ORDER BY " + c + ", {ID} LIMIT 1"
-	v := "WITH RECURSIVE v AS ((SELECT 1::bigint AS place, f.* FROM (" + first + " AND " + c + " IS NOT NULL" + order + ") AS f) UNION ALL SELECT v.place + 1, n.* FROM v, LATERAL (" +
-		first + " AND " + c + " > v.value" + order + ") AS n)"
-	alone := " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each
-	without := int64(0)
-	if known != nil {
-		v = "WITH v AS (SELECT k.place, n.* FROM " + places(known[1:]) + ", LATERAL (SELECT " + c + " AS value FROM {table} WHERE {ID} = k.id OFFSET 0) AS p, LATERAL (" +
-			first + " AND " + c + " = p.value AND {ID} >= k.id" + order + ") AS n)"
-		alone, without = "", known[0]
-	}
-	free := "SELECT id, place, priority, fair FROM v WHERE state = 'ready' AND run_at <= now()" + map[bool]string{true: " AND queue = ANY($1::text[])"}[queues != ""] + alone +
-		" UNION ALL (SELECT {ID}, 0, {Priority}, " + fair + " FROM {table} WHERE " + unfinished + " AND {State} = 'ready' AND " + c + " IS NULL AND {ID} > " + strconv.FormatInt(without, 10) +
-		" AND {RunAt} <= now(){live}" + queues + " ORDER BY {ID} LIMIT " + strconv.Itoa(headsMost) + ")"
-	by := "priority DESC, id"
-	if s.e.t.fair != "" {
-		free = "SELECT *, row_number() OVER (PARTITION BY fair ORDER BY priority DESC, id) AS rank FROM (" + free + ") AS free"
-		by = "rank, priority DESC, id"
-	}
-	return v + " SELECT id, place FROM (" + free + ") AS free ORDER BY " + by + " LIMIT " + strconv.Itoa(headsMost)
+	return "WITH RECURSIVE v AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
+		"w AS (SELECT *, NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each + " AS alone FROM v WHERE state <> 'running') " +
+		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN alone THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM w WHERE free OR NOT alone" +
+		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY {ID}" + most + ")) AS jobs ORDER BY " + by + most
 }
 
 // fair finds the first jobs of each value, enough to fill a list. Of the two limits, the number is for the planner. From

@@ -105,6 +105,40 @@ func TestOnePer_anOlderJobThatCommitsLateWaits(t *testing.T) {
 	seen.mustBe(t, "younger", "older")
 }
 
+// It also waits no longer than that if others of its value follow each other without a pause.
+func TestOnePer_anOlderJobThatCommitsLateComesBeforeThoseThatFollow(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	tx := db.Begin()
+	must(t, work.Enqueue(tx, of(1, "older")))
+	must(t, db.Exec("INSERT INTO mails (account_id, text) SELECT 1 + g % 2, 'x' FROM generate_series(1, 40000) g").Error)
+	var n, busy atomic.Int32
+	begun := make(chan struct{})
+	start(t, worker(t, db, func(_ context.Context, m *Mail) error {
+		if *m.AccountID == 1 {
+			if busy.Add(1) != 1 {
+				t.Error("two run at once")
+			}
+			defer busy.Add(-1)
+			<-time.After(time.Second) // one of them runs nearly always
+		}
+		if n.Add(1); m.Text == "older" {
+			close(begun)
+		}
+		return nil
+	}, work.OnePer("account_id")))
+	eventually(t, "the first", func() bool { return n.Load() > 20 })
+	must(t, tx.Commit().Error)
+	began := time.Now()
+	pgtest.Await(t, "the older", begun)
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it began after %s", took)
+	}
+	if s := states(t, db); s["ready"] == 0 {
+		t.Error("it was the last")
+	}
+}
+
 func TestFairBy_aBacklogMakesNobodyWait(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]work.Option{

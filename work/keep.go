@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/gormlock/gormlock/internal/pgarray"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -39,14 +38,10 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
 	defer stop()
-	var ids, attempts pgarray.Array
-	for _, it := range list {
-		ids.Int(it.id)
-		attempts.Int(int64(it.attempt))
-	}
+	ids, attempts := arrays(list)
 	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $4::bigint * interval '1 microsecond'
 		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING {ID}`,
-		ids.String(), attempts.String(), e.owner, e.lease.Microseconds())
+		ids, attempts, e.owner, e.lease.Microseconds())
 	if err != nil {
 		return false, err
 	}

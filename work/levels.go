@@ -22,8 +22,8 @@ type source interface {
 	hear(h hints)
 	// again makes claim ask again where it found nothing before.
 	again()
-	// freed makes claim look for the next job of a value of OnePer whose job has ended.
-	freed()
+	// ended is told which jobs follow those that have ended, with OnePer.
+	ended(follow []int64)
 	// look looks for jobs behind what was claimed.
 	look(ctx context.Context) error
 }
@@ -63,7 +63,7 @@ func (s *levels) again() {
 	}
 }
 
-func (s *levels) freed() {}
+func (s *levels) ended([]int64) {}
 
 func (s *levels) hear(h hints) {
 	s.mu.Lock()

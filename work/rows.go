@@ -30,21 +30,27 @@ func (r rows) ids(ctx context.Context, text string, args ...any) (map[int64]bool
 
 // states returns the states of the jobs that this process still has.
 func (r rows) states(ctx context.Context, list []*item) (map[int64]string, error) {
-	var ids, attempts pgarray.Array
-	for _, it := range list {
-		ids.Int(it.id)
-		attempts.Int(int64(it.attempt))
-	}
+	ids, attempts := arrays(list)
 	var id int64
 	var state string
 	found := map[int64]string{}
 	err := r.db.each(ctx, r.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
-		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), []any{ids.String(), attempts.String(), r.owner},
+		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), []any{ids, attempts, r.owner},
 		[]any{&id, &state}, func() { found[id] = state })
 	if err != nil {
 		return nil, fmt.Errorf("read the states of jobs: %w", err)
 	}
 	return found, nil
+}
+
+// arrays returns the IDs of jobs and their attempts.
+func arrays(list []*item) (ids, attempts string) {
+	var of, at pgarray.Array
+	for _, it := range list {
+		of.Int(it.id)
+		at.Int(int64(it.attempt))
+	}
+	return of.String(), at.String()
 }
 
 // hear runs a statement that makes jobs ready.

@@ -136,6 +136,15 @@ func (t *table) sql(text string) string { return t.names.Replace(text) }
 
 func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }
 
+// after is the ID of the job of OnePer that comes next when the job of the row t has ended. It does not look for an older
+// one, which was committed late or is requeued: the next list has it.
+func (t *table) after() string {
+	if t.one == "" {
+		return "NULL::bigint"
+	}
+	return t.sql("(SELECT o.{ID} FROM {table} AS o WHERE ") + t.unfinished() + t.sql("{live} AND o.") + t.one + " = t." + t.one + t.sql(" AND o.{ID} > t.{ID} ORDER BY o.") + t.one + t.sql(", o.{ID} LIMIT 1)")
+}
+
 func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }
 
 // check returns an error that says what the database lacks.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,7 +30,12 @@ const tortureDSN = "GORMLOCK_WORK_TORTURE"
 // tortureConns is fewer than the workers of a process: their pool is full all the time.
 const tortureConns = 5
 
-// tortured works until it is asked to end. Each job has one effect, a row that is stored with its completion.
+// window is how long younger jobs may go before an older one that was committed late, or requeued: until a worker looks, and
+// some for a slow machine.
+const window = 8 * time.Second
+
+// tortured works until it is asked to end. A job has one effect, a row that is stored with its completion, unless its ID is
+// a multiple of 3.
 func tortured(dsn string) error {
 	db, err := gorm.Open(postgres.Open(dsn), &gorm.Config{Logger: logger.Discard})
 	for err != nil { // the server may be down
@@ -50,8 +56,16 @@ func tortured(dsn string) error {
 	for w == nil {
 		w, err = work.New(db, func(ctx context.Context, m *Mail) error {
 			time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond) //nolint:forbidigo // the work
-			if rand.IntN(20) == 0 {
+			switch rand.IntN(40) {
+			case 0, 1:
 				return errors.New("once in a while")
+			case 2:
+				return work.Later(time.Duration(rand.IntN(50))*time.Millisecond, nil)
+			case 3:
+				return work.Dead(nil)
+			}
+			if m.ID%3 == 0 {
+				return nil
 			}
 			return gormlock.Transaction(db.WithContext(ctx), func(tx *gorm.DB) error {
 				if err := tx.Create(&Effect{JobID: m.ID, Text: m.Text}).Error; err != nil {
@@ -75,6 +89,7 @@ type tormented struct {
 	all    []*exec.Cmd
 	errors []*bytes.Buffer
 	done   map[string]int
+	late   map[string]time.Time // when batches that were committed late were
 }
 
 func (s *tormented) start(i int) {
@@ -92,7 +107,7 @@ func (s *tormented) kill(i int) {
 }
 
 // TestTorture: 4 processes work on jobs while they are killed, stopped for longer than a lease, lose their backends, their
-// pooler and the server. Every job is done once, with one effect, and those of one account in their order.
+// pooler and the server. Every job is done once, with one effect, and those of one account one at a time and in their order.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	lasts, jobs := 8*time.Second, 1500
@@ -105,7 +120,16 @@ func TestTorture(t *testing.T) {
 	db := pgtest.Open(t, pgtest.Through(direct), pgtest.Plugin(gormlock.New()))
 	must(t, work.Migrate(db, &Mail{}, work.OnePer("account_id")))
 	must(t, db.AutoMigrate(&Effect{}))
-	s := &tormented{t: t, dsns: []string{direct, direct, direct, pooler.DSN() + " default_query_exec_mode=exec"}, done: map[string]int{}}
+	for _, text := range []string{
+		"CREATE TABLE steps (n bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp(), job_id bigint, account_id bigint, state text)",
+		`CREATE FUNCTION step() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF TG_OP = 'INSERT' OR NEW.state <> OLD.state THEN INSERT INTO steps (job_id, account_id, state) VALUES (NEW.id, NEW.account_id, NEW.state); END IF;
+			RETURN NULL; END $$`,
+		"CREATE TRIGGER step AFTER INSERT OR UPDATE ON mails FOR EACH ROW EXECUTE FUNCTION step()",
+	} {
+		must(t, db.Exec(text).Error)
+	}
+	s := &tormented{t: t, dsns: []string{direct, direct, direct, pooler.DSN() + " default_query_exec_mode=exec"}, done: map[string]int{}, late: map[string]time.Time{}}
 	if pooler.DSN()[0] == 'p' {
 		s.dsns[3] = pooler.DSN() + "&default_query_exec_mode=exec"
 	}
@@ -116,11 +140,9 @@ func TestTorture(t *testing.T) {
 	}
 	enqueued, until := 0, time.Now().Add(lasts)
 	pause := lasts / time.Duration(jobs/10)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.torment(db, server, pooler, until)
-	}()
+	var others sync.WaitGroup
+	others.Go(func() { s.torment(db, server, pooler, until) })
+	others.Go(func() { s.commitLate(db, until) })
 	for enqueued < jobs {
 		n, err := enqueueSome(db, enqueued)
 		if err == nil {
@@ -128,10 +150,11 @@ func TestTorture(t *testing.T) {
 		}
 		time.Sleep(pause) //nolint:forbidigo // the load
 	}
-	<-ended
+	others.Wait()
 	t.Logf("%d jobs, %v", enqueued, s.done)
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
+		requeueDead(db)
 		var left int64
 		if err := db.Raw("SELECT count(*) FROM mails WHERE state <> 'done'").Scan(&left).Error; err == nil && left == 0 {
 			break
@@ -184,6 +207,34 @@ func enqueueSome(db *gorm.DB, from int) (n int, err error) {
 	}
 }
 
+// commitLate enqueues jobs in transactions that stay open while others commit.
+func (s *tormented) commitLate(db *gorm.DB, until time.Time) {
+	for i := 0; time.Now().Before(until); i++ {
+		text := fmt.Sprint("late ", i)
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			for account := range int64(20) {
+				m := &Mail{AccountID: &account, Text: text}
+				if m.MaxAttempts = 100_000; account%4 == int64(i%4) {
+					if err := work.Enqueue(tx, m); err != nil {
+						return err
+					}
+				}
+			}
+			pgtest.Pause(500 * time.Millisecond)
+			return nil
+		})
+		s.late[text] = time.Now() // if it was committed
+		requeueDead(db)
+	}
+}
+
+func requeueDead(db *gorm.DB) {
+	var ids []int64
+	if err := db.Raw("SELECT id FROM mails WHERE state = 'dead'").Scan(&ids).Error; err == nil && len(ids) > 0 {
+		_, _ = work.Requeue(context.Background(), db, &Mail{}, ids...)
+	}
+}
+
 func (s *tormented) torment(db *gorm.DB, server *pgserver.Server, pooler *pgtest.PgBouncer, until time.Time) {
 	restarted := false
 	for time.Now().Before(until) {
@@ -226,24 +277,85 @@ func (s *tormented) torment(db *gorm.DB, server *pgserver.Server, pooler *pgtest
 	}
 }
 
-// judge counts jobs and effects, and compares each account's order with that of a queue.
+// judge counts jobs and effects, and replays what has happened to each account with a model of a queue.
 func (s *tormented) judge(db *gorm.DB) {
 	s.t.Helper()
-	var facts struct{ Jobs, Effects, Jobless, Doubled, Attempts int }
+	var facts struct{ Jobs, Effects, Jobless, Doubled, Attempts, Late, Done int }
 	must(s.t, db.Raw(`SELECT (SELECT count(*) FROM mails) AS jobs, (SELECT sum(attempts) FROM mails) AS attempts, (SELECT count(*) FROM effects) AS effects,
-		(SELECT count(*) FROM effects e WHERE NOT EXISTS (SELECT FROM mails m WHERE m.id = e.job_id)) AS jobless,
-		(SELECT count(*) - count(DISTINCT job_id) FROM effects) AS doubled`).Scan(&facts).Error)
+		(SELECT count(*) FROM effects e WHERE NOT EXISTS (SELECT FROM mails m WHERE m.id = e.job_id AND m.id % 3 <> 0)) AS jobless,
+		(SELECT count(*) - count(DISTINCT job_id) FROM effects) AS doubled, (SELECT count(*) FROM mails WHERE text LIKE 'late %') AS late,
+		(SELECT count(*) FROM steps WHERE state = 'done') AS done`).Scan(&facts).Error)
 	s.t.Logf("%+v", facts)
-	if facts.Effects != facts.Jobs || facts.Jobless != 0 || facts.Doubled != 0 {
-		s.t.Errorf("%d jobs have %d effects, %d without a job, %d doubled", facts.Jobs, facts.Effects, facts.Jobless, facts.Doubled)
+	var want int
+	must(s.t, db.Raw("SELECT count(*) FROM mails WHERE id % 3 <> 0").Scan(&want).Error)
+	if facts.Effects != want || facts.Jobless != 0 || facts.Doubled != 0 || facts.Done != facts.Jobs {
+		s.t.Errorf("%d of %d jobs are done, %d times, %d with an effect, %d without a job, %d doubled", want, facts.Jobs, facts.Done, facts.Effects, facts.Jobless, facts.Doubled)
 	}
-	var order []struct{ AccountID, JobID int64 }
-	must(s.t, db.Raw(`SELECT m.account_id, e.job_id FROM effects e JOIN mails m ON m.id = e.job_id WHERE m.account_id IS NOT NULL ORDER BY e.id`).Scan(&order).Error)
-	last := map[int64]int64{}
-	for _, o := range order {
-		if o.JobID < last[o.AccountID] {
-			s.t.Errorf("account %d: job %d was done after job %d", o.AccountID, o.JobID, last[o.AccountID])
+	var steps []step
+	must(s.t, db.Raw("SELECT s.*, m.text FROM steps s JOIN mails m ON m.id = s.job_id WHERE s.account_id IS NOT NULL ORDER BY s.n").Scan(&steps).Error)
+	accounts := map[int64]*account{}
+	for _, each := range steps {
+		a := accounts[each.AccountID]
+		if a == nil {
+			a = &account{open: map[int64]arrival{}, died: map[int64]bool{}}
+			accounts[each.AccountID] = a
 		}
-		last[o.AccountID] = o.JobID
+		if at, late := s.late[each.Text]; late {
+			a.step(s.t, each, arrival{at, true})
+		} else {
+			a.step(s.t, each, arrival{each.At, false})
+		}
+	}
+}
+
+// step is one change of the state of a job.
+type step struct {
+	JobID, AccountID int64
+	State, Text      string
+	At               time.Time
+}
+
+// arrival is when a job could be claimed first, and whether that was after younger ones.
+type arrival struct {
+	at   time.Time
+	late bool
+}
+
+// account is the model of the jobs of one account.
+type account struct {
+	open    map[int64]arrival // what is neither done nor dead
+	running int64
+	died    map[int64]bool
+}
+
+func (a *account) step(t *testing.T, s step, came arrival) {
+	t.Helper()
+	if s.JobID == a.running {
+		a.running = 0
+	}
+	switch s.State {
+	case "done":
+		delete(a.open, s.JobID)
+	case "dead": // perhaps to be requeued
+		delete(a.open, s.JobID)
+		a.died[s.JobID] = true
+	case "running":
+		if a.running != 0 {
+			t.Errorf("account %d: job %d runs beside job %d", s.AccountID, s.JobID, a.running)
+		}
+		a.running = s.JobID
+		for older, its := range a.open {
+			mine := a.open[s.JobID]
+			if older < s.JobID && (!its.late && !mine.late || s.At.After(its.at.Add(window))) {
+				t.Errorf("account %d: job %d begins %s after the older job %d came", s.AccountID, s.JobID, s.At.Sub(its.at), older)
+			}
+		}
+	case "ready":
+		if _, open := a.open[s.JobID]; !open {
+			if a.died[s.JobID] {
+				came = arrival{s.At, true}
+			}
+			a.open[s.JobID] = came
+		}
 	}
 }
