@@ -82,7 +82,7 @@ fuzz: go ## run each fuzz test for FUZZTIME
 	done
 
 .PHONY: mutants
-mutants: go ## break the versioned write in one place at a time, and see that a test notices
+mutants: go mariadb ## break the versioned write in one place at a time, and see that a test notices
 	$(with_postgres) go run ./scripts/mutants $(MUTANTS)
 
 .PHONY: bench

@@ -188,7 +188,7 @@ var neverReaches = map[string][]string{
 var programs = map[string][]string{
 	"examples":                {"internal/pgserver", "internal/wiretap"}, // a server to run on, and a counter of round trips
 	"bench":                   {"internal/pgserver", "internal/wiretap"},
-	"scripts":                 {"internal/modules"},
+	"scripts":                 {"internal/modules", "internal/pgserver"},
 	"gormlockvet":             {},
 	"internal/pgserver/fetch": {},
 	"tests":                   {"*"},

@@ -1,135 +1,151 @@
 // Command mutants breaks the heart of versioned writes in one place at a time, and runs the tests that should notice. It is
-// run at the root, with a server to test on:
+// run at the root:
 //
-//	scripts/with-postgres go run ./scripts/mutants -n 60        sixty of them, spread over all
-//	scripts/with-postgres go run ./scripts/mutants              all: hours
-//	go run ./scripts/mutants -list                              what they are
+//	scripts/with-postgres go run ./scripts/mutants              sixty mutants, twenty of each package
+//	scripts/with-postgres go run ./scripts/mutants -from 30     sixty others
+//	scripts/with-postgres go run ./scripts/mutants -n 0         all: hours
+//	go run ./scripts/mutants -list -only internal/memory        the names of some
 //
-// All mutants are built into one set of test programs, by an overlay: no file of the tree is touched. Each run of them
-// switches one on. It prints each mutant that survives, and fails then, unless equal.txt says why it changes nothing.
+// All mutants are built into one set of test programs, by an overlay: no file of the tree is touched. Each run of a program
+// switches one on. The first run has none on, and finds out which tests reach which mutants; only these run with them. The
+// programs stay in .bin/mutants.
+//
+// It prints what became of each mutant. It fails if one survives, unless equal.txt says why that changes nothing.
 package main
 
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/gormlock/gormlock/internal/pgserver"
 )
 
 // packages are what is mutated.
 var packages = []string{"internal/guard", "internal/memory", "internal/journal"}
 
-// suites are what may catch a mutant, the fast ones first: folders of the module of the tests, and tests.
-var suites = [][2]string{
-	{"versions", "."},
-	{"transactions", "."},
-	{"fences", "."},
-	{"rows", "."},
-	{"hooks", "."},
-	{"invariants", "TestMatrix|TestFamily"},
-}
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var c command
-	flag.IntVar(&c.n, "n", 0, "how many, spread over all; 0: all")
-	flag.IntVar(&c.first, "from", 0, "leave out so many of them")
-	flag.DurationVar(&c.within, "within", 0, "begin no other after this time; 0: no limit")
-	flag.StringVar(&c.only, "only", "", "those whose place has this in it")
-	flag.BoolVar(&c.list, "list", false, "list them and stop")
+	n := flag.Int("n", 60, "how many, as many of each package; 0: all")
+	from := flag.Int("from", 0, "begin the spread with this one")
+	only := flag.String("only", "", "those whose name has this in it")
+	list := flag.Bool("list", false, "list them and stop")
 	flag.Parse()
-	if err := c.run(ctx); err != nil {
+	if err := run(ctx, *n, *from, *only, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-// command is what was asked for.
-type command struct {
-	n, first int
-	within   time.Duration
-	only     string
-	list     bool
-}
-
-func (c *command) run(ctx context.Context) error {
-	all, err := mutantsOf(packages)
+func run(ctx context.Context, n, from int, only string, list bool) error {
+	sources, err := sourcesOf(packages)
 	if err != nil {
 		return err
 	}
-	chosen := c.choose(all)
+	var all []mutant
+	for _, s := range sources {
+		all = append(all, s.mutants...)
+	}
+	equal, err := equalMutants(all)
+	if err != nil {
+		return err
+	}
+	chosen := spread(all, n, from, only)
 	fmt.Printf("%d of %d mutants\n", len(chosen), len(all))
-	if c.list {
+	if list {
 		for _, m := range chosen {
 			fmt.Println(m)
 		}
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "mutants")
+	stop, err := startServer(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := build(ctx, all, dir); err != nil {
+	defer stop()
+	overlay, err := overlayOf(sources)
+	if err != nil {
 		return err
 	}
-	if by, err := caughtBy(ctx, dir, 0); err != nil || by != "" {
-		return fmt.Errorf("without a mutant %s fails: %w", by, err)
-	}
-	return c.judge(ctx, dir, chosen)
+	return judge(ctx, chosen, equal, overlay)
 }
 
-// choose picks the mutants that were asked for.
-func (c *command) choose(all []mutant) []mutant {
-	var fit, chosen []mutant
-	for _, m := range all {
-		if strings.Contains(m.String(), c.only) {
-			fit = append(fit, m)
-		}
+// startServer starts a server for all test programs, unless the environment names one.
+func startServer(ctx context.Context) (stop func(), err error) {
+	if os.Getenv("GORMLOCK_TEST_DSN") != "" {
+		return func() {}, nil
 	}
-	for i, m := range fit {
-		if c.n == 0 || i == 0 || i*c.n/len(fit) != (i-1)*c.n/len(fit) {
-			chosen = append(chosen, m)
-		}
+	server, err := pgserver.Start(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return chosen[min(c.first, len(chosen)):]
+	return func() { _ = server.Stop() }, os.Setenv("GORMLOCK_TEST_DSN", server.DSN("postgres"))
 }
 
-// judge runs the tests with each mutant.
-func (c *command) judge(ctx context.Context, dir string, chosen []mutant) error {
-	began, survivors, judged := time.Now(), 0, 0
-	for _, m := range chosen {
-		if c.within > 0 && time.Since(began) > c.within {
-			fmt.Printf("%d are left: -from %d\n", len(chosen)-judged, c.first+judged)
+// spread picks n mutants at equal distances, as many of each package, of those whose name has only in it.
+func spread(all []mutant, n, from int, only string) (chosen []mutant) {
+	for _, folder := range packages {
+		var fit []mutant
+		for _, m := range all {
+			if strings.HasPrefix(m.file, folder+"/") && strings.Contains(m.String(), only) {
+				fit = append(fit, m)
+			}
+		}
+		part := len(fit)
+		if n > 0 {
+			part = min(part, (n+len(packages)-1)/len(packages))
+		}
+		for i := range part {
+			chosen = append(chosen, fit[(from+i*len(fit)/part)%len(fit)])
+		}
+	}
+	return chosen
+}
+
+// judge runs one suite after the other, with each mutant that none before it caught.
+func judge(ctx context.Context, left []mutant, equal map[string]string, overlay string) error {
+	judged, wrong, reachedBy := len(left), 0, map[int]int{}
+	for _, s := range suites {
+		reached, err := s.prepare(ctx, left, overlay)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.folder, err)
+		}
+		fmt.Printf("%s reaches %d of %d\n", s.folder, len(reached), len(left))
+		var missed []mutant
+		for _, m := range left {
+			reachedBy[m.number] += len(reached[m.number])
+			by, err := s.caughtBy(ctx, m, reached[m.number])
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s, %v: %w", s.folder, m, err)
+			case by == "":
+				missed = append(missed, m)
+			case equal[m.String()] == "":
+				fmt.Printf("caught    %v: %s %s\n", m, s.folder, by)
+			default:
+				wrong++
+				fmt.Printf("NOT EQUAL %v: %s %s\n", m, s.folder, by)
+			}
+		}
+		if left = missed; len(left) == 0 {
 			break
 		}
-		judged++
-		start := time.Now()
-		by, err := caughtBy(ctx, dir, m.number)
-		reason, equal := equalMutants()[m.String()]
-		switch {
-		case err != nil:
-			return fmt.Errorf("%v: %w", m, err)
-		case by != "":
-			fmt.Printf("caught    %v: %s, %v\n", m, by, time.Since(start).Round(time.Second))
-		case equal:
-			fmt.Printf("equal     %v: %s\n", m, reason)
-		default:
-			survivors++
-			fmt.Printf("SURVIVES  %v\n", m)
-		}
 	}
-	if survivors > 0 {
-		return fmt.Errorf("%d of %d survive", survivors, judged)
+	for _, m := range left {
+		if reason := equal[m.String()]; reason != "" {
+			fmt.Printf("equal     %v: %s\n", m, reason)
+			continue
+		}
+		wrong++
+		fmt.Printf("SURVIVES  %v: line %d, %d tests reach it\n", m, m.line, reachedBy[m.number])
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d are neither caught nor equal", wrong, judged)
 	}
 	return nil
 }
@@ -137,62 +153,19 @@ func (c *command) judge(ctx context.Context, dir string, chosen []mutant) error 
 //go:embed equal.txt
 var equalText string
 
-// equalMutants are those that change nothing, and why: a line each, the mutant and the reason between " => ". The number
-// of the line is left out, for lines move.
-func equalMutants() map[string]string {
-	all := map[string]string{}
+// equalMutants are those that change nothing, with the reason: each line of equal.txt is "name => reason". It is an error if
+// there is no such mutant any more.
+func equalMutants(all []mutant) (map[string]string, error) {
+	names, equal := map[string]bool{}, map[string]string{}
+	for _, m := range all {
+		names[m.String()] = true
+	}
 	for line := range strings.Lines(equalText) {
-		if name, reason, ok := strings.Cut(strings.TrimSpace(line), " => "); ok {
-			all[name] = reason
+		name, reason, _ := strings.Cut(strings.TrimSpace(line), " => ")
+		if !names[name] || reason == "" {
+			return nil, fmt.Errorf("equal.txt: there is no such mutant, or no reason: %s", line)
 		}
+		equal[name] = reason
 	}
-	return all
-}
-
-// build makes the test programs with all mutants in them, none switched on.
-func build(ctx context.Context, all []mutant, dir string) error {
-	overlay, err := overlayOf(all, dir)
-	if err != nil {
-		return err
-	}
-	for _, suite := range suites {
-		cmd := exec.CommandContext(ctx, "go", "-C", "tests", "test", "-c", "-overlay", overlay, "-o", program(dir, suite[0]), "./"+suite[0]) //nolint:gosec // of the list above
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
-		}
-	}
-	return nil
-}
-
-func program(dir, suite string) string { return filepath.Join(dir, suite+".test") }
-
-// caughtBy names what notices the mutant; empty: nothing does.
-func caughtBy(ctx context.Context, dir string, number int) (string, error) {
-	for _, suite := range suites {
-		cmd := exec.CommandContext(ctx, program(dir, suite[0]), "-test.run="+suite[1], "-test.failfast", "-test.timeout=3m") //nolint:gosec // it was built here
-		cmd.Dir = filepath.Join("tests", suite[0])
-		cmd.Env = append(os.Environ(), switchName+"="+strconv.Itoa(number))
-		out, err := cmd.CombinedOutput()
-		var failed *exec.ExitError
-		switch {
-		case ctx.Err() != nil:
-			return "", ctx.Err()
-		case errors.As(err, &failed):
-			return firstFailure(string(out), suite[0]), nil
-		case err != nil:
-			return "", err
-		}
-	}
-	return "", nil
-}
-
-// firstFailure is the name of the first test that failed.
-func firstFailure(out, suite string) string {
-	for line := range strings.Lines(out) {
-		if _, name, ok := strings.Cut(line, "--- FAIL: "); ok {
-			name, _, _ = strings.Cut(name, " ")
-			return suite + " " + name
-		}
-	}
-	return suite
+	return equal, nil
 }
