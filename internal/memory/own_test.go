@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"database/sql/driver"
 	"encoding/json"
 	"math/big"
 	"net/netip"
@@ -37,7 +38,7 @@ type kinds struct {
 }
 
 func newKinds() *kinds {
-	n, at := 1, time.Now()
+	n, at := 1, time.Unix(1e9, 0)
 	p := &n
 	r := &ring{N: 1}
 	r.Next = &ring{r, 2}
@@ -50,10 +51,9 @@ func newKinds() *kinds {
 // What is done to an own value is not done to the one it was made of, which it equals.
 func TestOwn(t *testing.T) {
 	t.Parallel()
-	given := newKinds()
-	was := memory.Own(reflect.ValueOf(given)).Interface().(*kinds)
-	own := memory.Own(reflect.ValueOf(given).Elem()).Interface().(kinds)
-	if !reflect.DeepEqual(own, *given) || !reflect.DeepEqual(was, given) {
+	given, was := newKinds(), newKinds()
+	own := *memory.Own(reflect.ValueOf(given)).Interface().(*kinds)
+	if !reflect.DeepEqual(own, *given) {
 		t.Fatalf("%+v is not %+v", own, given)
 	}
 	own.Map["a"][0], own.Map["b"], own.Slice[0][0] = 2, nil, "y"
@@ -65,5 +65,26 @@ func TestOwn(t *testing.T) {
 	own.Ring.Next.Next.N = 9
 	if !reflect.DeepEqual(was, given) {
 		t.Errorf("%+v was changed to %+v", was, given)
+	}
+}
+
+// These can be written as text, bytes or a column, but not read again.
+type (
+	textOnly   struct{ hidden []int }
+	bytesOnly  struct{ hidden []int }
+	columnOnly struct{ hidden []int }
+)
+
+func (textOnly) MarshalText() ([]byte, error)    { return []byte("text"), nil }
+func (bytesOnly) MarshalBinary() ([]byte, error) { return []byte("bytes"), nil }
+func (columnOnly) Value() (driver.Value, error)  { return "column", nil }
+
+// A value that nothing can make again is the value itself.
+func TestOwn_ofWhatCannotBeMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, given := range []any{textOnly{[]int{1}}, bytesOnly{[]int{2}}, columnOnly{[]int{3}}} {
+		if own := memory.Own(reflect.ValueOf(given)).Interface(); !reflect.DeepEqual(own, given) {
+			t.Errorf("own %#v is not %#v", own, given)
+		}
 	}
 }
