@@ -34,6 +34,13 @@ func (p *hookedTagged) AfterFind(db *gorm.DB) error { return (*tagged)(p).AfterF
 
 func (*hookedTagged) AfterSave(*gorm.DB) error { return nil }
 
+// writtenTagged has the hook after the write, and none after a read.
+type writtenTagged tagged
+
+func (*writtenTagged) TableName() string { return "taggeds" }
+
+func (*writtenTagged) AfterSave(*gorm.DB) error { return nil }
+
 func overtaken(t *testing.T, db *gorm.DB) tagged {
 	t.Helper()
 	p := stand.Made(t, db, tagged{Title: "t", Tags: []string{"a"}})
@@ -90,6 +97,11 @@ func afterFindOfAnAdoptedRow(t *testing.T, db *gorm.DB) {
 	stand.Must(t, db.Model(&o).Updates(form{"mine", 2}).Error)
 	stand.MustBeUnread(t, db.Save(&o).Error)
 	stand.Equal(t, "stored", stand.Row[tagged](t, db, o.ID).TagsRaw, "rival")
+
+	w := writtenTagged(overtaken(t, db))
+	stand.Must(t, db.Clauses(clause.Returning{}).Model(&w).Updates(form{"mine", 2}).Error)
+	stand.Must(t, db.Save(&w).Error)
+	stand.Equal(t, "saved", stand.Row[tagged](t, db, w.ID).TagsRaw, "rival")
 }
 
 // What both sides changed in a field that is no column is a conflict, what one side changed is kept. A rollback undoes it.
