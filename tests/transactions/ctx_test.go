@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"gorm.io/gorm"
+
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -64,5 +66,28 @@ func TestCtxEndsATransaction(t *testing.T) {
 	pgtest.Eventually(t, "the rollback", func() bool { return pool.Stats().InUse == 0 })
 	stand.MustDo(t, db.Create(&b)) // as a program may that tries again
 	stand.Equal(t, "created", b, stand.Row[stand.Account](t, db, 2))
+	_ = tx.Rollback()
+}
+
+// TestCtxEndsATransaction_behindAWrite: ctx ends the transaction when the server has written, and gormlock does not know yet.
+func TestCtxEndsATransaction_behindAWrite(t *testing.T) {
+	t.Parallel()
+	db, a := stand.Stored(t, stand.Account{Balance: 100})
+	pool, err := db.DB()
+	stand.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	end := func(db *gorm.DB) {
+		if db.Statement.Context == ctx {
+			cancel()
+			pgtest.Eventually(t, "the rollback", func() bool { return pool.Stats().InUse == 0 })
+		}
+	}
+	stand.Must(t, db.Callback().Update().After("gorm:update").Before("gormlock:after_write").Register("test:end", end))
+	tx := db.WithContext(ctx).Begin()
+	a.Balance = 5
+	_ = tx.Save(&a).Error
+	stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1"))
+	stand.MustBeStale(t, db.Save(&a).Error)
+	stand.Equal(t, "balance", stand.Row[stand.Account](t, db, a.ID).Balance, 777)
 	_ = tx.Rollback()
 }

@@ -254,6 +254,48 @@ func reversed(list []stand.Account) []stand.Account {
 
 func shifted(list []stand.Account) []stand.Account { return append(list[:0], list[1:]...) }
 
+// TestMovedStructs_besideReads: the caller copies two structs over others that the transaction had. One holds a row that was read
+// in the transaction: it counts as not read. The other was written in the transaction: it is put back.
+func TestMovedStructs_besideReads(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	list := []stand.Account{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}}
+	stand.MustDo(t, db.Create(&list))
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		stand.Must(t, saveEach(tx, list[:3]))
+		stand.MustDo(t, tx.Model(&stand.Account{}).Where("id = 4").Update("balance", 1))
+		var read stand.Account
+		stand.MustDo(t, tx.First(&read, 4))
+		list[0], list[1] = list[2], read
+		return errUndo
+	}); !errors.Is(err, errUndo) {
+		t.Fatal(err)
+	}
+	stand.Equal(t, "version", list[0].Version, 1)
+	stand.Must(t, db.Save(&list[0]).Error)
+	stand.MustBeUnread(t, db.Save(&list[1]).Error)
+}
+
+// TestMovedStructs_twoOfARow: a rollback takes back in a struct what was written with it, not what was written with another
+// struct of the row.
+func TestMovedStructs_twoOfARow(t *testing.T) {
+	t.Parallel()
+	db, older := stand.Stored(t, stand.Account{})
+	var newer stand.Account
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Save(&older))
+		newer = older
+		stand.MustDo(t, tx.Model(&newer).Update("balance", 7))
+		older.Balance = 7
+		return errUndo
+	}); !errors.Is(err, errUndo) {
+		t.Fatal(err)
+	}
+	stand.Equal(t, "version of the older", older.Version, 1)
+	stand.Equal(t, "balance of the older, which the caller set", older.Balance, 7)
+	stand.Equal(t, "balance of the newer", newer.Balance, 0)
+}
+
 // TestMovedClaim: the caller drops the first of the rows that it has claimed.
 func TestMovedClaim(t *testing.T) {
 	t.Parallel()
