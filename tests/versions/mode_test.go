@@ -455,3 +455,12 @@ func TestExpectVersion_whereNothingIsSet(t *testing.T) {
 	}
 	stand.MustDo(t, db.Model(&a).Updates(map[string]any{})) // as without the plugin
 }
+
+// A struct whose time was never read cannot be written.
+func TestTimes_thatWereNotRead(t *testing.T) {
+	t.Parallel()
+	db, a := stand.Stored(t, stand.TimedTask{State: "a"})
+	stand.MustBeUnread(t, db.Model(&stand.TimedTask{ID: a.ID}).Update("state", "x").Error)
+	stand.MustBeUnread(t, db.Delete(&stand.TimedTask{ID: a.ID}).Error)
+	stand.Equal(t, "state", stand.Row[stand.TimedTask](t, db, a.ID).State, "a")
+}
