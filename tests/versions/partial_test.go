@@ -48,3 +48,21 @@ func TestG2_NothingRemainsOfAConflict(t *testing.T) {
 	stand.Must(t, db.Model(&ownedPart{}).Count(&n).Error)
 	stand.Equal(t, "parts", n, 0)
 }
+
+// GORM stores another owner and gives its key to the struct, but the caller leaves out that column. The struct keeps the owner of
+// its row.
+func TestBelongsTo_thatIsStoredWithoutItsKey(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&owner{}, &owned{}, &ownedPart{}})
+	for name, write := range map[string]func(o *owned) error{
+		"Updates": func(o *owned) error { return db.Model(o).Omit("OwnerID").Updates(map[string]any{"name": "x"}).Error },
+		"Save":    func(o *owned) error { return db.Omit("OwnerID").Save(o).Error },
+	} {
+		o := stand.Made(t, db, owned{Owner: owner{Name: "first"}})
+		first := o.OwnerID
+		o.Owner = owner{Name: "second"}
+		stand.Must(t, write(&o))
+		stand.Equal(t, name+": stored", stand.Row[owned](t, db, o.ID).OwnerID, first)
+		stand.Equal(t, name+": held", o.OwnerID, first)
+	}
+}
