@@ -254,6 +254,27 @@ func reversed(list []stand.Account) []stand.Account {
 
 func shifted(list []stand.Account) []stand.Account { return append(list[:0], list[1:]...) }
 
+// TestMovedStructs_lost: nobody knows how the transaction ended, so a struct counts as not read, also in the place of one whose
+// write was rolled back before.
+func TestMovedStructs_lost(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	list := []stand.Account{{ID: 1}, {ID: 2}}
+	stand.MustDo(t, db.Create(&list))
+	_ = db.Transaction(func(tx *gorm.DB) error {
+		_ = tx.Transaction(func(tx *gorm.DB) error {
+			stand.MustDo(t, tx.Save(&list[1]))
+			return errUndo
+		})
+		stand.MustDo(t, tx.Save(&list[0]))
+		list = reversed(list)
+		stand.MustDo(t, tx.Exec("PREPARE TRANSACTION 'moved'")) // others decide on it
+		return nil
+	})
+	stand.MustDo(t, db.Exec("ROLLBACK PREPARED 'moved'"))
+	stand.MustBeUnread(t, db.Save(&list[1]).Error)
+}
+
 // TestMovedStructs_besideReads: the caller copies two structs over others that the transaction had. One holds a row that was read
 // in the transaction: it counts as not read. The other was written in the transaction: it is put back.
 func TestMovedStructs_besideReads(t *testing.T) {
