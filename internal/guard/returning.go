@@ -78,7 +78,7 @@ func (r *returning) Build(to clause.Builder) {
 		}
 		sql.Column(table, field.DBName)
 	}
-	if stmt.DryRun || r.swapped {
+	if r.swapped {
 		return
 	}
 	r.swapped, r.target = true, stmt.ReflectValue
