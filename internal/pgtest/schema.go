@@ -34,7 +34,7 @@ func schemaOf(t testing.TB, dsn string) string {
 	name := "test_" + strings.ToLower(rand.Text()[:16])
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	if err := exec(ctx, dsn, "create schema "+pgx.Identifier{name}.Sanitize()); err != nil {
+	if err := home.exec(ctx, dsn, "create schema "+pgx.Identifier{name}.Sanitize()); err != nil {
 		t.Fatal(err)
 	}
 	if schemas.names == nil {
@@ -47,7 +47,7 @@ func schemaOf(t testing.TB, dsn string) string {
 		schemas.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
-		if err := exec(ctx, dsn, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade"); err != nil {
+		if err := home.exec(ctx, dsn, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade"); err != nil {
 			t.Errorf("drop the test's schema: %v", err)
 		}
 	})

@@ -96,6 +96,18 @@ func exec(ctx context.Context, dsn, sql string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
+// exec runs a text in a database, on one of the observer's connections if it is this one: a new one takes more time than most texts.
+func (h *homeDatabase) exec(ctx context.Context, dsn, sql string) error {
+	h.mu.Lock()
+	observer := h.observer
+	h.mu.Unlock()
+	if observer == nil || dsn != h.dsn {
+		return exec(ctx, dsn, sql)
+	}
+	_, err := observer.db.ExecContext(ctx, sql)
+	return err
+}
+
 // DSN returns the connection string of the test binary's database.
 func DSN(t testing.TB) string {
 	t.Helper()
