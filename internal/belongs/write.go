@@ -22,7 +22,7 @@ type writing struct {
 	from    source
 	own     map[string]any // the caller's map
 	held    []*holding
-	emptied emptied
+	emptied []statement.Association // taken from the structs by the statement
 }
 
 // source is where the values of a statement come from.
@@ -153,7 +153,7 @@ func (w *writing) find(creates bool) {
 				selected, restricted = stmt.SelectAndOmitColumns(creates, !creates)
 			}
 			is, known := selected[relation.Name]
-			h := &holding{relation: relation, row: row, place: place, was: statement.HeldAt(place)}
+			h := &holding{relation: relation, row: row, place: place, was: statement.HeldBy(row, relation, place)}
 			h.saved, h.explicit = is || !known && !restricted, is
 			h.written = creates && h.isUpserted(stmt)
 			if creates && !h.written {
@@ -231,6 +231,9 @@ func BeforeWrite(db *gorm.DB) {
 		}
 	}
 	w.findWritten()
+	if j := journal.Of(db.Statement); j != nil {
+		j.Keep(w) // before what the statement does to the foreign keys, to be taken back after it
+	}
 }
 
 // restoreMap takes the foreign keys out of the map that the caller did not put there.
@@ -285,12 +288,18 @@ func AfterWrite(db *gorm.DB) {
 	for _, h := range w.held {
 		switch {
 		case h.place.IsZero(): // the row that came back belongs to another
-			w.emptied = append(w.emptied, h.was)
 		case statement.Refers(h.relation, h.row, h.place):
+			continue
 		case h.fits || h.stale && h.written || statement.LinkOf(h.relation, h.row) != h.key:
-			w.emptied = append(w.emptied, h.was)
 			h.place.SetZero()
+		default:
+			continue
 		}
+		link := h.key
+		if h.fits {
+			link = h.was.Key()
+		}
+		w.emptied = append(w.emptied, h.was.By(link))
 	}
 }
 
@@ -301,27 +310,20 @@ func AfterEnd(db *gorm.DB) {
 		return
 	}
 	delete(db.Statement.Clauses, writingClause)
-	if len(w.emptied) == 0 {
-		return
-	}
 	if db.Error != nil {
-		w.emptied.Undo()
-	} else if j := journal.Of(db.Statement); j != nil {
-		j.Keep(w.emptied)
+		w.Undo()
 	}
 }
 
-// emptied are the associations that a statement took from its structs. Where it is not known whether it was undone, they stay empty.
-type emptied []statement.Association
-
-// Undo implements journal.Step, as does Lose.
-func (e emptied) Undo() {
-	for _, association := range e {
+// Undo implements journal.Step, as does Lose. The foreign keys are back by then.
+func (w *writing) Undo() {
+	for _, association := range w.emptied {
 		association.PutBack()
 	}
 }
 
-func (emptied) Lose() {}
+// Lose leaves them empty: the foreign keys may not be what they were.
+func (w *writing) Lose() {}
 
 // namedIn returns the value of a map for a field, under the name of the column or of the field.
 func namedIn(values map[string]any, field *schema.Field) (any, bool) {

@@ -96,29 +96,43 @@ func HoldsAssociation(s *schema.Schema, row reflect.Value) bool {
 }
 
 // Association is one that a struct held at some moment.
-type Association struct{ place, value reflect.Value }
+type Association struct {
+	relation          *schema.Relationship
+	row, place, value reflect.Value
+	link              string
+}
 
 // AssociationsOf are those that a struct holds.
 func AssociationsOf(s *schema.Schema, row reflect.Value) []Association {
 	var all []Association
 	for _, relation := range OwnRelations(s) {
 		if place := Place(relation.Field, row); place.IsValid() && !place.IsZero() {
-			all = append(all, HeldAt(place))
+			all = append(all, HeldBy(row, relation, place).By(LinkOf(relation, row)))
 		}
 	}
 	return all
 }
 
-// HeldAt is the association that a field holds.
-func HeldAt(place reflect.Value) Association {
+// HeldBy is the association that a struct holds in a field.
+func HeldBy(row reflect.Value, relation *schema.Relationship, place reflect.Value) Association {
 	value := reflect.New(place.Type()).Elem()
 	value.Set(place)
-	return Association{place, value}
+	return Association{relation: relation, row: row, place: place, value: value}
 }
 
-// PutBack gives the struct the association again, if it holds none by now.
+// Key is that of the row in the association, by which a struct refers to it.
+func (a Association) Key() string { return KeyOfOther(a.relation, a.value) }
+
+// By is the association with the link of the struct that held it.
+func (a Association) By(link string) Association {
+	a.link = link
+	return a
+}
+
+// PutBack gives the struct the association again, if it holds none by now and has the link it had. Another struct may be in its
+// place: the caller may have moved it.
 func (a Association) PutBack() {
-	if a.place.IsZero() {
+	if a.place.IsZero() && LinkOf(a.relation, a.row) == a.link {
 		a.place.Set(a.value)
 	}
 }

@@ -293,3 +293,35 @@ func TestWrite_rolledBack(t *testing.T) {
 		}
 	})
 }
+
+// A struct that the caller moved to the place of another in its slice gets nothing of the other's.
+func TestWrite_rolledBackAndMoved(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		for name, write := range map[string]func(tx *gorm.DB, c *clerk) error{
+			"Update": func(tx *gorm.DB, c *clerk) error { return tx.Model(c).Update("land_id", 3).Error },
+			"merge": func(tx *gorm.DB, c *clerk) error {
+				base := *c
+				rival(t, tx, map[string]any{"land_id": 3})
+				c.Name = "mine"
+				return gormlock.SaveMerged(tx, c, &base)
+			},
+		} {
+			clerks := settled(t, db)
+			clerks[1].Land = nil
+			_ = db.Transaction(func(tx *gorm.DB) error {
+				stand.Must(t, write(tx, &clerks[0]))
+				clerks[0], clerks[1] = clerks[1], clerks[0]
+				return errors.New("back")
+			})
+			if clerks[0].Land != nil {
+				t.Errorf("%s: the second holds the land of the first, %+v", name, clerks[0].Land)
+			}
+			if name == "merge" { // it reads in the transaction, so what stands in its place counts as not read
+				stand.MustDo(t, db.First(&clerks[0]))
+			}
+			stand.Must(t, db.Save(&clerks[0]).Error)
+			stand.Equal(t, name, stored(t, db, 2).Land, 2)
+		}
+	})
+}
