@@ -86,8 +86,11 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 		return nil
 	}
 	stored := p.foreignOf(relation, found[0])
+	stale, asked := p.isStale(row, found[0]), guard.IntentOf(p.db.Statement)
 	switch {
-	case p.isStale(row, found[0]):
+	case stale && asked != nil && (asked.Ignore || asked.Expects):
+		return p.contradicts(relation, holds) // the row does not tell what the part was read with
+	case stale:
 		return nil // which is said of the part itself
 	case foreign == nil && (stored == nil || !p.isSame(relation, holds, stored) || !statement.InSave()),
 		foreign != nil && stored != nil && p.isSame(relation, foreign, stored):
@@ -96,10 +99,10 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 	return p.contradicts(relation, holds)
 }
 
-// isStale reports whether a row has been written since its struct was read, and the statement compares that.
+// isStale reports whether a row has been written since its struct was read.
 func (p *part) isStale(row, stored reflect.Value) bool {
-	version, intent := p.model.Column, guard.IntentOf(p.db.Statement)
-	if version == nil || version.IsSystem() || intent != nil && intent.Ignore {
+	version := p.model.Column
+	if version == nil || version.IsSystem() {
 		return false
 	}
 	held := version.Read(row)

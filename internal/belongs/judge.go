@@ -33,7 +33,7 @@ func (w *writing) judge() error {
 			h.assigned = true // GORM creates it
 		case w.from == form:
 			h.stale = true // if the form writes the foreign key
-		case h.explicit, all && same, h.saved && h.namesNone(), !w.isObservable(h):
+		case h.explicit && !h.selected, all && same, h.saved && h.namesNone(), w.isLeft(h):
 			h.assigned = true
 		default:
 			doubtful = append(doubtful, h)
@@ -70,16 +70,9 @@ func (w *writing) names(h *holding) (some, all, same bool) {
 	return some, all, same
 }
 
-// isObservable reports whether the row can say what a struct was read with. Of roots this was asked before.
-func (w *writing) isObservable(h *holding) bool {
-	version := w.model.Column
-	return !w.db.DryRun && !guard.IntentOf(w.db.Statement).Merges() && (w.isBlind() || version.Loaded(version.Read(h.row))) && !slices.Contains(w.model.Roots, h.relation)
-}
-
-// isBlind reports whether the caller asked to compare no versions.
-func (w *writing) isBlind() bool {
-	intent := guard.IntentOf(w.db.Statement)
-	return intent != nil && intent.Ignore
+// isLeft reports whether the contradiction is left to others: nothing is executed, or a merge or a root has asked the row before.
+func (w *writing) isLeft(h *holding) bool {
+	return w.db.DryRun || guard.IntentOf(w.db.Statement).Merges() || slices.Contains(w.model.Roots, h.relation)
 }
 
 // observe reads the rows of structs whose foreign keys and associations contradict each other.
@@ -99,18 +92,9 @@ func (w *writing) observe(doubtful []*holding) error {
 			}
 		})
 	}
-	rows := map[string]reflect.Value{}
-	if len(keys) > 0 && guard.FitIn(w.db, keys) {
-		found, err := guard.Rows(w.db, w.model, names, true, false, guard.KeyIn(w.model.Schema, keys))
-		if sqlstate.Of(err) == sqlstate.SerializationFailure {
-			err = guard.Overtaken(w.db, w.model, guard.OpUpdate, keys, err)
-		}
-		if err != nil {
-			return err
-		}
-		for _, row := range found {
-			rows[statement.KeyName(w.keyOf(row))] = row
-		}
+	rows, err := w.rowsOf(keys, names)
+	if err != nil {
+		return err
 	}
 	for _, h := range doubtful {
 		if err := w.compare(h, rows[statement.KeyName(w.keyOf(h.row))]); err != nil {
@@ -120,22 +104,76 @@ func (w *writing) observe(doubtful []*holding) error {
 	return nil
 }
 
+// rowsOf reads the rows of these keys, and returns them by the keys as they are spelled here. The server may spell them in its own
+// way, so those that are not found among many are read one by one.
+func (w *writing) rowsOf(keys [][]any, names []string) (map[string]reflect.Value, error) {
+	rows := map[string]reflect.Value{}
+	read := func(some [][]any) ([]reflect.Value, error) {
+		found, err := guard.Rows(w.db, w.model, slices.Clone(names), true, false, guard.KeyIn(w.model.Schema, some))
+		if sqlstate.Of(err) == sqlstate.SerializationFailure {
+			err = guard.Overtaken(w.db, w.model, guard.OpUpdate, some, err)
+		}
+		return found, err
+	}
+	for some := range slices.Chunk(keys, max(1, len(keys)/w.parts(keys))) {
+		found, err := read(some)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			rows[statement.KeyName(w.keyOf(row))] = row
+		}
+	}
+	for _, key := range keys {
+		name := statement.KeyName(key)
+		if rows[name].IsValid() || !slices.ContainsFunc(key, isText) {
+			continue
+		}
+		found, err := read([][]any{key})
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 1 {
+			rows[name] = found[0]
+		}
+	}
+	return rows, nil
+}
+
+func isText(part any) bool {
+	kind := reflect.ValueOf(part).Kind()
+	return kind < reflect.Int || kind > reflect.Float64
+}
+
+// parts is in how many statements so many keys can be named.
+func (w *writing) parts(keys [][]any) int {
+	n := 1
+	for ; len(keys) > 0 && !guard.FitIn(w.db, keys[:len(keys)/n]); n *= 2 {
+	}
+	return n
+}
+
 func (w *writing) keyOf(row reflect.Value) []any {
 	key, _ := statement.KeyOf(w.db.Statement, w.model.Schema, row)
 	return key
 }
 
-// compare decides by the row. If there is none at the version of the struct, the write fails for that, unless the caller does
-// not want it compared. Then the row that is there decides; if there is none, the association does, as in GORM.
+// compare decides by the row, if the struct was read from it as it is: what the row still has was read, and the other one was
+// assigned. Otherwise nobody can tell, and the two must agree, unless the write fails by itself.
 func (w *writing) compare(h *holding, row reflect.Value) error {
 	version := w.model.Column
-	known := row.IsValid() && (w.isBlind() || version.Read(row).Equal(version.Read(h.row)))
+	held := version.Read(h.row)
+	read := version.Loaded(held) && row.IsValid() && version.Read(row).Equal(held)
 	link := ""
-	if known {
+	if row.IsValid() {
 		link = statement.LinkOf(h.relation, row)
 	}
 	switch {
-	case !known, link == h.key:
+	case !read && w.compares():
+		h.assigned = true
+	case !read || w.isUnversioned(h):
+		return w.contradicts(h)
+	case link == h.key:
 		h.assigned = true
 	case link == statement.KeyOfOther(h.relation, h.place):
 		h.stale = true
@@ -143,6 +181,18 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 		return w.contradicts(h)
 	}
 	return nil
+}
+
+// compares reports whether the statement refuses structs that are not as their rows.
+func (w *writing) compares() bool {
+	intent := guard.IntentOf(w.db.Statement)
+	return !w.creates && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
+}
+
+// isUnversioned reports whether the foreign key may change without its version.
+func (w *writing) isUnversioned(h *holding) (is bool) {
+	h.eachKey(func(key *schema.Field, _ *schema.Reference) { is = is || w.model.Unversioned[key.DBName] })
+	return is
 }
 
 // namesNone reports whether the foreign key is empty. The struct does not show if somebody has emptied it, or has never

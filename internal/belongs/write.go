@@ -19,6 +19,7 @@ import (
 type writing struct {
 	db      *gorm.DB
 	model   *model.Model
+	creates bool // an upsert
 	from    source
 	own     map[string]any // the caller's map
 	held    []*holding
@@ -46,6 +47,7 @@ type holding struct {
 
 	saved    bool // GORM saves it, and sets the foreign key
 	explicit bool // the caller named it
+	selected bool // the caller named the foreign key, in Select
 	direct   bool // GORM writes the foreign key without it
 	assigned bool // the foreign key is to become its key
 	stale    bool // the foreign key was assigned, and it is what the row belonged to before
@@ -104,8 +106,8 @@ func beforeAssociations(db *gorm.DB) {
 	if stmt.ReflectValue.Kind() == reflect.Struct && !holdsOwner(m, stmt.ReflectValue) {
 		return
 	}
-	w := &writing{db: db, model: m}
-	w.find(creates)
+	w := &writing{db: db, model: m, creates: creates}
+	w.find()
 	if len(w.held) == 0 {
 		return
 	}
@@ -136,7 +138,7 @@ func holdsOwner(m *model.Model, row reflect.Value) bool {
 }
 
 // find finds the associations that the structs hold.
-func (w *writing) find(creates bool) {
+func (w *writing) find() {
 	stmt := w.db.Statement
 	var selected map[string]bool
 	restricted := false
@@ -150,17 +152,18 @@ func (w *writing) find(creates bool) {
 				continue
 			}
 			if selected == nil && len(stmt.Selects)+len(stmt.Omits) > 0 {
-				selected, restricted = stmt.SelectAndOmitColumns(creates, !creates)
+				selected, restricted = stmt.SelectAndOmitColumns(w.creates, !w.creates)
 			}
 			is, known := selected[relation.Name]
 			h := &holding{relation: relation, row: row, place: place, was: statement.HeldBy(row, relation, place)}
 			h.saved, h.explicit = is || !known && !restricted, is
-			h.written = creates && h.isUpserted(stmt)
-			if creates && !h.written {
+			h.written = w.creates && h.isUpserted(stmt)
+			if w.creates && !h.written {
 				continue
 			}
 			h.eachKey(func(key *schema.Field, _ *schema.Reference) {
 				is, known := selected[key.DBName]
+				h.selected = h.selected || is
 				h.direct = h.direct || !h.saved && (is || !known && !restricted)
 				if place := statement.Place(key, row); place.IsValid() {
 					h.keys = append(h.keys, keep(place))

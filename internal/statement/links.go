@@ -160,14 +160,19 @@ func Refers(relation *schema.Relationship, row, place reflect.Value) bool {
 	return LinkOf(relation, row) == KeyOfOther(relation, place)
 }
 
-// HasKeyOfOther reports whether that struct has such a key.
-func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) bool {
+// HasKeyOfOther reports whether that struct has such a key. It has none if GORM is to create it, which makes a part of the key.
+func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) (has bool) {
 	other := reflect.Indirect(place)
-	return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool {
+	for _, ref := range relation.References {
 		if ref.OwnPrimaryKey || ref.PrimaryValue != "" {
+			continue
+		}
+		switch key := Place(ref.PrimaryKey, other); {
+		case key.IsValid() && !key.IsZero():
+			has = true
+		case ref.PrimaryKey.PrimaryKey && (ref.PrimaryKey.AutoIncrement || ref.PrimaryKey.HasDefaultValue):
 			return false
 		}
-		key := Place(ref.PrimaryKey, other)
-		return key.IsValid() && !key.IsZero()
-	})
+	}
+	return has
 }

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -257,5 +258,30 @@ func TestRoot_notRefused(t *testing.T) {
 		was++
 		stand.Must(t, db.Unscoped().Where("order_id = ?", o.ID).Delete(&line{}).Error)
 		stand.Equal(t, "version", versionOf(t, db, o.ID), was+1)
+	})
+}
+
+// The row tells which of the two was assigned only to a part that was read from it as it is.
+func TestRoot_keyAndStructOfAPartThatWasNotReadAsItIs(t *testing.T) {
+	t.Parallel()
+	stand.OnEach(t, models, func(t *testing.T, db *gorm.DB) {
+		one, two := stand.Made(t, db, order{}), stand.Made(t, db, order{})
+		for name, c := range map[string]struct {
+			ask   clause.Expression
+			rival int64 // the order to which a rival moved the row
+		}{
+			"expected": {gormlock.ExpectVersion(2), one.ID},
+			"blind":    {gormlock.IgnoreVersion(), two.ID},
+		} {
+			made := stand.Made(t, db, line{OrderID: one.ID})
+			var l line
+			stand.MustDo(t, db.Preload("Order").First(&l, made.ID))
+			stand.MustDo(t, db.Model(&line{}).Where("id = ?", l.ID).Update("order_id", c.rival))
+			l.OrderID = two.ID
+			if err := db.Clauses(c.ask).Save(&l).Error; err == nil || !strings.Contains(err.Error(), "line.Order holds") {
+				t.Errorf("%s: %v", name, err)
+			}
+			stand.Equal(t, name, stand.Row[line](t, db, l.ID).OrderID, c.rival)
+		}
 	})
 }
