@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -160,5 +161,54 @@ func TestDrain_leavesWhatIsDeletedSoftly(t *testing.T) {
 	must(t, err)
 	if n, err := w.Drain(t.Context()); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Checked has a job that PostgreSQL refuses, and one whose hook fails after it was inserted.
+type Checked struct {
+	work.Job
+	Text string `gorm:"check:text <> 'bad'"`
+}
+
+func (c *Checked) AfterCreate(*gorm.DB) error {
+	if c.Text == "late" {
+		return errors.New("late")
+	}
+	return nil
+}
+
+func TestEnqueue_insertsAllOrNone(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"bad", "late"} {
+		for _, n := range []int{1, 2, 1000} {
+			for name, opts := range map[string][]pgtest.Option{"default": nil, "SkipDefaultTransaction": {pgtest.SkipDefaultTransaction()}} {
+				t.Run(fmt.Sprintf("%s, %d jobs, %s", kind, n, name), func(t *testing.T) {
+					t.Parallel()
+					db := pgtest.Open(t, append(opts, pgtest.Plugin(gormlock.New()), pgtest.Schema())...)
+					must(t, work.Migrate(db, &Checked{}))
+					var jobs []*Checked
+					for range n {
+						jobs = append(jobs, &Checked{Text: "good"})
+					}
+					last := jobs[n*7/10]
+					last.Text = kind
+					if err := work.Enqueue(db, jobs...); err == nil {
+						t.Error("no error")
+					}
+					stored := func() (n int64) {
+						must(t, db.Model(&Checked{}).Count(&n).Error)
+						return n
+					}
+					if got := stored(); got != 0 {
+						t.Errorf("%d jobs are stored", got)
+					}
+					last.Text = "good"
+					must(t, work.Enqueue(db, jobs...))
+					if got := stored(); got != int64(n) {
+						t.Errorf("%d jobs are stored at the second try", got)
+					}
+				})
+			}
+		}
 	}
 }

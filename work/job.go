@@ -94,14 +94,8 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 			j.Queue = "default"
 		}
 	}
-	var created *gorm.DB
-	if len(jobs) == 1 {
-		created = tx.Create(jobs[0])
-	} else {
-		created = tx.CreateInBatches(jobs, 500)
-	}
-	if created.Error != nil {
-		return created.Error
+	if err := insert(tx, jobs); err != nil {
+		return err
 	}
 	for _, each := range jobs {
 		j := any(each).(isJob).job() //nolint:forcetypeassert // checked above
@@ -109,6 +103,20 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	}
 	announceAfter(tx, of, heard)
 	return nil
+}
+
+// insert inserts all jobs or none: without an open transaction in one of its own, even with SkipDefaultTransaction.
+func insert[T any](tx *gorm.DB, jobs []*T) error {
+	create := func(tx *gorm.DB) error {
+		if len(jobs) == 1 {
+			return tx.Create(jobs[0]).Error
+		}
+		return tx.CreateInBatches(jobs, 500).Error
+	}
+	if statement.Transaction(tx.Statement) == nil {
+		return tx.Transaction(create)
+	}
+	return create(tx)
 }
 
 // announceAfter announces when the transaction of tx has committed, or now if there is none.
