@@ -146,9 +146,9 @@ func isText(part any) bool {
 }
 
 // parts is in how many statements so many keys can be named.
-func (w *writing) parts(keys [][]any) int {
-	n := 1
-	for ; len(keys) > 0 && !guard.FitIn(w.db, keys[:len(keys)/n]); n *= 2 {
+func (w *writing) parts(keys [][]any) (n int) {
+	for n = 1; !guard.FitIn(w.db, keys[:len(keys)/n]); {
+		n *= 2
 	}
 	return n
 }

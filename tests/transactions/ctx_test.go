@@ -87,7 +87,7 @@ func TestCtxEndsATransaction_behindAWrite(t *testing.T) {
 	a.Balance = 5
 	_ = tx.Save(&a).Error
 	stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1"))
-	stand.MustBeStale(t, db.Save(&a).Error)
+	stand.MustStale(t, db.Save(&a).Error)
 	stand.Equal(t, "balance", stand.Row[stand.Account](t, db, a.ID).Balance, 777)
 	_ = tx.Rollback()
 }
