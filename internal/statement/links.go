@@ -160,7 +160,7 @@ func Refers(relation *schema.Relationship, row, place reflect.Value) bool {
 	return LinkOf(relation, row) == KeyOfOther(relation, place)
 }
 
-// HasKeyOfOther reports whether that struct has such a key. It has none if GORM is to create it, which makes a part of the key.
+// HasKeyOfOther reports whether that struct has such a key. It has none if the server is to make a part of it.
 func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) (has bool) {
 	other := reflect.Indirect(place)
 	for _, ref := range relation.References {
@@ -170,9 +170,14 @@ func HasKeyOfOther(relation *schema.Relationship, place reflect.Value) (has bool
 		switch key := Place(ref.PrimaryKey, other); {
 		case key.IsValid() && !key.IsZero():
 			has = true
-		case ref.PrimaryKey.PrimaryKey && (ref.PrimaryKey.AutoIncrement || ref.PrimaryKey.HasDefaultValue):
+		case isMade(ref.PrimaryKey):
 			return false
 		}
 	}
 	return has
+}
+
+// isMade reports whether the server makes a part of a key that is zero. A default that is a constant may be that zero.
+func isMade(part *schema.Field) bool {
+	return part.PrimaryKey && (part.AutoIncrement || part.HasDefaultValue && part.DefaultValueInterface == nil)
 }

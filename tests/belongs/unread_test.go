@@ -149,6 +149,29 @@ func TestUnread_newWithAPartOfTheKey(t *testing.T) {
 	}
 }
 
+// A part of a key may be zero, also where that is its default: what was read has its key.
+func TestUnread_zeroPartOfAKey(t *testing.T) {
+	t.Parallel()
+	type pier struct {
+		Tenant int64 `gorm:"primaryKey;autoIncrement:false;default:0"`
+		ID     int64 `gorm:"primaryKey;autoIncrement:false"`
+	}
+	type ferry struct {
+		ID             int64
+		Tenant, PierID int64
+		Pier           *pier `gorm:"foreignKey:Tenant,PierID;references:Tenant,ID"`
+		Version        int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	db := stand.Versioned(t, []any{&pier{}, &ferry{}})
+	stand.MustDo(t, db.Exec("INSERT INTO piers (tenant, id) VALUES (0, 5), (0, 6)"))
+	stand.MustDo(t, db.Exec("INSERT INTO ferries (id, tenant, pier_id, version) VALUES (1, 0, 5, 1)"))
+	var f ferry
+	stand.MustDo(t, db.Preload("Pier").First(&f, 1))
+	f.PierID = 6
+	stand.MustDo(t, db.Save(&f))
+	stand.Equal(t, "pier", stand.Row[ferry](t, db, 1).PierID, 6)
+}
+
 // More structs than one statement can name are asked for in several.
 func TestUnread_manyStructs(t *testing.T) {
 	t.Parallel()
