@@ -149,7 +149,7 @@ func TestUnread_newWithAPartOfTheKey(t *testing.T) {
 	}
 }
 
-// A part of a key may be zero, also where that is its default: what was read has its key.
+// A part of a key may be zero, even if that is its default: what was read has its key.
 func TestUnread_zeroPartOfAKey(t *testing.T) {
 	t.Parallel()
 	type pier struct {
