@@ -32,7 +32,7 @@ type source int
 const (
 	itself source = iota // the structs that hold the associations
 	named                // a map, to which GORM adds the foreign keys
-	form                 // another struct, or a pointer to a map: GORM stores no foreign key of an association
+	form                 // another struct, a pointer to a map, or a SET: GORM stores no foreign key of an association
 )
 
 // holding is an association in the field of a struct.
@@ -118,8 +118,8 @@ func beforeAssociations(db *gorm.DB) {
 		fault.Add(db, err)
 		return
 	}
-	if w.from == named {
-		stmt.Dest = maps.Clone(w.own)
+	if own, isMap := stmt.Dest.(map[string]any); isMap {
+		stmt.Dest = maps.Clone(own)
 	}
 	stmt.Clauses[writingClause] = clause.Clause{Expression: w}
 }
@@ -195,7 +195,10 @@ func (h *holding) isUpserted(stmt *gorm.Statement) (is bool) {
 func (w *writing) readSource() {
 	stmt := w.db.Statement
 	own, isMap := stmt.Dest.(map[string]any)
+	_, isSet := stmt.Clauses["SET"]
 	switch {
+	case isSet:
+		w.from = form
 	case isMap:
 		w.from, w.own = named, own
 	case !statement.SamePointer(stmt.Dest, stmt.Model):

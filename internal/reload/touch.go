@@ -90,7 +90,7 @@ func touch(db *gorm.DB, m *model.Model, value any, key []any, conditions []claus
 		set = append(set, statement.UpdateTimes(tx, m.Schema)...)
 	}
 	r := rowToLock{schema: m.Schema, key: key}
-	tx = tx.Model(value).Clauses(guard.Touch(), set).Scopes(mark.Narrow(append(r.isKey(), conditions...)...)).
+	tx = tx.Model(value).Omit(clause.Associations).Clauses(guard.Touch(), set).Scopes(mark.Narrow(append(r.isKey(), conditions...)...)).
 		UpdateColumns(map[string]any{})
 	if (tx.Error == nil || errors.Is(tx.Error, gorm.ErrRecordNotFound)) && tx.RowsAffected == 0 && !tx.DryRun {
 		r.table = statement.TableName(tx.Statement)
