@@ -24,7 +24,7 @@ import (
 // SaveMerged waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone,
 // or soft-deleted, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
 // moves, hooks run and fences hold as in Save. Hooks see mine merged. If mine changed nothing, nothing is written and no hook
-// runs. Models without a version can be merged too. Afterwards mine equals the row; associations of keys that the row no longer
+// runs; a changed field that is no column counts if a hook before the write may make one of it. Models without a version can be merged too. Afterwards mine equals the row; associations of keys that the row no longer
 // has are emptied. After any error or rollback nothing is stored and mine is as it was. If a hook fails after the write, the
 // transaction cannot commit.
 //

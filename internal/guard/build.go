@@ -93,7 +93,13 @@ func (b builder) buildSet(c clause.Clause) bool {
 		return false
 	}
 	d := b.draft
-	set = d.onlyMerged(set)
+	if d.intent.Merges() {
+		if err := d.intent.merged.before(b.Statement); err != nil {
+			fault.Add(b.DB, err)
+			return true
+		}
+		set = d.onlyMerged(set)
+	}
 	d.wantUnheld(b.Statement, set)
 	d.wantLinks(b.Statement, set)
 	guards := d.guards()
@@ -126,6 +132,13 @@ func (b builder) buildSet(c clause.Clause) bool {
 	}
 	if d.marksFound(b.Statement) {
 		b.markFound(written)
+		written = true
+	}
+	if !written { // a hook could have changed something, and has not
+		key := clause.Column{Name: d.model.Schema.PrimaryFieldDBNames[0]}
+		b.assignee(&key)
+		b.Text("=")
+		b.assignee(&key)
 	}
 	return true
 }

@@ -14,14 +14,15 @@ import (
 
 // mergedRow is the row with which a struct was merged, and the columns of the struct that must be written.
 type mergedRow struct {
-	row  reflect.Value
-	mine map[string]bool
+	row    reflect.Value
+	mine   map[string]bool
+	before func(*gorm.Statement) error
 }
 
 // Merged limits an update of a merged struct to these columns, the times of the update, and what a hook changes. The
-// rest of the row is already there, perhaps in a form that the struct cannot hold.
-func Merged(row reflect.Value, mine map[string]bool) Clause {
-	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine} }}
+// rest of the row is already there, perhaps in a form that the struct cannot hold. After the hooks, before may refuse the update.
+func Merged(row reflect.Value, mine map[string]bool, before func(*gorm.Statement) error) Clause {
+	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine, before} }}
 }
 
 // holds reports whether both structs hold the same in a field.

@@ -282,9 +282,6 @@ func (p *plan) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
 
 // onlyMerged leaves out of a SET what the row already has.
 func (p *plan) onlyMerged(set clause.Set) clause.Set {
-	if !p.intent.Merges() {
-		return set
-	}
 	merged := p.intent.merged
 	kept := make(clause.Set, 0, len(set))
 	for _, assignment := range set {

@@ -67,6 +67,26 @@ func (s *save) ask(read *gorm.DB, theirs reflect.Value, columns []*schema.Field,
 	return nil
 }
 
+// madeOver returns the conflict if a hook gave a column, perhaps from what mine changed, another value than others gave it.
+func (s *save) madeOver(stmt *gorm.Statement, theirs reflect.Value, mine map[string]bool) error {
+	if !s.inputs {
+		return nil
+	}
+	conflict := fault.Conflict{Table: statement.TableName(stmt), Row: s.name(stmt)}
+	for _, field := range s.columns {
+		k := s.kindOf(stmt, field)
+		if !mine[field.DBName] && k.compare(s.mine, theirs) != same && k.compare(s.base, theirs) != same {
+			conflict.Columns = append(conflict.Columns, fault.ConflictColumn{
+				Column: field.DBName, Base: inField(field, s.base), Mine: inField(field, s.mine), Theirs: inField(field, theirs),
+			})
+		}
+	}
+	if len(conflict.Columns) == 0 {
+		return nil
+	}
+	return conflict.Err()
+}
+
 // isUnwritten reports whether the row is still at the version of base, and every write of this column moves the version.
 func (s *save) isUnwritten(field *schema.Field, theirs reflect.Value) bool {
 	v := s.model.Column

@@ -32,6 +32,7 @@ type save struct {
 	mine, base reflect.Value // both are structs of the model
 	key        []any         // of their row
 	columns    []*schema.Field
+	inputs     bool // mine changed what hooks may make columns of
 }
 
 // Save writes what mine changed of base on the row as it is now.
@@ -79,6 +80,7 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 		return nil, err
 	}
 	s.findColumns()
+	s.inputs = s.changesInputs(tx.Statement)
 	return s, s.refuseUnwritable(stmt)
 }
 
@@ -168,7 +170,7 @@ func (s *save) run(tx *gorm.DB) error {
 	s.adopt(read.Statement, theirs, mine)
 	before.empty()
 	before.memory.Leave()
-	if len(mine) > 0 {
+	if len(mine) > 0 || s.inputs {
 		err = s.write(tx, theirs, mine)
 		before.empty()
 	}
@@ -221,7 +223,8 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 // write saves mine. It differs from the row only in the columns to write.
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
 	had := writtenIn(tx)
-	saved := statement.Beside(tx).Model(s.mine.Addr().Interface()).Clauses(guard.Merged(theirs, mine)).
+	before := func(stmt *gorm.Statement) error { return s.refuse(tx, s.madeOver(stmt, theirs, mine)) }
+	saved := statement.Beside(tx).Model(s.mine.Addr().Interface()).Clauses(guard.Merged(theirs, mine, before)).
 		Omit(clause.Associations).Select("*").Updates(s.mine.Addr().Interface())
 	err := saved.Error
 	if err == nil && saved.RowsAffected == 0 {

@@ -1,8 +1,10 @@
 package merge
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -62,4 +64,52 @@ func (b *step) putRestBack() {
 			o.place.Set(o.was)
 		}
 	}
+}
+
+// changesInputs reports whether mine changed a field that is no column, of which a hook before the write may make one.
+func (s *save) changesInputs(stmt *gorm.Statement) bool {
+	if stmt.SkipHooks || !s.model.Schema.BeforeSave && !s.model.Schema.BeforeUpdate {
+		return false
+	}
+	columns := map[string]bool{}
+	for _, field := range s.model.Schema.Fields {
+		columns[placeName(field.StructField.Index)] = field.DBName != ""
+	}
+	return differAside(columns, "", s.base, s.mine)
+}
+
+// differAside reports whether two structs differ in a field that is none of the columns.
+func differAside(columns map[string]bool, above string, base, mine reflect.Value) bool {
+	within := func(place string) bool {
+		for column, is := range columns {
+			if is && strings.HasPrefix(column, place+".") {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range mine.NumField() {
+		place := above + placeName([]int{i})
+		was, is := base.Field(i), mine.Field(i)
+		switch {
+		case columns[place]:
+		case within(place):
+			if was, is = reflect.Indirect(was), reflect.Indirect(is); was.IsValid() && is.IsValid() && differAside(columns, place, was, is) {
+				return true
+			}
+		case is.CanInterface() && !alike(was, is), !is.CanInterface() && fmt.Sprintf("%#v", was) != fmt.Sprintf("%#v", is):
+			return true
+		}
+	}
+	return false
+}
+
+// placeName names the place of a field: the indexes of it, and of the structs in which it is embedded. GORM has those of pointers
+// below zero.
+func placeName(indexes []int) string {
+	var name strings.Builder
+	for _, i := range indexes {
+		fmt.Fprint(&name, ".", max(i, -i-1))
+	}
+	return name.String()
 }
