@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -114,64 +116,72 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 }
 
 // matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
-// the columns of the conflict, and then by all that the structs hold.
+// what the structs hold.
 func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
-	inOrder := len(left) == keyless
-	fields := a.conflictFields(stmt)
-	for i := range a.rows {
-		if a.rows[i].Key != nil {
-			continue
+	if len(left) != keyless {
+		if !a.returning.back {
+			a.matchValues(stmt, from, left)
 		}
-		for n, row := range left {
-			if row.IsValid() && (inOrder || len(fields) > 0 && statement.KeyName(valuesIn(stmt, fields, a.structBefore(i))) == statement.KeyName(valuesIn(stmt, fields, row))) {
-				from[i], left[n] = row, reflect.Value{}
-				break
-			}
-		}
+		return
 	}
-	if left = slices.DeleteFunc(left, func(row reflect.Value) bool { return !row.IsValid() }); len(left) > 0 && !a.returning.back {
-		a.matchValues(stmt, from, left)
+	for i := range a.rows {
+		if a.rows[i].Key == nil {
+			from[i], left = left[0], left[1:]
+		}
 	}
 }
 
 // matchValues finds the structs of rows by what they hold in the columns that the server stored as they were sent. A row that
-// could be that of structs which differ is left.
+// could be that of structs which differ is left: the columns of the conflict alone do not tell, because a condition of the index, a
+// trigger or a default may have decided.
 func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
 	var open []int
 	for i := range a.rows {
-		if a.rows[i].Key == nil && !from[i].IsValid() {
+		if a.rows[i].Key == nil {
 			open = append(open, i)
 		}
 	}
-	var sent, kept []*schema.Field
-	for _, field := range a.model.Readable() {
-		if field.Creatable && field != a.version.Field && !field.PrimaryKey {
-			sent = append(sent, field)
-		}
+	same := func(field *schema.Field, x, y reflect.Value) bool {
+		mine, _ := field.ValueOf(stmt.Context, x)
+		theirs, _ := field.ValueOf(stmt.Context, y)
+		return sameValue(mine, theirs, column.TickIn(stmt.DB, field))
 	}
-	same := func(fields []*schema.Field, x, y reflect.Value) bool {
-		return !slices.ContainsFunc(fields, func(field *schema.Field) bool {
-			mine, _ := field.ValueOf(stmt.Context, x)
-			theirs, _ := field.ValueOf(stmt.Context, y)
-			return !sameValue(mine, theirs, column.TickIn(stmt.DB, field))
+	sent := a.sentFields(stmt)
+	kept := slices.DeleteFunc(slices.Clone(sent), func(field *schema.Field) bool {
+		return slices.ContainsFunc(left, func(row reflect.Value) bool {
+			return !slices.ContainsFunc(open, func(i int) bool { return same(field, a.rows[i].Struct, row) })
+		})
+	})
+	fits := func(i int, row reflect.Value) bool {
+		return !from[i].IsValid() && !slices.ContainsFunc(kept, func(field *schema.Field) bool {
+			_, zero := field.ValueOf(stmt.Context, a.rows[i].Struct)
+			return !(zero && field.HasDefaultValue) && !same(field, a.rows[i].Struct, row)
 		})
 	}
-	for _, field := range sent {
-		if !slices.ContainsFunc(left, func(row reflect.Value) bool {
-			return !slices.ContainsFunc(open, func(i int) bool { return same([]*schema.Field{field}, a.rows[i].Struct, row) })
-		}) {
-			kept = append(kept, field)
-		}
+	differ := func(i, k int) bool {
+		return slices.ContainsFunc(sent, func(field *schema.Field) bool { return !same(field, a.rows[i].Struct, a.rows[k].Struct) })
 	}
 	for _, row := range left {
-		var fit []int
-		for _, i := range open {
-			if !from[i].IsValid() && same(kept, a.rows[i].Struct, row) {
-				fit = append(fit, i)
-			}
-		}
-		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return !same(sent, a.rows[i].Struct, a.rows[fit[0]].Struct) }) {
+		fit := slices.DeleteFunc(slices.Clone(open), func(i int) bool { return !fits(i, row) })
+		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return differ(i, fit[0]) }) {
 			from[fit[0]] = row
 		}
 	}
+}
+
+// sentFields are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
+// statement may have updated the row, they are the columns of the conflict and those that it took over.
+func (a *answer) sentFields(stmt *gorm.Statement) []*schema.Field {
+	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	found := a.conflictFields(stmt)
+	return slices.DeleteFunc(slices.Clone(a.returning.fields), func(field *schema.Field) bool {
+		inserted := slices.ContainsFunc(values.Columns, func(c clause.Column) bool { return c.Name == field.DBName })
+		takenOver := slices.ContainsFunc(conflict.DoUpdates, func(set clause.Assignment) bool {
+			name, is := dialect.Excluded(set.Value)
+			return is && name == field.DBName && set.Column.Name == name
+		})
+		return !inserted || field.PrimaryKey || field == a.version.Field || a.fence != nil && field == a.fence.Field ||
+			!a.upsert.skips && !takenOver && !slices.Contains(found, field)
+	})
 }
