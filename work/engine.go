@@ -95,7 +95,7 @@ func (e *engine) run(ctx context.Context, it *item) {
 		}
 		e.ended(e.judge(it, err))
 	}()
-	err = it.handle(ctx)
+	err = it.handle(context.WithValue(ctx, attemptKey{}, it.shared))
 }
 
 func (e *engine) tell(ctx context.Context, what observe.Event) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -31,14 +30,6 @@ type Job struct {
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
-
-	attempt *attempt // in a handler
-}
-
-// attempt is the state that a handler and its worker share.
-type attempt struct {
-	completing atomic.Bool // Complete has been called
-	completed  atomic.Bool // and is committed
 }
 
 // The states of a job.
@@ -147,8 +138,9 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	if err != nil {
 		return err
 	}
-	if j.attempt != nil {
-		j.attempt.completing.Store(true)
+	a := attemptOf(tx, of, j)
+	if a != nil {
+		a.completing.Store(true)
 	}
 	was := *j
 	written := tx.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
@@ -157,10 +149,10 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 		return written.Error
 	}
 	if written.RowsAffected == 0 {
-		was.attempt, *j = j.attempt, was
+		*j = was
 		return fmt.Errorf("%w: %s id=%d is not running any more: it was taken over or completed", gormlock.ErrStale, of.name, was.ID)
 	}
-	if a := j.attempt; a != nil {
+	if a != nil {
 		if statement.Transaction(tx.Statement) == nil {
 			a.completed.Store(true)
 			return nil

@@ -74,6 +74,7 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 // logged by GORM's logger, and it tries again.
 func (w *Worker[T]) Run(ctx context.Context) error {
 	e := w.engine(ctx)
+	defer runs.Delete(e.owner)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	running, stop := context.WithCancel(background) // goes on after ctx while handlers run
@@ -101,6 +102,7 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	e := w.engine(ctx)
+	defer runs.Delete(e.owner)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	running, stop := context.WithCancel(background)
@@ -133,6 +135,7 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 	if w.t.one != "" || w.t.fair != "" {
 		e.source = &heads{e: e}
 	}
+	runs.Store(e.owner, e)
 	return e
 }
 
@@ -146,8 +149,7 @@ func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gor
 	for i := range rows {
 		row := &rows[i]
 		j := any(row).(isJob).job() //nolint:forcetypeassert // checked by New
-		j.attempt = &attempt{}
-		it := &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: j.attempt}
+		it := &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
 		it.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
 		if failed := err; failed != nil { // AfterFind has failed for one of them
 			it.handle = func(context.Context) error { return failed }

@@ -1,0 +1,46 @@
+package work
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/journal"
+)
+
+// attempt is the state that a handler and its worker share. The context of the handler has it.
+type attempt struct {
+	of         *engine
+	id         int64       // of the job
+	completing atomic.Bool // Complete has been called
+	completed  atomic.Bool // and is committed
+}
+
+type attemptKey struct{}
+
+// runs are the engines of this process that run, by their owner.
+var runs sync.Map
+
+// attemptOf returns the attempt of this process that Complete is called for, nil if there is none. The struct need not be the one
+// that the handler was given. So it is the attempt of the handler whose context tx has, or else the one that ClaimedBy and
+// Attempts name: an owner is of one run, and so of one table in one database. If they were not read, it is the attempt that
+// has the row.
+func attemptOf(tx *gorm.DB, t *table, j *Job) (found *attempt) {
+	pool, named := journal.DatabaseUnder(tx.ConnPool), j.ClaimedBy != ""
+	a, _ := tx.Statement.Context.Value(attemptKey{}).(*attempt)
+	if a != nil && a.id == j.ID && a.of.t.quoted == t.quoted && (a.of.db.DB == pool || !named) {
+		return a
+	}
+	runs.Range(func(owner, run any) bool {
+		e := run.(*engine) //nolint:forcetypeassert // stored by Worker.engine
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		it := e.held[j.ID]
+		if it != nil && (owner == j.ClaimedBy && it.attempt == j.Attempts || !named && e.t.quoted == t.quoted && e.db.DB == pool) {
+			found = it.shared
+		}
+		return found == nil
+	})
+	return found
+}

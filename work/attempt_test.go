@@ -1,0 +1,256 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+var errUndo = errors.New("roll back")
+
+// structs are ways to have a struct of the handler's job.
+var structs = map[string]func(tx *gorm.DB, m *Mail) (*Mail, error){
+	"given": func(_ *gorm.DB, m *Mail) (*Mail, error) { return m, nil },
+	"read": func(tx *gorm.DB, m *Mail) (*Mail, error) {
+		var own Mail
+		return &own, tx.First(&own, m.ID).Error
+	},
+	"read among others": func(tx *gorm.DB, m *Mail) (*Mail, error) {
+		var own []*Mail
+		err := tx.Find(&own, m.ID).Error
+		return own[0], err
+	},
+	"copied": func(_ *gorm.DB, m *Mail) (*Mail, error) {
+		own := *m
+		return &own, nil
+	},
+	"copied and read": func(tx *gorm.DB, m *Mail) (*Mail, error) {
+		own := *m
+		return &own, tx.First(&own, m.ID).Error
+	},
+	"emptied and read": func(tx *gorm.DB, m *Mail) (*Mail, error) {
+		id := m.ID
+		*m = Mail{}
+		return m, tx.First(m, id).Error
+	},
+	"read in part": func(tx *gorm.DB, m *Mail) (*Mail, error) {
+		var own Mail
+		return &own, tx.Select("id", "version").First(&own, m.ID).Error
+	},
+	"made": func(_ *gorm.DB, m *Mail) (*Mail, error) {
+		return &Mail{Job: work.Job{ID: m.ID, Version: m.Version}}, nil
+	},
+	"too old": func(_ *gorm.DB, m *Mail) (*Mail, error) { // as Enqueue left it
+		return &Mail{Job: work.Job{ID: m.ID, Version: 1}}, nil
+	},
+}
+
+// completeBy has an effect and completes the job by a struct of it, and rolls both back if how says so. It hides errors.
+func completeBy(db *gorm.DB, m *Mail, how string) {
+	id := m.ID
+	_ = db.Transaction(func(tx *gorm.DB) error {
+		of, rollBack := strings.CutSuffix(how, ", rolled back")
+		own, err := structs[of](tx, m)
+		if err := errors.Join(err, tx.Create(&Effect{JobID: id}).Error, work.Complete(tx, own)); err != nil {
+			return err
+		}
+		if rollBack {
+			return errUndo
+		}
+		return nil
+	})
+}
+
+// Whatever struct a handler completes its job by: the job is done if and only if its effect is stored.
+func TestComplete_byAnyStructOfTheJob(t *testing.T) {
+	t.Parallel()
+	db, other := open(t), pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+	var mails []*Mail
+	for how := range structs {
+		mails = append(mails, enqueue(t, db, how, how+", rolled back")...)
+	}
+	for name, in := range map[string]func(ctx context.Context) *gorm.DB{
+		"with ctx":                     db.WithContext,
+		"without ctx":                  func(context.Context) *gorm.DB { return db },
+		"with ctx, on another pool":    other.WithContext,
+		"without ctx, on another pool": func(context.Context) *gorm.DB { return other },
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, db.Exec("DELETE FROM effects").Error)
+			must(t, db.Exec("UPDATE mails SET state = 'ready', attempts = 0, version = 1, run_at = now(), last_error = ''").Error)
+			w := worker(t, db, func(ctx context.Context, m *Mail) error {
+				completeBy(in(ctx), m, m.Text)
+				return nil
+			}, work.Backoff(func(int) time.Duration { return time.Hour }), work.Workers(2))
+			drain(t, w)
+			for _, each := range mails {
+				m := reload(t, db, each.ID)
+				of, fails := strings.CutSuffix(m.Text, ", rolled back")
+				fails = fails || of == "too old"
+				if strings.HasPrefix(name, "without ctx, on another") && (of == "read in part" || of == "made" || of == "too old") {
+					continue // nothing tells that it is the same database
+				}
+				var effects int64
+				must(t, db.Model(&Effect{}).Where("job_id = ?", m.ID).Count(&effects).Error)
+				if (m.State == "done") == fails || (effects == 1) == fails || fails && !strings.Contains(m.LastError, "not committed") {
+					t.Errorf("%s: %s with %d effects, %q", m.Text, m.State, effects, m.LastError)
+				}
+			}
+		})
+	}
+}
+
+// The same table and the same ID in another database are another job.
+func TestComplete_countsInItsDatabase(t *testing.T) {
+	t.Parallel()
+	one, two := pgtest.Open(t, pgtest.Through(pgtest.Database(t)), pgtest.Plugin(gormlock.New())), open(t)
+	must(t, work.Migrate(one, &Mail{}))
+	must(t, one.AutoMigrate(&Effect{}))
+	var texts []string
+	for _, of := range []string{"given", "read", "made"} {
+		texts = append(texts, of+", rolled back", of+", rolled back")
+	}
+	var begun, called sync.WaitGroup
+	begun.Add(2 * len(texts))
+	called.Add(len(texts))
+	var ends []func() error
+	for odd, db := range []*gorm.DB{one, two} {
+		enqueue(t, db, texts...)
+		ends = append(ends, start(t, worker(t, db, func(_ context.Context, m *Mail) error {
+			begun.Done()
+			begun.Wait()
+			if int(m.ID)%2 == odd {
+				completeBy(db, m, m.Text)
+				called.Done()
+			}
+			called.Wait()
+			return nil
+		}, work.Workers(len(texts)), work.Backoff(func(int) time.Duration { return time.Hour }))))
+	}
+	called.Wait()
+	for i, db := range []*gorm.DB{one, two} {
+		must(t, ends[i]())
+		if s := states(t, db); s["later"] != len(texts)/2 || s["done"] != len(texts)/2 {
+			t.Errorf("states %v", s)
+		}
+	}
+}
+
+// completeAndRollBack returns the error of Complete.
+func completeAndRollBack[T any](db *gorm.DB, job *T) (err error) {
+	_ = db.Transaction(func(tx *gorm.DB) error {
+		err = work.Complete(tx, job)
+		return errUndo
+	})
+	return err
+}
+
+// A handler may complete another job too: with another ID, or with the same one in another table or database.
+func TestComplete_ofAnotherJob(t *testing.T) {
+	t.Parallel()
+	db, other := open(t), pgtest.Open(t, pgtest.Through(pgtest.Database(t)), pgtest.Plugin(gormlock.New()))
+	must(t, work.Migrate(db, &Letter{}))
+	must(t, work.Migrate(other, &Mail{}))
+	mails := enqueue(t, db, "x", "y")
+	letter, mail := &Letter{Job: work.Job{ID: mails[0].ID}}, &Mail{Job: work.Job{ID: mails[0].ID}}
+	must(t, work.Enqueue(db, letter))
+	must(t, work.Enqueue(other, mail))
+	must(t, db.Model(letter).Update("state", "running").Error)
+	must(t, db.Model(mails[1]).Update("state", "running").Error)
+	must(t, other.Model(mail).Updates(map[string]any{"state": "running", "claimed_by": "a loop", "attempts": 1}).Error)
+	drain(t, worker(t, db, func(ctx context.Context, _ *Mail) error {
+		db, other := db.WithContext(ctx), other.WithContext(ctx)
+		if err := errors.Join(completeAndRollBack(db, letter), completeAndRollBack(db, mails[1]), completeAndRollBack(other, mail)); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}))
+	if m := reload(t, db, mails[0].ID); m.State != "done" {
+		t.Errorf("%s, %q", m.State, m.LastError)
+	}
+}
+
+// A handler that no worker has called, in a test or in a loop of the program's own, completes a job as well.
+func TestComplete_withoutAWorker(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	id := enqueue(t, db, "x")[0].ID
+	must(t, db.Exec("UPDATE mails SET state = 'running'").Error)
+	if completeBy(db, reload(t, db, id), "given, rolled back"); reload(t, db, id).State != "running" {
+		t.Error("not rolled back")
+	}
+	if completeBy(db, reload(t, db, id), "given"); reload(t, db, id).State != "done" {
+		t.Error("not done")
+	}
+}
+
+// A process does not keep what has ended.
+func TestRuns_areForgotten(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	enqueue(t, db, "x")
+	var during atomic.Int32
+	w := worker(t, db, func(context.Context, *Mail) error {
+		during.Add(int32(work.Runs(db)))
+		return nil
+	})
+	end := start(t, w)
+	eventually(t, "the end of the job", func() bool { return states(t, db)["done"] == 1 })
+	must(t, end())
+	enqueue(t, db, "y")
+	drain(t, w)
+	if during.Load() != 2 || work.Runs(db) != 0 {
+		t.Errorf("%d runs during two jobs, %d afterwards", during.Load(), work.Runs(db))
+	}
+}
+
+// Who completes a job by another struct after it was taken over does not complete the attempt that runs now.
+func TestComplete_lateByAnotherStruct(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"read before, without ctx", "read after"} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			mail := enqueue(t, db, "x")[0]
+			second, late := make(chan struct{}), make(chan struct{})
+			var attempts atomic.Int32
+			w := worker(t, db, func(ctx context.Context, m *Mail) error {
+				if attempts.Add(1) > 1 {
+					close(second)
+					<-late
+					return nil
+				}
+				defer close(late)
+				own := reload(t, db, m.ID)
+				if err := db.Exec("UPDATE mails SET claimed_until = now() - interval '1 hour'").Error; err != nil {
+					return err
+				}
+				<-second
+				if of == "read after" {
+					completeBy(db.WithContext(context.WithoutCancel(ctx)), m, "read, rolled back")
+					return nil
+				}
+				if err := work.Complete(db, own); !errors.Is(err, gormlock.ErrStale) {
+					t.Errorf("completed late: %v", err)
+				}
+				return nil
+			}, work.Poll(10*time.Millisecond), work.Workers(2))
+			start(t, w)
+			pgtest.Await(t, "the second attempt", second)
+			eventually(t, "the end", func() bool { return reload(t, db, mail.ID).State != "running" })
+			if m := reload(t, db, mail.ID); m.State != "done" || m.Attempts != 2 {
+				t.Errorf("%s after %d attempts, %q", m.State, m.Attempts, m.LastError)
+			}
+		})
+	}
+}
