@@ -86,8 +86,8 @@ func (a *answer) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Valu
 }
 
 // rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
-// in the order of the structs. If some were left alone, rows are matched by key, and structs without a key as matchKeyless
-// does.
+// in the order of the structs. If some were left alone, rows are matched by key, as the server spells it. Those that no key names
+// are of structs without a key: in their order if there are as many, otherwise by what they hold.
 func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	rows := a.returning.all()
 	if len(rows) == len(a.rows) && !a.returning.back {
@@ -101,7 +101,7 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 		}
 	}
 	from, left := a.matchNames(db.Statement, keys, rows)
-	if len(left) > keyless {
+	if len(left) > 0 && a.openKeys(from) {
 		if err := a.matchLeft(db, keys, from, left); err != nil {
 			return nil, err
 		}
@@ -111,33 +111,36 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 			})
 		})
 	}
-	a.matchKeyless(db.Statement, from, left, keyless)
+	switch {
+	case len(left) == keyless && !a.openKeys(from):
+		for i := range a.rows {
+			if !from[i].IsValid() {
+				from[i], left = left[0], left[1:]
+			}
+		}
+	case !a.returning.back:
+		a.matchValues(db.Statement, from, left)
+	}
 	return from, nil
 }
 
-// matchKeyless finds the rows of structs without a key: in their order if there are as many rows as structs, otherwise by
-// what the structs hold.
-func (a *answer) matchKeyless(stmt *gorm.Statement, from, left []reflect.Value, keyless int) {
-	if len(left) != keyless {
-		if !a.returning.back {
-			a.matchValues(stmt, from, left)
-		}
-		return
-	}
+// openKeys reports whether there are structs with a key that no row has.
+func (a *answer) openKeys(from []reflect.Value) bool {
 	for i := range a.rows {
-		if a.rows[i].Key == nil {
-			from[i], left = left[0], left[1:]
+		if a.rows[i].Key != nil && !from[i].IsValid() {
+			return true
 		}
 	}
+	return false
 }
 
 // matchValues finds the structs of rows by what they hold in the columns that the server stored as they were sent. A row that
 // could be that of structs which differ is left: the columns of the conflict alone do not tell, because a condition of the index, a
-// trigger or a default may have decided.
+// trigger or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
 func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
 	var open []int
 	for i := range a.rows {
-		if a.rows[i].Key == nil {
+		if !from[i].IsValid() {
 			open = append(open, i)
 		}
 	}
@@ -155,7 +158,7 @@ func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
 	fits := func(i int, row reflect.Value) bool {
 		return !from[i].IsValid() && !slices.ContainsFunc(kept, func(field *schema.Field) bool {
 			_, zero := field.ValueOf(stmt.Context, a.rows[i].Struct)
-			return !(zero && field.HasDefaultValue) && !same(field, a.rows[i].Struct, row)
+			return (!zero || !field.HasDefaultValue) && !same(field, a.rows[i].Struct, row)
 		})
 	}
 	differ := func(i, k int) bool {
@@ -163,6 +166,10 @@ func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
 	}
 	for _, row := range left {
 		fit := slices.DeleteFunc(slices.Clone(open), func(i int) bool { return !fits(i, row) })
+		isKeyless := func(i int) bool { return a.rows[i].Key == nil }
+		if slices.ContainsFunc(fit, isKeyless) {
+			fit = slices.DeleteFunc(fit, func(i int) bool { return !isKeyless(i) })
+		}
 		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return differ(i, fit[0]) }) {
 			from[fit[0]] = row
 		}

@@ -80,3 +80,43 @@ func TestUpsert_rowsByAChangedColumn(t *testing.T) {
 	stand.MustDo(t, db.Model(&matchedCode{}).Where("code = 'y'").Count(&n))
 	stand.Equal(t, "stored by the trigger", n, 0)
 }
+
+type matchedKey struct {
+	ID      string `gorm:"type:uuid;primaryKey;default:gen_random_uuid()"`
+	Email   string `gorm:"uniqueIndex"`
+	Name    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A row whose key the server spells otherwise, or makes, is not that of a struct without a key.
+func TestUpsert_rowsOfOtherKeys(t *testing.T) {
+	t.Parallel()
+	skips := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoNothing: true}
+	updates := clause.OnConflict{Columns: skips.Columns, UpdateAll: true, Where: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "matched_keys.name < excluded.name"}}}}
+	db := stand.Versioned(t, []any{&matchedKey{}})
+	const key = "ABCDEF00-0000-4000-8000-000000000001"
+	store := func(t *testing.T, name string, c clause.OnConflict, list []matchedKey) {
+		t.Helper()
+		stand.MustDo(t, db.Where("true").Delete(&matchedKey{}))
+		stand.Made(t, db, matchedKey{Email: "x", Name: "old"})
+		stand.MustDo(t, db.Clauses(c).Create(&list))
+		for i := range list {
+			var stored matchedKey
+			stand.MustDo(t, db.Where("email = ? AND name = ?", list[i].Email, list[i].Name).Limit(1).Find(&stored))
+			if list[i].Version != stored.Version || stored.ID != "" && !strings.EqualFold(list[i].ID, stored.ID) {
+				t.Errorf("%s: %d: %+v, stored %+v", name, i, list[i], stored)
+			}
+		}
+	}
+	for name, c := range map[string]clause.OnConflict{"DO NOTHING": {DoNothing: true}, "email": skips, "DO UPDATE WHERE": updates} {
+		store(t, name, c, []matchedKey{{ID: key, Email: "y", Name: "a"}, {Email: "x", Name: "b"}})
+		store(t, name+", in turn", c, []matchedKey{{Email: "x", Name: "b"}, {ID: key, Email: "y", Name: "a"}, {Email: "z", Name: "c"}})
+		store(t, name+", left out", c, []matchedKey{{ID: key, Email: "x", Name: "b"}, {Email: "y", Name: "a"}, {Email: "z", Name: "a"}})
+	}
+	stand.MustDo(t, db.Exec(`CREATE FUNCTION own() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id = gen_random_uuid(); RETURN NEW; END $$;
+		CREATE TRIGGER own BEFORE INSERT ON matched_keys FOR EACH ROW EXECUTE FUNCTION own()`))
+	for name, c := range map[string]clause.OnConflict{"DO NOTHING": {DoNothing: true}, "email": skips} {
+		store(t, name+", a trigger", c, []matchedKey{{ID: key, Email: "y", Name: "a"}, {Email: "x", Name: "b"}})
+		store(t, name+", a trigger, in turn", c, []matchedKey{{Email: "x", Name: "b"}, {ID: key, Email: "y", Name: "a"}, {Email: "z", Name: "c"}})
+	}
+}
