@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -51,16 +52,28 @@ func (o *Call) Enter(tx *gorm.DB) error {
 	return nil
 }
 
-// MadeFor keeps what the key was made for, to compare: a SHA-256 of bytes, or of the JSON of any other value.
+// MadeFor keeps what the key was made for, to compare: a SHA-256 of bytes, or of the JSON of any other value. What JSON would not
+// keep of a request is not compared, so it is an error. A text that is not UTF-8 counts as its bytes.
 func (o *Call) MadeFor(request any) error {
 	if absent.Is(request) {
 		return fmt.Errorf("%w: ForRequest of %s, leave it out to compare nothing", fault.ErrOption, absent.Type(request))
 	}
+	_, marshals := request.(json.Marshaler)
+	if _, reads := request.(io.Reader); reads && !marshals {
+		return fmt.Errorf("%w: ForRequest of a %T: read it, and give ForRequest the bytes", fault.ErrOption, request)
+	}
 	text, raw := request.([]byte)
+	if written, is := request.(string); is && !utf8.ValidString(written) {
+		text, raw = []byte(written), true
+	}
 	if !raw {
+		var lost string
 		var err error
-		if text, err = json.Marshal(request); err != nil {
+		switch text, lost, err = asJSON(request); {
+		case err != nil:
 			return fmt.Errorf("gormlock: once %q: the request cannot be compared: %w", o.Key, err)
+		case lost != "":
+			return fmt.Errorf("%w: once %q: the request cannot be compared: %s", fault.ErrOption, o.Key, lost)
 		}
 	}
 	sum := sha256.Sum256(text)

@@ -6,24 +6,36 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
-// Stored returns a result as it is stored. One of which JSON would keep nothing, a struct whose fields are all unexported or
-// left out, is an error: every later call would return an empty one.
+// Stored returns a result as it is stored. One that JSON would not keep is an error: every later call would return another.
 func Stored(key string, result any) ([]byte, error) {
-	stored, err := json.Marshal(result)
+	stored, lost, err := asJSON(result)
 	if err != nil {
 		return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: %w", key, err)
 	}
-	value := reflect.ValueOf(result)
-	empty, found := emptied(value)
-	if !found && value.IsValid() && value.Kind() == reflect.Struct && isEmptied(value) {
-		empty, found = value.Type(), true // a zero one too, before the first that is not
-	}
-	if found {
-		return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: %s has no field that JSON stores: export them, or give it a MarshalJSON", key, empty)
+	if lost != "" {
+		return nil, fmt.Errorf("gormlock: once %q: the result cannot be stored: %s", key, lost)
 	}
 	return stored, nil
+}
+
+// asJSON returns the JSON of a value, and what JSON does not keep of it: the fields of a struct if all are unexported or left out,
+// and bytes in a text that are not UTF-8.
+func asJSON(value any) (text []byte, lost string, err error) {
+	if text, err = json.Marshal(value); err != nil {
+		return nil, "", err
+	}
+	v := reflect.ValueOf(value)
+	if v.IsValid() && v.Kind() == reflect.Struct && isEmptied(v) {
+		return text, keepsNothing(v.Type()), nil // a zero one too, before the first that is not
+	}
+	return text, lostOf(v), nil
+}
+
+func keepsNothing(t reflect.Type) string {
+	return t.String() + " has no field that JSON stores: export them, or give it a MarshalJSON"
 }
 
 var (
@@ -31,40 +43,44 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// emptied finds a struct in v that is not zero and of which JSON keeps nothing.
-func emptied(v reflect.Value) (reflect.Type, bool) {
+// lostOf finds in v what is not zero and is lost in JSON.
+func lostOf(v reflect.Value) string {
 	if !v.IsValid() || v.IsZero() || marshalsItself(v) {
-		return nil, false
+		return ""
 	}
 	switch v.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return fmt.Sprintf("the text %q is not UTF-8: give it as []byte", v.String())
+		}
 	case reflect.Pointer, reflect.Interface:
-		return emptied(v.Elem())
+		return lostOf(v.Elem())
 	case reflect.Struct:
 		if isEmptied(v) {
-			return v.Type(), true
+			return keepsNothing(v.Type())
 		}
 		for i := range v.NumField() {
 			if field := v.Type().Field(i); isKept(field) {
-				if t, found := emptied(v.Field(i)); found {
-					return t, true
+				if lost := lostOf(v.Field(i)); lost != "" {
+					return lost
 				}
 			}
 		}
 	case reflect.Slice, reflect.Array:
-		for i := 0; i < v.Len() && !isPlain(v.Type().Elem().Kind()); i++ {
-			if t, found := emptied(v.Index(i)); found {
-				return t, true
+		for i := 0; i < v.Len() && v.Type().Elem().Kind() > reflect.Complex128; i++ {
+			if lost := lostOf(v.Index(i)); lost != "" {
+				return lost
 			}
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			if t, found := emptied(v.MapIndex(key)); found {
-				return t, true
+			if lost := lostOf(key) + lostOf(v.MapIndex(key)); lost != "" {
+				return lost
 			}
 		}
 	default:
 	}
-	return nil, false
+	return ""
 }
 
 // isEmptied reports whether a struct has fields, and JSON keeps none of them.
@@ -111,5 +127,3 @@ func embeddedStruct(field reflect.StructField) reflect.Type {
 	}
 	return t
 }
-
-func isPlain(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
