@@ -83,10 +83,9 @@ type onceOption func(*once.Call) error
 
 func (o onceOption) apply(to *once.Call) error { return o(to) }
 
-// ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key
-// and another request is [ErrOtherRequest], as is one whose key was stored without a request. Only a SHA-256 is stored:
-// of the bytes, or of the JSON of any other value. A value that JSON does not keep, such as a reader, is [ErrOption].
-// Default: requests are not compared.
+// ForRequest stores the request with the key: its body, or a value with the parts that matter. A call with the same key and
+// another request is [ErrOtherRequest], as is one whose key was stored without. Only a SHA-256 is stored: of the bytes, or of the
+// JSON of any other value. One that JSON does not keep, such as a reader, is [ErrOption]. Default: requests are not compared.
 func ForRequest(request any) OnceOption {
 	return onceOption(func(o *once.Call) error { return o.MadeFor(request) })
 }

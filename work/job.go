@@ -50,8 +50,11 @@ func jobIn(model any) (*Job, error) {
 	if v := reflect.ValueOf(model); model == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: work: the job is nil", gormlock.ErrOption)
 	}
-	if j, ok := model.(isJob); ok {
-		return j.job(), nil
+	if has, ok := model.(isJob); ok {
+		if j := has.job(); j != nil {
+			return j, nil
+		}
+		return nil, fmt.Errorf("%w: work: %T embeds a pointer to Job: embed work.Job itself", gormlock.ErrOption, model)
 	}
 	return nil, fmt.Errorf("%w: work: %T has no Job: embed work.Job in it, and give a pointer", gormlock.ErrOption, model)
 }

@@ -127,7 +127,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
 		(SELECT {RunAt} FROM {table} WHERE {State} = 'later'{live} ORDER BY {RunAt} LIMIT 1),
-		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'{live}
+		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
 	if err != nil || seconds == nil {
 		return behind, err
@@ -147,7 +147,7 @@ func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
-// this was is dead.
+// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
 func (e *engine) takeOver(ctx context.Context, heard hints) error {
 	var id int64
 	var l level
@@ -155,7 +155,7 @@ func (e *engine) takeOver(ctx context.Context, heard hints) error {
 	var state string
 	return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
 		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
-		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now(){live}
+		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now()
 			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{Attempts}, t.{State}`), []any{atOnce}, []any{&id, &l.queue, &l.priority, &attempts, &state}, func() {
 		e.mu.Lock()
 		own := e.held[id]

@@ -135,7 +135,7 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 		after.Int(o.after)
 	}
 	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(`SELECT place, count(*), min(id) FROM (
-		SELECT l.place, l.priority, j.id FROM unnest($1::text[], $2::int[], $3::bigint[]) WITH ORDINALITY AS l(queue, priority, after, place), LATERAL (
+		SELECT l.place, l.priority, j.id FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS l(queue, priority, after, place), LATERAL (
 			SELECT ({ID} + 0) AS id FROM {table} WHERE {State} = 'ready' AND {Queue} = l.queue AND {Priority} = l.priority AND ({ID} + 0) > l.after
 			AND {RunAt} <= now(){live} ORDER BY ({ID} + 0) LIMIT $4) AS j ORDER BY l.priority DESC, j.id LIMIT $4) AS first GROUP BY place ORDER BY place`),
 		queues.String(), priorities.String(), after.String(), n)

@@ -66,6 +66,9 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	if len(s.PrimaryFields) != 1 || s.PrimaryFields[0].Name != "ID" {
 		return nil, optionError("%s has another primary key beside Job's ID", s.Name)
 	}
+	if err := mustOwnItsFields(stmt, s); err != nil {
+		return nil, err
+	}
 	t := &table{name: s.Table, quoted: stmt.Quote(s.Table), fields: s}
 	pairs := []string{"{table}", t.quoted, "{live}", ""}
 	for _, f := range s.Fields {
@@ -88,6 +91,24 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	return t, nil
 }
 
+// mustOwnItsFields refuses a model of which a field has the name or the column of a field of Job: workers would read and write it.
+func mustOwnItsFields(stmt *gorm.Statement, s *schema.Schema) error {
+	row := reflect.New(s.ModelType)
+	its, err := jobIn(row.Interface())
+	if err != nil {
+		return err
+	}
+	j := reflect.ValueOf(its).Elem()
+	for i := range j.NumField() {
+		name := j.Type().Field(i).Name
+		f := s.FieldsByName[name]
+		if f == nil || s.FieldsByDBName[f.DBName] != f || f.ReflectValueOf(stmt.Context, row.Elem()).Addr().Pointer() != j.Field(i).Addr().Pointer() {
+			return optionError("%s has a field of its own with the name or the column of Job's %s: give it others", s.Name, name)
+		}
+	}
+	return nil
+}
+
 // with returns the table with what OnePer and FairBy need.
 func (t *table) with(c *config) (_ *table, err error) {
 	t = &table{t.name, t.quoted, t.fields, t.names, "", "", slices.Clone(t.want)}
@@ -97,7 +118,7 @@ func (t *table) with(c *config) (_ *table, err error) {
 		}
 		t.want = append(t.want,
 			index{name: t.index("one_" + c.one), on: "(" + t.one + t.sql(", {ID}) WHERE ") + t.unfinished(), option: "OnePer"},
-			index{name: t.index(onlyOne + c.one), unique: true, on: "(" + t.one + t.sql(") WHERE {State} = 'running'"), option: "OnePer"})
+			index{name: t.index("one_running_" + c.one), unique: true, on: "(" + t.one + t.sql(") WHERE {State} = 'running'"), option: "OnePer"})
 	}
 	if c.fair != "" {
 		if t.fair, err = t.option("FairBy", c.fair); err != nil {
@@ -109,9 +130,6 @@ func (t *table) with(c *config) (_ *table, err error) {
 	}
 	return t, nil
 }
-
-// onlyOne is a part of the name of the index that keeps two jobs with one value from running.
-const onlyOne = "one_running_"
 
 func (t *table) option(name, column string) (string, error) {
 	f := t.fields.LookUpField(column)
@@ -189,10 +207,13 @@ func (t *table) check(db *gorm.DB) error {
 		}
 		delete(there, want.name)
 	}
-	for name := range there {
-		if strings.HasPrefix(name, t.index(onlyOne)) {
+	var single []string
+	err = db.Raw(`SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+		WHERE i.indrelid = to_regclass(?) AND i.indisunique AND pg_get_expr(i.indpred, i.indrelid) LIKE '%''running''%'`, t.quoted).Scan(&single).Error
+	for _, name := range single {
+		if there[name] {
 			return fmt.Errorf("%w: work: the table %s has the index %s: name its OnePer here too, or drop the index", gormlock.ErrOption, t.name, name)
 		}
 	}
-	return nil
+	return err
 }
