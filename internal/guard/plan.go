@@ -73,7 +73,7 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	}
 	for i := range p.rows {
 		row := &p.rows[i]
-		row.held = p.heldSinceTouched(stmt, row)
+		row.held = p.heldSinceTouched(stmt, i)
 		if row.Expected = row.held; v.given {
 			row.Expected = *given
 		}
@@ -269,8 +269,8 @@ func (p *plan) unread(row *Row) column.Value {
 
 // heldSinceTouched is the version that the struct of a row holds. If the transaction has since moved the row's version
 // because a part was written, it is the new version: nothing else of the row has changed.
-func (p *plan) heldSinceTouched(stmt *gorm.Statement, row *Row) column.Value {
-	held := p.version.Read(row.Struct)
+func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
+	held, row := p.heldByCaller(stmt, i), &p.rows[i]
 	if !p.model.IsRoot() || p.intent.touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.touches() }) {
 		return held
 	}

@@ -52,7 +52,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	names := map[string]int{}
 	for i := range p.rows {
 		row, r := &p.rows[i], &u.rows[i]
-		row.held = v.Read(row.Struct)
+		row.held = p.heldByCaller(stmt, i)
 		row.Expected = row.held
 		if next := v.Next(row.held, now); next.Time().After(v.later.Time()) {
 			v.later = next

@@ -1,0 +1,38 @@
+package guard
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/column"
+)
+
+// heldByCaller is the version that a struct held before the hooks of the statement. A hook that reads the row into the struct, or
+// sets its version, does not make fresh what the caller read before. If a hook wrote the struct, it is the version that this gave.
+func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
+	row := &p.rows[i]
+	held := p.version.Read(row.Struct)
+	was := p.memory.Was(i)
+	if !was.IsValid() || p.version.Read(was).Equal(held) {
+		return held
+	}
+	before := p.version.Read(was)
+	name := p.named(stmt, row).name
+	if hasWrite(stmt, p.model, func(w *Write) bool { return w.moved(stmt, name, before, held) }) {
+		return held
+	}
+	return before
+}
+
+// moved reports whether the write moved a struct of this key from one version to another.
+func (w *Write) moved(stmt *gorm.Statement, name string, from, to column.Value) bool {
+	if w.outcome.none || !w.wrote(stmt, name) {
+		return false
+	}
+	for i := range w.memory.Count {
+		was, is := w.memory.Was(i), w.memory.Of(w.memory.After, i)
+		if was.IsValid() && is.IsValid() && w.version.Read(was).Equal(from) && w.version.Read(is).Equal(to) {
+			return true
+		}
+	}
+	return false
+}
