@@ -198,6 +198,7 @@ func afterRow(db *gorm.DB) {
 		guard.KeepScan(db)
 	}
 	mark.Forget(db)
+	xact.RefuseUnopenedRow(db)
 	xact.ExplainRow(db)
 	fault.AddCause(db)
 }
@@ -276,7 +277,6 @@ func beforeRow(db *gorm.DB) {
 	claim.PrepareClaim(db)
 	guard.RefuseInRead(db)
 	xact.Take(db)
-	claim.RefuseUnlockable(db)
 	rowlock.BeginRow(db)
 	xact.RefuseRow(db)
 }

@@ -47,8 +47,8 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 // the query.
 //
 // Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
-// It is also an error if PostgreSQL cannot lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
-// of a join), or if the statement takes no row lock: update, delete, raw SQL.
+// It is also an error if PostgreSQL does not lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
+// of a join; a function, VALUES or a WITH query in FROM), or if the statement takes no row lock: update, delete, raw SQL.
 //
 // At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those that no longer match,
 // so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was

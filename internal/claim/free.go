@@ -13,7 +13,6 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
-	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
 )
@@ -104,16 +103,6 @@ func (c *claim) prepare(db *gorm.DB) (err error) {
 	c.stmt.BuildClauses = []string{claimName}
 	c.stmt.SQL.Grow(600)
 	return nil
-}
-
-// RefuseUnlockable refuses a claim from a view through which PostgreSQL locks nothing: two claims would get one row.
-func RefuseUnlockable(db *gorm.DB) {
-	if c := claimOn(db); c == nil || !c.prepared || c.stmt != db.Statement || db.Error != nil || db.DryRun {
-		return
-	}
-	if err := rowlock.RefuseUnlockable(db.Statement); err != nil {
-		fault.Add(db, err)
-	}
 }
 
 // buildClaim makes the query of a claim's free rows the statement that claims them. It runs where GORM builds the

@@ -36,7 +36,9 @@ func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 // writeLocking writes the query that locks the free rows.
 func (c *claim) writeLocking(stmt *gorm.Statement) *guard.Write {
 	statement.Write(stmt, "SELECT ", stmt.Quote(stmt.Table), ".*,NULL AS gormlock_place ")
+	start := stmt.SQL.Len()
 	stmt.Build("FROM", "WHERE", "ORDER BY")
+	c.mustReach(stmt, start)
 	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))
 	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
 		statement.Write(stmt, " OFFSET ", strconv.Itoa(given.Offset))

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -88,7 +89,9 @@ func (c *claim) writeStatement(stmt *gorm.Statement) *guard.Write {
 // writeFree writes the query of the free rows.
 func (c *claim) writeFree(stmt *gorm.Statement) {
 	statement.Write(stmt, c.text.free)
+	start := stmt.SQL.Len()
 	install.Of(stmt.DB).Constants.Build(stmt, "FROM", "WHERE", "ORDER BY")
+	c.mustReach(stmt, start)
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
 	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))
@@ -96,6 +99,16 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 		statement.Write(stmt, " OFFSET ", strconv.Itoa(given.Offset))
 	}
 	statement.Write(stmt, c.text.locked)
+}
+
+// mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start.
+func (c *claim) mustReach(stmt *gorm.Statement, start int) {
+	if stmt.DryRun {
+		return
+	}
+	if err := c.text.lock.Reach(stmt, "SELECT * "+stmt.SQL.String()[start:]); err != nil {
+		fault.Add(stmt.DB, err)
+	}
 }
 
 // leave takes from the statement what it was built of. What the scopes joined was only looked at: an association is

@@ -113,8 +113,8 @@ func (l Lock) Build(builder clause.Builder) {
 	}
 	statement.Write(builder, l.Strength.SQL())
 	tables := l.Of
-	if ok && len(tables) == 0 && statement.Joined(stmt) && stmt.Table != "" {
-		tables = []string{statement.OwnName(stmt)}
+	if ok {
+		tables = l.tables(stmt)
 	}
 	for i, table := range tables {
 		before := ","

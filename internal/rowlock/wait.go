@@ -38,7 +38,7 @@ func Begin(db *gorm.DB) {
 	stmt := db.Statement
 	l, ok := On(stmt)
 	if !ok || db.Error != nil {
-		refuseGiven(db)
+		mustReachGiven(db)
 		return
 	}
 	if err := l.admit(db); err != nil {

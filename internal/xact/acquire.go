@@ -74,6 +74,13 @@ func RefuseRow(db *gorm.DB) {
 	}
 }
 
+// RefuseUnopenedRow does the same after GORM has built the statement, which may have failed.
+func RefuseUnopenedRow(db *gorm.DB) {
+	if _, opened := db.Statement.Dest.(*sql.Row); !opened {
+		RefuseRow(db)
+	}
+}
+
 // ExplainRow gives a Row whose context has ended a row that says why it has ended: the error of a row is not the statement's.
 func ExplainRow(db *gorm.DB) {
 	row, is := db.Statement.Dest.(*sql.Row)

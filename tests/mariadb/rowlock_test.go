@@ -139,6 +139,56 @@ func TestRowLock_refuses(t *testing.T) {
 	}
 }
 
+// The lock of a query does not reach into the queries in its FROM: they need one of their own.
+func TestRowLock_inFrom(t *testing.T) {
+	t.Parallel()
+	db := open(t, &plain{})
+	stand.Must(t, db.Create([]plain{{ID: 1}, {ID: 2}, {ID: 3}}).Error)
+	lock := gormlock.RowLock(gormlock.ForUpdate)
+	table := func(text string, args ...any) func(tx *gorm.DB) *gorm.DB {
+		return func(tx *gorm.DB) *gorm.DB { return tx.Table(text, args...) }
+	}
+	for name, c := range map[string]struct {
+		read  func(tx *gorm.DB) *gorm.DB
+		locks bool
+	}{
+		"a table":  {table("plains"), true},
+		"an alias": {table("plains AS p"), true},
+		"a join": {func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(&plain{}).Joins("JOIN (SELECT 1 AS one) o ON one <= plains.id")
+		}, true},
+		"a join with a query": {func(tx *gorm.DB) *gorm.DB {
+			return tx.Table("plains").Joins("JOIN (SELECT DISTINCT id AS k FROM plains) o ON k = plains.id")
+		}, true},
+		"a query that locks": {func(tx *gorm.DB) *gorm.DB {
+			return tx.Table("(?) AS p", tx.Session(&gorm.Session{NewDB: true}).Model(&plain{}).Clauses(lock))
+		}, true},
+		"a query that locks, twice": {table("(SELECT * FROM (SELECT * FROM plains WHERE note <> '\\') FROM' LIMIT 9 FOR UPDATE) AS a) AS p"), true},
+		"WITH that locks":           {table("(WITH c AS (SELECT * FROM plains FOR UPDATE) SELECT * FROM c) AS p"), true},
+		"a query": {func(tx *gorm.DB) *gorm.DB {
+			return tx.Table("(?) AS p", tx.Session(&gorm.Session{NewDB: true}).Model(&plain{}))
+		}, false},
+		"a query of a query":            {table("(SELECT * FROM (SELECT * FROM plains) AS a) AS p"), false},
+		"a query around one that locks": {table("(SELECT q.* FROM (SELECT * FROM plains LIMIT 1 FOR UPDATE) AS a JOIN plains AS q) AS p"), false},
+		"a query that shares":           {table("(SELECT * FROM plains LOCK IN SHARE MODE) AS p"), false},
+		"a query in brackets":           {table("((SELECT * FROM plains) AS a JOIN (SELECT 1 AS one) AS b)"), false},
+		"WITH":                          {table("(WITH c AS (SELECT * FROM plains) SELECT * FROM c) AS p"), false},
+		"VALUES":                        {table("(VALUES (1)) AS p"), false},
+	} {
+		tx, rival := db.Begin(), db.Begin()
+		err := c.read(tx).Clauses(lock).Find(&[]map[string]any{}).Error
+		var free []int64
+		stand.Must(t, rival.Raw("SELECT id FROM plains FOR UPDATE SKIP LOCKED").Scan(&free).Error)
+		switch {
+		case err == nil && len(free) > 0:
+			t.Errorf("%s: %d are not locked, without an error", name, free)
+		case c.locks && err != nil, !c.locks && (err == nil || !strings.Contains(err.Error(), "no row lock reaches its rows")):
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.Must(t, errors.Join(rival.Rollback().Error, tx.Rollback().Error))
+	}
+}
+
 // LockRow, LockRows and VerifyVersion read the rows as they are, even if the snapshot is older.
 func TestLockRow_readsPastTheSnapshot(t *testing.T) {
 	t.Parallel()

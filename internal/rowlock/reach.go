@@ -1,0 +1,115 @@
+package rowlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// MustLock is the name of the note on a statement that a clause of GORM's own must lock the rows of its table.
+const MustLock = "gormlock:must_lock"
+
+// mustReach makes GORM look, where it has written the FROM of the query, whether the lock reaches the rows.
+func (l Lock) mustReach(stmt *gorm.Statement) {
+	from := stmt.Clauses["FROM"]
+	given := from.Builder
+	from.Builder = func(from clause.Clause, builder clause.Builder) {
+		from.Builder = given
+		stmt.Clauses["FROM"] = from // the statement may be used again
+		from.Build(builder)
+		err := l.Reach(stmt, stmt.SQL.String())
+		switch {
+		case err == nil:
+		case stmt.DryRun:
+			statement.FailSubQuery(stmt, err)
+		default:
+			fault.Add(stmt.DB, err)
+		}
+	}
+	stmt.Clauses["FROM"] = from
+}
+
+// mustReachGiven does the same for a statement with MustLock.
+func mustReachGiven(db *gorm.DB) {
+	stmt := db.Statement
+	if _, must := stmt.Clauses[MustLock]; !must || db.Error != nil || db.DryRun || !dialect.Of(db).LocksRows() {
+		return
+	}
+	l := Lock{Strength: forShare}
+	if given, ok := stmt.Clauses["FOR"].Expression.(clause.Locking); ok && given.Table.Name != "" {
+		l.Of = []string{given.Table.Name}
+		if given.Table.Name == clause.CurrentTable {
+			l.Of[0] = statement.OwnName(stmt)
+		}
+	}
+	l.mustReach(stmt)
+}
+
+// Reach is an error where the lock would pass by rows that the query reads, without an error of the server. The text is that
+// of the query, at least to the end of its FROM.
+func (l Lock) Reach(stmt *gorm.Statement, text string) error {
+	if err := l.reach(stmt, text); err != nil {
+		return fmt.Errorf("gormlock: %s: %w", statement.TableName(stmt), err)
+	}
+	return nil
+}
+
+func (l Lock) reach(stmt *gorm.Statement, text string) error {
+	if l.isPlain(stmt, text) {
+		return mustBeLockable(stmt, stmt.Quote(clause.Table{Name: stmt.Table}))
+	}
+	speaks := dialect.Of(stmt.DB)
+	asked := sqltext.Asked{Strength: int(l.Strength), Of: l.tables(stmt), Descends: !speaks.IsMySQL()}
+	if stmt.Schema != nil {
+		asked.Model = statement.NameInStatement(stmt.Schema.Table)
+	}
+	reach := sqltext.ReachOf(text, asked)
+	switch {
+	case reach.Unread:
+		return errors.New("no row lock is known to reach its rows, because the text of its FROM is not understood: lock them with a query of their table")
+	case reach.With != "":
+		return unreached("%s is a WITH query, which the lock of the query around it passes by: write %v into it too, or read its table in FROM", reach.With, l.Strength)
+	case reach.SubQuery != "":
+		return unreached("%s is a sub-query in FROM, which the lock of the query around it passes by on %s: give it the row lock too", reach.SubQuery, speaks)
+	case reach.Nothing:
+		return unreached("its FROM has no table, only what computes rows (a function, VALUES): lock the rows of the tables behind it")
+	}
+	for _, relation := range reach.Relations {
+		if err := mustBeLockable(stmt, relation); err != nil {
+			return err
+		}
+	}
+	for _, function := range reach.Functions {
+		if err := mustComputeRows(stmt, function); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unreached(why string, args ...any) error {
+	return fmt.Errorf("no row lock reaches its rows: "+why, args...)
+}
+
+// isPlain reports whether the query locks in the table of its model and nowhere else, as most do.
+func (l Lock) isPlain(stmt *gorm.Statement, text string) bool {
+	from, ok := stmt.Clauses["FROM"].Expression.(clause.From)
+	return stmt.TableExpr == nil && stmt.Table != "" && ok && len(from.Tables) == 0 && strings.HasPrefix(text, "SELECT ") &&
+		(len(l.Of) == 0 || len(l.Of) == 1 && l.Of[0] == stmt.Table)
+}
+
+// tables are the names of those that the FOR clause names, none if it locks in all.
+func (l Lock) tables(stmt *gorm.Statement) []string {
+	if len(l.Of) == 0 && statement.Joined(stmt) && stmt.Table != "" {
+		return []string{statement.OwnName(stmt)}
+	}
+	return l.Of
+}
