@@ -130,6 +130,9 @@ func (d Dialect) Proposed(column string) string {
 	return `"excluded".` + column
 }
 
+// KnowsDefault reports whether a row of VALUES can name the default of its column.
+func (d Dialect) KnowsDefault() bool { return !d.IsSQLite() }
+
 // Excluded reports whether the value is that of the proposed row, and the name of its column.
 func Excluded(value any) (column string, is bool) {
 	c, ok := value.(clause.Column)

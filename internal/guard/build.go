@@ -295,6 +295,7 @@ func (b builder) buildValues(c clause.Clause) bool {
 	d.built.any = true
 	if d.version.is() {
 		d.version.insert(b, &values)
+		b.proposeHeld(&values)
 	}
 	if d.fence != nil {
 		d.fence.insert(b, &values)
@@ -309,6 +310,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	found, ok := c.Expression.(clause.OnConflict)
 	d := b.draft
 	versions := d.upsert != nil && d.version.is() && !d.version.IsSystem()
+	if ok && versions {
+		b.updateHeld(&found)
+	}
 	if !ok || found.DoNothing || !versions && d.fence == nil {
 		return false
 	}

@@ -139,6 +139,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	if d.version.IsSystem() && d.version.checked && !u.skips {
 		return fmt.Errorf("gormlock: %s: an upsert cannot compare xmin: update the rows, or use IgnoreVersion", stmt.Table)
 	}
+	d.readHeld(stmt, conflict)
 	d.wantRows(stmt)
 	return nil
 }

@@ -23,6 +23,7 @@ type upsert struct {
 	links   bool // only the foreign keys of children are set
 	skips   bool // existing rows are left alone
 	rows    []upsertRow
+	held    []heldField // what structs hold in place of which GORM would store something else
 }
 
 // upsertRow is the part of an upsert that belongs to one struct.
@@ -34,6 +35,8 @@ type upsertRow struct {
 	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
 	guessed  bool          // it had no key, and has the one that GORM has worked out
 	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
+	stands   bool          // its row gets what it holds, if there is one
+	finds    bool          // it may find a row
 }
 
 // upsertOf says how the create is made. In a Save of a slice, and in associations that are saved whole, structs stand for
