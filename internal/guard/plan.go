@@ -48,6 +48,9 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	if p.batch && p.intent.columns() != nil {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
+	if err := p.dropped(stmt); err != nil {
+		return err
+	}
 	if !p.version.is() {
 		if p.batch {
 			return p.pairTwins(stmt)
