@@ -68,7 +68,10 @@ func (j *judge) whyNone(db *gorm.DB) error {
 	if err != nil {
 		return j.unlooked(db.Statement, row, err)
 	}
-	return j.why(db, row, found[0])
+	if err := j.why(db, row, found[0]); err != nil {
+		return err
+	}
+	return j.reused(db.Statement)
 }
 
 // whyFewer returns why a batch wrote fewer rows than it has.
@@ -87,6 +90,9 @@ func (j *judge) whyFewer(db *gorm.DB, from []reflect.Value) error {
 	all, err := j.whyAbsent(db, absent)
 	if err != nil {
 		return j.unlooked(stmt, absent[0], err)
+	}
+	if len(all) == 0 && db.RowsAffected == 0 {
+		return j.reused(stmt)
 	}
 	return joined(all)
 }

@@ -44,6 +44,12 @@ func IsBracketed(condition clause.Expression) bool {
 	return is
 }
 
+// InBrackets are the conditions in what [Bracket] has made.
+func InBrackets(condition clause.Expression) []clause.Expression {
+	b, _ := condition.(brackets)
+	return b.conditions
+}
+
 // bracketed puts conditions into brackets. Marks are not hidden by them: they are looked for before the statement is
 // built, among its conditions and in the groups that GORM knows.
 func bracketed(conditions []clause.Expression) []clause.Expression {
