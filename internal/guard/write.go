@@ -78,6 +78,7 @@ func RememberUpdate(db *gorm.DB) {
 	if w := begin(db, OpUpdate); w != nil {
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
+		w.refuseLeftOut(db)
 	}
 }
 
