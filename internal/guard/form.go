@@ -24,9 +24,11 @@ type form struct {
 
 // refuseLeftOut fails an update of which GORM would leave out a part that is asked for, before anything is stored.
 func (w *Write) refuseLeftOut(db *gorm.DB) {
-	if err := w.leftOut(db.Statement); err != nil && db.Error == nil {
-		doomWithParent(db, err)
-		fault.Add(db, err)
+	for _, err := range [...]error{w.leftOut(db.Statement), w.barred(db.Statement)} {
+		if db.Error == nil && err != nil {
+			doomWithParent(db, err)
+			fault.Add(db, err)
+		}
 	}
 }
 
