@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
 )
@@ -223,7 +224,7 @@ func (e *every) call(ctx context.Context, l *Lease, tick time.Time) (err error) 
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	return e.fn(bound, tick)
+	return sound.Error(e.fn(bound, tick))
 }
 
 // outcome is the outcome of a run.

@@ -572,3 +572,36 @@ func TestElector_resignsWhileItAsks(t *testing.T) {
 	}
 	release(t, acquire(t, open(t, db), k, time.Minute))
 }
+
+// textless is an error that panics if it is a nil pointer.
+type textless struct{ text string }
+
+func (e *textless) Error() string { return e.text }
+
+// An error whose text panics is a failure as others are, and the schedule goes on.
+func TestEvery_anErrorWithoutATextIsAFailure(t *testing.T) {
+	t.Parallel()
+	db := tables(t)
+	k, _ := missedTick(t, db)
+	var first atomic.Bool
+	again := make(chan struct{})
+	every(t, open(t, db), k, lease.Interval(time.Hour), func(ctx context.Context, _ time.Time) error {
+		if first.CompareAndSwap(false, true) {
+			var none *textless
+			return none
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	awaitProgress(t, db, k, "it has failed", func(p progress) bool { return p.failures == 1 })
+	var problem string
+	id, _ := k.Int64()
+	if err := db.QueryRowContext(t.Context(), "SELECT problem FROM gormlock_schedule WHERE id = $1", id).Scan(&problem); err != nil || !strings.Contains(problem, "textless panicked") {
+		t.Errorf("%q, %v", problem, err)
+	}
+	close(again)
+	awaitProgress(t, db, k, "it is done", func(p progress) bool { return p.done.Valid && p.failures == 0 })
+}

@@ -28,7 +28,7 @@ var storeys = [][]string{
 	{"internal/fault", "internal/statement"},
 	{"internal/lockrequest", "internal/keynames", "internal/sqltx", "internal/literal", "internal/repeat", "internal/dialect"},
 	{"internal/pretend", "internal/newtable"},
-	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike", "internal/otherdb", "internal/absent"},
+	{"internal/sqltext", "internal/sqlstate", "internal/lockid", "internal/cause", "internal/lookalike", "internal/otherdb", "internal/absent", "internal/sound"},
 }
 
 // mayImport holds what each package may import besides the standard library: ours by the path from
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"observe/otelobserve": {"observe", otelModule, otelModule + "/metric", otelModule + "/trace"},
 	"advisory":            {"internal/absent", "lockkey", "internal/lockrequest", "internal/lookalike", "internal/otherdb"},
 	"pgxlock":             {"internal/absent", "advisory", "lockkey", "internal/cause", "internal/lockrequest", "internal/repeat", "internal/sqlstate", pgxModule},
-	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/sqlstate", "internal/tokens"},
+	"lease":               {"internal/absent", "internal/tables", "advisory", "lockkey", "fence", "observe", "internal/cause", "internal/holder", "internal/newtable", "internal/otherdb", "internal/pgarray", "internal/sound", "internal/sqlstate", "internal/tokens"},
 	"sessionlock": {
 		"advisory", "lockkey", "fence", "observe", "internal/holder", "internal/lookalike", "internal/otherdb", "internal/sqlstate", "internal/tokens", "internal/waits", "sessionlock/internal/dial", "sessionlock/internal/wire", pgxModule,
 	},
@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", "internal/waits", pgxModule},
 
 	"work": {
-		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/sqlstate", "internal/statement",
+		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/sound", "internal/sqlstate", "internal/statement",
 		gormModule, pgxModule,
 	},
 
@@ -117,6 +117,7 @@ var mayImport = map[string][]string{
 	"internal/sqltx":       {"internal/cause", "internal/sqlstate", "internal/sqltext"},
 	"internal/sqltext":     {},
 	"internal/cause":       {},
+	"internal/sound":       {},
 	"internal/sqlstate":    {},
 	"internal/lockid":      {"lockkey"},
 

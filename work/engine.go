@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -93,7 +94,7 @@ func (e *engine) run(ctx context.Context, it *item) {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v\n\n%s", cause, debug.Stack())
 		}
-		e.ended(e.judge(it, err))
+		e.ended(e.judge(it, sound.Error(err)))
 	}()
 	err = it.handle(context.WithValue(ctx, attemptKey{}, it.shared))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -176,7 +177,7 @@ var (
 
 // Later makes an error for a handler to return: its job is tried again in d, and this attempt does not count. The
 // cause, which may be nil, is kept in LastError.
-func Later(d time.Duration, cause error) error { return &laterError{max(d, 0), cause} }
+func Later(d time.Duration, cause error) error { return &laterError{max(d, 0), sound.Error(cause)} }
 
 type laterError struct {
 	in    time.Duration
@@ -193,7 +194,7 @@ func (e *laterError) Error() string {
 }
 
 // Dead makes an error for a handler to return: its job is never tried again. The cause is kept in LastError.
-func Dead(cause error) error { return &deadError{cause} }
+func Dead(cause error) error { return &deadError{sound.Error(cause)} }
 
 type deadError struct{ cause error }
 

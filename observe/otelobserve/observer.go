@@ -167,7 +167,7 @@ func spanAttributes(e observe.Event) []attribute.KeyValue {
 		list = append(list, attribute.Float64("gormlock.held", e.Held.Seconds()))
 	}
 	if e.Err != nil {
-		list = append(list, attribute.String("exception.message", e.Err.Error()))
+		list = append(list, attribute.String("exception.message", fmt.Sprint(e.Err)))
 	}
 	return list
 }

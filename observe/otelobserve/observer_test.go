@@ -198,3 +198,23 @@ func TestSpan_getsAnEvent(t *testing.T) {
 		}
 	}
 }
+
+// textless is an error that panics if it is a nil pointer.
+type textless struct{ text string }
+
+func (e *textless) Error() string { return e.text }
+
+func TestObserver_anErrorWithoutAText(t *testing.T) {
+	t.Parallel()
+	recorder := tracetest.NewSpanRecorder()
+	ctx, span := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test").Start(t.Context(), "work")
+	o, err := otelobserve.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Observe(ctx, observe.Event{Kind: observe.Retried, Err: (*textless)(nil)})
+	span.End()
+	if got := recorder.Ended()[0].Events(); len(got) != 1 {
+		t.Errorf("%d events", len(got))
+	}
+}
