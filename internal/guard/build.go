@@ -316,6 +316,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if !ok || found.DoNothing || !versions && d.fence == nil {
 		return false
 	}
+	if d.upsert != nil && d.upsert.whole && len(d.model.Renewed) > 0 {
+		found.DoUpdates = d.withoutRenewed(found.DoUpdates)
+	}
 	if versions {
 		d.version.conflict(b, &found)
 	}

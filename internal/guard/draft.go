@@ -101,7 +101,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	u := d.upsert
 	u.updates = statement.HasUpsert(stmt)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	u.skips = conflict.DoNothing
+	u.skips, u.whole = conflict.DoNothing, conflict.UpdateAll
 	if err := cmp.Or(d.refuseIgnore(stmt), d.fitsUpsert(stmt, conflict)); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type conditions struct {
 	partialKey bool // a part of the key is zero
 	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
 	mustWrite  bool // it is Save, which must write its row or fail
+	leftOut    int  // how many columns Omit has since that the caller did not name: those that are renewed
 }
 
 // prepare reads the keys and versions of an update or a delete. Its hooks, and the associations saved before it, have run by

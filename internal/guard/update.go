@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -27,7 +28,7 @@ func BeforeUpdate(db *gorm.DB) {
 	case save:
 		w.op = OpSave
 	}
-	if err := w.prepare(db.Statement); err != nil {
+	if err := cmp.Or(w.leaveOutRenewed(db.Statement), w.prepare(db.Statement)); err != nil {
 		w.refuse(db, err)
 		return
 	}
@@ -50,6 +51,7 @@ func AfterUpdate(db *gorm.DB) {
 	refuseNothing(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.settle(db)
+		w.omitAsBefore(db.Statement)
 	}
 	noticeMoved(db)
 }

@@ -21,6 +21,7 @@ type upsert struct {
 
 	updates bool // existing rows are updated
 	links   bool // only the foreign keys of children are set
+	whole   bool // all columns are, without their names
 	skips   bool // existing rows are left alone
 	rows    []upsertRow
 	held    []heldField // what structs hold in place of which GORM would store something else

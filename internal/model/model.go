@@ -45,6 +45,7 @@ type others struct {
 	Unversioned map[string]bool // those that are checked and do not bump
 	Weighs      bool            // some do not bump, or are set with others
 	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
+	Renewed     []*schema.Field // those that package work renews, so a struct holds old values: see guard
 }
 
 // IsRoot reports whether rows of other models are parts of its rows.
@@ -116,6 +117,9 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	m.Weighs = len(m.Unversioned) > 0
 	for _, field := range s.FieldsByDBName {
 		m.Weighs = m.Weighs || field.AutoUpdateTime > 0
+		if field.Tag.Get("work") == "renewed" {
+			m.Renewed = append(m.Renewed, field)
+		}
 		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
 			m.Indirect = append(m.Indirect, field)
 		}

@@ -1,0 +1,79 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A column that package work renews moves no version, so a struct would write back an old value unnoticed. Only who names
+// the column writes it: by Select, in a map, or as a column of Update.
+
+// leaveOutRenewed makes an update by a struct leave such columns as they are.
+func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
+	if len(w.model.Renewed) == 0 || w.intent.Merges() {
+		return nil
+	}
+	if _, own := stmt.Clauses["SET"]; own {
+		return nil
+	}
+	dest := reflect.Indirect(reflect.ValueOf(stmt.Dest))
+	if !dest.IsValid() || dest.Type() != w.model.Schema.ModelType {
+		return nil
+	}
+	for _, field := range w.model.Renewed {
+		if namesField(stmt, field) || slices.Contains(stmt.Omits, field.Name) || slices.Contains(stmt.Omits, field.DBName) {
+			continue
+		}
+		if !mayBeSave(stmt) && !holdsSame(stmt, field, dest) {
+			return fmt.Errorf("%w: %s.%s is renewed by the worker, and a struct does not write it: leave it out, or name it in Select, Update or a map", fault.ErrOption, w.model.Schema.Name, field.Name)
+		}
+		stmt.Omits = append(slices.Clip(stmt.Omits), field.DBName)
+		w.where.leftOut++
+	}
+	return nil
+}
+
+// omitAsBefore gives the statement the Omit of the caller again, who may use it once more.
+func (w *Write) omitAsBefore(stmt *gorm.Statement) {
+	stmt.Omits = stmt.Omits[:len(stmt.Omits)-w.where.leftOut]
+	w.where.leftOut = 0
+}
+
+// namesField reports whether Select names the field itself.
+func namesField(stmt *gorm.Statement, field *schema.Field) bool {
+	return slices.ContainsFunc(stmt.Selects, func(name string) bool {
+		return name == field.Name || name == field.DBName || name == stmt.Table+"."+field.DBName
+	})
+}
+
+// holdsSame reports whether dest has no value in the field, or the one that the struct of Model has.
+func holdsSame(stmt *gorm.Statement, field *schema.Field, dest reflect.Value) bool {
+	value, unset := field.ValueOf(stmt.Context, dest)
+	if unset || statement.SamePointer(stmt.Model, stmt.Dest) {
+		return true
+	}
+	model := reflect.Indirect(reflect.ValueOf(stmt.Model))
+	if !model.IsValid() || model.Type() != dest.Type() {
+		return false
+	}
+	held, _ := field.ValueOf(stmt.Context, model)
+	a, isTime := value.(*time.Time)
+	b, areBoth := held.(*time.Time)
+	return isTime && areBoth && b != nil && a.Equal(*b)
+}
+
+// withoutRenewed leaves such columns out of an upsert of all columns.
+func (d *draft) withoutRenewed(set clause.Set) clause.Set {
+	return slices.DeleteFunc(slices.Clone(set), func(a clause.Assignment) bool {
+		return slices.ContainsFunc(d.model.Renewed, func(f *schema.Field) bool { return f.DBName == a.Column.Name })
+	})
+}
