@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
 // item is a job that this process has claimed.
@@ -116,14 +118,31 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	}
 }
 
-// add queues the jobs of a claim, or gives them back if the run ends.
-func (c *crew) add(got []*item) {
+// hold keeps the jobs of a claim, which are queued when all claims of the moment are made.
+func (c *crew) hold(got []*item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, it := range got {
 		it.claimed = time.Now()
 		c.held[it.id] = it
 	}
+}
+
+// heldIDs is an array of the jobs that are held.
+func (c *crew) heldIDs() string {
+	var ids pgarray.Array
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.held {
+		ids.Int(id)
+	}
+	return ids.String()
+}
+
+// add queues jobs, or gives them back if the run ends.
+func (c *crew) add(got []*item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stopping {
 		c.giveBack(got)
 		return

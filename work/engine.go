@@ -99,6 +99,22 @@ func (e *engine) run(ctx context.Context, it *item) {
 	err = it.handle(context.WithValue(ctx, attemptKey{}, it.shared))
 }
 
+func (e *engine) item(j *Job) *item {
+	return &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
+}
+
+// unheard returns the jobs that this run has claimed and does not hold, because their rows did not come.
+func (e *engine) unheard(ctx context.Context) (items []*item, err error) {
+	var j Job
+	err = e.db.each(ctx, e.t.sql(`SELECT {ID}, {Attempts}, {MaxAttempts}, {Queue}, {Priority} FROM {table}
+		WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) ORDER BY {Priority} DESC, {ID}`),
+		[]any{e.owner, e.heldIDs()}, []any{&j.ID, &j.Attempts, &j.MaxAttempts, &j.Queue, &j.Priority}, func() { items = append(items, e.item(&j)) })
+	if err != nil {
+		return nil, fmt.Errorf("look for the jobs that were claimed: %w", err)
+	}
+	return items, nil
+}
+
 func (e *engine) tell(ctx context.Context, what observe.Event) {
 	if e.observer == nil {
 		return

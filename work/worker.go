@@ -5,16 +5,19 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
-	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sound"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -139,27 +142,70 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 	return e
 }
 
-// claim claims jobs that scope selects.
+// claim claims jobs that scope selects, and holds them.
 func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
-	rows, err := gormlock.Claim[T](w.db.WithContext(ctx), n, map[string]any{
+	rows, err := w.claimRows(ctx, n, map[string]any{
 		"State": running, "ClaimedBy": e.owner, "Attempts": gorm.Expr(w.t.sql("{Attempts} + 1")),
-		"ClaimedUntil": gorm.Expr("clock_timestamp() + ?::bigint * interval '1 microsecond'", e.lease.Microseconds()),
 	}, scope)
+	if err != nil {
+		return w.claimAlone(ctx, e, len(rows), err)
+	}
 	items := make([]*item, 0, len(rows))
 	for i := range rows {
 		row := &rows[i]
 		j := any(row).(isJob).job() //nolint:forcetypeassert // checked by New
-		it := &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
+		it := e.item(j)
 		it.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
-		if failed := err; failed != nil { // AfterFind has failed for one of them
-			it.handle = func(context.Context) error { return failed }
-		}
 		items = append(items, it)
 	}
-	if len(items) > 0 {
-		err = nil
+	e.hold(items)
+	return items, nil
+}
+
+// claimRows claims and reads rows, for a lease from now on. A panic of code that reads them, such as AfterFind, is an error.
+func (w *Worker[T]) claimRows(ctx context.Context, n int, assign map[string]any, scope func(*gorm.DB) *gorm.DB) (rows []T, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n\n%s", cause, debug.Stack())
+		}
+	}()
+	assign["ClaimedUntil"] = gorm.Expr("clock_timestamp() + ?::bigint * interval '1 microsecond'", w.config.lease.Microseconds())
+	rows, err = gormlock.Claim[T](w.db.WithContext(ctx), n, assign, scope)
+	return rows, sound.Error(err)
+}
+
+// claimAlone looks for the jobs of a claim that has failed. If its statement was executed, one of its rows cannot be read,
+// and the error does not say which. So each handler reads its own row, and only the job of that one fails.
+func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err error) ([]*item, error) {
+	if read == 0 && (sqlstate.Of(err) != "" || pgconn.SafeToRetry(err)) {
+		return nil, err
 	}
-	return items, err
+	e.unsure = true
+	items, failed := e.unheard(ctx)
+	if len(items) == 0 {
+		return nil, errors.Join(err, failed)
+	}
+	e.source.again() // there may be more
+	for _, it := range items {
+		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it, e.owner) }
+	}
+	e.hold(items)
+	return items, nil
+}
+
+// handleAlone reads the row of a job and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
+// [database/sql.Scanner] panics.
+func (w *Worker[T]) handleAlone(ctx context.Context, it *item, owner string) error {
+	rows, err := w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
+		return q.Where(w.t.sql("{ID} = ? AND {Attempts} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.attempt, owner)
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("the job cannot be read: %w", err)
+	case len(rows) == 0: // it was taken over, or somebody has locked the row
+		return Later(0, nil)
+	}
+	return w.handle(ctx, &rows[0])
 }
 
 // start starts the workers.
@@ -265,16 +311,10 @@ func (e *engine) giveBackUnheard() error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
 	defer stop()
-	var held pgarray.Array
-	e.mu.Lock()
-	for id := range e.held {
-		held.Int(id)
-	}
-	e.mu.Unlock()
 	heard := hints{}
 	_, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
 		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`,
-		e.owner, held.String())
+		e.owner, e.heldIDs())
 	if err != nil {
 		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be released, they run when their leases end: %w", e.t.name, err)
 	}
