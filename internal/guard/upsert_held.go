@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// An upsert of GORM stores defaults in place of zeros, also where a struct was read from its row. It keeps the time of creation
+// An upsert of GORM stores defaults in place of zeros, even of structs that were read from their rows. It keeps the time of creation
 // and what has a default that only the server knows, and does not name what only updates may write. The row of a struct that
 // stands for one gets what the struct holds instead, as an UPDATE would write it. New rows get what GORM gives them.
 
