@@ -117,6 +117,7 @@ func (b builder) proposeHeldIn(cell *any, f heldField, i int) {
 	r, held := &b.draft.upsert.rows[i], f.rows[i]
 	kept, is := (*cell).(clause.Expr)
 	switch {
+	case held.zero && f.AutoCreateTime > 0: // it says nothing of a time that the row has
 	case held.zero && r.isSure():
 		*cell = held.value
 		if place := statement.Place(f.Field, b.draft.rows[i].Struct); place.IsValid() && place.CanSet() {
@@ -198,11 +199,8 @@ func (u heldUpdate) isApart(i int) bool {
 	return r.stands && !u.isUnsaid(i) && (!u.proposed || held.zero && !r.isSure())
 }
 
-// isUnsaid reports whether the struct says nothing of the time of creation: it may be that of a new row.
-func (u heldUpdate) isUnsaid(i int) bool {
-	r := &u.draft.upsert.rows[i]
-	return u.AutoCreateTime > 0 && u.rows[i].zero && (r.unread || r.mayBeNew)
-}
+// isUnsaid reports whether the struct says nothing of the time of creation, which is kept then, as GORM does.
+func (u heldUpdate) isUnsaid(i int) bool { return u.AutoCreateTime > 0 && u.rows[i].zero }
 
 // keeps reports whether a row that is found for this struct keeps what it has.
 func (u heldUpdate) keeps(i int) bool {

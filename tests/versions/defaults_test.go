@@ -70,7 +70,7 @@ func madeDefaulted(t *testing.T, db *gorm.DB) cabinet {
 // changesOfDefaulted are what a program does to a struct that it has read.
 var changesOfDefaulted = map[string]func(d *defaulted){
 	"zero": func(d *defaulted) {
-		*d = defaulted{ID: d.ID, CabinetID: d.CabinetID, Version: d.Version, Moved: d.Moved}
+		*d = defaulted{ID: d.ID, CabinetID: d.CabinetID, Version: d.Version, Moved: d.Moved, CreatedAt: d.CreatedAt}
 	},
 	"other": func(d *defaulted) {
 		no := false
@@ -92,6 +92,25 @@ var waysToSaveDefaulted = map[string]func(db *gorm.DB, c *cabinet) error{
 	"upsert":        func(db *gorm.DB, c *cabinet) error { return db.Clauses(stand.UpdateAll).Create(&c.Kept).Error },
 	"upsert of one": func(db *gorm.DB, c *cabinet) error { return db.Clauses(stand.UpdateAll).Create(&c.Kept[0]).Error },
 	"unchecked":     func(db *gorm.DB, c *cabinet) error { return db.Clauses(gormlock.IgnoreVersion()).Save(&c.Kept).Error },
+}
+
+// A struct without the time of creation says nothing of it: an upsert keeps it, as GORM does.
+func TestDefaulted_noTimeOfCreation(t *testing.T) {
+	t.Parallel()
+	stand.OnEachAndMySQL(t, []any{&cabinet{}, &defaulted{}}, func(t *testing.T, db *gorm.DB) {
+		for way, save := range waysToSaveDefaulted {
+			c := madeDefaulted(t, db)
+			c.Kept[0].CreatedAt, c.Kept[0].Most = time.Time{}, 0
+			stand.Must(t, save(db, &c))
+			row := stand.Row[defaulted](t, db, c.Kept[0].ID)
+			stand.Equal(t, way+": row", fmt.Sprint(row.CreatedAt.UTC(), row.Most), fmt.Sprint(longAgo, 0))
+			stand.Equal(t, way+": struct", c.Kept[0].columns(), row.columns())
+			c.Kept[0].Plain = "again"
+			stand.Must(t, save(db, &c))
+			row = stand.Row[defaulted](t, db, c.Kept[0].ID)
+			stand.Equal(t, way+": again", fmt.Sprint(row.CreatedAt.UTC(), row.Plain), fmt.Sprint(longAgo, "again"))
+		}
+	})
 }
 
 var errUndone = errors.New("undone")
