@@ -21,7 +21,7 @@ func (s *steps) Value(key any) any                       { return s.now.Value(ke
 
 // beginBySteps begins a transaction of pgx.
 func (c *loan) beginBySteps(opts driver.TxOptions) (*lentTx, error) {
-	c.steps.now = c.opening.ctx
+	c.steps = steps{c.opening.ctx}
 	tx, err := c.beginDriver(&c.steps, opts)
 	// As in database/sql: if the driver refuses to begin, the connection is not closed for that.
 	c.clean = err != nil && c.opening.ctx.Err() == nil && !errors.Is(err, driver.ErrBadConn)
@@ -40,7 +40,7 @@ func (t *lentTx) bound() (done func()) {
 		timer := time.AfterFunc(rollbackTime, t.interrupt)
 		return func() { timer.Stop() }
 	}
-	var cancel context.CancelFunc
-	t.conn.steps.now, cancel = context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.conn.opening.ctx), rollbackTime)
+	t.conn.steps = steps{ctx}
 	return cancel
 }

@@ -88,10 +88,10 @@ func (s *source) mutate(n ast.Node) {
 	case *ast.BinaryExpr: // one without its left side, one without its right
 		for i, side := range []ast.Expr{n.X, n.Y} {
 			what := fmt.Sprintf("without the %s of %s", [2]string{"left", "right"}[i], textOf(n))
-			switch n.Op {
-			case token.LAND:
+			if n.Op == token.LAND {
 				s.wrap(side, "((", ") || %s)", what)
-			case token.LOR:
+			}
+			if n.Op == token.LOR {
 				s.wrap(side, "((", ") && !%s)", what)
 			}
 		}
