@@ -51,7 +51,9 @@ var parts = map[string]string{
 	"sessionlock/loss.go":                  "holder.Error",
 	"sessionlock/internal/dial/refusal.go": "probe",
 	"sessionlock/internal/wire/answer.go":  "holder.Error",
+	"internal/sound/sound.go":              "who tells of the caller's error",
 	"work/engine.go":                       "the job's row",
+	"work/worker.go":                       "the job's row",
 	"work/rows.go":                         "the line that logs it",
 	"work/job.go":                          "the job's row",
 }
