@@ -79,7 +79,7 @@ var partWrites = map[string]func(c *crew, tx *gorm.DB) error{
 		return tx.Model(&Part{}).Where("owner_id = ?", c.owner()).Update("b", c.r.IntN(100)).Error
 	},
 	"bulk move": func(c *crew, tx *gorm.DB) error {
-		return tx.Model(&Part{}).Where("owner_id = ?", c.owner()).Limit(1).Update("owner_id", c.owner()).Error
+		return tx.Model(&Part{}).Where("owner_id = ?", c.owner()).Update("owner_id", c.owner()).Error
 	},
 	"of fresh owners": func(c *crew, tx *gorm.DB) error {
 		return tx.Model(&Part{}).Where("owner_id IN (?)", tx.Session(&gorm.Session{NewDB: true}).Model(&Owner{}).Select("id").Where("version < ?", 5+c.r.IntN(40))).Update("b", 1).Error
