@@ -34,6 +34,9 @@ flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
 # The cells of tests/invariants are of one goroutine each, and the race detector makes them eight times as slow: where all
 # packages are tested, it is not among them.
 but_invariants := ./tests $(patsubst %,./%...,$(filter-out tests/invariants/ $(APART:%=%/),$(sort $(wildcard tests/*/))))
+# The race detector sleeps for a second when a test binary ends, of which there are some seventy, so that goroutines may still
+# report; the testing package has asked for reports by then.
+export GORACE ?= atexit_sleep_ms=50
 # go_test FLAGS: the tests of the packages
 define go_test
 	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(but_invariants)),$(together)))

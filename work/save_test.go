@@ -34,7 +34,7 @@ func TestRun_aHandlerSavesItsJob(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		start(t, worker(t, db, handle, work.Lease(1200*time.Millisecond), work.Poll(10*time.Millisecond)))
+		start(t, worker(t, db, handle, work.Lease(5*time.Second), work.Poll(10*time.Millisecond)))
 	}
 	eventually(t, "the end", func() bool { return states(t, db)["done"] == 1 })
 	if m := reload(t, db, mail.ID); attempts.Load() != 1 || m.Text != "xxxx" {
