@@ -56,9 +56,8 @@ func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.PlainTransactions = true })
 }
 
-// WithoutVersions leaves version columns to the application: tags are not read, nothing is checked and nothing moves, as
-// with Rails' lock_optimistically = false. A statement that asks about a version is an error. Default: tagged models are
-// checked.
+// WithoutVersions leaves version columns to the application, as Rails' lock_optimistically = false does: no tag is read and no
+// version moves. A statement that asks about a version is an error. Default: tagged models are checked.
 func WithoutVersions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.WithoutVersions = true })
 }
@@ -265,6 +264,7 @@ func afterQuery(db *gorm.DB) {
 
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
+	guard.RefuseMixed(db)
 	mark.RefuseAfterHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)

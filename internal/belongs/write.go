@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -88,6 +89,7 @@ func of(db *gorm.DB) *writing {
 // were read, GORM must not store the key. What the roots among them forbid is asked first.
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
+		guard.RefuseTwinOwners(db)
 		ofRoots(db)
 		beforeAssociations(db)
 	}

@@ -127,7 +127,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	d.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
 	u.links = u.child && u.updates && !conflict.UpdateAll
 	if d.intent.ignores() {
-		u.strict = false
+		u.strict, u.exist = false, u.strict && (returns(stmt) || dialect.Of(stmt.DB).IsMySQL())
 	}
 	if err := d.sortStructs(stmt, d.isOnKey(conflict)); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // unchangedColumns is what IfUnchanged compares.
@@ -54,6 +55,28 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 		found.names = append(found.names, field.DBName)
 	}
 	return found, nil
+}
+
+// isOf returns the error of a struct that was read from another row than the one that is written. A struct without a key names
+// none: it may be made of a form.
+func (u *unchangedColumns) isOf(p *plan, stmt *gorm.Statement) error {
+	if u == nil || len(p.rows) != 1 {
+		return nil
+	}
+	before, _ := statement.KeyOf(stmt, p.model.Schema, u.before)
+	key := p.named(stmt, &p.rows[0]).Key
+	if before == nil || key == nil || statement.KeyName(before) == statement.KeyName(key) {
+		return nil
+	}
+	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, key}) // which may be one key in two spellings
+	if err != nil {
+		return err
+	}
+	if stored[1] == nil || stored[0] != nil && statement.KeyName(stored[0]) == statement.KeyName(stored[1]) {
+		return nil // or the row is gone, which the write says
+	}
+	return fmt.Errorf("gormlock: IfUnchanged: %s is to be written, and before is %s: give it the struct as it was read from the same row",
+		p.rowName(stmt, key), p.rowName(stmt, before))
 }
 
 func (*unchangedColumns) owns(string) bool { return false }

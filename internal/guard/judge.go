@@ -211,6 +211,8 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 		row, r := &j.rows[i], u.rows[i]
 		wrote := from[i].IsValid()
 		switch {
+		case r.exists && wrote && v.Read(from[i]).Equal(v.Stored(row.next)):
+			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case !r.loaded && !r.unread, u.skips && !wrote:
 		case u.skips:
 			all = append(all, j.stale(stmt, row, nil, true).Err())

@@ -2,9 +2,38 @@ package guard
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 
 	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/statement"
 )
+
+// whyUnlinked returns the error of rows of a join table that were not stored, because they are there and were deleted softly: what
+// they link would stay apart.
+func (j *judge) whyUnlinked(db *gorm.DB, from []reflect.Value) error {
+	var keys [][]any
+	for i := range j.rows {
+		if !from[i].IsValid() && j.rows[i].Key != nil {
+			keys = append(keys, j.rows[i].Key)
+		}
+	}
+	if len(keys) == 0 || len(j.model.Schema.QueryClauses) == 0 || !statement.InLinking() {
+		return nil
+	}
+	found, err := j.look(db, keys)
+	if err != nil {
+		return err
+	}
+	for i, row := range found {
+		if row.deleted {
+			return fmt.Errorf("gormlock: %s was deleted softly, so GORM does not link anew what it linked: restore the row with Unscoped, or delete it for good",
+				j.rowName(db.Statement, keys[i]))
+		}
+	}
+	return nil
+}
 
 // whyUpsertFailed returns which of the structs' rows were refused.
 func (j *judge) whyUpsertFailed(db *gorm.DB) error {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"fmt"
 	"reflect"
@@ -49,7 +50,7 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	if p.batch && p.intent.columns() != nil {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
-	if err := p.dropped(stmt); err != nil {
+	if err := cmp.Or(p.dropped(stmt), p.intent.columns().isOf(p, stmt)); err != nil {
 		return err
 	}
 	if !p.version.is() {

@@ -122,6 +122,9 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	if err == nil {
 		err = w.whyRefused(db, from)
 	}
+	if err == nil && w.upsert.skips {
+		err = w.whyUnlinked(db, from)
+	}
 	if err != nil {
 		w.refuse(db, err)
 		return

@@ -53,6 +53,7 @@ func AfterUpdate(db *gorm.DB) {
 		w.settle(db)
 		w.omitAsBefore(db.Statement)
 	}
+	refuseTwinChildren(db)
 	noticeMoved(db)
 }
 
@@ -119,6 +120,7 @@ func AfterCreate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
+	refuseTwinChildren(db)
 	noticeMoved(db)
 }
 

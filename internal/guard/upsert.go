@@ -18,6 +18,7 @@ import (
 type upsert struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
 	child  bool // made by GORM to save an association
+	exist  bool // strict, but for versions, which are ignored: the row of a struct that was read must be there
 
 	updates bool // existing rows are updated
 	links   bool // only the foreign keys of children are set
@@ -35,6 +36,7 @@ type upsertRow struct {
 	apart    bool          // it is a child that stays, and proposes a version that only an INSERT can have stored
 	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
 	guessed  bool          // it had no key, and has the one that GORM has worked out
+	exists   bool          // it was read from its row, whatever the row's version is now
 	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
 	stands   bool          // its row gets what it holds, if there is one
 	finds    bool          // it may find a row
@@ -86,6 +88,9 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
 		r.unread = !loaded && u.strict
 		if !r.loaded {
+			if u.exist && loaded && !unset {
+				row.next, r.exists = v.Apart(row.held)
+			}
 			continue
 		}
 		if row.next = row.held; row.held.Null {

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,16 +29,22 @@ func (m *Model) Readable() []*schema.Field {
 
 // Model is what the tags of a model say about its version: nothing in most models.
 type Model struct {
-	Schema   *schema.Schema
-	Column   *column.Version        // nil: the model has none
-	Fence    *column.Fence          // nil: the model has none
-	Roots    []*schema.Relationship // what its rows are a part of
-	Err      error                  // the tags are wrong
-	Children bool                   // a has-one or has-many relation leads to a versioned model
-	roots    *install.Names         // the tables whose rows have parts, as far as their models were used
+	Schema *schema.Schema
+	Column *column.Version        // nil: the model has none
+	Fence  *column.Fence          // nil: the model has none
+	Roots  []*schema.Relationship // what its rows are a part of
+	Err    error                  // the tags are wrong
+	roots  *install.Names         // the tables whose rows have parts, as far as their models were used
 	others
+	related
 	texts
 	memo
+}
+
+// related is which associations lead to versioned models.
+type related struct {
+	Children bool                   // a has-one or has-many relation does
+	Shared   []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
 }
 
 // others is what the columns besides the version are like.
@@ -124,10 +131,8 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 			m.Indirect = append(m.Indirect, field)
 		}
 	}
-	for _, relations := range [][]*schema.Relationship{s.Relationships.HasOne, s.Relationships.HasMany} {
-		for _, relation := range relations {
-			m.Children = m.Children || !without && IsVersioned(relation.FieldSchema)
-		}
+	if !without {
+		m.relate()
 	}
 	if m.Column != nil {
 		m.text = newVersionSQL(db, m, m.Table)
@@ -170,6 +175,19 @@ func secondVersion(first *column.Version) error {
 
 func withoutKey(s *schema.Schema, version *column.Version) error {
 	return fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, version.Field.Name)
+}
+
+// relate finds the relations that lead to versioned models.
+func (m *Model) relate() {
+	all := &m.Schema.Relationships
+	for _, relation := range slices.Concat(all.HasOne, all.HasMany) {
+		m.Children = m.Children || IsVersioned(relation.FieldSchema)
+	}
+	for _, relation := range slices.Concat(all.BelongsTo, all.HasMany, all.Many2Many) {
+		if IsVersioned(relation.FieldSchema) {
+			m.Shared = append(m.Shared, relation)
+		}
+	}
 }
 
 // IsVersioned reports whether a field of the model has the tag of a version.

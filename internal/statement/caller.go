@@ -18,6 +18,7 @@ const (
 	saveByKey      = "statement.SaveByKey"
 
 	saveAssociation = "gorm.(*Association).saveAssociation"
+	saveChildren    = ".SaveAfterAssociations."
 	copyingRead     = "gorm.execG[...]."
 
 	executeScopes        = "gorm.(*DB).executeScopes"
@@ -125,6 +126,20 @@ func InNesting() bool {
 
 // InAppend reports whether Association(…).Append or Replace waits for the statement.
 func InAppend() bool { return ExecutedIn(saveAssociation) }
+
+// InLinking reports whether GORM stores the rows of a join table, which link what it has saved.
+func InLinking() bool {
+	run := 0
+	for function := range callers() {
+		switch {
+		case run == 2:
+			return strings.Contains(function, saveChildren)
+		case run == 1, strings.HasSuffix(function, execute):
+			run++
+		}
+	}
+	return false
+}
 
 // InClear reports whether Association(…).Clear has GORM execute the update of what belongs to another struct. By then GORM
 // has emptied its foreign keys in memory. GORM calls UpdateColumns, which skips hooks.

@@ -16,6 +16,7 @@ type owner struct {
 	Name    string
 	Deleted gorm.DeletedAt
 	Things  []thing
+	Linked  []thing `gorm:"many2many:owner_things"`
 }
 
 type thing struct {
@@ -27,7 +28,7 @@ type thing struct {
 // seen is what a callback of GORM's sees of a statement.
 type seen struct {
 	save, subQuery, conditions, byThis bool
-	clear                              bool
+	clear, linking                     bool
 	settings                           map[string]bool
 	clauses                            map[string]bool
 }
@@ -53,7 +54,7 @@ func watched(t *testing.T) (*gorm.DB, *[]seen) {
 	look := func(db *gorm.DB) {
 		s := seen{
 			save: statement.InSave(), subQuery: statement.InSubQuery(), conditions: statement.InConditions(), byThis: statement.ExecutedBy("statement_test.executeHere"),
-			clear:    statement.InClear(db.Statement),
+			clear: statement.InClear(db.Statement), linking: statement.InLinking(),
 			settings: map[string]bool{}, clauses: map[string]bool{},
 		}
 		for _, key := range []string{"gorm:update_track_time", "gorm:saved_association_map"} {
@@ -127,6 +128,14 @@ func TestGORMsNames(t *testing.T) {
 		"Association(…).Clear of a parent is one too": {
 			func(db *gorm.DB) { _ = db.Model(&thing{ID: 1}).Association("Owner").Clear() },
 			func(s seen) bool { return s.clear },
+		},
+		"the rows of a join table are created in SaveAfterAssociations": {
+			func(db *gorm.DB) { db.Create(&owner{ID: 1, Linked: []thing{{ID: 1}}}) },
+			func(s seen) bool { return s.linking },
+		},
+		"what is linked is not": {
+			func(db *gorm.DB) { db.Create(&owner{ID: 1, Things: []thing{{ID: 1}}}) },
+			func(s seen) bool { return !s.linking && s.settings["gorm:saved_association_map"] },
 		},
 		"soft_delete_enabled is among the clauses of a query": {
 			func(db *gorm.DB) { find(db) },

@@ -57,3 +57,38 @@ func TestIfUnchanged_keepsAllLevels(t *testing.T) {
 		}
 	})
 }
+
+// What another row was does not show whether this one has changed.
+func TestIfUnchanged_ofAnotherRow(t *testing.T) {
+	t.Parallel()
+	type named struct {
+		ID   string `gorm:"type:uuid;primaryKey"`
+		Note string
+	}
+	stand.OnBoth(t, []any{&deep{}, &named{}}, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.Create([]deep{{Note: "a"}, {Note: "a"}}).Error)
+		one, two := stand.Row[deep](t, db, 1), stand.Row[deep](t, db, 2)
+		for name, write := range map[string]func(before *deep) error{
+			"update": func(before *deep) error {
+				return db.Clauses(gormlock.IfUnchanged(before, "note")).Model(&two).Update("note", "b").Error
+			},
+			"Save":   func(before *deep) error { return db.Clauses(gormlock.IfUnchanged(before, "note")).Save(&two).Error },
+			"delete": func(before *deep) error { return db.Clauses(gormlock.IfUnchanged(before, "note")).Delete(&two).Error },
+		} {
+			err := write(&one)
+			if err == nil || !strings.Contains(err.Error(), "before is") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		stand.Equal(t, "note", stand.Row[deep](t, db, 2).Note, "a")
+		stand.Must(t, db.Clauses(gormlock.IfUnchanged(&deep{Note: "a"}, "note")).Model(&two).Update("note", "b").Error)
+		gone := deep{ID: 7}
+		stand.MustStale(t, db.Clauses(gormlock.IfUnchanged(&one, "note")).Model(&gone).Update("note", "b").Error)
+
+		const id = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
+		stand.Must(t, db.Create(&named{ID: id, Note: "a"}).Error)
+		if db.Name() == "postgres" { // where it is one key in two spellings
+			stand.Must(t, db.Clauses(gormlock.IfUnchanged(&named{ID: strings.ToUpper(id), Note: "a"}, "note")).Model(&named{ID: id}).Update("note", "b").Error)
+		}
+	})
+}

@@ -340,3 +340,57 @@ func TestV23_UpsertOfMapsThatNameAVersion(t *testing.T) {
 		stand.Equal(t, "ignored", stand.Row[tag](t, db, row.ID), tag{ID: row.ID, Name: "d", Version: 3})
 	})
 }
+
+// Whoever ignores versions writes over other writers, and does not make rows anew that they have deleted.
+func TestIgnoreVersion_ofRowsThatAreGone(t *testing.T) {
+	t.Parallel()
+	models := []any{&stand.Account{}, &stand.TimedTask{}, &stand.RailsTask{}, &stand.LinedOrder{}, &stand.LinedLine{}}
+	stand.OnBoth(t, models, func(t *testing.T, db *gorm.DB) {
+		ignore := func() *gorm.DB { return db.Clauses(gormlock.IgnoreVersion()) }
+		mustBeGone := func(what string, err error, n int64) {
+			t.Helper()
+			var stale *gormlock.StaleError
+			if !errors.As(err, &stale) || !stale.Deleted {
+				t.Errorf("%s: %v", what, err)
+			}
+			stand.Equal(t, what+", rows", n, 1)
+		}
+		accounts := []stand.Account{{Balance: 1}, {Balance: 2}}
+		stand.Must(t, db.Create(&accounts).Error)
+		stand.Must(t, db.Exec("DELETE FROM accounts WHERE id = 1").Error)
+		stand.Must(t, db.Exec("UPDATE accounts SET version = 7").Error)
+		accounts[1].Balance = 20
+		mustBeGone("accounts", ignore().Save(&accounts).Error, countOf[stand.Account](t, db))
+		stand.Equal(t, "balance", stand.Row[stand.Account](t, db, 2).Balance, 2)
+		rest := accounts[1:]
+		stand.Must(t, ignore().Save(&rest).Error)
+		stand.Equal(t, "balance", stand.Row[stand.Account](t, db, 2).Balance, 20)
+		stand.Equal(t, "version", stand.Row[stand.Account](t, db, 2).Version, 8)
+		made := append(rest, stand.Account{Balance: 3}, stand.Account{ID: 77, Balance: 4}) // those were never read
+		stand.Must(t, ignore().Save(&made).Error)
+		stand.Equal(t, "accounts", countOf[stand.Account](t, db), 3)
+		stand.Equal(t, "version", stand.Row[stand.Account](t, db, 77).Version, 1)
+
+		tasks := []stand.TimedTask{{State: "a"}, {State: "b"}}
+		stand.Must(t, db.Create(&tasks).Error)
+		stand.Must(t, db.Exec("DELETE FROM timed_tasks WHERE id = 1").Error)
+		mustBeGone("times", ignore().Save(&tasks).Error, countOf[stand.TimedTask](t, db))
+
+		order := stand.LinedOrder{Title: "x", Lines: []stand.LinedLine{{Qty: 1}, {Qty: 2}}}
+		stand.Must(t, db.Create(&order).Error)
+		orders := []stand.LinedOrder{order}
+		stand.Must(t, db.Exec("DELETE FROM lined_lines").Error)
+		stand.Must(t, db.Exec("DELETE FROM lined_orders").Error)
+		if err := ignore().Session(&gorm.Session{FullSaveAssociations: true}).Save(&orders).Error; err == nil {
+			t.Error("an order was made anew")
+		}
+		stand.Equal(t, "orders", countOf[stand.LinedOrder](t, db), 0)
+		stand.Equal(t, "lines", countOf[stand.LinedLine](t, db), 0)
+	})
+}
+
+func countOf[T any](t *testing.T, db *gorm.DB) (n int64) {
+	t.Helper()
+	stand.Must(t, db.Model(new(T)).Count(&n).Error)
+	return n
+}
