@@ -134,13 +134,15 @@ func (t *twins) compare(first, second associated) {
 	case first.of != second.of:
 		t.err = fmt.Errorf("gormlock: %s: %s is in two structs, and a row has one parent: leave it in one of them", where, t.nameOf(first.key))
 	case first.row.CanAddr() && second.row.CanAddr() && first.row.Addr().Pointer() == second.row.Addr().Pointer():
-	case !t.stmt.DB.FullSaveAssociations && !(t.version.Unset(t.version.Read(first.row)) && t.version.Unset(t.version.Read(second.row))):
-		// they have rows, of which GORM writes the foreign key at most
+	case !t.stmt.FullSaveAssociations && (t.wasRead(first.row) || t.wasRead(second.row)):
+		// they have a row, of which GORM writes the foreign key at most
 	case !t.isLike(first.row, second.row):
 		t.err = fmt.Errorf("gormlock: %s: two structs of %s that differ: GORM would save one and leave out the other: keep one of them, or %s",
 			where, t.nameOf(first.key), cure)
 	}
 }
+
+func (t *twins) wasRead(row reflect.Value) bool { return !t.version.Unset(t.version.Read(row)) }
 
 func (t *twins) nameOf(key []any) string {
 	s, values := t.relation.FieldSchema, map[string]any{}
