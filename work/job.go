@@ -20,14 +20,14 @@ import (
 // Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
-	Queue        string     `gorm:"not null;default:default"`       // Default: "default"
-	State        string     `gorm:"not null;default:ready"`         // ready, later, running, done or dead: kept by this package
-	Priority     int        `gorm:"not null;default:0"`             // the higher comes first
-	RunAt        time.Time  `gorm:"not null;default:now()"`         // the job begins no earlier. Default: at once
-	Attempts     int        `gorm:"not null;default:0"`             // how many have begun, including the current one
-	MaxAttempts  int        `gorm:"not null;default:20"`            // Default: 20
-	ClaimedBy    string     `gorm:"not null;default:''"`            // the process that works on it, or was the last to do so
-	ClaimedUntil *time.Time `gormlock:"unversioned" work:"renewed"` // the end of the lease
+	Queue        string     `gorm:"not null;default:default"` // Default: "default"
+	State        string     `gorm:"not null;default:ready"`   // ready, later, running, done or dead: kept by this package
+	Priority     int        `gorm:"not null;default:0"`       // the higher comes first
+	RunAt        time.Time  `gorm:"not null;default:now()"`   // the job begins no earlier. Default: at once
+	Attempts     int        `gorm:"not null;default:0"`       // how many have begun, including the current one
+	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so
+	ClaimedUntil *time.Time `gormlock:"unversioned,renewed"`  // the end of the lease
 	LastError    string     `gorm:"not null;default:''"`
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
 	CreatedAt    time.Time

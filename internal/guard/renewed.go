@@ -14,8 +14,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A column that package work renews moves no version, so a struct would write back an old value unnoticed. Only who names
-// the column writes it: by Select, in a map, or as a column of Update.
+// A column with the tag `unversioned,renewed` is written by others while a struct is in use, and they do not move the version. The
+// struct would write back an old value unnoticed, so only who names the column writes it: by Select, in a map, or as a column of
+// Update.
 
 // leaveOutRenewed makes an update by a struct leave such columns as they are.
 func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
@@ -34,7 +35,7 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 			continue
 		}
 		if !mayBeSave(stmt) && !holdsSame(stmt, field, dest) {
-			return fmt.Errorf("%w: %s.%s is renewed by the worker, and a struct does not write it: leave it out, or name it in Select, Update or a map", fault.ErrOption, w.model.Schema.Name, field.Name)
+			return fmt.Errorf("%w: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", fault.ErrOption, w.model.Schema.Name, field.Name)
 		}
 		stmt.Omits = append(slices.Clip(stmt.Omits), field.DBName)
 		w.where.leftOut++
@@ -66,9 +67,7 @@ func holdsSame(stmt *gorm.Statement, field *schema.Field, dest reflect.Value) bo
 		return false
 	}
 	held, _ := field.ValueOf(stmt.Context, model)
-	a, isTime := value.(*time.Time)
-	b, areBoth := held.(*time.Time)
-	return isTime && areBoth && b != nil && a.Equal(*b)
+	return sameValue(value, held, time.Nanosecond)
 }
 
 // withoutRenewed leaves such columns out of an upsert of all columns.

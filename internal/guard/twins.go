@@ -137,7 +137,7 @@ func (t *twins) compare(first, second associated) {
 	case !t.stmt.FullSaveAssociations && (t.wasRead(first.row) || t.wasRead(second.row)):
 		// they have a row, of which GORM writes the foreign key at most
 	case !t.isLike(first.row, second.row):
-		t.err = fmt.Errorf("gormlock: %s: two structs of %s that differ: GORM would save one and leave out the other: keep one of them, or %s",
+		t.err = fmt.Errorf("gormlock: %s: two structs of %s that differ: GORM would save one and leave out the other: point to one struct from both places, or %s",
 			where, t.nameOf(first.key), cure)
 	}
 }

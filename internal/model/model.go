@@ -52,7 +52,7 @@ type others struct {
 	Unversioned map[string]bool // those that are checked and do not bump
 	Weighs      bool            // some do not bump, or are set with others
 	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
-	Renewed     []*schema.Field // those that package work renews, so a struct holds old values: see guard
+	Renewed     []*schema.Field // those that others renew beside the struct, which does not write them
 }
 
 // IsRoot reports whether rows of other models are parts of its rows.
@@ -124,9 +124,6 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	m.Weighs = len(m.Unversioned) > 0
 	for _, field := range s.FieldsByDBName {
 		m.Weighs = m.Weighs || field.AutoUpdateTime > 0
-		if field.Tag.Get("work") == "renewed" {
-			m.Renewed = append(m.Renewed, field)
-		}
 		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
 			m.Indirect = append(m.Indirect, field)
 		}
@@ -177,6 +174,24 @@ func withoutKey(s *schema.Schema, version *column.Version) error {
 	return fmt.Errorf("gormlock: %s.%s: a versioned model needs a primary key", s.Name, version.Field.Name)
 }
 
+// readUnversioned reads the rest of the tag of a column that does not move the version.
+func (m *Model) readUnversioned(field *schema.Field, words []string) error {
+	for _, word := range words {
+		if strings.TrimSpace(word) != "renewed" {
+			return fmt.Errorf("the tag `unversioned` has the option renewed and no other: remove %q", word)
+		}
+		m.Renewed = append(m.Renewed, field)
+	}
+	if field.DBName == "" {
+		return fmt.Errorf("an unversioned field must be a column")
+	}
+	if m.Unversioned == nil {
+		m.Unversioned = map[string]bool{}
+	}
+	m.Unversioned[field.DBName] = true
+	return nil
+}
+
 // relate finds the relations that lead to versioned models.
 func (m *Model) relate() {
 	all := &m.Schema.Relationships
@@ -216,16 +231,7 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 		m.Column = column
 		return err
 	case "unversioned":
-		if len(words) > 1 {
-			return fmt.Errorf("the tag `unversioned` has no options: remove %q", words[1])
-		}
-		if field.DBName == "" {
-			return fmt.Errorf("an unversioned field must be a column")
-		}
-		if m.Unversioned == nil {
-			m.Unversioned = map[string]bool{}
-		}
-		m.Unversioned[field.DBName] = true
+		return m.readUnversioned(field, words[1:])
 	case "fence":
 		if m.Fence != nil {
 			return fmt.Errorf("a second fence field beside %s: keep one", m.Fence.Field.Name)

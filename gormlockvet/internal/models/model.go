@@ -146,8 +146,10 @@ func (r *reader) read(f *Field) {
 		r.readVersion(f, words[1:])
 	case "unversioned":
 		switch {
-		case len(words) > 1:
-			r.problem(f, fmt.Errorf("the tag `unversioned` has no options: remove %q", words[1]))
+		case len(words) > 1 && strings.TrimSpace(words[1]) != "renewed":
+			r.problem(f, fmt.Errorf("the tag `unversioned` has the option renewed and no other: remove %q", words[1]))
+		case len(words) > 2:
+			r.problem(f, fmt.Errorf("the tag `unversioned` has the option renewed and no other: remove %q", words[2]))
 		case f.Column == "":
 			r.problem(f, fmt.Errorf("an unversioned field must be a column"))
 		default:

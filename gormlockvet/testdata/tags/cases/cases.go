@@ -272,7 +272,8 @@ type Serialized struct {
 
 type UnversionedMore struct {
 	ID      int64
-	Note    string `gormlock:"unversioned,checked"` // want `has no options: remove "checked"`
+	Note    string `gormlock:"unversioned,checked"` // want `has the option renewed and no other: remove "checked"`
+	Until   string `gormlock:"unversioned,renewed"`
 	Version int64  `gormlock:"version"`
 }
 
