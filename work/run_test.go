@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,6 +132,7 @@ func TestRun_hearsOfJobs(t *testing.T) {
 	w := worker(t, db, func(context.Context, *Mail) error { n.Add(1); return nil }, work.Poll(time.Hour))
 	start(t, w)
 	listens(t, db, "application_name = 'gormlock work' AND query LIKE '%LISTEN%'")
+	late := 0 // one after the other would be, without being woken; a slow machine stands still now and then
 	for i := range int32(20) {
 		began := time.Now()
 		must(t, db.Transaction(func(tx *gorm.DB) error {
@@ -138,9 +140,12 @@ func TestRun_hearsOfJobs(t *testing.T) {
 			return nil
 		}))
 		eventually(t, "the job", func() bool { return n.Load() == i+1 })
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("job %d began after %s", i, took)
+		if time.Since(began) > 3*time.Second {
+			late++
 		}
+	}
+	if late > 7 {
+		t.Errorf("%d of 20 jobs began late", late)
 	}
 }
 
@@ -258,22 +263,28 @@ func TestRun_renewsLeases(t *testing.T) {
 func TestRun_wakesAtTheNextRunAt(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	var seen texts
+	late := make(chan time.Duration, 12)
 	w := worker(t, db, func(_ context.Context, m *Mail) error {
-		seen.add(m.Text)
-		if m.Text == "retried" && m.Attempts == 1 {
+		if late <- time.Since(m.RunAt); m.Text == "retried" && m.Attempts == 1 {
 			return errors.New("once")
 		}
 		return nil
 	}, work.Poll(time.Hour), work.Backoff(func(int) time.Duration { return 2500 * time.Millisecond }))
 	start(t, w)
-	began := time.Now()
-	must(t, work.Enqueue(db, &Mail{Text: "later", Job: work.Job{RunAt: time.Now().Add(1500 * time.Millisecond)}}, &Mail{Text: "retried"}))
-	eventually(t, "both done", func() bool { return states(t, db)["done"] == 2 })
-	if took := time.Since(began); took > 4500*time.Millisecond {
-		t.Errorf("it took %s", took)
+	mails := []*Mail{{Text: "retried"}}
+	for i := range 10 {
+		mails = append(mails, &Mail{Text: "later", Job: work.Job{RunAt: time.Now().Add(time.Second + time.Duration(i)*300*time.Millisecond)}})
 	}
-	seen.mustBe(t, "retried", "later", "retried")
+	must(t, work.Enqueue(db, mails...))
+	eventually(t, "all done", func() bool { return states(t, db)["done"] == 11 })
+	all := make([]time.Duration, cap(late))
+	for i := range all {
+		all[i] = <-late
+	}
+	slices.Sort(all)
+	if all[len(all)/2] > 1300*time.Millisecond { // and 2.5 s if they wait for the look behind, each five seconds
+		t.Errorf("they began late: %s", all)
+	}
 }
 
 // Jobs that were claimed ahead of the workers are given back when handlers suddenly take their time.
