@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/gormlock/gormlock/fence"
@@ -88,13 +89,15 @@ const everyStep = 150 * time.Millisecond
 var errNotWritten = errors.New("not written")
 
 // every runs a schedule whose runs write, and count what they did. Runs under one lease are one term. It leaves the schedule to
-// others after a second at most: where runs take longer than their interval, who holds it would hold it for ever.
+// others a second after its first run at most: where runs take longer than their interval, who holds it would hold it for ever.
 func (w *worker) every(ctx context.Context, register int) {
-	ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond+rand.N(800*time.Millisecond))
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // if it never runs
 	defer cancel()
+	leave := sync.OnceFunc(func() { time.AfterFunc(200*time.Millisecond+rand.N(800*time.Millisecond), cancel) })
 	call := torture.Now()
 	var t *term
 	_ = w.m.Every(ctx, lockkey.Of("register", register), lease.Interval(everyStep), func(ctx context.Context, tick time.Time) error {
+		leave()
 		token := fence.FromContext(ctx)[0]
 		if t == nil || t.token != token {
 			if t != nil {
