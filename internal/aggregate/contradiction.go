@@ -62,7 +62,7 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 	}
 	if values, is := p.db.Statement.Dest.(map[string]any); is {
 		for _, ref := range relation.References {
-			if value, named := named(values, ref.ForeignKey); named && !isKeyPart(relation, holds, ref, value) {
+			if value, named := statement.Named(values, ref.ForeignKey); named && !isKeyPart(relation, holds, ref, value) {
 				return p.contradicts(relation, holds)
 			}
 		}

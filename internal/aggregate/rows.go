@@ -196,7 +196,7 @@ func (p *part) keysOfMaps() (keys [][]any) {
 	for _, values := range mapsIn(p.db.Statement.Dest) {
 		key := make([]any, 0, len(p.model.Schema.PrimaryFields))
 		for _, field := range p.model.Schema.PrimaryFields {
-			if value, is := named(values, field); is && value != nil && !statement.Computed(value) {
+			if value, is := statement.Named(values, field); is && value != nil && !statement.Computed(value) {
 				key = append(key, value)
 			}
 		}

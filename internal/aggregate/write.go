@@ -262,7 +262,7 @@ func (p *part) keyedBy(relation *schema.Relationship, dest reflect.Value) reflec
 func (p *part) inMap(values map[string]any) (map[string]any, error) {
 	assigned := map[string]any{}
 	for _, key := range p.foreignKeys() {
-		value, is := named(values, key)
+		value, is := statement.Named(values, key)
 		if statement.Computed(value) {
 			return nil, fmt.Errorf("gormlock: %s.%s: the key of a root cannot be an expression, which does not show which root moves: assign a value", p.model.Schema.Name, key.Name)
 		}
@@ -306,13 +306,4 @@ func (p *part) mapOf(values map[string]any) error {
 		p.add(relation, func(field *schema.Field) any { return assigned[field.DBName] })
 	}
 	return err
-}
-
-// named returns the value of a map for a field, under the name of the column or of the field.
-func named(values map[string]any, field *schema.Field) (any, bool) {
-	value, is := values[field.DBName]
-	if !is {
-		value, is = values[field.Name]
-	}
-	return value, is
 }

@@ -60,7 +60,7 @@ func (w *writing) judge() error {
 func (w *writing) names(h *holding) (some, all, same bool) {
 	all, same = true, true
 	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
-		value, is := namedIn(w.own, key)
+		value, is := statement.Named(w.own, key)
 		some, all = some || is, all && is
 		if is {
 			other, zero := ref.PrimaryKey.ValueOf(w.db.Statement.Context, reflect.Indirect(h.place))
@@ -235,7 +235,7 @@ func (w *writing) contradicts(h *holding) error {
 	ctx := w.db.Statement.Context
 	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
 		columns = append(columns, key.Name)
-		value, is := namedIn(w.own, key)
+		value, is := statement.Named(w.own, key)
 		if !is {
 			value, _ = key.ValueOf(ctx, h.row)
 		}

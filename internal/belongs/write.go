@@ -266,7 +266,7 @@ func (w *writing) assign(h *holding) {
 		if err := key.Set(w.db.Statement.Context, h.row, value); err != nil {
 			fault.Add(w.db, err)
 		}
-		if _, is := namedIn(w.own, key); w.from == named && !is {
+		if _, is := statement.Named(w.own, key); w.from == named && !is {
 			values[key.DBName] = value
 		}
 	})
@@ -332,12 +332,3 @@ func (w *writing) Undo() {
 
 // Lose leaves them empty: the foreign keys may not be what they were.
 func (w *writing) Lose() {}
-
-// namedIn returns the value of a map for a field, under the name of the column or of the field.
-func namedIn(values map[string]any, field *schema.Field) (any, bool) {
-	value, is := values[field.DBName]
-	if !is {
-		value, is = values[field.Name]
-	}
-	return value, is
-}

@@ -120,10 +120,14 @@ func (f *FenceGuard) assign(b builder, written bool) bool {
 	return true
 }
 
-// writeUnlessLater writes the token as a value that fails once a later one has been issued.
+// writeUnlessLater writes the token as a value that fails once a later one has been issued, and, but for a claim, if it was never
+// issued.
 func (f *FenceGuard) writeUnlessLater(b builder) {
-	claims := b.draft.op == OpClaim
-	b.Text("(SELECT CASE WHEN latest<=")
+	claims, is := b.draft.op == OpClaim, "="
+	if claims {
+		is = "<="
+	}
+	b.Text("(SELECT CASE WHEN latest", is)
 	b.Value(f.number)
 	b.Text("::bigint THEN ")
 	b.Value(f.number)

@@ -36,7 +36,10 @@ func refusalIn(err error, token fence.Token) (latest fence.Token, refused bool) 
 			end = len(rest)
 		}
 		number, _ := strconv.ParseInt(rest[:end], 10, 64)
-		if text == issuedLater && number != 0 {
+		switch {
+		case text == issuedLater && number < token.Number:
+			return fence.Token{}, true // it was never issued, or that was rolled back
+		case text == issuedLater:
 			return Issued(token, number), true
 		}
 		return fence.Token{Number: number}, true

@@ -30,8 +30,11 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 	if err != nil {
 		return fault.Caused(tx, err)
 	}
-	if latest != 0 && latest <= token.Number {
+	switch {
+	case latest == token.Number:
 		return nil
+	case latest < token.Number:
+		latest = 0 // it was never issued, or that was rolled back
 	}
 	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: Issued(token, latest)}).Err()
 	Doom(tx, refused)

@@ -94,12 +94,14 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 
 func (p *plan) inMap(dest map[string]any) (*column.Value, error) {
 	field := p.version.Field
-	value, named := dest[field.DBName]
-	if !named {
-		value, named = dest[field.Name]
-	}
+	value, named := statement.Named(dest, field)
 	if !named {
 		return nil, nil
+	}
+	for name, other := range dest {
+		if p.model.Schema.LookUpField(name) == field && !reflect.DeepEqual(value, other) {
+			return nil, fmt.Errorf("gormlock: %s.%s: the map names the version twice, and differently: name it once", p.model.Schema.Name, field.Name)
+		}
 	}
 	if value == nil {
 		return nil, fmt.Errorf("gormlock: %s.%s: the version cannot be NULL: leave it out", p.model.Schema.Name, field.Name)

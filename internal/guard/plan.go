@@ -146,8 +146,8 @@ func (p *plan) readKeys(stmt *gorm.Statement) error {
 	return nil
 }
 
-// hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions; for a versioned
-// struct it belongs there.
+// hasKey reports whether the struct names a row. GORM leaves a zero part of a key out of the conditions; where something guards the
+// row it belongs there.
 func (p *plan) hasKey(row reflect.Value) bool {
 	zero := 0
 	for _, field := range p.model.Schema.PrimaryFields {
@@ -161,7 +161,7 @@ func (p *plan) hasKey(row reflect.Value) bool {
 	case zero == len(p.model.Schema.PrimaryFields):
 		return false
 	}
-	p.where.partialKey = p.version.is() || p.intent.Merges() || p.fence != nil && p.fence.Read(row).N != 0
+	p.where.partialKey = p.version.is() || p.fence != nil || p.intent.Merges() || p.intent.columns() != nil
 	return p.where.partialKey
 }
 

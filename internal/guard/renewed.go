@@ -52,7 +52,7 @@ func (w *Write) omitAsBefore(stmt *gorm.Statement) {
 // namesField reports whether Select names the field itself.
 func namesField(stmt *gorm.Statement, field *schema.Field) bool {
 	return slices.ContainsFunc(stmt.Selects, func(name string) bool {
-		return name == field.Name || name == field.DBName || name == stmt.Table+"."+field.DBName
+		return stmt.Schema.LookUpField(name) == field || name == stmt.Table+"."+field.DBName
 	})
 }
 

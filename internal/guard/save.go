@@ -11,14 +11,15 @@ import (
 
 // SaveByKey makes a Save that GORM turned into a create an update again, or an INSERT if there is no row and the struct
 // was not read. GORM creates a struct with a zero in its key, but a part of a composite key may be zero. It reports
-// true if it has done so: then nothing is left for the create, and EndSave gives it the result.
+// true if it has done so: then nothing is left for the create, and EndSave gives it the result. Without a version, the create goes
+// on if there is no row.
 func SaveByKey(db *gorm.DB) bool {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || len(stmt.Schema.PrimaryFields) < 2 || stmt.ReflectValue.Kind() != reflect.Struct {
 		return false
 	}
 	m := model.Of(db)
-	if m == nil || m.Err != nil || m.Column == nil || stmt.ReflectValue.Type() != m.Schema.ModelType {
+	if m == nil || m.Err != nil || m.Column == nil && m.Fence == nil && IntentOf(stmt).columns() == nil || stmt.ReflectValue.Type() != m.Schema.ModelType {
 		return false
 	}
 	key, whole := statement.KeyOf(stmt, m.Schema, stmt.ReflectValue)
@@ -26,6 +27,10 @@ func SaveByKey(db *gorm.DB) bool {
 		return false
 	}
 	saved := statement.SaveByKey(db)
+	if m.Column == nil && saved.Error == nil && saved.RowsAffected == 0 && !db.DryRun {
+		stmt.SkipHooks = true // as in GORM's Save, when it creates what it did not find
+		return false
+	}
 	db.RowsAffected = saved.RowsAffected
 	db.Error = &savedByKeyError{saved.Error}
 	return true

@@ -78,6 +78,7 @@ func RememberUpdate(db *gorm.DB) {
 	if w := begin(db, OpUpdate); w != nil {
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
+		w.refuseUnknown(db)
 		w.refuseLeftOut(db)
 	}
 }
@@ -87,6 +88,7 @@ func RememberCreate(db *gorm.DB) {
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
+		w.refuseUnknown(db)
 	}
 }
 
@@ -97,6 +99,7 @@ func RememberDelete(db *gorm.DB) {
 		return
 	}
 	w.remember(db, db.Statement.Dest)
+	w.refuseUnknown(db)
 	if w.batch || w.memory.Count == 0 || statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}

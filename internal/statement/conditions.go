@@ -114,10 +114,25 @@ func IsInMaps(dest any, column *schema.Field) bool {
 		all = *dest
 	}
 	return slices.ContainsFunc(all, func(values map[string]any) bool {
-		_, byColumn := values[column.DBName]
-		_, byField := values[column.Name]
-		return byColumn || byField
+		_, is := Named(values, column)
+		return is
 	})
+}
+
+// Named returns the value that a map has for a column, under any name by which GORM finds the column: its own, that of the field, or
+// one of which the naming strategy makes its own, as "lockVersion".
+func Named(values map[string]any, column *schema.Field) (value any, is bool) {
+	for _, name := range []string{column.DBName, column.Name} {
+		if value, is := values[name]; is {
+			return value, true
+		}
+	}
+	for name, value := range values {
+		if column.Schema.LookUpField(name) == column {
+			return value, true
+		}
+	}
+	return nil, false
 }
 
 // Computed reports whether the server works a value out.

@@ -230,3 +230,38 @@ func TestFencedRowWithAZeroInItsKey(t *testing.T) {
 	stand.Equal(t, "changed", found[0].Text, "one")
 	stand.Equal(t, "the other row", found[1].Text, "")
 }
+
+// So it is of a struct whose fence is still 0, as all are after the column was added.
+func TestFencedRowWithAZeroInItsKey_neverFenced(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&fencedCell{}})
+	tx := stand.With(db, stand.Issue(t, db, "sheet", 1))
+	for name, write := range map[string]func(c *fencedCell) error{
+		"Update":       func(c *fencedCell) error { return tx.Model(c).Update("text", "one").Error },
+		"a struct":     func(c *fencedCell) error { return tx.Model(c).Updates(fencedCell{Text: "one"}).Error },
+		"itself":       func(c *fencedCell) error { c.Text = "one"; return tx.Updates(c).Error },
+		"Select":       func(c *fencedCell) error { c.Text = "one"; return tx.Select("text").Updates(c).Error },
+		"Save":         func(c *fencedCell) error { c.Text = "one"; return tx.Save(c).Error },
+		"IgnoreFence":  func(c *fencedCell) error { return unguarded(db).Model(c).Update("text", "one").Error },
+		"Save, no row": func(c *fencedCell) error { c.Sheet, c.Text = 1, "one"; deleteCell(t, db, c); return tx.Save(c).Error },
+	} {
+		stand.Must(t, db.Exec("DELETE FROM fenced_cells").Error)
+		stand.Must(t, db.Exec("INSERT INTO fenced_cells VALUES (1, 0, 'a', 0), (1, 1, 'b', 0), (1, 2, 'c', 0)").Error)
+		var c fencedCell
+		stand.Must(t, db.First(&c, "sheet = 1 AND line = 0").Error)
+		if err := write(&c); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var found []fencedCell
+		stand.Must(t, db.Order("line").Find(&found).Error)
+		if len(found) != 3 || found[0].Text != "one" || found[1].Text != "b" || found[2].Text != "c" {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// deleteCell deletes the row of a cell.
+func deleteCell(t *testing.T, db *gorm.DB, c *fencedCell) {
+	t.Helper()
+	stand.Must(t, db.Exec("DELETE FROM fenced_cells WHERE sheet = ? AND line = ?", c.Sheet, c.Line).Error)
+}

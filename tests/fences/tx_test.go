@@ -19,6 +19,33 @@ import (
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
+// A token whose issue was rolled back is not one, although its key has had others.
+func TestFence_thatWasRolledBack(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&reportNote{}, &report{}})
+	earlier := stand.Issue(t, db, "report", 1)
+	tx := db.Begin()
+	token, err := gormlock.FenceFor(tx, gormlock.Key("report", 1))
+	stand.Must(t, err)
+	stand.Must(t, gormlock.FenceTx(tx, token)) // where it was issued it is good
+	stand.Must(t, stand.With(tx, token).Create(&report{Body: "in it"}).Error)
+	stand.Must(t, tx.Rollback().Error)
+	stand.Equal(t, "number", token.Number, earlier.Number+1)
+	for name, write := range map[string]func(tx *gorm.DB) error{
+		"FenceTx": func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) },
+		"Create":  func(tx *gorm.DB) error { return stand.With(tx, token).Create(&report{}).Error },
+		"several": func(tx *gorm.DB) error { return stand.With(tx, token).Create(&[]report{{}, {}}).Error },
+	} {
+		refused := mustBeFenced(t, db.Transaction(write))
+		stand.Equal(t, name, refused.Latest.Number, 0)
+		if !strings.Contains(refused.Error(), "was never issued") {
+			t.Errorf("%s: %v", name, refused)
+		}
+	}
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return gormlock.FenceTx(tx, earlier) }))
+	stand.Must(t, stand.With(db, earlier).Create(&report{}).Error)
+}
+
 // TestFenceTx: what a whole transaction writes is the latest holder's, and a later token waits for it.
 func TestFenceTx(t *testing.T) {
 	t.Parallel()

@@ -92,3 +92,37 @@ func TestIfUnchanged_ofAnotherRow(t *testing.T) {
 		}
 	})
 }
+
+// A part of a key may be zero: the row is meant, and not all rows with the other part.
+func TestIfUnchanged_ofAKeyWithAZeroPart(t *testing.T) {
+	t.Parallel()
+	type sheetCell struct {
+		Sheet int64 `gorm:"primaryKey;autoIncrement:false"`
+		Line  int64 `gorm:"primaryKey;autoIncrement:false"`
+		Text  string
+		N     int64
+	}
+	stand.OnBoth(t, []any{&sheetCell{}}, func(t *testing.T, db *gorm.DB) {
+		for name, write := range map[string]func(tx *gorm.DB, c *sheetCell) error{
+			"Update":  func(tx *gorm.DB, c *sheetCell) error { return tx.Model(c).Update("n", 50).Error },
+			"Updates": func(tx *gorm.DB, c *sheetCell) error { c.N = 50; return tx.Select("n").Updates(c).Error },
+			"Save":    func(tx *gorm.DB, c *sheetCell) error { c.N = 50; return tx.Save(c).Error },
+			"a map":   func(tx *gorm.DB, c *sheetCell) error { return tx.Model(c).Updates(map[string]any{"n": 50}).Error },
+			"Delete":  func(tx *gorm.DB, c *sheetCell) error { c.N = 50; return tx.Delete(c).Error },
+		} {
+			stand.Must(t, db.Exec("DELETE FROM sheet_cells").Error)
+			stand.Must(t, db.Create([]sheetCell{{1, 0, "a", 1}, {1, 1, "a", 1}, {1, 2, "c", 1}}).Error)
+			var c sheetCell
+			stand.Must(t, db.First(&c, "sheet = 1 AND line = 0").Error)
+			before := c
+			stand.Must(t, write(db.Clauses(gormlock.IfUnchanged(&before, "text")), &c))
+			var n int64
+			stand.Must(t, db.Model(&sheetCell{}).Where("n = 1 AND line > 0").Count(&n).Error)
+			stand.Equal(t, name, n, 2)
+			stand.Must(t, db.Model(&sheetCell{}).Where("n = 1 AND line = 0").Count(&n).Error)
+			stand.Equal(t, name+", its own", n, 0)
+			before.Text = "other"
+			stand.MustStale(t, write(db.Clauses(gormlock.IfUnchanged(&before, "text")), &c))
+		}
+	})
+}
