@@ -72,7 +72,17 @@ func (j *judge) whyNone(db *gorm.DB) error {
 	if err := j.why(db, row, found[0]); err != nil {
 		return err
 	}
+	if j.mayMeanMore() && !found[0].IsValid() {
+		return fmt.Errorf("gormlock: %s: there is no such row, and a zero is a part of its key: to write all rows with the other parts, name them by Where",
+			j.rowName(db.Statement, row.Key))
+	}
 	return j.reused(db.Statement)
+}
+
+// mayMeanMore reports whether the caller may have meant several rows by a key with a zero part, as GORM understands it, and nothing
+// else says that the row must be there.
+func (j *judge) mayMeanMore() bool {
+	return j.where.partialKey && !j.batch && !j.version.is() && j.intent.columns() == nil && !statement.InSave()
 }
 
 // whyFewer returns why a batch wrote fewer rows than it has.

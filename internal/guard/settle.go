@@ -30,6 +30,12 @@ func (w *Write) settle(db *gorm.DB) {
 		err := w.tooMany(db)
 		Doom(db, err)
 		w.refuse(db, err)
+	case db.RowsAffected == 0 && w.mayMeanMore():
+		if err := w.whyNone(db); err != nil {
+			w.refuse(db, err)
+			return
+		}
+		w.settleOne(db)
 	case db.RowsAffected == 0 && !w.decides() && w.reused(db.Statement) != nil:
 		w.refuse(db, w.reused(db.Statement))
 	case w.batch && len(w.rows) > 0:

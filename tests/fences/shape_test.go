@@ -3,6 +3,7 @@ package fences_test
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,6 +259,31 @@ func TestFencedRowWithAZeroInItsKey_neverFenced(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
+}
+
+// A key with a zero part names one row. If there is none, all rows with the other part may have been meant.
+func TestFencedRowWithAZeroInItsKey_thatIsNotThere(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&fencedCell{}})
+	tx := stand.With(db, stand.Issue(t, db, "sheet", 1))
+	stand.Must(t, tx.Create(&[]fencedCell{{Sheet: 1, Line: 1}, {Sheet: 1, Line: 2}}).Error)
+	for name, err := range map[string]error{
+		"Update":      tx.Model(&fencedCell{Sheet: 1}).Update("text", "x").Error,
+		"filtered":    tx.Model(&fencedCell{Sheet: 1}).Where("line > 0").Update("text", "x").Error,
+		"Delete":      tx.Delete(&fencedCell{Sheet: 1}).Error,
+		"IgnoreFence": unguarded(db).Model(&fencedCell{Sheet: 1}).Update("text", "x").Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "no such row") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stand.Must(t, tx.Model(&fencedCell{}).Where("sheet = 1").Update("text", "all").Error)
+	var n int64
+	stand.Must(t, db.Model(&fencedCell{}).Where("text = 'all'").Count(&n).Error)
+	stand.Equal(t, "rows", n, 2)
+	cell := fencedCell{Sheet: 1}
+	stand.Must(t, tx.Save(&cell).Error)
+	stand.Must(t, tx.Model(&cell).Where("text = 'other'").Update("text", "x").Error) // which is there
 }
 
 // deleteCell deletes the row of a cell.
