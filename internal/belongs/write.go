@@ -89,7 +89,7 @@ func of(db *gorm.DB) *writing {
 // were read, GORM must not store the key. What the roots among them forbid is asked first.
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
-		guard.RefuseTwinOwners(db)
+		guard.RefuseTwins(db)
 		ofRoots(db)
 		beforeAssociations(db)
 	}

@@ -81,7 +81,7 @@ func (f *Fenced) Text() string {
 	case f.Passed:
 		fmt.Fprintf(&b, "token %s is superseded, the row was written with a later one", f.Token)
 	case f.Latest.IsZero():
-		fmt.Fprintf(&b, "token %s was never issued in the table %s that the search_path finds, or that was rolled back", f.Token, fence.Table)
+		fmt.Fprintf(&b, "token %s was never issued in the table %s that the search_path finds, or its issue was rolled back", f.Token, fence.Table)
 	case f.Latest.Name == "":
 		fmt.Fprintf(&b, "token %s is superseded, the row was written with %d", f.Token, f.Latest.Number)
 	default:

@@ -60,7 +60,7 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 // isOf returns the error of a struct that was read from another row than the one that is written. A struct without a key names
 // none: it may be made of a form.
 func (u *unchangedColumns) isOf(p *plan, stmt *gorm.Statement) error {
-	if u == nil || len(p.rows) != 1 {
+	if u == nil || len(p.rows) != 1 || stmt.DryRun {
 		return nil
 	}
 	before, _ := statement.KeyOf(stmt, p.model.Schema, u.before)

@@ -204,7 +204,7 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 // insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
 // another writer makes in between. Associations and hooks are those of the update, as in GORM.
 func (j *judge) insertInstead(db *gorm.DB) error {
-	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(append(slices.Clone(db.Statement.Omits), clause.Associations)...)
+	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(append(slices.Clone(j.omitted(db.Statement)), clause.Associations)...)
 	if i := j.intent; i.asksFence() {
 		tx.Statement.Clauses[VersionIntentClause] = clause.Clause{Expression: &Intent{tokens: i.tokens, ignoreFence: i.ignoreFence}}
 	}

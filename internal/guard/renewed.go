@@ -45,8 +45,13 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 
 // omitAsBefore gives the statement the Omit of the caller again, who may use it once more.
 func (w *Write) omitAsBefore(stmt *gorm.Statement) {
-	stmt.Omits = stmt.Omits[:len(stmt.Omits)-w.where.leftOut]
+	stmt.Omits = w.omitted(stmt)
 	w.where.leftOut = 0
+}
+
+// omitted is what the caller omits.
+func (p *plan) omitted(stmt *gorm.Statement) []string {
+	return stmt.Omits[:len(stmt.Omits)-p.where.leftOut]
 }
 
 // namesField reports whether Select names the field itself.

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -26,14 +27,26 @@ func SaveByKey(db *gorm.DB) bool {
 	if _, decided := stmt.Clauses["ON CONFLICT"]; decided || key == nil || whole || lacksGenerated(m.Schema, stmt.ReflectValue) || !statement.InSave() {
 		return false
 	}
+	if m.Column == nil && IntentOf(stmt).columns() == nil && !isThere(db, m, key) {
+		return false
+	}
 	saved := statement.SaveByKey(db)
 	if m.Column == nil && saved.Error == nil && saved.RowsAffected == 0 && !db.DryRun {
-		stmt.SkipHooks = true // as in GORM's Save, when it creates what it did not find
+		stmt.SkipHooks = true // it was deleted meanwhile: as in GORM's Save, when it creates what it did not find
 		return false
 	}
 	db.RowsAffected = saved.RowsAffected
 	db.Error = &savedByKeyError{saved.Error}
 	return true
+}
+
+// isThere reports whether there is a row of this key.
+func isThere(db *gorm.DB, m *model.Model, key []any) bool {
+	if db.DryRun {
+		return true
+	}
+	found, err := Rows(db, m, slices.Clone(m.Schema.PrimaryFieldDBNames), true, false, KeyIn(m.Schema, [][]any{key}))
+	return err == nil && len(found) > 0
 }
 
 // EndSave ends the create whose struct SaveByKey has saved.

@@ -123,7 +123,9 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		err = w.whyRefused(db, from)
 	}
 	if err == nil && w.upsert.skips {
-		err = w.whyUnlinked(db, from)
+		if err = w.whyUnlinked(db, from); err != nil {
+			Doom(db, err)
+		}
 	}
 	if err != nil {
 		w.refuse(db, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -21,13 +22,25 @@ import (
 // GORM saves of an association the first of the structs that have one key, and leaves out the others. It takes two keys for one
 // if their parts, joined by "_", read the same.
 
-// RefuseTwinOwners refuses to save what structs belong to, if GORM would leave out some of it.
-func RefuseTwinOwners(db *gorm.DB) { refuseTwins(db, schema.BelongsTo) }
+// RefuseTwins refuses to save associations of which GORM would leave out a part, before anything is stored.
+func RefuseTwins(db *gorm.DB) {
+	refuseTwins(db, func(*schema.Relationship) bool { return true })
+}
 
-// refuseTwinChildren does so for what belongs to structs. Their keys are known by now, which may be parts of the children's keys.
-func refuseTwinChildren(db *gorm.DB) { refuseTwins(db, schema.HasMany, schema.Many2Many) }
+// refuseTwinsOfWritten does so when the keys of new owners are known, which may be parts of their children's keys.
+func refuseTwinsOfWritten(db *gorm.DB) {
+	if db.Error != nil {
+		return
+	}
+	refuseTwins(db, func(r *schema.Relationship) bool {
+		return slices.ContainsFunc(r.References, func(ref *schema.Reference) bool { return ref.OwnPrimaryKey && ref.ForeignKey.PrimaryKey }) && r.Type == schema.HasMany
+	})
+	if db.Error != nil {
+		Doom(db, db.Error)
+	}
+}
 
-func refuseTwins(db *gorm.DB, of ...schema.RelationshipType) {
+func refuseTwins(db *gorm.DB, of func(*schema.Relationship) bool) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun || slices.Contains(stmt.BuildClauses, "DELETE") {
 		return
@@ -37,14 +50,14 @@ func refuseTwins(db *gorm.DB, of ...schema.RelationshipType) {
 		return
 	}
 	for _, relation := range m.Shared {
-		if !slices.Contains(of, relation.Type) || relation.Type == schema.BelongsTo && stmt.ReflectValue.Kind() == reflect.Struct {
+		if !of(relation) || relation.Type == schema.BelongsTo && stmt.ReflectValue.Kind() == reflect.Struct {
 			continue
 		}
 		t := &twins{stmt: stmt, relation: relation, version: model.OfSchema(db, relation.FieldSchema).Column}
-		if t.version == nil || !t.isSaved() {
+		if t.version == nil {
 			continue
 		}
-		if t.find(); t.err != nil {
+		if t.find(); t.err != nil && t.isSaved() {
 			fault.Add(db, t.err)
 			return
 		}
@@ -67,11 +80,14 @@ type associated struct {
 	of  string // the key of its parent that it gets, as a string
 }
 
+// isSaved reports whether GORM saves the structs of the association. It stores the links of all structs if those themselves are
+// omitted.
 func (t *twins) isSaved() bool {
-	if len(t.stmt.Selects)+len(t.stmt.Omits) == 0 {
-		return true
+	creates := slices.Contains(t.stmt.BuildClauses, "VALUES")
+	selected, restricted := t.stmt.SelectAndOmitColumns(creates, !creates)
+	if is, known := selected[t.relation.Name+".*"]; known && !is && t.relation.Type == schema.Many2Many {
+		return false
 	}
-	selected, restricted := t.stmt.SelectAndOmitColumns(false, false)
 	is, known := selected[t.relation.Name]
 	return is || !known && !restricted
 }
@@ -94,18 +110,25 @@ func (t *twins) add(owner, row reflect.Value) {
 	if t.relation.Type == schema.HasMany {
 		var parent []any
 		for _, ref := range t.relation.References {
-			var value any = ref.PrimaryValue
-			if ref.OwnPrimaryKey {
-				value, _ = ref.PrimaryKey.ValueOf(t.stmt.Context, owner)
+			if !ref.OwnPrimaryKey {
+				given[ref.ForeignKey], parent = ref.PrimaryValue, append(parent, ref.PrimaryValue)
+				continue
 			}
-			given[ref.ForeignKey], parent = value, append(parent, value)
+			value, zero := ref.PrimaryKey.ValueOf(t.stmt.Context, owner)
+			if given[ref.ForeignKey] = value; zero {
+				given[ref.ForeignKey] = nil
+				if owner.CanAddr() { // it gets a key when it is stored
+					value = owner.Addr().Pointer()
+				}
+			}
+			parent = append(parent, value)
 		}
 		one.of = statement.KeyName(parent)
 	}
 	for _, field := range t.relation.FieldSchema.PrimaryFields {
 		value, zero := field.ValueOf(t.stmt.Context, row)
 		if gets, is := given[field]; is {
-			value, zero = gets, reflect.ValueOf(gets).IsZero()
+			value, zero = gets, gets == nil
 		}
 		if zero {
 			return // GORM saves it in any case
@@ -142,7 +165,10 @@ func (t *twins) compare(first, second associated) {
 	}
 }
 
-func (t *twins) wasRead(row reflect.Value) bool { return !t.version.Unset(t.version.Read(row)) }
+// wasRead reports whether a struct may stand for a row.
+func (t *twins) wasRead(row reflect.Value) bool {
+	return t.version.ZeroIsLoaded() || t.version.IsSystem() || !t.version.Unset(t.version.Read(row))
+}
 
 func (t *twins) nameOf(key []any) string {
 	s, values := t.relation.FieldSchema, map[string]any{}
@@ -159,14 +185,8 @@ func (t *twins) isLike(a, b reflect.Value) bool {
 		if _, holds := s.Relationships.Relations[field.Name]; field.DBName == "" && !holds || t.relation.Type == schema.HasMany && t.isLink(field) {
 			continue
 		}
-		x, _ := field.ValueOf(t.stmt.Context, a)
-		y, _ := field.ValueOf(t.stmt.Context, b)
-		if s, is := x.(time.Time); is {
-			if u, both := y.(time.Time); both && s.Equal(u) {
-				continue
-			}
-		}
-		if !reflect.DeepEqual(x, y) {
+		x, y := statement.Place(field, a), statement.Place(field, b)
+		if x.IsValid() != y.IsValid() || x.IsValid() && !sameValue(x.Interface(), y.Interface(), time.Nanosecond) {
 			return false
 		}
 	}
@@ -181,36 +201,18 @@ func (t *twins) isLink(field *schema.Field) bool {
 // a key whose parts it joins by "_".
 func RefuseMixed(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.ReflectValue.Kind() == reflect.Struct {
+	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.DryRun {
 		return
 	}
-	for _, relation := range stmt.Schema.Relationships.Relations {
+	for _, relation := range statement.OwnRelations(stmt.Schema) {
 		if len(relation.References) < 2 || !isPreloaded(stmt, relation) || !model.IsVersioned(stmt.Schema) && !model.IsVersioned(relation.FieldSchema) {
 			continue
 		}
-		var own, others []*schema.Field
-		for _, ref := range relation.References {
-			switch {
-			case ref.PrimaryValue != "":
-			case ref.OwnPrimaryKey:
-				own = append(own, ref.PrimaryKey)
-			case relation.Type == schema.Many2Many:
-				others = append(others, ref.PrimaryKey)
-			default:
-				own = append(own, ref.ForeignKey)
-			}
-		}
-		mine, theirs := &mixed{fields: own}, &mixed{fields: others}
-		statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
-			if row.Type() != stmt.Schema.ModelType {
-				return
-			}
-			mine.add(stmt.Context, row)
-			if len(others) > 1 {
-				statement.EachStruct(statement.Place(relation.Field, row), func(row reflect.Value) { theirs.add(stmt.Context, row) })
-			}
-		})
-		if mine.is || theirs.is {
+		is, err := mixes(stmt, relation)
+		switch {
+		case err != nil:
+			fault.Add(db, err)
+		case is:
 			fault.Add(db, fmt.Errorf("gormlock: %s: Preload(%q): GORM joins the parts of keys by \"_\", takes two of these for one, and gives a struct what belongs to another: read the structs one by one",
 				stmt.Schema.Name, relation.Name))
 			return
@@ -218,10 +220,60 @@ func RefuseMixed(db *gorm.DB) {
 	}
 }
 
+// mixes reports whether GORM has taken two keys for one: of the structs that were read, or of those that a join table links to them.
+func mixes(stmt *gorm.Statement, relation *schema.Relationship) (bool, error) {
+	mine, theirs := &mixed{}, &mixed{}
+	var keys, links []*schema.Field
+	for _, ref := range relation.References {
+		switch {
+		case ref.PrimaryValue != "":
+		case ref.OwnPrimaryKey:
+			mine.fields, keys = append(mine.fields, ref.PrimaryKey), append(keys, ref.ForeignKey)
+		case relation.JoinTable != nil:
+			theirs.fields, links = append(theirs.fields, ref.PrimaryKey), append(links, ref.ForeignKey)
+		default:
+			mine.fields = append(mine.fields, ref.ForeignKey)
+		}
+	}
+	ask, all := false, [][]any(nil)
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() != stmt.Schema.ModelType {
+			return
+		}
+		all = append(all, mine.add(stmt.Context, row))
+		if place := statement.Place(relation.Field, row); len(links) > 1 && place.IsValid() {
+			statement.EachStruct(place, func(row reflect.Value) {
+				ask = ask || slices.ContainsFunc(theirs.add(stmt.Context, row), func(part any) bool { return strings.Contains(utils.ToStringKey(part), "_") })
+			})
+		}
+	})
+	if mine.is || !ask {
+		return mine.is, nil
+	}
+	// GORM has read only the first of what it takes for one: the links show the others.
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = key.DBName
+	}
+	column, values := schema.ToQueryValues(clause.CurrentTable, names, all)
+	rows := relation.JoinTable.MakeSlice()
+	err := stmt.DB.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Where(clause.IN{Column: column, Values: values}).Find(rows.Interface()).Error
+	others := &mixed{fields: links}
+	statement.EachStruct(rows, func(row reflect.Value) { others.add(stmt.Context, row) })
+	return others.is, err
+}
+
+// isPreloaded reports whether a name in Preload is that of the relation, or leads on from it.
 func isPreloaded(stmt *gorm.Statement, relation *schema.Relationship) bool {
-	_, by := stmt.Preloads[relation.Name]
-	_, all := stmt.Preloads[clause.Associations]
-	return by || all
+	path := strings.Join(relation.Field.EmbeddedBindNames, ".")
+	for name := range stmt.Preloads {
+		for _, own := range []string{relation.Name, path, clause.Associations} {
+			if name == own || strings.HasPrefix(name, own+".") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mixed finds keys that differ and look the same to GORM.
@@ -231,10 +283,8 @@ type mixed struct {
 	is     bool
 }
 
-func (m *mixed) add(ctx context.Context, row reflect.Value) {
-	if len(m.fields) < 2 {
-		return
-	}
+// add adds the key of a struct, and returns it.
+func (m *mixed) add(ctx context.Context, row reflect.Value) []any {
 	key := make([]any, len(m.fields))
 	for i, field := range m.fields {
 		key[i], _ = field.ValueOf(ctx, row)
@@ -247,4 +297,5 @@ func (m *mixed) add(ctx context.Context, row reflect.Value) {
 		m.is = true
 	}
 	m.first[short] = whole
+	return key
 }

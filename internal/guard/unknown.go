@@ -13,7 +13,7 @@ import (
 // refuseUnknown fails a write whose Select names what the model does not have: GORM would leave it out, and write nothing if there
 // is nothing else.
 func (w *Write) refuseUnknown(db *gorm.DB) {
-	if db.Error != nil || w.intent.touches() || statement.IsAssociation(db.Statement) {
+	if db.Error != nil || w.intent.touches() {
 		return
 	}
 	for _, name := range db.Statement.Selects {
@@ -32,6 +32,9 @@ func (p *plan) knows(stmt *gorm.Statement, name string) bool {
 	s := p.model.Schema
 	if field := s.LookUpField(name); field != nil && field.DBName != "" || name == "*" || name == clause.Associations || statement.NamesAssociation(s, name) {
 		return true
+	}
+	if statement.IsInMap(stmt.Dest, name) {
+		return true // a column that the model does not have, of which GORM takes the name as it is
 	}
 	alone := &gorm.Statement{DB: stmt.DB, Schema: s, Table: stmt.Table, Selects: []string{name}}
 	found, _ := alone.SelectAndOmitColumns(false, false)

@@ -53,7 +53,7 @@ func AfterUpdate(db *gorm.DB) {
 		w.settle(db)
 		w.omitAsBefore(db.Statement)
 	}
-	refuseTwinChildren(db)
+	refuseTwinsOfWritten(db)
 	noticeMoved(db)
 }
 
@@ -120,7 +120,7 @@ func AfterCreate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
-	refuseTwinChildren(db)
+	refuseTwinsOfWritten(db)
 	noticeMoved(db)
 }
 

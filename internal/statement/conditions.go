@@ -100,20 +100,32 @@ func FromMap(dest any) bool {
 	return false
 }
 
-// IsInMaps reports whether what is written is a map, or many, of which one names the column.
-func IsInMaps(dest any, column *schema.Field) bool {
-	var all []map[string]any
+// mapsIn are the maps that are written.
+func mapsIn(dest any) []map[string]any {
 	switch dest := dest.(type) {
 	case map[string]any:
-		all = []map[string]any{dest}
+		return []map[string]any{dest}
 	case *map[string]any:
-		all = []map[string]any{*dest}
+		return []map[string]any{*dest}
 	case []map[string]any:
-		all = dest
+		return dest
 	case *[]map[string]any:
-		all = *dest
+		return *dest
 	}
-	return slices.ContainsFunc(all, func(values map[string]any) bool {
+	return nil
+}
+
+// IsInMap reports whether what is written is a map, or many, of which one has the name.
+func IsInMap(dest any, name string) bool {
+	return slices.ContainsFunc(mapsIn(dest), func(values map[string]any) bool {
+		_, is := values[name]
+		return is
+	})
+}
+
+// IsInMaps reports whether what is written is a map, or many, of which one names the column.
+func IsInMaps(dest any, column *schema.Field) bool {
+	return slices.ContainsFunc(mapsIn(dest), func(values map[string]any) bool {
 		_, is := Named(values, column)
 		return is
 	})

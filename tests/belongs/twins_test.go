@@ -23,13 +23,24 @@ type (
 	hand struct {
 		Area, Name         string `gorm:"primaryKey"`
 		CrewArea, CrewName string
+		Crew               *crew `gorm:"foreignKey:CrewArea,CrewName"`
 		Text               string
 		Version            int64 `gormlock:"version"`
 	}
 	haven struct {
 		Area, Name string `gorm:"primaryKey"`
 		Text       string
-		Version    int64 `gormlock:"version"`
+		Flags      []string `gorm:"type:text;serializer:json"`
+		Version    int64    `gormlock:"version"`
+	}
+	roster struct {
+		ID     int64
+		Places []place
+	}
+	place struct {
+		RosterID, No int64 `gorm:"primaryKey;autoIncrement:false"`
+		Text         string
+		Version      int64 `gormlock:"version"`
 	}
 	chief struct {
 		ID      int64
@@ -38,7 +49,7 @@ type (
 	}
 )
 
-var ofCrews = []any{&chief{}, &haven{}, &crew{}, &hand{}}
+var ofCrews = []any{&chief{}, &haven{}, &crew{}, &hand{}, &roster{}, &place{}}
 
 func countOf[T any](t *testing.T, db *gorm.DB) (n int64) {
 	t.Helper()
@@ -69,6 +80,9 @@ func TestTwins_areNotLeftOut(t *testing.T) {
 			"keys that read the same, two crews": {func() error {
 				return whole.Create([]crew{{Area: "3", Name: "x", Hands: []hand{{Area: "a_b", Name: "c"}}}, {Area: "3", Name: "y", Hands: []hand{{Area: "a", Name: "b_c"}}}}).Error
 			}, "joins the parts"},
+			"keys with that of a new crew": {func() error {
+				return db.Create(&roster{Places: []place{{No: 1, Text: "x"}, {No: 1, Text: "y"}}}).Error
+			}, "that differ"},
 			"new twins": {func() error {
 				return db.Create(&crew{Area: "4", Name: "x", Hands: []hand{twin("x", 0), twin("y", 0)}}).Error
 			}, "that differ"},
@@ -103,7 +117,7 @@ func TestTwins_areNotLeftOut(t *testing.T) {
 			if n := countOf[crew](t, db); n != crews {
 				t.Errorf("%s: %d crews more", name, n-crews)
 			}
-			for what, n := range map[string]int64{"hands": countOf[hand](t, db), "ports": countOf[haven](t, db), "chiefs": countOf[chief](t, db)} {
+			for what, n := range map[string]int64{"rosters": countOf[roster](t, db), "places": countOf[place](t, db), "hands": countOf[hand](t, db), "ports": countOf[haven](t, db), "chiefs": countOf[chief](t, db)} {
 				if n > 0 {
 					t.Errorf("%s: %d %s", name, n, what)
 				}
@@ -129,6 +143,12 @@ func TestTwins_thatAgree(t *testing.T) {
 		stand.Must(t, db.Save(&crews).Error)
 		stand.Must(t, whole.Omit("Chief").Save(&crews).Error)
 		stand.Must(t, whole.Select("Area").Save(&crews[0]).Error)
+		flagged := haven{Area: "f", Name: "f", Flags: []string{"a", "b"}}
+		stand.Must(t, whole.Create(&crew{Area: "6", Name: "x", Ports: []haven{flagged, flagged}}).Error)
+		linked := crew{Area: "7", Name: "x", Ports: []haven{{Area: "a_b", Name: "c", Version: 1}, {Area: "a", Name: "b_c", Version: 1}}}
+		stand.Must(t, db.Create([]haven{{Area: "a_b", Name: "c"}, {Area: "a", Name: "b_c"}}).Error)
+		stand.Must(t, db.Omit("Ports.*").Create(&linked).Error)
+		stand.Equal(t, "ports", db.Model(&linked).Association("Ports").Count(), 2)
 		crews[0].Chief, crews[1].Chief = chiefAt(5, "x"), chiefAt(5, "y")
 		stand.Must(t, db.Omit("Chief").Save(&crews).Error)
 	})
@@ -155,5 +175,28 @@ func TestPreload_ofKeysThatReadTheSame(t *testing.T) {
 		}
 		stand.Must(t, db.Preload("Chief").Find(&crews).Error)
 		stand.Must(t, db.Find(&crews).Error)
+		if err := db.Preload("Hands.Crew").Find(&crews).Error; err == nil || !strings.Contains(err.Error(), "joins the parts") {
+			t.Errorf("nested: %v", err)
+		}
+		var hands []hand // of which each has a crew of its own
+		stand.Must(t, db.Create(&hand{Area: "a_b", Name: "c", CrewArea: "a", CrewName: "d"}).Error)
+		stand.Must(t, db.Create(&hand{Area: "a", Name: "b_c", CrewArea: "a", CrewName: "d"}).Error)
+		stand.Must(t, db.Preload(clause.Associations).Find(&hands, "crew_name = 'd'").Error)
+
+		stand.Must(t, db.Create(&crew{Area: "z", Name: "1", Ports: []haven{{Area: "a_b", Name: "c"}}}).Error)
+		two := crew{Area: "z", Name: "2", Ports: []haven{{Area: "a", Name: "b_c"}}}
+		stand.Must(t, db.Create(&two).Error)
+		stand.Must(t, db.Preload("Ports").Find(&crews, "area = 'z' AND name = '2'").Error)
+		for name, read := range map[string]func() error{
+			"ports of two": func() error { return db.Preload("Ports").Find(&crews, "area = 'z'").Error },
+			"ports of one": func() error {
+				stand.Must(t, db.Exec("INSERT INTO crew_ports VALUES ('z', '2', 'a_b', 'c')").Error)
+				return db.Preload("Ports").First(&crew{}, "area = 'z' AND name = '2'").Error
+			},
+		} {
+			if err := read(); err == nil || !strings.Contains(err.Error(), "joins the parts") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	})
 }

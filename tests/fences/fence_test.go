@@ -114,7 +114,7 @@ func TestL1_Fence(t *testing.T) {
 	stand.Equal(t, "message", err.Error(), "gormlock: reports id=1: token report/1#1099511627777 is superseded, the row was written with 1099511627778")
 	err = stand.With(db, old).Create(&report{}).Error
 	stand.Equal(t, "never issued", mustBeFenced(t, err).Latest, fence.Token{})
-	stand.Equal(t, "message", err.Error(), "gormlock: reports: token report/1#1099511627777 was never issued in the table gormlock_fence that the search_path finds, or that was rolled back")
+	stand.Equal(t, "message", err.Error(), "gormlock: reports: token report/1#1099511627777 was never issued in the table gormlock_fence that the search_path finds, or its issue was rolled back")
 }
 
 // The control: what fencing refuses is stored where there is no fence.

@@ -112,6 +112,24 @@ func TestSelect_namesWhatIsThere(t *testing.T) {
 	})
 }
 
+// A column that the model does not have is written by its name in a map, and a name of a child's column must be one.
+func TestSelect_ofOtherColumns(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}}, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.Exec("ALTER TABLE lined_orders ADD COLUMN legacy bigint").Error)
+		stand.Must(t, db.Create(&stand.LinedOrder{Title: "a"}).Error)
+		stand.Must(t, db.Model(&stand.LinedOrder{ID: 1, Version: 1}).Select("title", "legacy").Updates(map[string]any{"title": "b", "legacy": 5}).Error)
+		var n int64
+		stand.Must(t, db.Raw("SELECT legacy FROM lined_orders").Scan(&n).Error)
+		stand.Equal(t, "legacy", n, 5)
+		order := stand.LinedOrder{Title: "c", Lines: []stand.LinedLine{{Qty: 7}}}
+		if err := db.Select("Title", "Lines", "Lines.Qtyy").Create(&order).Error; err == nil {
+			t.Error("a line without what was selected")
+		}
+		stand.Equal(t, "orders", countOf[stand.LinedOrder](t, db), 1)
+	})
+}
+
 // What Omit leaves out of a Save is left out too if the Save stores a new row.
 func TestOmit_inASaveOfANewRow(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,10 @@ func TestRenewed_aStructLeavesIt(t *testing.T) {
 				t.Errorf("%s, later: %v", name, err)
 			}
 		}
+		stand.Must(t, db.Save(&beating{ID: 77, Beat: 3, At: at}).Error) // which is new
+		if row := stand.Row[beating](t, db, 77); row.Beat != 3 || !row.At.Equal(at) {
+			t.Errorf("%+v", row)
+		}
 		made := &beating{Beat: 1}
 		stand.Must(t, db.Create(made).Error)
 		for name, err := range map[string]error{
