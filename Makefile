@@ -62,8 +62,8 @@ demo: go ## see the three main things on a throw-away server; ALL=1: all feature
 
 .PHONY: test
 test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests, with the race detector but for the matrix of invariants
-	$(call go_test,-race -timeout 10m)
-	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 10m $(TESTFLAGS) ./tests/invariants)
+	$(call go_test,-race -timeout 20m)
+	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 20m $(TESTFLAGS) ./tests/invariants)
 
 .PHONY: test-matrix
 test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm
