@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -12,31 +11,20 @@ import (
 )
 
 // refuseUnknown fails a write whose Select names what the model does not have: GORM would leave it out, and write nothing if there
-// is nothing else. A name in Omit that is several would be left out too, and what it names written. One that is nothing may stand
-// for a column of other models.
+// is nothing else.
 func (w *Write) refuseUnknown(db *gorm.DB) {
 	if db.Error != nil || w.intent.touches() {
 		return
 	}
-	for _, name := range db.Statement.Omits {
-		if strings.ContainsAny(name, ", \t\n") && !w.knows(db.Statement, name) {
-			w.refuseName(db, "Omit", name)
-			return
-		}
-	}
 	for _, name := range db.Statement.Selects {
 		if !w.knows(db.Statement, name) && !statement.InAppend() { // for whose sake GORM names foreign keys of the other model too
-			w.refuseName(db, "Select", name)
+			err := fmt.Errorf("gormlock: %s: Select names %q, which is neither a column nor an association, so GORM would leave it out: name each by itself, as in Select(\"a\", \"b\")",
+				w.model.Schema.Name, name)
+			doomWithParent(db, err)
+			fault.Add(db, err)
 			return
 		}
 	}
-}
-
-func (w *Write) refuseName(db *gorm.DB, method, name string) {
-	err := fmt.Errorf("gormlock: %s: %s names %q, which is neither a column nor an association, so GORM would leave it out: name each by itself, as in %s(\"a\", \"b\")",
-		w.model.Schema.Name, method, name, method)
-	doomWithParent(db, err)
-	fault.Add(db, err)
 }
 
 // knows reports whether GORM finds something of the model by a name in Select.
