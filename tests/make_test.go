@@ -13,13 +13,13 @@ import (
 // `make test` runs packages of any module, each where it lies, and all of them where none is named.
 func TestMake_testsPackagesOfAnyModule(t *testing.T) {
 	t.Parallel()
-	const race = " -race -timeout 10m -v "
+	const race = " -race -timeout 20m -v "
 	together := "together: go test" + race
 	all := []string{
 		together + "./... ./examples/... ./gormlocktest/... ./observe/otelobserve/... ./tests" + testsButInvariants(t),
-		"go -C gormlockvet test -timeout 10m -v ./...", // without the race detector
+		"go -C gormlockvet test -timeout 20m -v ./...", // without the race detector
 		"go -C tests/adapters test" + race + "./...", "go -C tests/compat test" + race + "./...",
-		"together: go test -timeout 10m -v ./tests/invariants", // without it too, and so not among the others
+		"together: go test -timeout 20m -v ./tests/invariants", // without it too, and so not among the others
 	}
 	for pkg, want := range map[string][]string{
 		"":                         all,
