@@ -193,7 +193,7 @@ func (p *part) structs() (n int) {
 
 // keysOfMaps are the keys of the maps that were created: GORM has put into them what the server made.
 func (p *part) keysOfMaps() (keys [][]any) {
-	for _, values := range mapsIn(p.db.Statement.Dest) {
+	for _, values := range statement.MapsIn(p.db.Statement.Dest) {
 		key := make([]any, 0, len(p.model.Schema.PrimaryFields))
 		for _, field := range p.model.Schema.PrimaryFields {
 			if value, is := statement.Named(values, field); is && value != nil && !statement.Computed(value) {

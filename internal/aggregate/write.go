@@ -18,7 +18,7 @@ import (
 func (p *part) created() error {
 	stmt := p.db.Statement
 	p.unscoped = stmt.Unscoped
-	for _, values := range mapsIn(stmt.Dest) {
+	for _, values := range statement.MapsIn(stmt.Dest) {
 		if err := p.mapOf(values); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (p *part) upserted(conflict clause.OnConflict) error {
 		}
 		onKey = onKey && len(named) == len(p.model.Schema.PrimaryFields)
 	}
-	if mapsIn(stmt.Dest) != nil || !onKey && !conflict.DoNothing {
+	if statement.MapsIn(stmt.Dest) != nil || !onKey && !conflict.DoNothing {
 		return fmt.Errorf("gormlock: %s has a root, and an upsert of maps, or on other columns than the primary key, does not show which root moves: update the rows that exist, and create the others", p.model.Schema.Name)
 	}
 	if keys := p.keys(stmt.ReflectValue); len(keys) > 0 {
@@ -282,21 +282,6 @@ type leftToServer struct{}
 func isNumber(value any) bool {
 	v := reflect.ValueOf(value)
 	return value == nil || v.CanInt() || v.CanUint() || v.Kind() == reflect.Struct
-}
-
-// mapsIn returns the maps in a value.
-func mapsIn(dest any) []map[string]any {
-	switch dest := dest.(type) {
-	case map[string]any:
-		return []map[string]any{dest}
-	case *map[string]any:
-		return []map[string]any{*dest}
-	case []map[string]any:
-		return dest
-	case *[]map[string]any:
-		return *dest
-	}
-	return nil
 }
 
 // mapOf adds the roots that a map names.

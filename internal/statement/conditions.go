@@ -100,8 +100,8 @@ func FromMap(dest any) bool {
 	return false
 }
 
-// mapsIn are the maps that are written.
-func mapsIn(dest any) []map[string]any {
+// MapsIn are the maps that are written, if it is not structs.
+func MapsIn(dest any) []map[string]any {
 	switch dest := dest.(type) {
 	case map[string]any:
 		return []map[string]any{dest}
@@ -117,7 +117,7 @@ func mapsIn(dest any) []map[string]any {
 
 // IsInMap reports whether what is written is a map, or many, of which one has the name.
 func IsInMap(dest any, name string) bool {
-	return slices.ContainsFunc(mapsIn(dest), func(values map[string]any) bool {
+	return slices.ContainsFunc(MapsIn(dest), func(values map[string]any) bool {
 		_, is := values[name]
 		return is
 	})
@@ -125,7 +125,7 @@ func IsInMap(dest any, name string) bool {
 
 // IsInMaps reports whether what is written is a map, or many, of which one names the column.
 func IsInMaps(dest any, column *schema.Field) bool {
-	return slices.ContainsFunc(mapsIn(dest), func(values map[string]any) bool {
+	return slices.ContainsFunc(MapsIn(dest), func(values map[string]any) bool {
 		_, is := Named(values, column)
 		return is
 	})
