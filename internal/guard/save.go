@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -27,8 +28,14 @@ func SaveByKey(db *gorm.DB) bool {
 	if _, decided := stmt.Clauses["ON CONFLICT"]; decided || key == nil || whole || lacksGenerated(m.Schema, stmt.ReflectValue) || !statement.InSave() {
 		return false
 	}
-	if m.Column == nil && IntentOf(stmt).columns() == nil && !isThere(db, m, key) {
-		return false
+	if m.Column == nil && IntentOf(stmt).columns() == nil {
+		there, err := isThere(db, m, key)
+		if err != nil {
+			fault.Add(db, err)
+		}
+		if err != nil || !there {
+			return false
+		}
 	}
 	saved := statement.SaveByKey(db)
 	if m.Column == nil && saved.Error == nil && saved.RowsAffected == 0 && !db.DryRun {
@@ -41,12 +48,12 @@ func SaveByKey(db *gorm.DB) bool {
 }
 
 // isThere reports whether there is a row of this key.
-func isThere(db *gorm.DB, m *model.Model, key []any) bool {
+func isThere(db *gorm.DB, m *model.Model, key []any) (bool, error) {
 	if db.DryRun {
-		return true
+		return true, nil
 	}
 	found, err := Rows(db, m, slices.Clone(m.Schema.PrimaryFieldDBNames), true, false, KeyIn(m.Schema, [][]any{key}))
-	return err == nil && len(found) > 0
+	return len(found) > 0, err
 }
 
 // EndSave ends the create whose struct SaveByKey has saved.

@@ -157,17 +157,26 @@ func (t *twins) compare(first, second associated) {
 	case first.of != second.of:
 		t.err = fmt.Errorf("gormlock: %s: %s is in two structs, and a row has one parent: leave it in one of them", where, t.nameOf(first.key))
 	case first.row.CanAddr() && second.row.CanAddr() && first.row.Addr().Pointer() == second.row.Addr().Pointer():
-	case !t.stmt.FullSaveAssociations && (t.wasRead(first.row) || t.wasRead(second.row)):
-		// they have a row, of which GORM writes the foreign key at most
-	case !t.isLike(first.row, second.row):
+	case !t.isLike(first.row, second.row) && (t.stmt.FullSaveAssociations || !t.haveRow(first, second)):
 		t.err = fmt.Errorf("gormlock: %s: two structs of %s that differ: GORM would save one and leave out the other: point to one struct from both places, or %s",
 			where, t.nameOf(first.key), cure)
 	}
 }
 
-// wasRead reports whether a struct may stand for a row.
-func (t *twins) wasRead(row reflect.Value) bool {
-	return t.version.ZeroIsLoaded() || t.version.IsSystem() || !t.version.Unset(t.version.Read(row))
+// haveRow reports whether two structs have a row: then GORM writes its foreign key at most. One that was read has one. If the version
+// does not show that, the server is asked.
+func (t *twins) haveRow(first, second associated) bool {
+	unset := func(row reflect.Value) bool { return t.version.Unset(t.version.Read(row)) }
+	switch {
+	case !unset(first.row) || !unset(second.row):
+		return true
+	case !t.version.ZeroIsLoaded() && !t.version.IsSystem():
+		return false
+	}
+	s, n := t.relation.FieldSchema, int64(0)
+	ask := t.stmt.DB.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Unscoped().Model(reflect.New(s.ModelType).Interface())
+	t.err = ask.Where(KeyIn(s, [][]any{first.key})).Count(&n).Error
+	return t.err != nil || n > 0
 }
 
 func (t *twins) nameOf(key []any) string {

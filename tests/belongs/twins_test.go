@@ -200,3 +200,28 @@ func TestPreload_ofKeysThatReadTheSame(t *testing.T) {
 		}
 	})
 }
+
+// If versions begin at 0, the server says whether structs at 0 have a row.
+func TestTwins_whoseVersionsBeginAtZero(t *testing.T) {
+	t.Parallel()
+	type sailor struct {
+		ID, ShipID  int64
+		Text        string
+		LockVersion int64 `gormlock:"version,rails"`
+	}
+	type ship struct {
+		ID      int64
+		Sailors []sailor
+		Version int64 `gormlock:"version"`
+	}
+	stand.OnBoth(t, []any{&ship{}, &sailor{}}, func(t *testing.T, db *gorm.DB) {
+		twins := []sailor{{ID: 5, Text: "x"}, {ID: 5, Text: "y"}}
+		if err := db.Create(&ship{Sailors: twins}).Error; err == nil || !strings.Contains(err.Error(), "that differ") {
+			t.Errorf("new twins: %v", err)
+		}
+		stand.Equal(t, "ships", countOf[ship](t, db), 0)
+		stand.Must(t, db.Create(&ship{ID: 1, Sailors: []sailor{{ID: 5, Text: "z"}}}).Error)
+		stand.Must(t, db.Save(&ship{ID: 1, Version: 1, Sailors: []sailor{{ID: 5, ShipID: 1, Text: "x"}, {ID: 5, ShipID: 1}}}).Error)
+		stand.Equal(t, "text", stand.Row[sailor](t, db, 5).Text, "z") // GORM writes the foreign key alone
+	})
+}
