@@ -105,6 +105,10 @@ func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 // CountsChanged reports whether an update that leaves a row as it was does not count it.
 func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
 
+// KnowsOtherNames reports whether the server finds a column by its name in other letters, or behind the name of its table, where one
+// is assigned to.
+func (d Dialect) KnowsOtherNames() bool { return d.IsMySQL() || d.IsSQLite() }
+
 // CommitsTables reports whether the server commits the open transaction before a statement about tables.
 func (d Dialect) CommitsTables() bool { return d.IsMySQL() }
 

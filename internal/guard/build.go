@@ -113,6 +113,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	}
 	b.Text("SET ")
 	written := false
+	b.refuseOtherNames(set)
 	for i := range set {
 		if owned(guards, set[i].Column.Name) {
 			continue
@@ -319,6 +320,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if d.upsert != nil && d.upsert.whole && len(d.model.Renewed) > 0 {
 		found.DoUpdates = d.withoutRenewed(found.DoUpdates)
 	}
+	b.refuseOtherNames(found.DoUpdates)
 	if versions {
 		d.version.conflict(b, &found)
 	}

@@ -62,6 +62,9 @@ func (j *judge) unlooked(stmt *gorm.Statement, row *Row, err error) error {
 // whyNone returns why a statement about one row wrote none. It returns nil if only conditions of the caller did not hold.
 func (j *judge) whyNone(db *gorm.DB) error {
 	if len(j.rows) == 0 {
+		if !j.decides() {
+			return nil
+		}
 		return j.whyNoRows(db)
 	}
 	row := j.named(db.Statement, &j.rows[0])
@@ -179,6 +182,12 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 	}
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
+	if j.built.nothing {
+		as := func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Where(asExpected{&j.draft}).Limit(1) }
+		if found, err := j.lookWhere(db, j.columnsToLookAt(), as); err != nil || len(found) > 0 {
+			return err
+		}
+	}
 	found, err := j.lookWhere(db, j.columnsToLookAt(), func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Limit(2) })
 	e := j.staleError(stmt, nil)
 	if err != nil {
@@ -199,6 +208,20 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 		e.Columns = unchanged.names
 	}
 	return e.Err()
+}
+
+// asExpected is the condition that a row is as the guards want it.
+type asExpected struct{ draft *draft }
+
+// Build writes it.
+func (e asExpected) Build(to clause.Builder) {
+	b := builderOf(to, e.draft)
+	b.Text("1=1")
+	for _, g := range e.draft.guards() {
+		if g != nil {
+			g.hold(b)
+		}
+	}
 }
 
 // insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
