@@ -36,6 +36,7 @@ func KeepRead(db *gorm.DB) {
 	KeepRowsRead(db, rows)
 	loseCopies(db, rows)
 	loseForms(db, rows)
+	refuseDoubled(db)
 }
 
 // KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
@@ -62,6 +63,7 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 // no callback, so gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
+	refuseDoubledScan(db)
 	if db.Error != nil || db.DryRun {
 		return
 	}

@@ -105,7 +105,7 @@ func (r *reader) isKeyword(at int, keywords ...string) bool {
 }
 
 func (r *reader) sign(at int, sign string) bool {
-	return at < len(r.tokens) && r.tokens[at].kind == other && r.text[r.tokens[at].start:r.tokens[at].end] == sign
+	return at >= 0 && at < len(r.tokens) && r.tokens[at].kind == other && r.text[r.tokens[at].start:r.tokens[at].end] == sign
 }
 
 func (r *reader) opens(at int) bool { return at < len(r.tokens) && r.tokens[at].kind == opening }

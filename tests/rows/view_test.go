@@ -51,7 +51,7 @@ var locksOnView = map[string]func(tx *gorm.DB) error{
 		return tx.InnerJoins("Seen").Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Of("Seen"))).Find(&[]viewed{}).Error
 	},
 	"Of a raw join": func(tx *gorm.DB) error {
-		return tx.Table("kept").Joins("join shown as s on s.id = kept.id").Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Of("s"))).Find(&[]map[string]any{}).Error
+		return tx.Table("kept").Select("kept.id").Joins("join shown as s on s.id = kept.id").Scopes(gormlock.WithRowLock(gormlock.ForUpdate, gormlock.Of("s"))).Find(&[]map[string]any{}).Error
 	},
 	"in a sub-query": func(tx *gorm.DB) error {
 		return tx.Table("kept").Where("id IN (?)", tx.Model(&viewed{}).Select("id").Clauses(gormlock.SkipLocked())).Find(&[]map[string]any{}).Error

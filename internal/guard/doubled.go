@@ -1,0 +1,123 @@
+package guard
+
+import (
+	"database/sql"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// GORM keeps the last of two columns of one name. A join that selects a star may give a struct the version of another table's row.
+
+// refuseDoubled fails a query that has read two columns under the name of one of the model's. Its structs count as not read.
+func refuseDoubled(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || isOwnTable(stmt) || !sqltext.MayDouble(stmt.SQL.String()) {
+		return
+	}
+	models := modelsRead(db, stmt.Schema, stmt.SQL.String())
+	if len(models) == 0 {
+		return
+	}
+	names, err := columnsOf(db)
+	if err != nil {
+		fault.Add(db, fmt.Errorf("gormlock: %s: ask which columns the query returns: %w", models[0].Schema.Name, err))
+		return
+	}
+	into := reflect.ValueOf(stmt.Dest)
+	for kind := into.Kind(); kind == reflect.Pointer || (kind == reflect.Slice || kind == reflect.Array) && into.Len() > 0; kind = into.Kind() {
+		if kind == reflect.Pointer {
+			into = into.Elem()
+		} else {
+			into = into.Index(0)
+		}
+	}
+	if failDoubled(db, models, names, into) {
+		statement.EachStruct(reflect.ValueOf(stmt.Dest), func(row reflect.Value) {
+			if m := models[0]; row.Type() == m.Schema.ModelType && row.CanAddr() {
+				m.Column.Write(row, m.Column.Unread())
+			}
+		})
+	}
+}
+
+// refuseDoubledScan does the same before Scan reads the rows. It is not known what it reads them into.
+func refuseDoubledScan(db *gorm.DB) {
+	rows, are := db.Statement.Dest.(*sql.Rows)
+	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !inScan(db) || !sqltext.MayDouble(db.Statement.SQL.String()) {
+		return
+	}
+	names, err := rows.Columns()
+	if err == nil && failDoubled(db, modelsRead(db, nil, db.Statement.SQL.String()), names, reflect.Value{}) {
+		_ = rows.Close()
+	}
+}
+
+// inScan reports whether GORM's Scan makes the query: it records what the query logs.
+func inScan(db *gorm.DB) bool {
+	return reflect.TypeOf(db.Logger) == reflect.TypeOf(logger.Recorder.New())
+}
+
+// failDoubled fails the query if a name occurs twice that is a version's, or that of any other column of a model whose structs are
+// read. What it reads the rows into is not valid where that is not known.
+func failDoubled(db *gorm.DB, models []*model.Model, names []string, into reflect.Value) bool {
+	for i, name := range names {
+		if !slices.Contains(names[:i], name) {
+			continue
+		}
+		for _, m := range models {
+			isModel := into.IsValid() && into.Type() == m.Schema.ModelType
+			if isModel && m.Schema.FieldsByDBName[name] != nil || !isModel && name == m.Column.Field.DBName && mayHold(db, into, name) {
+				fault.Add(db, fmt.Errorf("gormlock: %s: the query returns two columns %q, of which GORM keeps the last: select the columns by name, as in Select(%q)",
+					m.Schema.Name, name, m.Schema.Table+".*"))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayHold reports whether what is read into has a place for a column.
+func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
+	if !into.IsValid() || into.Kind() == reflect.Map {
+		return true
+	}
+	form := &gorm.Statement{DB: db}
+	return into.Kind() == reflect.Struct && into.CanAddr() && form.Parse(into.Addr().Interface()) == nil && form.Schema.LookUpField(column) != nil
+}
+
+// isOwnTable reports whether GORM has written a query of the model's table alone.
+func isOwnTable(stmt *gorm.Statement) bool {
+	selected, built := stmt.Clauses["SELECT"]
+	_, joined := stmt.Clauses["FROM"]
+	return built && !(joined && len(stmt.Joins) > 0) && stmt.TableExpr == nil && len(stmt.Selects) == 0 && selected.Expression != nil
+}
+
+// columnsOf asks the server which columns the query returns. It reads no row.
+func columnsOf(db *gorm.DB) (names []string, err error) {
+	stmt := db.Statement
+	text := strings.TrimRight(strings.TrimSpace(stmt.SQL.String()), ";")
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT * FROM ("+text+"\n) AS gormlock_columns LIMIT 0", stmt.Vars...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	names, err = rows.Columns()
+	if dialect.Of(db).IsSQLite() { // which numbers those that occur again
+		for i, name := range names {
+			names[i], _, _ = strings.Cut(name, ":")
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,33 @@
+package sqltext
+
+import "testing"
+
+func TestMayDouble(t *testing.T) {
+	for query, may := range map[string]bool{
+		`SELECT * FROM "orders"`:                                           false,
+		`SELECT * FROM "orders" WHERE a * b > 1 ORDER BY id, note`:         false,
+		`SELECT count(*), max(id) FROM a JOIN b ON true`:                   false,
+		`SELECT a.id, a.n * 2 AS n FROM a, b`:                              false,
+		`SELECT a.*, count(*) FROM a`:                                      true,
+		`SELECT * FROM a JOIN b USING (id)`:                                true,
+		`SELECT * FROM a, b`:                                               true,
+		`SELECT * FROM a WHERE id IN (SELECT id FROM b, c)`:                true,
+		`select a.*, b.* from a natural join b`:                            true,
+		`SELECT a.*, b.version FROM a`:                                     true,
+		`SELECT b.version, a.* FROM a`:                                     true,
+		`SELECT DISTINCT a.* FROM a, b`:                                    true,
+		`SELECT DISTINCT ON (a.id) a.* FROM a LEFT JOIN b ON true`:         true,
+		`SELECT * FROM (SELECT a.*, b.* FROM a CROSS JOIN b) AS x LIMIT 1`: true,
+		`WITH x AS (SELECT * FROM a JOIN b ON true) TABLE x`:               true,
+		`SELECT "s"."a".* FROM "s"."a" WHERE EXISTS (SELECT 1 FROM b)`:     false,
+		`SELECT * FROM a WHERE note = ', b' FOR UPDATE`:                    false,
+		`SELECT *, 2 AS version FROM a`:                                    true,
+		`SELECT * FROM a WHERE x IN (1, 2)`:                                false,
+		`SELECT * FROM a WHERE EXISTS (SELECT * FROM b WHERE b.id = a.id)`: true,
+		`SELECT * FROM unnest($1::int[], $2::int[]) AS u(id, version)`:     false,
+	} {
+		if got := MayDouble(query); got != may {
+			t.Errorf("%s: %v", query, got)
+		}
+	}
+}

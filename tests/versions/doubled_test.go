@@ -1,0 +1,83 @@
+package versions_test
+
+import (
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// GORM keeps the last of two columns of one name, so a join with a star gave a struct the version of another table's row.
+func TestDoubledColumns(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		ID      int64
+		Note    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	type line struct {
+		LineID  int64 `gorm:"primaryKey"`
+		OrderID int64
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	type tag struct {
+		TagID   int64 `gorm:"primaryKey"`
+		OrderID int64
+		Note    string
+	}
+	type form struct {
+		ID, Version int64
+		Note        string
+	}
+	stand.OnBoth(t, []any{&order{}, &line{}, &tag{}}, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.Create(&order{ID: 1, Note: "order"}).Error)
+		stand.Must(t, db.Create(&line{LineID: 7, OrderID: 1, Version: 2}).Error)
+		stand.Must(t, db.Create(&tag{TagID: 3, OrderID: 1, Note: "tag"}).Error)
+		const lines, tags = "JOIN lines ON lines.order_id = orders.id", "JOIN tags ON tags.order_id = orders.id"
+		var orders []order
+		var forms []form
+		var views []struct{ Note string }
+		var maps []map[string]any
+		for name, err := range map[string]error{
+			"Raw, Find":      db.Raw("SELECT * FROM orders " + lines).Find(&orders).Error,
+			"Raw, Scan":      db.Raw("SELECT * FROM orders " + lines).Scan(&orders).Error,
+			"Raw, a comment": db.Raw("SELECT * FROM orders " + lines + " -- all").Find(&orders).Error,
+			"Select":         db.Select("*").Joins(lines).Find(&orders).Error,
+			"both":           db.Select("orders.*, lines.*").Joins(lines).Find(&orders).Error,
+			"one beside":     db.Select("orders.*, lines.version").Joins(lines).Find(&orders).Error,
+			"another column": db.Select("orders.*, tags.note").Joins(tags).First(&order{}).Error,
+			"Table":          db.Table("orders, lines").Find(&orders).Error,
+			"a sub-query":    db.Table("(SELECT * FROM orders " + lines + ") AS orders").Find(&orders).Error,
+			"a form":         db.Model(&order{}).Select("*").Joins(lines).Find(&forms).Error,
+			"a form, Scan":   db.Model(&order{}).Select("*").Joins(lines).Scan(&forms).Error,
+			"maps":           db.Table("orders").Select("*").Joins(lines).Find(&maps).Error,
+		} {
+			if err == nil || !strings.Contains(err.Error(), "returns two columns") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for name, err := range map[string]error{
+			"Joins":       db.Joins(lines).Find(&orders).Error,
+			"the model's": db.Select("orders.*").Joins(lines).Find(&orders).Error,
+			"named":       db.Select("orders.*, lines.version AS of_line").Joins(lines).Find(&orders).Error,
+			"a form":      db.Raw("SELECT orders.*, tags.note AS tag FROM orders " + tags).Scan(&forms).Error,
+			"no version":  db.Model(&order{}).Select("*").Joins(lines).Find(&views).Error,
+			"of others":   db.Raw("SELECT * FROM orders " + tags).Scan(&maps).Error,
+			"USING":       db.Raw("SELECT * FROM lines JOIN tags USING (order_id)").Scan(&maps).Error,
+			"Count":       db.Model(&order{}).Joins(lines).Select("count(*), max(orders.id)").Row().Err(),
+			"nothing":     db.Select("*").Joins(lines).Where("orders.id = 99").Find(&orders).Error,
+		} {
+			if err != nil {
+				t.Errorf("%s is refused: %v", name, err)
+			}
+		}
+		stand.Must(t, db.Select("orders.*").Joins(lines).Find(&orders).Error)
+		orders[0].Note = "saved"
+		stand.Must(t, db.Save(&orders[0]).Error)
+		rows, err := db.Raw("SELECT * FROM orders " + lines).Rows()
+		stand.Must(t, err)
+		stand.Must(t, rows.Close())
+	})
+}
