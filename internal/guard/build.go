@@ -213,6 +213,7 @@ func (g guardedWhere) Build(to clause.Builder) {
 	if addKey {
 		g.addKey(b)
 	}
+	g.draft.built.holds = true
 	guards := g.draft.guards()
 	for _, i := range [...]int{1, 2, 0} {
 		if guards[i] != nil {
@@ -317,6 +318,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if !ok || found.DoNothing || !versions && d.fence == nil {
 		return false
 	}
+	d.built.conflicts = true
 	if d.upsert != nil && d.upsert.whole && len(d.model.Renewed) > 0 {
 		found.DoUpdates = d.withoutRenewed(found.DoUpdates)
 	}

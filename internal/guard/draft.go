@@ -32,6 +32,8 @@ type built struct {
 	assigned
 	armed     bool // the builders take part
 	any       bool // something was built
+	holds     bool // the conditions of the guards were
+	conflicts bool // what an upsert does was
 	marked    bool // the server remembers whether it found the row
 	asked     bool // the server was asked what the statement found
 	unchecked bool // the version is not compared after all: see isLenient

@@ -19,6 +19,8 @@ func (w *Write) settle(db *gorm.DB) {
 		if !w.explainFence(db) && !w.versionIsFull(db) {
 			w.serializationFailure(db)
 		}
+	case w.isBypassed(db):
+		w.refuseBypass(db)
 	case w.intent.IsTentative() && db.RowsAffected == 0:
 		w.outcome.none = true
 	case w.built.nothing && w.built.named && !db.DryRun:

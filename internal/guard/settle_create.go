@@ -24,6 +24,9 @@ func (w *Write) settleCreate(db *gorm.DB) {
 	case db.DryRun || !w.version.is() && w.fence == nil:
 		w.outcome.done = true
 		return
+	case w.isUpsertBypassed(db):
+		w.refuseBypass(db)
+		return
 	}
 	if !dialect.Of(db).IsMySQL() { // where such an upsert has failed
 		if err := w.whyFencedUpsert(db); err != nil {
