@@ -19,6 +19,7 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 	c, err := ReadVersion(field, words)
 	if err == nil && c.IsTemporal() {
 		c.Tick = TickIn(db, field)
+		c.zoneless = dialect.Of(db).DropsZone(db.DataTypeOf(field))
 		if far, decided := dialect.Of(db).FarInTime(db.DataTypeOf(field)); decided {
 			c.FarInTime = far
 		}
@@ -27,6 +28,7 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 		return c, err
 	}
 	c.Largest = largestIn(db, field, c.Largest)
+	c.Narrow = largestOf(field, "") < largestIn(db, field, math.MaxInt64)
 	if value, ok := field.DefaultValueInterface.(int64); ok && value != c.Initial {
 		return nil, fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", value, c.Initial, c.Initial)
 	}

@@ -35,7 +35,10 @@ type Version struct {
 	mode    string
 	Initial int64
 	Largest int64
+	Narrow  bool // the field holds less than its column
 	Tick    time.Duration
+
+	zoneless bool // the column keeps the clock of a time without its zone, and it is read as that of UTC
 
 	FarInTime time.Duration // how far [Version.Apart] goes from a time
 }
@@ -134,9 +137,17 @@ func (c *Version) Unset(v Value) bool {
 // First is the version of a new row.
 func (c *Version) First(now time.Time) Value {
 	if c.IsTemporal() {
-		return At(now.Truncate(c.Tick))
+		return At(c.clock(now))
 	}
 	return Value{N: c.Initial}
+}
+
+// clock is a time as the column keeps it.
+func (c *Version) clock(now time.Time) time.Time {
+	if c.zoneless {
+		now = now.UTC()
+	}
+	return now.Truncate(c.Tick)
 }
 
 // Next is the version after v.
@@ -145,7 +156,7 @@ func (c *Version) Next(v Value, now time.Time) Value {
 		return Value{N: v.N + 1}
 	}
 	if v.Null || v.Time().IsZero() {
-		return At(now.Truncate(c.Tick))
+		return At(c.clock(now))
 	}
 	later := v.Time().Truncate(c.Tick).Add(c.Tick)
 	if now = now.Truncate(c.Tick).In(v.Time().Location()); now.After(later) {

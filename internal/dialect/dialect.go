@@ -105,6 +105,12 @@ func (d Dialect) UpdateReturns() bool { return !d.IsMySQL() }
 // CountsChanged reports whether an update that leaves a row as it was does not count it.
 func (d Dialect) CountsChanged() bool { return d.IsMySQL() }
 
+// DropsZone reports whether a column of this type keeps what the clock shows, without its zone.
+func (d Dialect) DropsZone(kind string) bool {
+	kind = strings.ToLower(kind)
+	return d.IsPostgres() && strings.HasPrefix(kind, "timestamp") && !strings.HasPrefix(kind, "timestamptz") && !strings.Contains(kind, "with time zone")
+}
+
 // KnowsOtherNames reports whether the server finds a column by its name in other letters, or behind the name of its table, where one
 // is assigned to.
 func (d Dialect) KnowsOtherNames() bool { return d.IsMySQL() || d.IsSQLite() }
@@ -211,8 +217,12 @@ func (d Dialect) Largest(column string) (largest int64, decided bool) {
 }
 
 // One is what is added to a version. MariaDB and MySQL, where they are not strict, keep the largest number that a column holds
-// instead of a larger one: many writers would write at one version. It fails there, for columns that come to their end.
-func (d Dialect) One(column string, largest int64) string {
+// instead of a larger one: many writers would write at one version. It fails there, for columns that come to their end, and
+// on PostgreSQL if the field is narrow: it could not be read any more.
+func (d Dialect) One(column string, largest int64, narrow bool) string {
+	if d.IsPostgres() && narrow {
+		return "CASE WHEN COALESCE(" + column + ",0)<" + strconv.FormatInt(largest, 10) + " THEN 1 ELSE 9223372036854775807+(" + column + "-" + column + ")+1 END"
+	}
 	if !d.IsMySQL() || largest == math.MaxInt64 || largest == 0 {
 		return "1"
 	}

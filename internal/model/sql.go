@@ -32,7 +32,7 @@ func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
 	s := &SQL{}
 	s.Name = stmt.Quote(clause.Column{Name: m.Column.Field.DBName})
 	s.Column = stmt.Quote(clause.Column{Table: table, Name: m.Column.Field.DBName})
-	s.One = dialect.Of(db).One(s.Column, m.Column.Largest)
+	s.One = dialect.Of(db).One(s.Column, m.Column.Largest, m.Column.Narrow)
 	s.Bump = s.Name + "=" + s.Column + "+" + s.One
 	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+" + s.One
 	s.Keep = s.Name + "=" + s.Column
