@@ -152,6 +152,9 @@ func VersionOf(s *schema.Schema) (*column.Version, error) {
 			continue
 		}
 		version, err := column.ReadVersion(field, words[1:])
+		if err == nil {
+			err = shadowed(s, field)
+		}
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
@@ -164,6 +167,14 @@ func VersionOf(s *schema.Schema) (*column.Version, error) {
 		return nil, withoutKey(s, found)
 	}
 	return found, nil
+}
+
+// shadowed returns the error of a tagged field whose column GORM reads into another field, which stands further out.
+func shadowed(s *schema.Schema, field *schema.Field) error {
+	if other := s.FieldsByDBName[field.DBName]; field.DBName != "" && other != nil && other != field {
+		return fmt.Errorf("another field of the same column %s hides this one: tag that field, or remove it", field.DBName)
+	}
+	return nil
 }
 
 func secondVersion(first *column.Version) error {
@@ -221,6 +232,9 @@ func (m *Model) readTag(db *gorm.DB, field *schema.Field, withoutVersions bool) 
 	word := strings.TrimSpace(words[0])
 	if withoutVersions && word != "fence" {
 		return nil
+	}
+	if err := shadowed(m.Schema, field); word != "" && err != nil {
+		return err
 	}
 	switch word {
 	case "version":

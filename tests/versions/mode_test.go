@@ -266,23 +266,33 @@ type columnless struct {
 	Version int64 `gorm:"-" gormlock:"version"`
 }
 
+type hiddenVersion struct {
+	HidingBase
+	Version int64
+}
+type HidingBase struct {
+	ID      int64
+	Version int64 `gormlock:"version"`
+}
+
 func TestWrongTags(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, nil)
 	for want, model := range map[string]any{
-		"twoVersions.B: a second version field":           &twoVersions{},
-		"textVersion.Version: a version field must be an": &textVersion{},
-		"bigXmin.Xmin: the tag `version,xmin` needs":      &bigXmin{},
-		"bareXmin.Version: tag the system column":         &bareXmin{},
-		"initialXmin.Xmin: initial=3: the server":         &initialXmin{},
-		"twoModes.Version: \"hibernate\" after rails":     &twoModes{},
-		"unknownMode.Version: unknown mode \"django\"":    &unknownMode{},
-		"negativeInitial.Version: initial=-1":             &negativeInitial{},
-		"keyVersion.ID: a version field cannot be":        &keyVersion{},
-		"unversionedOnly has unversioned fields and no":   &unversionedOnly{},
-		"wrongWord.Version: unknown word \"edition\"":     &wrongWord{},
-		"wrongDefault.LockVersion: default:1 disagrees":   &wrongDefault{},
-		"columnless.Version: a version field must be a c": &columnless{},
+		"twoVersions.B: a second version field":            &twoVersions{},
+		"textVersion.Version: a version field must be an":  &textVersion{},
+		"bigXmin.Xmin: the tag `version,xmin` needs":       &bigXmin{},
+		"bareXmin.Version: tag the system column":          &bareXmin{},
+		"initialXmin.Xmin: initial=3: the server":          &initialXmin{},
+		"twoModes.Version: \"hibernate\" after rails":      &twoModes{},
+		"unknownMode.Version: unknown mode \"django\"":     &unknownMode{},
+		"negativeInitial.Version: initial=-1":              &negativeInitial{},
+		"keyVersion.ID: a version field cannot be":         &keyVersion{},
+		"unversionedOnly has unversioned fields and no":    &unversionedOnly{},
+		"wrongWord.Version: unknown word \"edition\"":      &wrongWord{},
+		"wrongDefault.LockVersion: default:1 disagrees":    &wrongDefault{},
+		"columnless.Version: a version field must be a c":  &columnless{},
+		"hiddenVersion.Version: another field of the same": &hiddenVersion{},
 	} {
 		for use, err := range map[string]error{
 			"create": db.Create(model).Error,
