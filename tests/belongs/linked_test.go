@@ -62,3 +62,26 @@ func TestLink_thatWasDeletedSoftly(t *testing.T) {
 		stand.Equal(t, "fans", len(fans), 2)
 	})
 }
+
+// What is linked already can be appended: GORM then has it twice in the struct, and links it twice.
+func TestLink_thatIsThere(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&team{}, &fan{}}, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.SetupJoinTable(&team{}, "Fans", &teamFan{}))
+		stand.Must(t, db.AutoMigrate(&team{}, &teamFan{}))
+		mine := team{Fans: []fan{{}}}
+		stand.Must(t, db.Create(&mine).Error)
+		one, other := mine.Fans[0], fan{}
+		stand.Must(t, db.Create(&other).Error)
+		stand.Must(t, db.Model(&mine).Association("Fans").Append(&one))
+		stand.Must(t, db.Save(&mine).Error)
+		stand.Must(t, db.Model(&mine).Association("Fans").Append(&other, &other))
+		stand.Must(t, db.Save(&mine).Error)
+		var links []teamFan
+		stand.Must(t, db.Find(&links).Error)
+		stand.Equal(t, "links", len(links), 2)
+		var read team
+		stand.Must(t, db.Preload("Fans").Find(&read).Error)
+		stand.Must(t, db.Save(&read).Error)
+	})
+}
