@@ -55,7 +55,7 @@ func refuseDoubled(db *gorm.DB) {
 // refuseDoubledScan does the same before Scan reads the rows. It is not known what it reads them into.
 func refuseDoubledScan(db *gorm.DB) {
 	rows, are := db.Statement.Dest.(*sql.Rows)
-	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !inScan(db) || !sqltext.MayDouble(db.Statement.SQL.String()) {
+	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !sqltext.MayDouble(db.Statement.SQL.String()) || !inScan(db) {
 		return
 	}
 	names, err := rows.Columns()

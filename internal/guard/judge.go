@@ -167,10 +167,13 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 		e.Actual, e.Cause = j.version.Any(j.version.Read(current)), errNotWritten
 		return e.Err()
 	}
-	if j.where.mustWrite && statement.InSave() {
-		return j.conditionsOf(stmt, row.Key)
+	switch {
+	case !j.where.mustWrite || !statement.InSave():
+		return nil
+	case !j.where.filtered:
+		return fmt.Errorf("gormlock: %s: %w", j.rowName(stmt, row.Key), errNotWritten)
 	}
-	return nil
+	return j.conditionsOf(stmt, row.Key)
 }
 
 // whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.

@@ -28,7 +28,7 @@ func BeforeUpdate(db *gorm.DB) {
 	case save:
 		w.op = OpSave
 	}
-	if err := cmp.Or(w.leaveOutRenewed(db.Statement), w.prepare(db.Statement)); err != nil {
+	if err := cmp.Or(w.leaveOutRenewed(db.Statement), w.refuseSaveOfMap(db.Statement), w.prepare(db.Statement)); err != nil {
 		w.refuse(db, err)
 		return
 	}
@@ -44,6 +44,14 @@ func BeforeUpdate(db *gorm.DB) {
 	w.wantAssigned(db.Statement)
 	w.wantWholeRows(db.Statement)
 	w.arm(db.Statement)
+}
+
+// refuseSaveOfMap refuses a Save of a map under conditions: if they do not hold, GORM stores the map without them.
+func (w *Write) refuseSaveOfMap(stmt *gorm.Statement) error {
+	if !w.version.is() || !w.where.filtered || !statement.FromMap(stmt.Dest) || !slices.Equal(stmt.Selects, []string{"*"}) || !statement.InSave() {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: Save of a map stores it even if the conditions of Where do not hold: use Updates", w.model.Schema.Name)
 }
 
 // AfterUpdate compares what was written with what should be, before associations are saved.

@@ -5,7 +5,8 @@ import "strings"
 // MayDouble reports whether a query may return two columns of one name that it does not write out: it has a star beside other columns,
 // or a star over more than one table.
 func MayDouble(query string) bool {
-	if !strings.Contains(query, "*") {
+	switch stars := strings.Count(query, "*"); {
+	case stars == 0, stars == 1 && !strings.Contains(query, ",") && !hasJoin(query):
 		return false
 	}
 	r, _ := newReader(query, false, Asked{})
@@ -23,6 +24,16 @@ func MayDouble(query string) bool {
 		}
 	}
 	return stars > 1 || stars == 1 && (beside || tables)
+}
+
+// hasJoin looks for the word wherever it stands.
+func hasJoin(query string) bool {
+	for i := 4; i <= len(query); i++ {
+		if strings.EqualFold(query[i-4:i], "join") {
+			return true
+		}
+	}
+	return false
 }
 
 // isColumn reports whether the star here stands for columns: it is no sign of a multiplication, and not that of count(*).

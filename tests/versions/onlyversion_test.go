@@ -51,3 +51,23 @@ func TestForm_changesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A Save of a map whose conditions did not hold was an upsert without them.
+func TestSaveOfAMap_underConditions(t *testing.T) {
+	t.Parallel()
+	type account struct {
+		ID      int64
+		State   string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	db, a := stand.Stored(t, account{State: "old"})
+	for _, tx := range []*gorm.DB{db, db.Clauses(gormlock.IgnoreVersion())} {
+		if err := tx.Model(&a).Where("state = ?", "other").Save(map[string]any{"id": a.ID, "state": "new"}).Error; err == nil {
+			t.Error("it is no error")
+		}
+		stand.Equal(t, "state", stand.Row[account](t, db, a.ID).State, "old")
+	}
+	stand.Must(t, db.Model(&a).Save(map[string]any{"id": a.ID, "state": "new"}).Error)
+	stand.Must(t, db.Model(&a).Where("state = ?", "new").Updates(map[string]any{"state": "newer"}).Error)
+	stand.Equal(t, "state", stand.Row[account](t, db, a.ID).State, "newer")
+}
