@@ -16,7 +16,8 @@ import (
 
 // Pool begins transactions on connections borrowed from a *sql.DB.
 type Pool struct {
-	db *sql.DB
+	db       *sql.DB
+	patience time.Duration
 
 	wires     sync.Map // driver.Conn → found
 	wireCount atomic.Int32
@@ -38,7 +39,7 @@ const mostIdle = 256
 
 // New is a pool over db, which stays the application's to close.
 func New(db *sql.DB) *Pool {
-	return &Pool{db: db}
+	return &Pool{db: db, patience: patience}
 }
 
 // Opening is what a transaction begins with. It is for one call of Begin, and belongs to its transaction from then on.
@@ -114,6 +115,7 @@ func (p *Pool) Begin(ctx context.Context, opening *Opening) (*sql.Tx, error) {
 		}
 		return nil, err
 	}
+	opening.loan.isMade(tx)
 	return tx, nil
 }
 

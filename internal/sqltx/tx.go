@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
@@ -19,7 +20,11 @@ type lentTx struct {
 	forget    func() bool        // stops waiting for the end of the opening's ctx
 	over      bool               // no longer open on the server, or the connection is given up
 	heard     atomic.Bool        // the watcher knows of the end
+	made      *sql.Tx            // what the program has of it
 }
+
+// patience is how long a transaction that its ctx has ended waits for the program to end it too. Until then its errors name the cause.
+const patience = time.Minute
 
 func (t *lentTx) Commit() error {
 	t.forget()
@@ -88,6 +93,28 @@ func (t *lentTx) abandon() {
 		watcher.Abandoned()
 	}
 	t.conn.giveBack()
+	t.outwait()
+}
+
+// outwait ends what database/sql keeps of an abandoned transaction, if the program has not ended it in time. The structs that it wrote
+// belong to the program's goroutines, so the Watcher is not told.
+func (t *lentTx) outwait() {
+	if made := t.made; made != nil {
+		time.AfterFunc(t.conn.pool.patience, func() {
+			if !t.heard.Swap(true) {
+				_ = made.Rollback()
+			}
+		})
+	}
+}
+
+// isMade tells the transaction what the program has of it.
+func (c *loan) isMade(made *sql.Tx) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.own.made = made; c.tx != nil && c.expired != nil && c.own.over {
+		c.own.outwait()
+	}
 }
 
 func (t *lentTx) ended(committed bool) {

@@ -1,0 +1,45 @@
+package sqltx_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// A transaction that its ctx ends, and nobody else, leaves no goroutine behind.
+func TestAbandoned(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	db := pgtest.SQLDB(t, pgtest.MaxConns(4))
+	pool := sqltx.New(db)
+	pool.WaitFor(50 * time.Millisecond)
+	waiting := func() int {
+		stacks := make([]byte, 1<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "awaitDone(")
+	}
+	before := waiting()
+	var last *sql.Tx
+	for range 10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		tx, err := pool.Begin(ctx, &sqltx.Opening{})
+		must(t, err)
+		_, err = tx.ExecContext(t.Context(), "SELECT 1")
+		must(t, err)
+		cancel()
+		last = tx
+	}
+	for deadline := time.Now().Add(20 * time.Second); waiting() > before; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines wait for abandoned transactions", waiting()-before)
+		}
+	}
+	if err := last.Commit(); !errors.Is(err, sql.ErrTxDone) {
+		t.Error(err)
+	}
+	must(t, pool.Close())
+}
