@@ -15,7 +15,6 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
-	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // GORM keeps the last of two columns of one name. A join that selects a star may give a struct the version of another table's row.
@@ -30,7 +29,14 @@ func refuseDoubled(db *gorm.DB) {
 	if len(models) == 0 {
 		return
 	}
-	names, err := columnsOf(db)
+	query, is := sqltext.Query(stmt.SQL.String())
+	if !is { // it writes, and cannot be asked about
+		for _, row := range rowsIn(stmt.Dest) {
+			forgetCarrier(&gorm.DB{Config: db.Config}, models, row, "")
+		}
+		return
+	}
+	names, err := columnsOf(db, query)
 	if err != nil {
 		fault.Add(db, fmt.Errorf("gormlock: %s: ask which columns the query returns: %w", models[0].Schema.Name, err))
 		return
@@ -44,12 +50,16 @@ func refuseDoubled(db *gorm.DB) {
 		}
 	}
 	if failDoubled(db, models, names, into) {
-		statement.EachStruct(reflect.ValueOf(stmt.Dest), func(row reflect.Value) {
-			if m := models[0]; row.Type() == m.Schema.ModelType && row.CanAddr() {
-				m.Column.Write(row, m.Column.Unread())
-			}
-		})
+		for _, row := range rowsIn(stmt.Dest) {
+			forgetCarrier(&gorm.DB{Config: db.Config}, models, row, "")
+		}
 	}
+}
+
+// rowsIn are what carries rows in the destination of a query.
+func rowsIn(dest any) (rows []reflect.Value) {
+	carriers(reflect.ValueOf(dest), func(row reflect.Value) { rows = append(rows, row) })
+	return rows
 }
 
 // refuseDoubledScan does the same before Scan reads the rows. It is not known what it reads them into.
@@ -100,20 +110,22 @@ func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
 // isOwnTable reports whether GORM has written a query of the model's table alone.
 func isOwnTable(stmt *gorm.Statement) bool {
 	selected, built := stmt.Clauses["SELECT"]
-	_, joined := stmt.Clauses["FROM"]
-	return built && !(joined && len(stmt.Joins) > 0) && stmt.TableExpr == nil && len(stmt.Selects) == 0 && selected.Expression != nil
+	return built && len(stmt.Joins) == 0 && stmt.TableExpr == nil && len(stmt.Selects) == 0 && selected.Expression != nil
 }
 
 // columnsOf asks the server which columns the query returns. It reads no row.
-func columnsOf(db *gorm.DB) (names []string, err error) {
+func columnsOf(db *gorm.DB, query string) (names []string, err error) {
 	stmt := db.Statement
-	text := strings.TrimRight(strings.TrimSpace(stmt.SQL.String()), ";")
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT * FROM ("+text+"\n) AS gormlock_columns LIMIT 0", stmt.Vars...)
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT * FROM ("+query+"\n) AS gormlock_columns LIMIT 0", stmt.Vars...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	names, err = rows.Columns()
+	if err == nil {
+		rows.Next()
+		err = rows.Err()
+	}
 	if dialect.Of(db).IsSQLite() { // which numbers those that occur again
 		for i, name := range names {
 			names[i], _, _ = strings.Cut(name, ":")

@@ -76,7 +76,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		if v.IsUnread(row.held) && !p.intent.ignores() {
 			return p.missing(stmt, key, nil)
 		}
-		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && !(u.skips && statement.InLinking()) { // a link twice is one
+		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!u.skips || !statement.InLinking()) { // a link twice is one
 			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", p.rowName(stmt, key))
 		}
 		names[row.name] = i

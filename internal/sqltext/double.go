@@ -26,6 +26,25 @@ func MayDouble(query string) bool {
 	return stars > 1 || stars == 1 && (beside || tables)
 }
 
+// Query is a text without what ends it, so that it can stand in another query. It is none if it writes, or is several statements.
+func Query(text string) (query string, is bool) {
+	r, _ := newReader(text, false, Asked{})
+	if r.unread || !r.opens(0) && !r.isAny(0, "select", "with", "values", "table") {
+		return "", false
+	}
+	before := token{}
+	for at, t := range r.tokens {
+		if t.kind == semicolon {
+			return text[:t.start], at == len(r.tokens)-1
+		}
+		if isWriting(text, t, before) {
+			return "", false
+		}
+		before = t
+	}
+	return text, true
+}
+
 // hasJoin looks for the word wherever it stands.
 func hasJoin(query string) bool {
 	for i := 4; i <= len(query); i++ {

@@ -3,6 +3,7 @@ package sqltext
 import "testing"
 
 func TestMayDouble(t *testing.T) {
+	t.Parallel()
 	for query, may := range map[string]bool{
 		`SELECT * FROM "orders"`:                                           false,
 		`SELECT * FROM "orders" WHERE a * b > 1 ORDER BY id, note`:         false,
@@ -28,6 +29,29 @@ func TestMayDouble(t *testing.T) {
 	} {
 		if got := MayDouble(query); got != may {
 			t.Errorf("%s: %v", query, got)
+		}
+	}
+}
+
+func TestQuery(t *testing.T) {
+	t.Parallel()
+	for text, query := range map[string]string{
+		"SELECT * FROM a ; -- all":                      "SELECT * FROM a ",
+		"(SELECT 1) UNION SELECT 2":                     "(SELECT 1) UNION SELECT 2",
+		"with x as (select 1) table x":                  "with x as (select 1) table x",
+		"SELECT * FROM a FOR UPDATE":                    "SELECT * FROM a FOR UPDATE",
+		"SELECT * FROM a FOR NO KEY UPDATE":             "SELECT * FROM a FOR NO KEY UPDATE",
+		"WITH x AS (DELETE FROM a RETURNING *) TABLE x": "",
+		"UPDATE a SET n = 1 FROM b RETURNING *":         "",
+		"SELECT 1; SELECT 2":                            "",
+		"SELECT * INTO b FROM a":                        "",
+		"":                                              "",
+		"SELECT ')'":                                    "SELECT ')'",
+		"SELECT (1":                                     "",
+	} {
+		got, is := Query(text)
+		if is != (query != "") || is && got != query {
+			t.Errorf("%s: %q, %v", text, got, is)
 		}
 	}
 }

@@ -33,8 +33,12 @@ func TestAbandoned(t *testing.T) { //nolint:paralleltest // it counts goroutines
 		cancel()
 		last = tx
 	}
-	for deadline := time.Now().Add(20 * time.Second); waiting() > before; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	look, late := time.NewTicker(20*time.Millisecond), time.After(20*time.Second)
+	defer look.Stop()
+	for waiting() > before {
+		select {
+		case <-look.C:
+		case <-late:
 			t.Fatalf("%d goroutines wait for abandoned transactions", waiting()-before)
 		}
 	}

@@ -76,8 +76,10 @@ func TestDoubledColumns(t *testing.T) {
 		stand.Must(t, db.Select("orders.*").Joins(lines).Find(&orders).Error)
 		orders[0].Note = "saved"
 		stand.Must(t, db.Save(&orders[0]).Error)
-		rows, err := db.Raw("SELECT * FROM orders " + lines).Rows()
-		stand.Must(t, err)
-		stand.Must(t, rows.Close())
+		stand.Must(t, db.Raw("SELECT * FROM orders "+lines).Row().Err())
+		if db.Name() == "postgres" { // a text that writes is not sent again
+			stand.Must(t, db.Raw("UPDATE orders SET note = 'raw' FROM lines WHERE lines.order_id = orders.id RETURNING orders.*, lines.*").Find(&orders).Error)
+			stand.MustBeUnread(t, db.Save(&orders[0]).Error)
+		}
 	})
 }
