@@ -16,6 +16,7 @@ type Program struct {
 	In, Stdout, Stderr *os.File
 	Out                *bufio.Writer // to stdout
 	Style              terminal.Style
+	Args               []string // behind the name of the program
 }
 
 var (
@@ -27,9 +28,9 @@ var (
 	ErrHelp = errors.New("help")
 )
 
-// Complain writes one line to standard error.
+// Complain writes one line to standard error. What may be a connection string among the arguments is not in it.
 func (p *Program) Complain(err error) {
-	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(terminal.TrimPrefix(err.Error())))
+	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(withoutSecrets(terminal.TrimPrefix(err.Error()), p.Args)))
 }
 
 // Printf writes to standard output, which keeps an error until the end.

@@ -45,7 +45,7 @@ func (w *words) Set(text string) error {
 // Usage implements [cli.Command].
 func (*Command) Usage() cli.Usage {
 	return cli.Usage{
-		Name: "doctor", Args: "[DSN]", AtMost: 1, Summary: "what makes locks fail silently in this server and schema, with the cures",
+		Name: "doctor", Args: "[DSN]", AtMost: 1, Server: true, Summary: "what makes locks fail silently in this server and schema, with the cures",
 		Details: `
 Checks, as the role and through the address that the program itself would use:
 
