@@ -36,6 +36,17 @@ func TestJobs(t *testing.T) {
 	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "103") {
 		t.Errorf("%s", r.out)
 	}
+	if err := db.Exec(`INSERT INTO letters (id, queue, state, last_error, updated_at) VALUES (104, E'q\x1b[31m\nx', 'dead', E'e\x1b[2J\u009b2J', now())`).Error; err != nil {
+		t.Fatal(err)
+	}
+	r = on(t, dsn, "jobs", "letters")
+	r.is(t, 0, `q\x1b[31m x`, `e\x1b[2J\u009b2J`)
+	if strings.ContainsAny(r.out+on(t, dsn, "jobs", "letters", "--json").out, "\x1b\u009b") {
+		t.Errorf("the text of a job moves the cursor: %q", r.out)
+	}
+	if err := db.Exec("DELETE FROM letters WHERE id = 104").Error; err != nil {
+		t.Fatal(err)
+	}
 	on(t, dsn, "jobs", "letters", "--limit", "1").is(t, 0, "1 more are dead")
 	var found struct {
 		Queues []struct{ Ready, Dead int }
