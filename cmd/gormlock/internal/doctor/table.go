@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/inspect"
@@ -205,8 +206,8 @@ func (t ownTable) keyFix(s tableState, on string) string {
 	if s.primary { // on other columns
 		return "CREATE UNIQUE INDEX IF NOT EXISTS " + t.Name + "_key ON " + on + " (" + key + ");"
 	}
-	return "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = '" + strings.ReplaceAll(on, "'", "''") + "'::regclass AND indisprimary) THEN ALTER TABLE " + on +
-		" ADD PRIMARY KEY (" + key + "); END IF; END $$;"
+	return "DO " + tables.DollarQuoted(" BEGIN IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = "+server.QuoteText(on)+"::regclass AND indisprimary) THEN ALTER TABLE "+on+
+		" ADD PRIMARY KEY ("+key+"); END IF; END ") + ";"
 }
 
 // lacks are the privileges that the role needs and has not.
