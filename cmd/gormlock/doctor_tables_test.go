@@ -170,3 +170,46 @@ func TestDoctor_fixesCanBeRunAgain(t *testing.T) {
 	lacksFaults(t, dsn)
 	on(t, dsn, "doctor", "--fix").is(t, 0, "-- nothing found")
 }
+
+// A unique index that ON CONFLICT cannot use, or that is unique over more, is no key.
+func TestDoctor_seesKeysThatAreNone(t *testing.T) {
+	t.Parallel()
+	dsn, admin, db := ownDatabase(t)
+	for _, c := range []struct{ table, key, makes, says string }{
+		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (space, id, lower(holder))", "has no unique key on (space, id)"},
+		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id) INCLUDE (space)", "has no unique key on (space, id)"},
+		{"gormlock_lease", "space, id", "ALTER TABLE gormlock_lease ADD CONSTRAINT other_key PRIMARY KEY (space, id) DEFERRABLE", "is DEFERRABLE"},
+		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key, (coalesce(result::text, '')))", "has no unique key on (key)"},
+		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key) WHERE result IS NULL", "has no unique key on (key)"},
+	} {
+		admin.exec("ALTER TABLE "+c.table+" DROP CONSTRAINT "+c.table+"_pkey", c.makes)
+		has(t, diagnosis(t, dsn), c.table, "wrong", c.says)
+		on(t, dsn, "doctor", "--apply").is(t, 0, "nothing found")
+		mustOnce(t, db, c.makes)
+		if strings.Contains(c.makes, "CONSTRAINT") {
+			admin.exec("ALTER TABLE " + c.table + " DROP CONSTRAINT other_key")
+		}
+		admin.exec("DROP INDEX IF EXISTS other_key, "+c.table+"_key", "ALTER TABLE "+c.table+" DROP CONSTRAINT IF EXISTS "+c.table+"_pkey",
+			"ALTER TABLE "+c.table+" ADD CONSTRAINT "+c.table+"_pkey PRIMARY KEY ("+c.key+")")
+	}
+	// An index that has more than the key needs is one.
+	admin.exec("ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id, space) INCLUDE (owner)")
+	has(t, diagnosis(t, dsn), "gormlock_lease", "ok", "complete")
+}
+
+// The sweeps delete rows. A program that never sweeps needs no such right.
+func TestDoctor_namesTheRightToDelete(t *testing.T) {
+	t.Parallel()
+	dsn, admin, _ := ownDatabase(t)
+	staged{dsn: dsn}.plainRole(t)
+	admin.exec("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO gormlock_cli_plain")
+	findings := diagnosis(t, strings.Replace(dsn, "postgres@", "gormlock_cli_plain:s3cret@", 1))
+	for table, what := range map[string]string{"gormlock_once": "SweepOnce", "gormlock_key_name": "old names"} {
+		if f := has(t, findings, table, "warning", "lacks DELETE on it"); !strings.Contains(f.Says, what) || !strings.Contains(f.Cure, "GRANT DELETE ON") {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, table := range []string{"gormlock_lease", "gormlock_fence", "gormlock_schedule"} {
+		has(t, findings, table, "ok", "complete")
+	}
+}

@@ -23,6 +23,7 @@ type ownTable struct {
 	needed string   // by what
 	make   string   // what makes it
 	loss   string   // what it means when it is forgotten in a crash, "" where it does not matter
+	sweep  string   // what deletes rows of it, "" for nothing
 }
 
 // keyColumns are those of a lock in the tables that have a row for each.
@@ -42,9 +43,9 @@ func ownTables() []ownTable {
 		},
 		"gormlock_once": {
 			key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce",
-			loss: "after a crash requests that were done are done again",
+			loss: "after a crash requests that were done are done again", sweep: "SweepOnce",
 		},
-		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,"},
+		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,", sweep: "the sweep of old names"},
 	}
 	var all []ownTable
 	for _, table := range tables.Own(gormlock.OnceSchema) {
@@ -60,7 +61,8 @@ type tableState struct {
 	schema                    string
 	found, unlogged           bool // found: it is the one of the search_path
 	reads, inserts, updates   bool
-	keyed, primary            bool // a unique key on the right columns; any primary key
+	deletes                   bool
+	keyed, deferred, primary  bool // a unique key on the right columns; one that is DEFERRABLE; any primary key
 	view                      bool
 	oid                       uint32
 	columns                   []tables.Column
@@ -84,19 +86,22 @@ func (x *examination) checkTables(ctx context.Context) error {
 
 func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, error) {
 	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.oid = coalesce(to_regclass($1), 0), c.relpersistence = 'u',
-		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'),
-		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-			AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)) = $2::text[]),
+		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
+		coalesce(k.keyed, false), coalesce(k.deferred, false),
 		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), c.relkind = 'v', c.oid,
 		ARRAY(SELECT x.relname::text FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisvalid),
 		coalesce(pg_stat_get_live_tuples(c.oid), 0), coalesce(pg_stat_get_dead_tuples(c.oid), 0), pg_relation_size(c.oid), row_security_active(c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		CROSS JOIN LATERAL (SELECT bool_or(i.indimmediate) AS keyed, bool_or(NOT i.indimmediate) AS deferred FROM pg_index i
+			WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+			AND ARRAY(SELECT a.attname::text FROM pg_attribute a, unnest(i.indkey::smallint[]) WITH ORDINALITY AS u(n, at)
+				WHERE a.attrelid = c.oid AND a.attnum = u.n AND u.at <= i.indnkeyatts ORDER BY 1) = $2::text[]) AS k
 		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v') AND n.nspname !~ '^pg_temp' ORDER BY 2 DESC, 1`, t.Name, slices.Sorted(slices.Values(t.key)))
 	if err != nil {
 		return nil, err
 	}
 	states, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (s tableState, err error) {
-		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.keyed, &s.primary, &s.view, &s.oid, &s.indexes,
+		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.deletes, &s.keyed, &s.deferred, &s.primary, &s.view, &s.oid, &s.indexes,
 			&s.live, &s.dead, &s.bytes, &s.rowSecurityHidesSomething)
 		return s, err
 	})
@@ -138,7 +143,11 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 	}
 	on := pgx.Identifier{s.schema, t.Name}.Sanitize()
 	x.reportColumns(t, s, on)
-	if !s.keyed && !s.view {
+	switch {
+	case s.keyed || s.view:
+	case s.deferred:
+		fixable(t.keyFix(s, on), "has a key on (%s) that is DEFERRABLE: INSERT … ON CONFLICT cannot use it, and fails", strings.Join(t.key, ", "))
+	default:
 		fixable(t.keyFix(s, on), "has no unique key on (%s): one key can have two rows", strings.Join(t.key, ", "))
 	}
 	for _, name := range t.Index {
@@ -152,8 +161,14 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 	if s.rowSecurityHidesSomething {
 		bad(wrong, "ALTER TABLE "+on+" DISABLE ROW LEVEL SECURITY;", "has row level security, which may hide rows from this role")
 	}
+	grant := func(rights string) string {
+		return "GRANT " + rights + " ON " + on + " TO " + pgx.Identifier{x.server.Role}.Sanitize() + "; -- if this is the role of the program"
+	}
 	if lacks := s.lacks(); lacks != "" {
-		bad(warning, "GRANT "+lacks+" ON "+on+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; -- if this is the role of the program", "this role lacks %s on it", lacks)
+		bad(warning, grant(lacks), "this role lacks %s on it", lacks)
+	}
+	if t.sweep != "" && !s.deletes {
+		bad(warning, grant("DELETE"), "this role lacks DELETE on it, which %s needs", t.sweep)
 	}
 	const much = 64 << 20
 	if s.dead > 10*max(s.live, 1000) && s.bytes > much {
