@@ -213,3 +213,29 @@ func TestDoctor_namesTheRightToDelete(t *testing.T) {
 		has(t, findings, table, "ok", "complete")
 	}
 }
+
+// A schema that a role may not use hides the tables in it. That is said, with the GRANT that shows them.
+func TestTables_ofASchemaThatTheRoleMayNotUse(t *testing.T) {
+	t.Parallel()
+	for schema, quoted := range map[string]string{"app": "app", `My "own", schema`: `"My ""own"", schema"`} {
+		dsn := pgtest.Database(t)
+		admin := join(t, dsn, "admin")
+		staged{dsn: dsn}.plainRole(t)
+		admin.exec("CREATE SCHEMA "+quoted, `DO $x$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = "$user", %s, public', current_database(), $y$`+quoted+"$y$); END $x$")
+		if err := gormlock.MigrateAll(pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn))); err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.Replace(dsn, "postgres@", "gormlock_cli_plain:s3cret@", 1)
+		grant := "GRANT USAGE ON SCHEMA " + quoted + " TO gormlock_cli_plain"
+		on(t, plain, "ls").is(t, 0, "not seen: the tables gormlock_fence, gormlock_key_name, gormlock_lease, gormlock_schedule", grant)
+		f := has(t, diagnosis(t, plain), "gormlock_lease", "warning", "is in the schema "+schema+", which this role may not use")
+		if !strings.Contains(f.Cure, `GRANT USAGE ON SCHEMA "`) || strings.Contains(f.Cure, "search_path") {
+			t.Errorf("%+v", f)
+		}
+		admin.exec(grant, "GRANT ALL ON ALL TABLES IN SCHEMA "+quoted+" TO gormlock_cli_plain")
+		if r := on(t, plain, "ls"); strings.Contains(r.out, "not seen: the table") {
+			t.Errorf("%s", r.out)
+		}
+		has(t, diagnosis(t, plain), "gormlock_lease", "ok", "complete")
+	}
+}

@@ -60,6 +60,7 @@ func ownTables() []ownTable {
 type tableState struct {
 	schema                    string
 	found, unlogged           bool // found: it is the one of the search_path
+	closed                    bool // the role may not use its schema
 	reads, inserts, updates   bool
 	deletes                   bool
 	keyed, deferred, primary  bool // a unique key on the right columns; one that is DEFERRABLE; any primary key
@@ -85,7 +86,7 @@ func (x *examination) checkTables(ctx context.Context) error {
 }
 
 func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, error) {
-	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.oid = coalesce(to_regclass($1), 0), c.relpersistence = 'u',
+	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.oid = coalesce(to_regclass($1), 0), NOT has_schema_privilege(n.oid, 'USAGE'), c.relpersistence = 'u',
 		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
 		coalesce(k.keyed, false), coalesce(k.deferred, false),
 		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), c.relkind = 'v', c.oid,
@@ -101,7 +102,7 @@ func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, err
 		return nil, err
 	}
 	states, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (s tableState, err error) {
-		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.deletes, &s.keyed, &s.deferred, &s.primary, &s.view, &s.oid, &s.indexes,
+		err = r.Scan(&s.schema, &s.found, &s.closed, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.deletes, &s.keyed, &s.deferred, &s.primary, &s.view, &s.oid, &s.indexes,
 			&s.live, &s.dead, &s.bytes, &s.rowSecurityHidesSomething)
 		return s, err
 	})
@@ -132,6 +133,11 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 		schemas = append(schemas, s.schema)
 	}
 	s := states[0]
+	if !s.found && len(states) == 1 && s.closed {
+		bad(warning, "GRANT USAGE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; -- if this is the role of the program, and look again",
+			"is in the schema %s, which this role may not use", s.schema)
+		return
+	}
 	if !s.found {
 		bad(warning, "SET search_path to its schema for this role, or qualify nothing and keep one table",
 			"is in the schema %s, where the search_path of this role does not find it", strings.Join(schemas, ", "))
