@@ -109,6 +109,14 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 		}
 		c.DSN = args[0]
 	}
+	switch {
+	case c.json && c.fix:
+		return fmt.Errorf("--json holds the SQL that --fix prints: give one of them")
+	case c.fix && c.apply:
+		return fmt.Errorf("--fix prints the SQL that --apply runs: give one of them")
+	case c.quiet && c.json:
+		return fmt.Errorf("--json says what --quiet leaves out: give one of them")
+	}
 	if c.observe < 0 || c.sample < 2 {
 		return fmt.Errorf("--observe must not be negative, and --sample must be at least 2")
 	}
