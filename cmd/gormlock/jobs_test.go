@@ -115,6 +115,10 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	on(t, dsn, "jobs", "letters", "requeue", "101", "102").is(t, 1, "1 job of letters ready again", "1 of 2 jobs are not dead")
+	if err := db.Exec("UPDATE letters SET state = 'dead' WHERE id = 102").Error; err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "letters", "requeue", "102", "0102", "+102").is(t, 0, "1 job of letters ready again") // one id in three spellings
 	for want, args := range map[string]string{
 		"requeue names no ID": "letters requeue", `"x" is not the ID`: "letters requeue x", "there is no table strangers": "strangers",
 		"is not a table of jobs, it has no": "pg_class", `unexpected argument "requeu" after TABLE, did you mean requeue?`: "letters requeu 1", "--limit -1 is negative": "letters --limit -1",

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,17 +55,20 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 	if c.limit < 0 {
 		return fmt.Errorf("--limit %d is negative", c.limit)
 	}
-	var ids []string
+	var ids []int64
 	if len(args) > 1 {
 		if args[1] != "requeue" {
 			return fmt.Errorf("unexpected argument %q after TABLE%s", args[1], cli.DidYouMean(args[1], []string{"requeue"}))
 		}
 		for _, arg := range args[2:] {
-			if _, err := strconv.ParseInt(arg, 10, 64); err != nil {
+			id, err := strconv.ParseInt(arg, 10, 64)
+			if err != nil {
 				return fmt.Errorf("%q is not the ID of a job", arg)
 			}
+			ids = append(ids, id)
 		}
-		if ids = args[2:]; len(ids) == 0 {
+		slices.Sort(ids)
+		if ids = slices.Compact(ids); len(ids) == 0 {
 			return fmt.Errorf("requeue names no ID: gormlock jobs %s shows those of dead jobs", args[0])
 		}
 	}
@@ -233,22 +237,22 @@ func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
 
 // requeue makes dead jobs ready again. The notification is in the same statement: nobody runs this so often that
 // commits would wait.
-func (t *table) requeue(ctx context.Context, p *cli.Program, ids []string) error {
+func (t *table) requeue(ctx context.Context, p *cli.Program, ids []int64) error {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = strconv.FormatInt(id, 10)
+	}
 	var n int
 	err := t.db.QueryRowContext(ctx, `WITH again AS (UPDATE `+t.name+` SET state = 'ready', attempts = 0, run_at = now(), claimed_by = '', claimed_until = NULL,
 			version = version + 1, updated_at = now() WHERE id = ANY(string_to_array($1, ',')::bigint[]) AND state = 'dead'`+t.live+` RETURNING id),
 		told AS (SELECT pg_notify('gormlock_work', to_regclass($2)::oid || ' ') FROM again LIMIT 1)
-		SELECT (SELECT count(*) FROM again), (SELECT count(*) FROM told) * 0`, strings.Join(ids, ","), t.name).Scan(&n, new(int))
+		SELECT (SELECT count(*) FROM again), (SELECT count(*) FROM told) * 0`, strings.Join(list, ","), t.name).Scan(&n, new(int))
 	if err != nil {
 		return server.ErrorOf(err)
 	}
 	p.Printf("%s of %s ready again\n", terminal.Count(n, "job"), terminal.OneLine(t.name))
-	distinct := map[string]bool{}
-	for _, id := range ids {
-		distinct[id] = true
-	}
-	if n < len(distinct) {
-		return fmt.Errorf("%w: %d of %s are not dead, or do not exist, or are soft-deleted", cli.ErrNotDone, len(distinct)-n, terminal.Count(len(distinct), "job"))
+	if n < len(ids) {
+		return fmt.Errorf("%w: %d of %s are not dead, or do not exist, or are soft-deleted", cli.ErrNotDone, len(ids)-n, terminal.Count(len(ids), "job"))
 	}
 	return nil
 }
