@@ -163,6 +163,16 @@ func TestDoctor_fixesRunNoNames(t *testing.T) {
 	}
 }
 
+// The setting under which a backslash in a text is an escape.
+func TestDoctor_underOldStrings(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	join(t, dsn, "admin").exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$`)
+	on(t, dsn, "doctor").is(t, 0, "nothing found")
+	on(t, dsn, "ls").is(t, 0, "0 advisory locks held")
+	on(t, dsn, "key", `it's \ a`).is(t, 0, "nobody in database")
+}
+
 // A name paints no terminal, neither in the script nor in what was run.
 func TestDoctor_fixesPaintNothing(t *testing.T) {
 	t.Parallel()
