@@ -47,7 +47,7 @@ func TestJobs_ofOtherAges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range []string{"'-infinity'", "'infinity'", "'1700-01-01'", "'4000-01-01 BC'", "'20000-01-01'", "NULL"} {
-		err := db.Exec("INSERT INTO letters (state, run_at, updated_at) VALUES ('ready', COALESCE(" + at + ", now()), now()), ('dead', now(), " + at + ")").Error
+		err := db.Exec("INSERT INTO letters (state, run_at, updated_at) VALUES ('dead', now(), " + at + "), ('ready', COALESCE(" + at + ", now()), NULL)").Error
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func TestPassword_ofAMisplacedConnectionStringIsNotPrinted(t *testing.T) {
 		good := append([]string{name}, strings.Fields(args)...)
 		places[name+" DSN"] = []string{name, "DSN"}
 		places[name+" ARGUMENTS DSN"] = append(good, "DSN")
-		places[name+" DSN DSN"] = []string{name, "DSN", "DSN"}
+		places[name+" with two"] = []string{name, "DSN", "DSN"}
 		places[name+" -- DSN"] = append(good, "--", "DSN")
 		places[name+" --DSN"] = append(good, "--DSN")
 	}
