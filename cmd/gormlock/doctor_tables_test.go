@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/tables"
+	"github.com/gormlock/gormlock/lease"
 )
 
 // ownDatabase is one with all tables of gormlock.
@@ -111,6 +113,25 @@ func mustOnce(t *testing.T, db *gorm.DB, key string) {
 	}
 }
 
+func mustLease(t *testing.T, db *gorm.DB, key string) {
+	t.Helper()
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lease.New(t.Context(), pool)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = m.Close(t.Context()) }()
+	if l, err := m.TryAcquire(t.Context(), gormlock.Key(key), time.Minute); err != nil {
+		t.Error(err)
+	} else if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A table that somebody made by hand: Once fails on it, or its keys stay for ever.
 func TestDoctor_seesATableThatOnceCannotUse(t *testing.T) {
 	t.Parallel()
@@ -179,13 +200,17 @@ func TestDoctor_seesKeysThatAreNone(t *testing.T) {
 		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (space, id, lower(holder))", "has no unique key on (space, id)"},
 		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id) INCLUDE (space)", "has no unique key on (space, id)"},
 		{"gormlock_lease", "space, id", "ALTER TABLE gormlock_lease ADD CONSTRAINT other_key PRIMARY KEY (space, id) DEFERRABLE", "is DEFERRABLE"},
+		{"gormlock_lease", "space, id", "ALTER TABLE gormlock_lease ADD PRIMARY KEY (space, id), ADD CONSTRAINT other_key UNIQUE (id, space) DEFERRABLE INITIALLY DEFERRED", "is DEFERRABLE"},
 		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key, (coalesce(result::text, '')))", "has no unique key on (key)"},
 		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key) WHERE result IS NULL", "has no unique key on (key)"},
 	} {
 		admin.exec("ALTER TABLE "+c.table+" DROP CONSTRAINT "+c.table+"_pkey", c.makes)
 		has(t, diagnosis(t, dsn), c.table, "wrong", c.says)
-		on(t, dsn, "doctor", "--apply").is(t, 0, "nothing found")
+		script := on(t, dsn, "doctor", "--fix").out
+		admin.exec(script, script)
+		lacksFaults(t, dsn)
 		mustOnce(t, db, c.makes)
+		mustLease(t, db, c.makes)
 		if strings.Contains(c.makes, "CONSTRAINT") {
 			admin.exec("ALTER TABLE " + c.table + " DROP CONSTRAINT other_key")
 		}
