@@ -44,7 +44,8 @@ func TestPassword_ofAMisplacedConnectionStringIsNotPrinted(t *testing.T) {
 	places["the same, with ="] = []string{"ls", "--key", "--dsn=DSN"}
 	dsns := []string{
 		"postgres://app:s3cret@127.0.0.1:1/db", "POSTGRES://app:S3CRET/x@127.0.0.1:1/db?sslmode=disable", "postgres://127.0.0.1:1/db?user=app&password=s3cret",
-		"host=127.0.0.1 port=1 password = 's3cret \"word\\n'", "password=s3cret", "redis://:s3cret@h/1", "postgres://app:s3cret\x1b\n@h/1", "postgresql://127.0.0.1:1/s3cret",
+		"host=127.0.0.1 port=1 password = 's3cret \"word\\n'", "password=s3cret", "redis://:s3cret@h/1", "postgres://app:s3cret\x1b\n@h/1", "postgresql://127.0.0.1:1/s3cret", "app:s3cret@tcp(h)/d",
+		"jdbc:sqlserver://h;user=app;pwd=s3cret",
 	}
 	for place, args := range places {
 		for i, dsn := range dsns {

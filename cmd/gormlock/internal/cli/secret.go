@@ -9,9 +9,10 @@ import (
 
 var (
 	// secret is what may be a connection string, or a part of one. No error repeats it.
-	secret = regexp.MustCompile(`(?i)://|password\s*=`)
-	// connection is what is hardly anything else.
-	connection = regexp.MustCompile(`(?is)^\s*postgres(ql)?://|://.*:.*@|password\s*=`)
+	secret = regexp.MustCompile(`(?i)://|(password|passwd|pwd)\s*=|[:/][^@]+@.`)
+	// connection is what is hardly anything else: a URL of PostgreSQL or with a password, a list of keyword=value pairs, what
+	// MySQL's driver takes.
+	connection = regexp.MustCompile(`(?is)^\s*postgres(ql)?://|://.*:.*@|(password|passwd|pwd)\s*=|:.*@(tcp|unix)\(`)
 )
 
 // errMisplaced is for a connection string that does not stand where one is read.
