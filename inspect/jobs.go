@@ -80,40 +80,50 @@ func (r *reader) readJobTable(ctx context.Context, tx *sql.Tx, t jobTable) error
 	return nil
 }
 
-// tablesOf are the tables of a model, quoted: two programs may have one each.
-func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []string, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT to_regclass(NULLIF($1, ''))::text WHERE to_regclass(NULLIF($1, '')) IS NOT NULL UNION SELECT i.indrelid::regclass::text FROM pg_description d
-		JOIN pg_index i ON i.indexrelid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND d.description = $2 ORDER BY 1`, t.table, t.model)
+// foundTable is a table of jobs.
+type foundTable struct {
+	name string // quoted
+	live string // the end of a condition: leaves out what is soft-deleted
+}
+
+// tablesOf are the tables of a model: two programs may have one each.
+func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []foundTable, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT t::regclass::text, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t AND `+jobmark.IsSoftDelete+`)
+		FROM (SELECT to_regclass(NULLIF($1, ''))::oid AS t UNION SELECT i.indrelid FROM pg_description d
+			JOIN pg_index i ON i.indexrelid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND d.description = $2) AS found
+		WHERE t IS NOT NULL ORDER BY 1`, t.table, t.model)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var table string
-		if err := rows.Scan(&table); err != nil {
+		var table foundTable
+		var softDelete bool
+		if err := rows.Scan(&table.name, &softDelete); err != nil {
 			return nil, err
 		}
+		table.live = jobmark.Live(softDelete)
 		tables = append(tables, table)
 	}
 	return tables, rows.Err()
 }
 
-func (r *reader) readQueues(ctx context.Context, tx *sql.Tx, table string) error {
+func (r *reader) readQueues(ctx context.Context, tx *sql.Tx, table foundTable) error {
 	var parts []string
 	for _, state := range []string{"ready", "running", "later", "dead"} { // each has its own index
-		parts = append(parts, "SELECT queue, state, count(*) AS n, min(run_at) FILTER (WHERE state = 'ready') AS oldest FROM "+table+" WHERE state = '"+state+"' GROUP BY 1, 2")
+		parts = append(parts, "SELECT queue, state, count(*) AS n, "+jobmark.Waited+" AS oldest FROM "+table.name+" WHERE state = '"+state+"'"+table.live+" GROUP BY 1, 2")
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT queue, COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint,
 		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint,
-		(COALESCE(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 0) * 1000000)::bigint,
-		CASE WHEN bool_or(state = 'dead') THEN (SELECT left(last_error, 300) FROM `+table+` AS d WHERE d.state = 'dead' AND d.queue = parts.queue ORDER BY updated_at DESC LIMIT 1) ELSE '' END
+		(COALESCE(EXTRACT(EPOCH FROM now() - min(oldest)), 0) * 1000000)::bigint,
+		CASE WHEN bool_or(state = 'dead') THEN (SELECT left(last_error, 300) FROM `+table.name+` AS d WHERE d.state = 'dead' AND d.queue = parts.queue`+table.live+` ORDER BY updated_at DESC NULLS LAST LIMIT 1) ELSE '' END
 		FROM (`+strings.Join(parts, " UNION ALL ")+`) AS parts GROUP BY queue ORDER BY queue LIMIT $1`, r.config.limit)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		q := JobQueue{Table: table}
+		q := JobQueue{Table: table.name}
 		var oldest int64
 		if err := rows.Scan(&q.Queue, &q.Ready, &q.Running, &q.Later, &q.Dead, &oldest, &q.Died); err != nil {
 			return err

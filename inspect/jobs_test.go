@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -17,6 +19,40 @@ type Mail struct{ work.Job }
 func (Mail) TableName() string { return "postbox" }
 
 type Unheard struct{ work.Job }
+
+type Letter struct {
+	work.Job
+	DeletedAt gorm.DeletedAt
+}
+
+// What workers leave out is left out here too, and an age ends at what a duration has room for.
+func TestJobs_areCountedAsByStats(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Letter{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Exec("INSERT INTO letters (state, deleted_at, last_error) VALUES ('ready', NULL, ''), ('ready', now(), ''), ('dead', now(), 'deleted')").Error; err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"now() - interval '1 hour'", "'-infinity'", "'1700-01-01'", "'4000-01-01 BC'", "'infinity'"} {
+		if err := db.Exec("UPDATE letters SET run_at = " + at).Error; err != nil {
+			t.Fatal(err)
+		}
+		v, err := inspect.Snapshot(t.Context(), pool, inspect.Jobs(&Letter{}))
+		if err != nil || len(v.Jobs) != 1 || len(v.Unseen) > 0 {
+			t.Fatalf("%s: %+v, %v", at, v, err)
+		}
+		q := v.Jobs[0]
+		if q.Ready != 1 || q.Dead != 0 || q.Died != "" || at != "'infinity'" && q.Oldest < time.Hour || q.Oldest < 0 {
+			t.Errorf("%s: %+v", at, q)
+		}
+	}
+}
 
 func TestJobs_areShownByQueue(t *testing.T) {
 	t.Parallel()

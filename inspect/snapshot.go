@@ -3,7 +3,9 @@ package inspect
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -301,15 +303,38 @@ type facts struct {
 func (r *reader) readFacts(ctx context.Context, tx *sql.Tx) error {
 	s := &r.view.Server
 	var taken, started time.Time
-	var missing string
+	var missing, closed string
 	err := tx.QueryRowContext(ctx, factsSQL).Scan(&taken, &s.Version, &s.Database, &s.Role, &s.Standby, &started, &s.Room,
-		&r.facts.names, &r.facts.fence, &r.facts.lease, &r.facts.schedule, &missing)
+		&r.facts.names, &r.facts.fence, &r.facts.lease, &r.facts.schedule, &missing, &closed)
 	if err != nil {
 		return err
 	}
 	r.view.Taken, s.Started = taken, started
 	for table := range strings.FieldsSeq(missing) {
 		r.unseen("the table %s: GRANT SELECT ON %s TO %s", table, table, s.Role)
+	}
+	return r.unseenSchemas(closed)
+}
+
+// unseenSchemas says which tables are in a schema that the role may not use: JSON, the schema by the table, null for a table
+// that is in none.
+func (r *reader) unseenSchemas(closed string) error {
+	var schemaOf map[string]*string
+	if err := json.Unmarshal([]byte(closed), &schemaOf); err != nil {
+		return err
+	}
+	tables := map[string][]string{}
+	for table, schema := range schemaOf {
+		if schema != nil {
+			tables[*schema] = append(tables[*schema], table)
+		}
+	}
+	for _, schema := range slices.Sorted(maps.Keys(tables)) {
+		noun := "table"
+		if slices.Sort(tables[schema]); len(tables[schema]) > 1 {
+			noun = "tables"
+		}
+		r.unseen("the %s %s: GRANT USAGE ON SCHEMA %s TO %s", noun, strings.Join(tables[schema], ", "), schema, r.view.Server.Role)
 	}
 	return nil
 }

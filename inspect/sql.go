@@ -1,7 +1,8 @@
 package inspect
 
 // factsSQL is one row. A table counts when it can be read; those that are there and
-// cannot are named in the last column.
+// cannot are named in the last column but one, and those in the last that would be found in a
+// schema of the search_path if the role could use it.
 const factsSQL = `
 SELECT clock_timestamp(), current_setting('server_version_num')::int, current_database(), current_user, pg_is_in_recovery(),
 	pg_postmaster_start_time(),
@@ -10,7 +11,13 @@ SELECT clock_timestamp(), current_setting('server_version_num')::int, current_da
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_fence'), false),
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_lease'), false),
 	coalesce(bool_or(readable) FILTER (WHERE name = 'gormlock_schedule'), false),
-	coalesce(string_agg(name, ' ') FILTER (WHERE NOT readable), '')
+	coalesce(string_agg(name, ' ') FILTER (WHERE NOT readable), ''),
+	coalesce(json_object_agg(name, (
+		SELECT quote_ident(n.nspname) FROM regexp_matches(current_setting('search_path'), '"((?:[^"]|"")*)"|([^",[:space:]]+)', 'g') WITH ORDINALITY AS path(entry, place)
+		JOIN pg_namespace n ON n.nspname = coalesce(nullif(replace(entry[1], '""', '"'), '$user'), lower(entry[2]), current_user)
+		JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = name AND c.relkind IN ('r', 'p', 'v')
+		WHERE NOT has_schema_privilege(n.oid, 'USAGE') ORDER BY place LIMIT 1
+	)) FILTER (WHERE readable IS NULL), '{}')::text
 FROM (SELECT name, has_table_privilege(to_regclass(name), 'SELECT') AS readable
 	FROM unnest(ARRAY['gormlock_key_name', 'gormlock_fence', 'gormlock_lease', 'gormlock_schedule']) name) tables`
 

@@ -142,7 +142,7 @@ var mayImport = map[string][]string{
 	"cmd/gormlock/internal/cli":      {"cmd/gormlock/internal/terminal"},
 	"cmd/gormlock/internal/server":   {"cmd/gormlock/internal/terminal", "inspect", "internal/otherdb", "internal/sqlstate", pgxModule},
 	"cmd/gormlock/internal/look":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "inspect", "lockkey"},
-	"cmd/gormlock/internal/jobs":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal"},
+	"cmd/gormlock/internal/jobs":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "internal/jobmark"},
 	"cmd/gormlock/internal/key": {
 		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/look", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal",
 		"inspect", "internal/lockid", "lockkey", "lockkey/compat",

@@ -220,7 +220,8 @@ func TestWhy_namesAPreparedTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Fresh(t, pgserver.Setting("max_prepared_transactions", "5")).DSN("postgres")
 	p, waiter, other := join(t, dsn, "psql"), join(t, dsn, "waiter"), join(t, dsn, "other")
-	p.exec("BEGIN", take(t, lockkey.Of("a")), "PREPARE TRANSACTION 'transfer 1'", "BEGIN", take(t, lockkey.Of("b")), "PREPARE TRANSACTION 'it''s 2'")
+	p.exec("BEGIN", take(t, lockkey.Of("a")), "PREPARE TRANSACTION 'transfer 1'", "BEGIN", take(t, lockkey.Of("b")), "PREPARE TRANSACTION 'it''s 2'",
+		"BEGIN", take(t, lockkey.Of("c")), `PREPARE TRANSACTION E'\x1b[2J\n3\u009b'`)
 	other.wait(pgtest.Observe(t, dsn), take(t, lockkey.Of("a")))
 	waiter.wait(pgtest.Observe(t, dsn), take(t, lockkey.Of("b")))
 	on(t, dsn, "ls").is(t, 0, "prepared transfer 1", "prepared it's 2", "2 requests wait")
@@ -229,6 +230,14 @@ func TestWhy_namesAPreparedTransaction(t *testing.T) {
 	if strings.Contains(r.out, "transfer 1") {
 		t.Errorf("it does not wait for the other:\n%s", r.out)
 	}
+	third := join(t, dsn, "third")
+	third.wait(pgtest.Observe(t, dsn), take(t, lockkey.Of("c")))
+	for _, args := range [][]string{{"ls"}, {"why", third.arg()}, {"ls", "--json"}, {"why", third.arg(), "--json"}} {
+		if r := on(t, dsn, args...); strings.ContainsAny(r.out, "\x1b\u009b") {
+			t.Errorf("%s moves the cursor: %q", args, r.out)
+		}
+	}
+	on(t, dsn, "why", third.arg()).is(t, 1, `prepared \x1b[2J 3\u009b`, `ROLLBACK PREPARED E'\x1b[2J\x0a3\u009b'`)
 }
 
 func TestList_filters(t *testing.T) {

@@ -61,7 +61,7 @@ func dispatch(ctx context.Context, p *cli.Program, args []string) error {
 	}
 	u := c.Usage()
 	if err == nil {
-		err = u.Count(rest)
+		err = u.Check(rest)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w: gormlock %s --help says more", u.Name, err, u.Name)

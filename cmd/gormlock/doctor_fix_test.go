@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
@@ -136,6 +138,39 @@ func TestDoctor_saysWhichCuresFailed(t *testing.T) {
 	}
 	has(t, report.Findings, "gormlock_once", "wrong", "no unique key on (key)")
 	has(t, report.Findings, "columns", "warning", "nodefault.lock_version has no default")
+}
+
+// A name in a script is a name, whatever it looks like.
+func TestDoctor_fixesRunNoNames(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{`x$$; CREATE TABLE public.pwned(); --`, `x$`, `$do$ $do1$`, `it's "one" \ $q$`} {
+		dsn := pgtest.Database(t)
+		admin := join(t, dsn, "admin")
+		quoted := pgx.Identifier{schema}.Sanitize()
+		admin.exec("CREATE SCHEMA "+quoted, "CREATE TABLE "+quoted+".gormlock_fence (space smallint NOT NULL, id bigint NOT NULL, name text NOT NULL, token bigint NOT NULL)",
+			"DO $x$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = %s', current_database(), "+"$y$"+quoted+"$y$); END $x$")
+		script := on(t, dsn, "doctor", "--fix").out
+		join(t, dsn, "psql").exec(script)
+		if findings := diagnosis(t, dsn); !strings.Contains(script, "ADD PRIMARY KEY") {
+			t.Errorf("%s is not mended: %s, %+v", schema, script, findings)
+		} else {
+			has(t, findings, "gormlock_fence", "ok", "complete")
+		}
+		var pwned bool
+		if err := admin.QueryRow(t.Context(), "SELECT to_regclass('public.pwned') IS NOT NULL").Scan(&pwned); err != nil || pwned {
+			t.Errorf("%s was run, %v:\n%s", schema, err, script)
+		}
+	}
+}
+
+// The setting under which a backslash in a text is an escape.
+func TestDoctor_underOldStrings(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	join(t, dsn, "admin").exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); END $$`)
+	on(t, dsn, "doctor").is(t, 0, "nothing found")
+	on(t, dsn, "ls").is(t, 0, "0 advisory locks held")
+	on(t, dsn, "key", `it's \ a`).is(t, 0, "nobody in database")
 }
 
 // A name paints no terminal, neither in the script nor in what was run.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/tables"
+	"github.com/gormlock/gormlock/lease"
 )
 
 // ownDatabase is one with all tables of gormlock.
@@ -111,6 +113,25 @@ func mustOnce(t *testing.T, db *gorm.DB, key string) {
 	}
 }
 
+func mustLease(t *testing.T, db *gorm.DB, key string) {
+	t.Helper()
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := lease.New(t.Context(), pool)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = m.Close(t.Context()) }()
+	if l, err := m.TryAcquire(t.Context(), gormlock.Key(key), time.Minute); err != nil {
+		t.Error(err)
+	} else if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A table that somebody made by hand: Once fails on it, or its keys stay for ever.
 func TestDoctor_seesATableThatOnceCannotUse(t *testing.T) {
 	t.Parallel()
@@ -169,4 +190,77 @@ func TestDoctor_fixesCanBeRunAgain(t *testing.T) {
 	admin.exec(script, script)
 	lacksFaults(t, dsn)
 	on(t, dsn, "doctor", "--fix").is(t, 0, "-- nothing found")
+}
+
+// A unique index that ON CONFLICT cannot use, or that is unique over more, is no key.
+func TestDoctor_seesKeysThatAreNone(t *testing.T) {
+	t.Parallel()
+	dsn, admin, db := ownDatabase(t)
+	for _, c := range []struct{ table, key, makes, says string }{
+		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (space, id, lower(holder))", "has no unique key on (space, id)"},
+		{"gormlock_lease", "space, id", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id) INCLUDE (space)", "has no unique key on (space, id)"},
+		{"gormlock_lease", "space, id", "ALTER TABLE gormlock_lease ADD CONSTRAINT other_key PRIMARY KEY (space, id) DEFERRABLE", "is DEFERRABLE"},
+		{"gormlock_lease", "space, id", "ALTER TABLE gormlock_lease ADD PRIMARY KEY (space, id), ADD CONSTRAINT other_key UNIQUE (id, space) DEFERRABLE INITIALLY DEFERRED", "is DEFERRABLE"},
+		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key, (coalesce(result::text, '')))", "has no unique key on (key)"},
+		{"gormlock_once", "key", "CREATE UNIQUE INDEX other_key ON gormlock_once (key) WHERE result IS NULL", "has no unique key on (key)"},
+	} {
+		admin.exec("ALTER TABLE "+c.table+" DROP CONSTRAINT "+c.table+"_pkey", c.makes)
+		has(t, diagnosis(t, dsn), c.table, "wrong", c.says)
+		script := on(t, dsn, "doctor", "--fix").out
+		admin.exec(script, script)
+		lacksFaults(t, dsn)
+		mustOnce(t, db, c.makes)
+		mustLease(t, db, c.makes)
+		if strings.Contains(c.makes, "CONSTRAINT") {
+			admin.exec("ALTER TABLE " + c.table + " DROP CONSTRAINT other_key")
+		}
+		admin.exec("DROP INDEX IF EXISTS other_key, "+c.table+"_key", "ALTER TABLE "+c.table+" DROP CONSTRAINT IF EXISTS "+c.table+"_pkey",
+			"ALTER TABLE "+c.table+" ADD CONSTRAINT "+c.table+"_pkey PRIMARY KEY ("+c.key+")")
+	}
+	// An index that has more than the key needs is one.
+	admin.exec("ALTER TABLE gormlock_lease DROP CONSTRAINT gormlock_lease_pkey", "CREATE UNIQUE INDEX other_key ON gormlock_lease (id, space) INCLUDE (owner)")
+	has(t, diagnosis(t, dsn), "gormlock_lease", "ok", "complete")
+}
+
+// The sweeps delete rows. A program that never sweeps needs no such right.
+func TestDoctor_namesTheRightToDelete(t *testing.T) {
+	t.Parallel()
+	dsn, admin, _ := ownDatabase(t)
+	staged{dsn: dsn}.plainRole(t)
+	admin.exec("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO gormlock_cli_plain")
+	findings := diagnosis(t, strings.Replace(dsn, "postgres@", "gormlock_cli_plain:s3cret@", 1))
+	for table, what := range map[string]string{"gormlock_once": "SweepOnce", "gormlock_key_name": "old names"} {
+		if f := has(t, findings, table, "warning", "lacks DELETE on it"); !strings.Contains(f.Says, what) || !strings.Contains(f.Cure, "GRANT DELETE ON") {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, table := range []string{"gormlock_lease", "gormlock_fence", "gormlock_schedule"} {
+		has(t, findings, table, "ok", "complete")
+	}
+}
+
+// A schema that a role may not use hides the tables in it. That is said, with the GRANT that shows them.
+func TestTables_ofASchemaThatTheRoleMayNotUse(t *testing.T) {
+	t.Parallel()
+	for schema, quoted := range map[string]string{"app": "app", `My "own", schema`: `"My ""own"", schema"`} {
+		dsn := pgtest.Database(t)
+		admin := join(t, dsn, "admin")
+		staged{dsn: dsn}.plainRole(t)
+		admin.exec("CREATE SCHEMA "+quoted, `DO $x$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = "$user", %s, public', current_database(), $y$`+quoted+"$y$); END $x$")
+		if err := gormlock.MigrateAll(pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Through(dsn))); err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.Replace(dsn, "postgres@", "gormlock_cli_plain:s3cret@", 1)
+		grant := "GRANT USAGE ON SCHEMA " + quoted + " TO gormlock_cli_plain"
+		on(t, plain, "ls").is(t, 0, "not seen: the tables gormlock_fence, gormlock_key_name, gormlock_lease, gormlock_schedule", grant)
+		f := has(t, diagnosis(t, plain), "gormlock_lease", "warning", "is in the schema "+schema+", which this role may not use")
+		if !strings.Contains(f.Cure, `GRANT USAGE ON SCHEMA "`) || strings.Contains(f.Cure, "search_path") {
+			t.Errorf("%+v", f)
+		}
+		admin.exec(grant, "GRANT ALL ON ALL TABLES IN SCHEMA "+quoted+" TO gormlock_cli_plain")
+		if r := on(t, plain, "ls"); strings.Contains(r.out, "not seen: the table") {
+			t.Errorf("%s", r.out)
+		}
+		has(t, diagnosis(t, plain), "gormlock_lease", "ok", "complete")
+	}
 }

@@ -6,11 +6,62 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/work"
 )
+
+// Parcel is a job of these tests that is deleted softly.
+type Parcel struct {
+	work.Job
+	DeletedAt gorm.DeletedAt
+}
+
+// What no worker runs is not counted, and not said to be ready again.
+func TestJobs_leavesOutWhatIsSoftDeleted(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.SchemaDSN(t)
+	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Parcel{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Exec("INSERT INTO parcels (id, state, deleted_at) VALUES (1, 'dead', now()), (2, 'ready', now())").Error; err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "parcels").is(t, 0, "all is done")
+	on(t, dsn, "jobs", "parcels", "requeue", "1").is(t, 1, "0 jobs of parcels ready again", "1 of 1 job are not dead, or do not exist, or are soft-deleted")
+	if err := db.Exec("UPDATE parcels SET deleted_at = NULL").Error; err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "parcels", "requeue", "1").is(t, 0, "1 job of parcels ready again")
+}
+
+// Times of any distance are shown, and those that are not there are left out.
+func TestJobs_ofOtherAges(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.SchemaDSN(t)
+	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Letter{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"'-infinity'", "'infinity'", "'1700-01-01'", "'4000-01-01 BC'", "'20000-01-01'", "NULL"} {
+		err := db.Exec("INSERT INTO letters (state, run_at, updated_at) VALUES ('dead', now(), " + at + "), ('ready', COALESCE(" + at + ", now()), NULL)").Error
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := on(t, dsn, "jobs", "letters")
+		r.is(t, 0, "default")
+		if strings.Contains(r.out, "-2") {
+			t.Errorf("%s: a negative age: %s", at, r.out)
+		}
+		on(t, dsn, "jobs", "letters", "--json").is(t, 0, `"ready": 1`, `"at": `)
+		if err := db.Exec("DELETE FROM letters").Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // Letter is a job of these tests.
 type Letter struct{ work.Job }
@@ -36,6 +87,17 @@ func TestJobs(t *testing.T) {
 	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "103") {
 		t.Errorf("%s", r.out)
 	}
+	if err := db.Exec(`INSERT INTO letters (id, queue, state, last_error, updated_at) VALUES (104, E'q\x1b[31m\nx', 'dead', E'e\x1b[2J\u009b2J', now())`).Error; err != nil {
+		t.Fatal(err)
+	}
+	r = on(t, dsn, "jobs", "letters")
+	r.is(t, 0, `q\x1b[31m x`, `e\x1b[2J\u009b2J`)
+	if strings.ContainsAny(r.out+on(t, dsn, "jobs", "letters", "--json").out, "\x1b\u009b") {
+		t.Errorf("the text of a job moves the cursor: %q", r.out)
+	}
+	if err := db.Exec("DELETE FROM letters WHERE id = 104").Error; err != nil {
+		t.Fatal(err)
+	}
 	on(t, dsn, "jobs", "letters", "--limit", "1").is(t, 0, "1 more are dead")
 	var found struct {
 		Queues []struct{ Ready, Dead int }
@@ -53,6 +115,10 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	on(t, dsn, "jobs", "letters", "requeue", "101", "102").is(t, 1, "1 job of letters ready again", "1 of 2 jobs are not dead")
+	if err := db.Exec("UPDATE letters SET state = 'dead' WHERE id = 102").Error; err != nil {
+		t.Fatal(err)
+	}
+	on(t, dsn, "jobs", "letters", "requeue", "102", "0102", "+102").is(t, 0, "1 job of letters ready again") // one id in three spellings
 	for want, args := range map[string]string{
 		"requeue names no ID": "letters requeue", `"x" is not the ID`: "letters requeue x", "there is no table strangers": "strangers",
 		"is not a table of jobs, it has no": "pg_class", `unexpected argument "requeu" after TABLE, did you mean requeue?`: "letters requeu 1", "--limit -1 is negative": "letters --limit -1",

@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	p := &cli.Program{In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	p := &cli.Program{In: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Args: os.Args[1:]}
 	p.Out = bufio.NewWriter(p.Stdout)
 	p.Style = terminal.StyleOf(p.Stdout)
 	code := run(ctx, p, os.Args[1:])

@@ -60,6 +60,9 @@ func TestUsage_whatIsWrongIsSaidInOneLine(t *testing.T) {
 		`invalid value "x" for flag -limit`:                           "ls --limit x",
 		"--wait 0s leaves no time":                                    "cancel 1 --wait 0s",
 		"unexpected argument x after --schemes":                       "key --schemes x",
+		"--json holds the SQL that --fix prints: give one of them":    "doctor --json --fix",
+		"--fix prints the SQL that --apply runs: give one of them":    "doctor --fix --apply",
+		"--json says what --quiet leaves out: give one of them":       "doctor --quiet --json",
 		"--sample must be at least 2":                                 "doctor --sample 1",
 		"this is no connection string":                                "ls --dsn nonsense",
 		"not the URL of a PostgreSQL server":                          "ls --dsn redis://u:s3cret@h/d",
@@ -192,6 +195,9 @@ held by   (no server was asked)
 	r.is(t, 0, "key       with-advisory-lock/orders:42\nscheme    rails\nid        218055877, 0\n", "SELECT pg_advisory_lock(218055877, 0);")
 	offline(t, "key", "--scheme", "spring", "1-1-1-1-1").is(t, 0, "LOCK_KEY  00000001-0001-0001-0001-000000000001")
 	offline(t, "key", "--scheme", "distributed-lock", "short").is(t, 0, "(SQL has no short way)")
+	if r := offline(t, "key", "a\x1b[31m\nb"); r.code != 0 || strings.Contains(r.out, "\x1b") || !strings.Contains(r.out, "--json has it") {
+		t.Errorf("a name moves the cursor: %q", r.out)
+	}
 	offline(t, "key", "--schemes").is(t, 0, "rails, with-advisory-lock", "hashtextextended")
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // VersionTrigger is the DDL of a trigger that moves the version of a table where its writer does not.
@@ -19,14 +20,15 @@ func VersionTrigger(table, column string) string {
 		function = parts[0] + "." + name
 	}
 	on, version := strings.Join(parts, "."), statement.QuoteName(column)
-	return fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS $$
+	body := tables.DollarQuoted(fmt.Sprintf(`
 BEGIN
-  IF NEW.%[2]s IS NULL OR NEW.%[2]s <= OLD.%[2]s THEN
-    NEW.%[2]s := COALESCE(OLD.%[2]s, 0) + 1;
+  IF NEW.%[1]s IS NULL OR NEW.%[1]s <= OLD.%[1]s THEN
+    NEW.%[1]s := COALESCE(OLD.%[1]s, 0) + 1;
   END IF;
   RETURN NEW;
-END $$;
+END `, version))
+	return fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS %[2]s;
 DROP TRIGGER IF EXISTS %[3]s ON %[4]s;
 CREATE TRIGGER %[3]s BEFORE UPDATE ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s();
-`, function, version, name, on)
+`, function, body, name, on)
 }

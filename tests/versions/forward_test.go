@@ -2,6 +2,7 @@ package versions_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -57,4 +58,20 @@ func TestVersionTriggerNeverGoesBack(t *testing.T) {
 	stand.Must(t, db.Exec("ALTER TABLE accounts DISABLE TRIGGER USER; UPDATE accounts SET version = NULL; ALTER TABLE accounts ENABLE TRIGGER USER").Error)
 	stand.Must(t, db.Exec("UPDATE accounts SET version = 0").Error)
 	stand.Equal(t, "from NULL", stand.Row[stand.Account](t, db, a.ID).Version, 0)
+}
+
+// TestVersionTriggerOfAnyName: what stands in the name of a column is no end of the function's text.
+func TestVersionTriggerOfAnyName(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, nil)
+	for n, column := range []string{"v$$r", "v$", "$$ $q1$", "it's"} {
+		table := fmt.Sprint("docs", n)
+		stand.Must(t, db.Exec("CREATE TABLE "+table+` (id int, "`+column+`" bigint NOT NULL DEFAULT 1)`).Error)
+		stand.Must(t, db.Exec(gormlock.VersionTrigger(table, column)).Error)
+		stand.Must(t, db.Exec("INSERT INTO "+table+" VALUES (1)").Error)
+		stand.Must(t, db.Exec("UPDATE "+table+" SET id = 2").Error)
+		var version int
+		stand.Must(t, db.Raw("SELECT \""+column+"\" FROM "+table).Scan(&version).Error)
+		stand.Equal(t, column, version, 2)
+	}
 }

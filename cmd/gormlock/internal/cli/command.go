@@ -41,6 +41,9 @@ func Parse(set *flag.FlagSet, args []string) (rest []string, err error) {
 			continue
 		}
 		n := min(takes(set, a), len(args))
+		if err := checkValue(set, args[:n]); err != nil {
+			return nil, err
+		}
 		if err := set.Parse(args[:n]); err != nil {
 			return nil, flagError(set, err)
 		}
@@ -59,6 +62,22 @@ func takes(set *flag.FlagSet, arg string) int {
 		return 1
 	}
 	return 2
+}
+
+// checkValue refuses the name of another flag as the value of one, and a connection string as that of any but --dsn. The
+// same word behind = is a value in any case.
+func checkValue(set *flag.FlagSet, args []string) error {
+	name, value, _ := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+	if len(args) == 2 {
+		value = args[1]
+		if next, _, _ := strings.Cut(strings.TrimLeft(value, "-"), "="); strings.HasPrefix(value, "-") && set.Lookup(next) != nil {
+			return fmt.Errorf("--%s has no value: behind it stands %s", name, FlagName(value))
+		}
+	}
+	if set.Lookup(name) != nil && name != "dsn" && connection.MatchString(value) {
+		return fmt.Errorf("--%s: %w", name, errMisplaced)
+	}
+	return nil
 }
 
 // flagError says it in the words of this program.

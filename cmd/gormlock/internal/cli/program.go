@@ -3,10 +3,13 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 )
@@ -16,6 +19,7 @@ type Program struct {
 	In, Stdout, Stderr *os.File
 	Out                *bufio.Writer // to stdout
 	Style              terminal.Style
+	Args               []string // behind the name of the program
 }
 
 var (
@@ -27,9 +31,9 @@ var (
 	ErrHelp = errors.New("help")
 )
 
-// Complain writes one line to standard error.
+// Complain writes one line to standard error. What may be a connection string among the arguments is not in it.
 func (p *Program) Complain(err error) {
-	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(terminal.TrimPrefix(err.Error())))
+	_, _ = fmt.Fprintln(p.Stderr, "gormlock: "+terminal.OneLine(withoutSecrets(terminal.TrimPrefix(err.Error()), p.Args)))
 }
 
 // Printf writes to standard output, which keeps an error until the end.
@@ -46,10 +50,23 @@ func (p *Program) Width() int {
 	return columns
 }
 
-// JSON prints a value, indented.
+// JSON prints a value, indented. What cannot be printed is an escape in it.
 func (p *Program) JSON(value any) error {
-	e := json.NewEncoder(p.Out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(value)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	for _, r := range text.String() {
+		if unicode.IsPrint(r) || r == '\n' {
+			_, _ = p.Out.WriteRune(r) // an error is kept until the end
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			p.Printf(`\u%04x`, unit)
+		}
+	}
+	return nil
 }

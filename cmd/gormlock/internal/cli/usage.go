@@ -3,6 +3,7 @@ package cli
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
@@ -13,15 +14,18 @@ type Usage struct {
 	Name    string
 	Args    string // as in "PID"
 	AtLeast int
-	AtMost  int // -1: any number
+	AtMost  int  // -1: any number
+	Server  bool // its arguments are connection strings
 	Summary string
 	Details string
 	Exits   [3]string // what its exit codes say, "" where the usual is right
 }
 
-// Count says what is wrong with the number of arguments, nil where nothing is.
-func (u Usage) Count(args []string) error {
+// Check says what is wrong with the arguments, as far as their number and connection strings among them go. Nil: nothing.
+func (u Usage) Check(args []string) error {
 	switch {
+	case !u.Server && slices.ContainsFunc(args, connection.MatchString):
+		return errMisplaced
 	case len(args) < u.AtLeast:
 		return fmt.Errorf("%s is missing", u.Args)
 	case u.AtMost >= 0 && len(args) > u.AtMost:

@@ -45,7 +45,7 @@ func (w *words) Set(text string) error {
 // Usage implements [cli.Command].
 func (*Command) Usage() cli.Usage {
 	return cli.Usage{
-		Name: "doctor", Args: "[DSN]", AtMost: 1, Summary: "what makes locks fail silently in this server and schema, with the cures",
+		Name: "doctor", Args: "[DSN]", AtMost: 1, Server: true, Summary: "what makes locks fail silently in this server and schema, with the cures",
 		Details: `
 Checks, as the role and through the address that the program itself would use:
 
@@ -108,6 +108,14 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 			return fmt.Errorf("the server is named twice, by --dsn and as an argument")
 		}
 		c.DSN = args[0]
+	}
+	switch {
+	case c.json && c.fix:
+		return fmt.Errorf("--json holds the SQL that --fix prints: give one of them")
+	case c.fix && c.apply:
+		return fmt.Errorf("--fix prints the SQL that --apply runs: give one of them")
+	case c.quiet && c.json:
+		return fmt.Errorf("--json says what --quiet leaves out: give one of them")
 	}
 	if c.observe < 0 || c.sample < 2 {
 		return fmt.Errorf("--observe must not be negative, and --sample must be at least 2")

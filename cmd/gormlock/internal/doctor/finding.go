@@ -54,7 +54,7 @@ func (x *examination) print(p *cli.Program) error {
 		if err := p.JSON(report); err != nil {
 			return err
 		}
-	case x.fix && !x.apply:
+	case x.fix:
 		x.printFix(p)
 	default:
 		x.printApplied(p)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/internal/lookalike"
@@ -37,8 +35,8 @@ func (s serverFacts) name() string {
 func (x *examination) readServer(ctx context.Context) error {
 	s := &x.server
 	s.WirePID = int(x.conn.PgConn().PID())
-	var version string
-	if err := x.conn.QueryRow(ctx, "SELECT version()", pgx.QueryExecModeSimpleProtocol).Scan(&version); err != nil {
+	version, err := x.serverVersion(ctx)
+	if err != nil {
 		return err
 	}
 	if s.Is = lookalike.NameOf(version); s.Is != "" {
@@ -52,6 +50,19 @@ func (x *examination) readServer(ctx context.Context) error {
 	return x.conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int,
 		current_database(), current_user::text, pg_is_in_recovery(), pg_backend_pid()`).
 		Scan(&s.Version, &s.Number, &s.Database, &s.Role, &s.Standby, &s.PID)
+}
+
+// serverVersion asks in the protocol that every server speaks. pgx refuses its own simple protocol where
+// standard_conforming_strings is off, which this statement does not depend on.
+func (x *examination) serverVersion(ctx context.Context) (string, error) {
+	results, err := x.conn.PgConn().Exec(ctx, "SELECT version()").ReadAll()
+	if err != nil {
+		return "", err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 1 {
+		return "", errors.New("the server does not say its version")
+	}
+	return string(results[0].Rows[0][0]), nil
 }
 
 // checkEngine lets package sessionlock try: what it refuses is what makes session locks

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/inspect"
@@ -22,6 +23,7 @@ type ownTable struct {
 	needed string   // by what
 	make   string   // what makes it
 	loss   string   // what it means when it is forgotten in a crash, "" where it does not matter
+	sweep  string   // what deletes rows of it, "" for nothing
 }
 
 // keyColumns are those of a lock in the tables that have a row for each.
@@ -41,9 +43,9 @@ func ownTables() []ownTable {
 		},
 		"gormlock_once": {
 			key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce",
-			loss: "after a crash requests that were done are done again",
+			loss: "after a crash requests that were done are done again", sweep: "SweepOnce",
 		},
-		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,"},
+		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,", sweep: "the sweep of old names"},
 	}
 	var all []ownTable
 	for _, table := range tables.Own(gormlock.OnceSchema) {
@@ -58,8 +60,11 @@ func ownTables() []ownTable {
 type tableState struct {
 	schema                    string
 	found, unlogged           bool // found: it is the one of the search_path
+	closed                    bool // the role may not use its schema
 	reads, inserts, updates   bool
-	keyed, primary            bool // a unique key on the right columns; any primary key
+	deletes                   bool
+	keyed, primary            bool     // a unique key on the right columns; any primary key
+	deferrable                []string // what alters unique keys on these columns that are DEFERRABLE, but for the columns
 	view                      bool
 	oid                       uint32
 	columns                   []tables.Column
@@ -82,20 +87,26 @@ func (x *examination) checkTables(ctx context.Context) error {
 }
 
 func (x *examination) tables(ctx context.Context, t ownTable) ([]tableState, error) {
-	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.oid = coalesce(to_regclass($1), 0), c.relpersistence = 'u',
-		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'),
-		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-			AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)) = $2::text[]),
+	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.oid = coalesce(to_regclass($1), 0), NOT has_schema_privilege(n.oid, 'USAGE'), c.relpersistence = 'u',
+		has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE'),
+		coalesce(k.keyed, false), coalesce(k.deferrable, '{}'),
 		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), c.relkind = 'v', c.oid,
 		ARRAY(SELECT x.relname::text FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid AND i.indisvalid),
 		coalesce(pg_stat_get_live_tuples(c.oid), 0), coalesce(pg_stat_get_dead_tuples(c.oid), 0), pg_relation_size(c.oid), row_security_active(c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		CROSS JOIN LATERAL (SELECT bool_or(i.indimmediate) AS keyed,
+				array_agg(format('DROP CONSTRAINT IF EXISTS %1$I, ADD CONSTRAINT %1$I %2$s', o.conname, CASE o.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END)
+					ORDER BY o.conname) FILTER (WHERE NOT i.indimmediate) AS deferrable
+			FROM pg_index i LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid AND o.contype IN ('p', 'u')
+			WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+			AND ARRAY(SELECT a.attname::text FROM pg_attribute a, unnest(i.indkey::smallint[]) WITH ORDINALITY AS u(n, at)
+				WHERE a.attrelid = c.oid AND a.attnum = u.n AND u.at <= i.indnkeyatts ORDER BY 1) = $2::text[]) AS k
 		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v') AND n.nspname !~ '^pg_temp' ORDER BY 2 DESC, 1`, t.Name, slices.Sorted(slices.Values(t.key)))
 	if err != nil {
 		return nil, err
 	}
 	states, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (s tableState, err error) {
-		err = r.Scan(&s.schema, &s.found, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.keyed, &s.primary, &s.view, &s.oid, &s.indexes,
+		err = r.Scan(&s.schema, &s.found, &s.closed, &s.unlogged, &s.reads, &s.inserts, &s.updates, &s.deletes, &s.keyed, &s.deferrable, &s.primary, &s.view, &s.oid, &s.indexes,
 			&s.live, &s.dead, &s.bytes, &s.rowSecurityHidesSomething)
 		return s, err
 	})
@@ -117,15 +128,21 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 	bad := func(how status, cure, format string, args ...any) {
 		x.add(finding{Check: t.Name, Status: how, Says: fmt.Sprintf(format, args...), Cure: cure})
 	}
-	fixable := func(fix, format string, args ...any) {
-		x.add(finding{Check: t.Name, Status: wrong, Says: fmt.Sprintf(format, args...), Cure: fix, Fix: []string{fix}})
-	}
 	before := len(x.findings)
 	var schemas []string
 	for _, s := range states {
 		schemas = append(schemas, s.schema)
 	}
 	s := states[0]
+	if !s.found && !slices.ContainsFunc(states, func(s tableState) bool { return !s.closed }) {
+		var quoted []string
+		for _, schema := range schemas {
+			quoted = append(quoted, pgx.Identifier{schema}.Sanitize())
+		}
+		bad(warning, "GRANT USAGE ON SCHEMA "+strings.Join(quoted, ", ")+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; -- if this is the role of the program, and look again",
+			"is in the schema %s, which this role may not use", strings.Join(schemas, ", "))
+		return
+	}
 	if !s.found {
 		bad(warning, "SET search_path to its schema for this role, or qualify nothing and keep one table",
 			"is in the schema %s, where the search_path of this role does not find it", strings.Join(schemas, ", "))
@@ -137,22 +154,26 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 	}
 	on := pgx.Identifier{s.schema, t.Name}.Sanitize()
 	x.reportColumns(t, s, on)
-	if !s.keyed && !s.view {
-		fixable(t.keyFix(s, on), "has no unique key on (%s): one key can have two rows", strings.Join(t.key, ", "))
-	}
+	x.reportKey(t, s, on)
 	for _, name := range t.Index {
 		if !s.view && !slices.Contains(s.indexes, name) {
-			fixable(strings.Replace(t.Indexes()[name], " ON "+t.Name+" ", " ON "+on+" ", 1)+";", "has no index %s", name)
+			x.fixable(t, strings.Replace(t.Indexes()[name], " ON "+t.Name+" ", " ON "+on+" ", 1)+";", "has no index %s", name)
 		}
 	}
 	if s.unlogged && t.loss != "" {
-		fixable("ALTER TABLE "+on+" SET LOGGED;", "is UNLOGGED: %s", t.loss)
+		x.fixable(t, "ALTER TABLE "+on+" SET LOGGED;", "is UNLOGGED: %s", t.loss)
 	}
 	if s.rowSecurityHidesSomething {
 		bad(wrong, "ALTER TABLE "+on+" DISABLE ROW LEVEL SECURITY;", "has row level security, which may hide rows from this role")
 	}
+	grant := func(rights string) string {
+		return "GRANT " + rights + " ON " + on + " TO " + pgx.Identifier{x.server.Role}.Sanitize() + "; -- if this is the role of the program"
+	}
 	if lacks := s.lacks(); lacks != "" {
-		bad(warning, "GRANT "+lacks+" ON "+on+" TO "+pgx.Identifier{x.server.Role}.Sanitize()+"; -- if this is the role of the program", "this role lacks %s on it", lacks)
+		bad(warning, grant(lacks), "this role lacks %s on it", lacks)
+	}
+	if t.sweep != "" && !s.deletes {
+		bad(warning, grant("DELETE"), "this role lacks DELETE on it, which %s needs", t.sweep)
 	}
 	const much = 64 << 20
 	if s.dead > 10*max(s.live, 1000) && s.bytes > much {
@@ -199,14 +220,30 @@ func (x *examination) reportColumns(t ownTable, s tableState, on string) {
 	}
 }
 
+// reportKey looks at the unique keys by which a row is found.
+func (x *examination) reportKey(t ownTable, s tableState, on string) {
+	key := strings.Join(t.key, ", ")
+	for _, alter := range s.deferrable {
+		x.fixable(t, "ALTER TABLE "+on+" "+alter+" ("+key+");", "its key on (%s) is DEFERRABLE: INSERT … ON CONFLICT fails on it, whatever other keys there are", key)
+	}
+	if !s.keyed && !s.view && len(s.deferrable) == 0 {
+		x.fixable(t, t.keyFix(s, on), "has no unique key on (%s): one key can have two rows", key)
+	}
+}
+
+// fixable adds a finding that one statement cures.
+func (x *examination) fixable(t ownTable, fix, format string, args ...any) {
+	x.add(finding{Check: t.Name, Status: wrong, Says: fmt.Sprintf(format, args...), Cure: fix, Fix: []string{fix}})
+}
+
 // keyFix adds the key by which a row is found. It can be run again.
 func (t ownTable) keyFix(s tableState, on string) string {
 	key := strings.Join(t.key, ", ")
 	if s.primary { // on other columns
 		return "CREATE UNIQUE INDEX IF NOT EXISTS " + t.Name + "_key ON " + on + " (" + key + ");"
 	}
-	return "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = '" + strings.ReplaceAll(on, "'", "''") + "'::regclass AND indisprimary) THEN ALTER TABLE " + on +
-		" ADD PRIMARY KEY (" + key + "); END IF; END $$;"
+	return "DO " + tables.DollarQuoted(" BEGIN IF NOT EXISTS (SELECT FROM pg_index WHERE indrelid = "+server.QuoteText(on)+"::regclass AND indisprimary) THEN ALTER TABLE "+on+
+		" ADD PRIMARY KEY ("+key+"); END IF; END ") + ";"
 }
 
 // lacks are the privileges that the role needs and has not.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
+	"github.com/gormlock/gormlock/internal/jobmark"
 )
 
 // Command is the command jobs.
@@ -30,7 +32,8 @@ func (*Command) Usage() cli.Usage {
 Shows the jobs of a table by queue: those that are ready, run, wait for their time or are
 dead, and for how long the oldest that is ready has waited. Below are those that died
 last, with their errors. requeue makes dead jobs ready again, from the first attempt on;
-workers hear of it at once. The columns are those that package work gives to a model.
+workers hear of it at once. Jobs that are soft-deleted are left out, as workers leave them
+out. The columns are those that package work gives to a model.
 
 Examples
   gormlock jobs mails
@@ -52,17 +55,20 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 	if c.limit < 0 {
 		return fmt.Errorf("--limit %d is negative", c.limit)
 	}
-	var ids []string
+	var ids []int64
 	if len(args) > 1 {
 		if args[1] != "requeue" {
 			return fmt.Errorf("unexpected argument %q after TABLE%s", args[1], cli.DidYouMean(args[1], []string{"requeue"}))
 		}
 		for _, arg := range args[2:] {
-			if _, err := strconv.ParseInt(arg, 10, 64); err != nil {
+			id, err := strconv.ParseInt(arg, 10, 64)
+			if err != nil {
 				return fmt.Errorf("%q is not the ID of a job", arg)
 			}
+			ids = append(ids, id)
 		}
-		if ids = args[2:]; len(ids) == 0 {
+		slices.Sort(ids)
+		if ids = slices.Compact(ids); len(ids) == 0 {
 			return fmt.Errorf("requeue names no ID: gormlock jobs %s shows those of dead jobs", args[0])
 		}
 	}
@@ -82,6 +88,7 @@ func (c *Command) Run(ctx context.Context, p *cli.Program, args []string) error 
 type table struct {
 	db   *sql.DB
 	name string // quoted
+	live string // the end of a condition: leaves out what is soft-deleted
 }
 
 // columns are those of work.Job that are read here.
@@ -90,8 +97,10 @@ const columns = "id queue state priority run_at attempts max_attempts claimed_by
 func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	var quoted sql.NullString
 	var missing string
+	var softDelete bool
 	err := db.QueryRowContext(ctx, `SELECT to_regclass($1)::text, (SELECT COALESCE(string_agg(c, ', '), '') FROM unnest(string_to_array($2, ' ')) AS c
-		WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attname = c AND NOT a.attisdropped))`, name, columns).Scan(&quoted, &missing)
+		WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attname = c AND NOT a.attisdropped)),
+		EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND `+jobmark.IsSoftDelete+`)`, name, columns).Scan(&quoted, &missing, &softDelete)
 	switch {
 	case err != nil:
 		return nil, server.ErrorOf(err)
@@ -100,7 +109,7 @@ func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	case missing != "":
 		return nil, fmt.Errorf("%s is not a table of jobs, it has no %s: work.Migrate makes one", name, missing)
 	}
-	return &table{db, quoted.String}, nil
+	return &table{db, quoted.String, jobmark.Live(softDelete)}, nil
 }
 
 // queue is what there is of a queue.
@@ -115,11 +124,11 @@ type queue struct {
 
 // died is a job that is dead.
 type died struct {
-	ID       int64     `json:"id,string"`
-	Queue    string    `json:"queue"`
-	Attempts int       `json:"attempts"`
-	At       time.Time `json:"at"`
-	Error    string    `json:"error"`
+	ID       int64      `json:"id,string"`
+	Queue    string     `json:"queue"`
+	Attempts int        `json:"attempts"`
+	At       *time.Time `json:"at"` // nil: the row does not say
+	Error    string     `json:"error"`
 	ago      float64
 }
 
@@ -185,10 +194,10 @@ func seconds(s float64) string {
 func (t *table) queues(ctx context.Context) ([]queue, error) {
 	var parts []string
 	for _, state := range []string{"ready", "running", "later", "dead"} { // each has its own index
-		parts = append(parts, "SELECT queue, state, count(*) AS n, min(run_at) FILTER (WHERE state = 'ready') AS oldest FROM "+t.name+" WHERE state = '"+state+"' GROUP BY 1, 2")
+		parts = append(parts, "SELECT queue, state, count(*) AS n, "+jobmark.Waited+" AS oldest FROM "+t.name+" WHERE state = '"+state+"'"+t.live+" GROUP BY 1, 2")
 	}
 	rows, err := t.db.QueryContext(ctx, `SELECT queue, sum(n) FILTER (WHERE state = 'ready'), sum(n) FILTER (WHERE state = 'running'), sum(n) FILTER (WHERE state = 'later'),
-		sum(n) FILTER (WHERE state = 'dead'), GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0)::float8 FROM (`+strings.Join(parts, " UNION ALL ")+`) AS parts GROUP BY queue ORDER BY queue`)
+		sum(n) FILTER (WHERE state = 'dead'), COALESCE(EXTRACT(EPOCH FROM now() - min(oldest)), 0)::float8 FROM (`+strings.Join(parts, " UNION ALL ")+`) AS parts GROUP BY queue ORDER BY queue`)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +216,10 @@ func (t *table) queues(ctx context.Context) ([]queue, error) {
 }
 
 func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
-	rows, err := t.db.QueryContext(ctx, "SELECT id, queue, attempts, updated_at, EXTRACT(EPOCH FROM now() - updated_at)::float8, last_error FROM "+t.name+
-		" WHERE state = 'dead' ORDER BY updated_at DESC, id DESC LIMIT $1", limit)
+	// A time that JSON has no room for is none.
+	rows, err := t.db.QueryContext(ctx, "SELECT id, queue, attempts, at, COALESCE(EXTRACT(EPOCH FROM now() - GREATEST(at, now() - interval '290 years')), 0)::float8, last_error"+
+		" FROM (SELECT id, queue, attempts, CASE WHEN updated_at BETWEEN '0001-01-02 UTC' AND '9999-12-30 UTC' THEN updated_at END AS at, last_error FROM "+t.name+
+		" WHERE state = 'dead'"+t.live+" ORDER BY updated_at DESC NULLS LAST, id DESC LIMIT $1) AS dead", limit)
 	if err != nil {
 		return nil, err
 	}
@@ -226,22 +237,22 @@ func (t *table) dead(ctx context.Context, limit int) ([]died, error) {
 
 // requeue makes dead jobs ready again. The notification is in the same statement: nobody runs this so often that
 // commits would wait.
-func (t *table) requeue(ctx context.Context, p *cli.Program, ids []string) error {
+func (t *table) requeue(ctx context.Context, p *cli.Program, ids []int64) error {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = strconv.FormatInt(id, 10)
+	}
 	var n int
 	err := t.db.QueryRowContext(ctx, `WITH again AS (UPDATE `+t.name+` SET state = 'ready', attempts = 0, run_at = now(), claimed_by = '', claimed_until = NULL,
-			version = version + 1, updated_at = now() WHERE id = ANY(string_to_array($1, ',')::bigint[]) AND state = 'dead' RETURNING id),
+			version = version + 1, updated_at = now() WHERE id = ANY(string_to_array($1, ',')::bigint[]) AND state = 'dead'`+t.live+` RETURNING id),
 		told AS (SELECT pg_notify('gormlock_work', to_regclass($2)::oid || ' ') FROM again LIMIT 1)
-		SELECT (SELECT count(*) FROM again), (SELECT count(*) FROM told) * 0`, strings.Join(ids, ","), t.name).Scan(&n, new(int))
+		SELECT (SELECT count(*) FROM again), (SELECT count(*) FROM told) * 0`, strings.Join(list, ","), t.name).Scan(&n, new(int))
 	if err != nil {
 		return server.ErrorOf(err)
 	}
 	p.Printf("%s of %s ready again\n", terminal.Count(n, "job"), terminal.OneLine(t.name))
-	distinct := map[string]bool{}
-	for _, id := range ids {
-		distinct[id] = true
-	}
-	if n < len(distinct) {
-		return fmt.Errorf("%w: %d of %s are not dead or do not exist", cli.ErrNotDone, len(distinct)-n, terminal.Count(len(distinct), "job"))
+	if n < len(ids) {
+		return fmt.Errorf("%w: %d of %s are not dead, or do not exist, or are soft-deleted", cli.ErrNotDone, len(ids)-n, terminal.Count(len(ids), "job"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/look"
@@ -155,8 +156,11 @@ func (c *Command) print(p *cli.Program, r *keyReport, v *inspect.View) error {
 	if r.Needs != "" && compute != "" {
 		compute += " -- CREATE EXTENSION \"" + r.Needs + "\""
 	}
-	if compute == "" {
+	switch {
+	case compute == "":
 		compute = "(SQL has no short way)"
+	case strings.ContainsFunc(compute, func(r rune) bool { return !unicode.IsPrint(r) }):
+		compute = "(it holds characters that cannot be printed: --json has it)"
 	}
 	line("compute", compute)
 	line("take", r.Take[0]+" -- until the end of the transaction")

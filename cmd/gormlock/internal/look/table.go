@@ -28,9 +28,9 @@ func Locks(v *inspect.View, p *cli.Program) []string {
 		case l.Waiters > 0:
 			state = terminal.Painted("blocks", s.Yellow)
 		}
-		cells := []terminal.Cell{terminal.Painted(terminal.OneLine(l.Key), s.Bold), terminal.Plain(number(l.Token)), terminal.Plain(l.Mode), terminal.Plain(string(l.Scope)), state}
+		cells := []terminal.Cell{terminal.Painted(l.Key, s.Bold), terminal.Plain(number(l.Token)), terminal.Plain(l.Mode), terminal.Plain(string(l.Scope)), state}
 		for _, text := range []string{
-			age(v, l), process(l.Session), terminal.OneLine(l.Application), terminal.OneLine(l.User), l.Client, fewPIDs(l.Blockers), doing(l.Session),
+			age(v, l), process(l.Session), l.Application, l.User, l.Client, fewPIDs(l.Blockers), doing(l.Session),
 		} {
 			cells = append(cells, terminal.Plain(text))
 		}
@@ -73,7 +73,7 @@ func leases(v *inspect.View, p *cli.Program) []string {
 		case l.Slots > 0:
 			state = terminal.Plain(fmt.Sprintf("slot %d of %d", l.Slot, l.Slots))
 		}
-		t.Add(terminal.Painted(terminal.OneLine(l.Key), s.Bold), terminal.Plain(number(l.Token)), state, terminal.Plain(since), terminal.Plain(terminal.OneLine(l.Owner)))
+		t.Add(terminal.Painted(l.Key, s.Bold), terminal.Plain(number(l.Token)), state, terminal.Plain(since), terminal.Plain(l.Owner))
 	}
 	return fitted(t, p)
 }
@@ -100,8 +100,8 @@ func schedules(v *inspect.View, p *cli.Program) []string {
 		case inspect.ScheduleWaits, inspect.ScheduleRuns:
 		}
 		problem, _, _ := strings.Cut(c.Problem, "\n")
-		t.Add(terminal.Painted(terminal.OneLine(c.Key), s.Bold), terminal.Painted(state, paint), terminal.Plain(when(c.Last, v.Taken)), terminal.Plain(when(next, v.Taken)),
-			terminal.Plain(number(c.Failures)), terminal.Plain(terminal.OneLine(c.Owner)), terminal.Plain(terminal.Cut(terminal.OneLine(problem), 200)))
+		t.Add(terminal.Painted(c.Key, s.Bold), terminal.Painted(state, paint), terminal.Plain(when(c.Last, v.Taken)), terminal.Plain(when(next, v.Taken)),
+			terminal.Plain(number(c.Failures)), terminal.Plain(c.Owner), terminal.Plain(terminal.Cut(terminal.OneLine(problem), 200)))
 	}
 	return fitted(t, p)
 }

@@ -16,6 +16,9 @@ func TestStatement_showsNoPassword(t *testing.T) {
 		"SELECT dblink_connect('host=h user=u password=s3cret dbname=d')", "CREATE SUBSCRIPTION s CONNECTION 'postgres://u:s3cret@h/d' PUBLICATION p",
 		"ALTER ROLE a PASSWORD\n  's3cret", "alter role a password 'with ''s3cret'' in it'", "SELECT 'password = s3cret'",
 		"CREATE USER MAPPING FOR a SERVER s OPTIONS (user 'u', password 's3cret')", "SELECT 'postgres://u:a@s3cret@h/d'",
+		"ALTER ROLE a PASSWORD/**/'s3cret'", "ALTER ROLE a PASSWORD U&'s3cret'", "ALTER ROLE a PASSWORD $$two s3cret words$$", `ALTER ROLE a PASSWORD E'a\'s3cret'`,
+		`SELECT '{"password": "s3cret"}'::json`, "SELECT 'postgres://u:a/s3cret@h/d'", "SELECT 'host=h password=''two s3cret words'''", "SELECT 1; ALTER ROLE a\nPassword\n's3cret'",
+		"SELECT 'postgres://h/d?user=u&password=s3cret'", "SELECT 'redis://:s3cret@h/1'",
 	} {
 		if got := Statement(query); strings.Contains(got, "s3cret") || !strings.Contains(got, "***") {
 			t.Errorf("%s: %s", query, got)

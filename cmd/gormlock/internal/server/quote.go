@@ -4,16 +4,37 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// QuoteText is a text literal, right under every setting of the server.
+// QuoteText is a text literal, right under every setting of the server. What cannot be printed is an escape in it.
 func QuoteText(text string) string {
-	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
-	if strings.Contains(text, `\`) {
-		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	var b strings.Builder
+	prefix := ""
+	escape := func(format string, value any) {
+		prefix = "E"
+		fmt.Fprintf(&b, format, value)
 	}
-	return quoted
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == '\'':
+			b.WriteString("''")
+		case r == '\\':
+			escape(`\%s`, `\`)
+		case unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			b.WriteRune(r)
+		case size == 1:
+			escape(`\x%02x`, text[0])
+		case r <= 0xffff:
+			escape(`\u%04x`, r)
+		default:
+			escape(`\U%08x`, r)
+		}
+		text = text[size:]
+	}
+	return prefix + "'" + b.String() + "'"
 }
 
 // QuoteBytes is an expression for the bytes of text, readable where it is text.

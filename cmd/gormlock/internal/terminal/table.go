@@ -21,11 +21,11 @@ type Cell struct {
 	paint func(string) string // nil: as it is
 }
 
-// Plain is a cell as it is.
-func Plain(text string) Cell { return Cell{text: text} }
+// Plain is a cell with a text, of which nothing can move the cursor of a terminal: see [OneLine].
+func Plain(text string) Cell { return Cell{text: OneLine(text)} }
 
-// Painted is a cell in a colour, which takes no room. A nil paint leaves it as it is.
-func Painted(text string, paint func(string) string) Cell { return Cell{text, paint} }
+// Painted is a cell in a colour, which takes no room. A nil paint leaves it as [Plain] has it.
+func Painted(text string, paint func(string) string) Cell { return Cell{OneLine(text), paint} }
 
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.rows = append(t.rows, cells) }
