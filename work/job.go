@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/pgtime"
 	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -82,6 +83,9 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		}
 		if j.State != "" && j.State != ready && j.State != later {
 			return fmt.Errorf("%w: work: enqueue: the job's state is %q: leave State, ID and Version unset", gormlock.ErrOption, j.State)
+		}
+		if err := pgtime.Check(j.RunAt); err != nil {
+			return fmt.Errorf("%w: work: enqueue: the job's RunAt: %w", gormlock.ErrOption, err)
 		}
 		if j.State = ready; j.RunAt.After(now) {
 			j.State = later
