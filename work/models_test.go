@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,53 @@ func TestOnePer_afterASoftDelete(t *testing.T) {
 	defer stop()
 	if _, err := w.Drain(ctx); err != nil || len(ran) != 1 || ran[0] != jobs[1].ID {
 		t.Errorf("%v ran: %v", ran, err)
+	}
+}
+
+// Words are columns with names that statements give to what they select.
+type Words struct {
+	work.Job
+	Free, Fair, Place, Value, Rank, Alone int64
+}
+
+// A column may have any name: each value has its turn, and a first job that cannot run holds up its own value alone.
+func TestOnePerAndFairBy_columnsOfAnyName(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][2]string{
+		{"free", ""}, {"fair", "free"}, {"fair", ""}, {"place", "value"}, {"value", "alone"}, {"alone", "fair"}, {"rank", "rank"},
+		{"", "place"}, {"", "value"}, {"", "rank"}, {"", "fair"}, {"", "free"},
+	} {
+		t.Run(strings.Join(names[:], " "), func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+			opts := []work.Option{work.Workers(1)}
+			if names[0] != "" {
+				opts = append(opts, work.OnePer(names[0]))
+			}
+			if names[1] != "" {
+				opts = append(opts, work.FairBy(names[1]))
+			}
+			must(t, work.Migrate(db, &Words{}, opts...))
+			with := func(n int64) *Words { return &Words{Free: n, Fair: n, Place: n, Value: n, Rank: n, Alone: n} }
+			jobs := []*Words{with(9)}
+			jobs[0].RunAt = time.Now().Add(time.Hour)
+			for range 30 {
+				jobs = append(jobs, with(3))
+			}
+			jobs = append(jobs, with(1), with(2))
+			must(t, work.Enqueue(db, jobs...))
+			var order []int64
+			w, err := work.New(db, func(_ context.Context, j *Words) error { order = append(order, j.Free); return nil }, opts...)
+			must(t, err)
+			ctx, stop := context.WithTimeout(t.Context(), bound)
+			defer stop()
+			if n, err := w.Drain(ctx); err != nil || n != 32 {
+				t.Fatalf("%d jobs ran, not 32: %v", n, err)
+			}
+			if first := order[:3]; slices.Index(first, 1) < 0 || slices.Index(first, 2) < 0 || slices.Index(first, 3) < 0 {
+				t.Errorf("the values came in the order %v", order)
+			}
+		})
 	}
 }
 
