@@ -27,7 +27,7 @@ type Job struct {
 	RunAt        time.Time  `gorm:"not null;default:now()"`   // the job begins no earlier. Default: at once
 	Attempts     int        `gorm:"not null;default:0"`       // how many have begun, including the current one
 	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
-	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so, and its claim
 	ClaimedUntil *time.Time `gormlock:"unversioned,renewed"`  // the end of the lease
 	LastError    string     `gorm:"not null;default:''"`
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
@@ -147,8 +147,8 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	if err != nil {
 		return err
 	}
-	a := attemptOf(tx, of, j)
-	if a != nil {
+	a, others := attemptOf(tx, of, j)
+	if a != nil && !others {
 		a.completing.Store(true)
 	}
 	was := *j
