@@ -219,7 +219,14 @@ func (e *engine) start() {
 // listen listens for new jobs until ctx ends.
 func (e *engine) listen(ctx context.Context) {
 	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
-		e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
+		switch {
+		case err == nil:
+			e.log(ctx, "gormlock: work: workers of %s are notified of new jobs again", e.t.name)
+		case errors.Is(err, errNoListen):
+			e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
+		default:
+			e.log(ctx, "gormlock: work: no connection listens for new jobs: %v: workers of %s look for them every %s until there is one", err, e.t.name, e.poll)
+		}
 	}}
 	for ctx.Err() == nil {
 		var err error
