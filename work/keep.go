@@ -126,7 +126,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	}
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
-		(SELECT {RunAt} FROM {table} WHERE {State} = 'later'{live} ORDER BY {RunAt} LIMIT 1),
+		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} < 'infinity'{live} ORDER BY {RunAt} LIMIT 1),
 		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
 	if err != nil || seconds == nil {
