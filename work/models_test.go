@@ -89,6 +89,59 @@ func TestOnePer_afterASoftDelete(t *testing.T) {
 	}
 }
 
+type (
+	Cyrillic  struct{ work.Job }
+	Umlauts   struct{ work.Job }
+	Capital   struct{ work.Job }
+	Quote     struct{ work.Job }
+	Quotes    struct{ work.Job }
+	Backslash struct{ work.Job }
+	Odd       struct{ work.Job }
+)
+
+func (Cyrillic) TableName() string { return strings.Repeat("ж", 30) }
+func (Umlauts) TableName() string {
+	return "überweisungsaufträge_für_größere_verträge_ä" + strings.Repeat("ö", 12)
+}
+func (Capital) TableName() string   { return "Mails" }
+func (Quote) TableName() string     { return "odd'jobs" }
+func (Quotes) TableName() string    { return `odd"jobs` }
+func (Backslash) TableName() string { return `tab\tjobs` }
+func (Odd) TableName() string       { return "100%jobs" }
+
+// works migrates the table of a model, and works on a job in it.
+func works[T any](t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	must(t, work.Migrate(db, new(T)))
+	must(t, work.Migrate(db, new(T)))
+	must(t, work.Enqueue(db, new(T)))
+	w, err := work.New(db, func(context.Context, *T) error { return work.Dead(nil) })
+	must(t, err)
+	for range 2 {
+		if n, err := w.Drain(t.Context()); n != 1 || err != nil {
+			t.Errorf("%d jobs: %v", n, err)
+		}
+		if stats, err := work.Stats(t.Context(), db, new(T)); err != nil || len(stats) != 1 || stats[0].Dead != 1 {
+			t.Errorf("%+v: %v", stats, err)
+		}
+		if n, err := work.Requeue(t.Context(), db, new(T), 1); n != 1 || err != nil {
+			t.Errorf("%d jobs again: %v", n, err)
+		}
+	}
+}
+
+// A table may have any name that PostgreSQL and GORM take.
+func TestTables_ofAnyName(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(*testing.T){
+		"long, of two bytes a letter": works[Cyrillic], "long, of some": works[Umlauts], "capital": works[Capital], "a quote": works[Quote], "quotes": works[Quotes],
+		"backslash": works[Backslash], "percent": works[Odd],
+	} {
+		t.Run(name, test)
+	}
+}
+
 // Words are columns with names that statements give to what they select.
 type Words struct {
 	work.Job
