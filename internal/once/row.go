@@ -84,8 +84,22 @@ func (o *Call) claim() (fresh bool, err error) {
 	case errors.Is(err, sql.ErrTxDone), state == sqlstate.NoActiveSQLTransaction, state == sqlstate.InFailedSQLTransaction: // over or aborted before the call: no savepoint was set
 		return false, o.explain(err)
 	default:
-		return false, o.undo(o.explain(err))
+		err = o.undo(o.explain(err))
+		if state == sqlstate.ReadOnlySQLTransaction && o.onStandby() {
+			err = fmt.Errorf("%w: keys of Once are stored on the primary: %w", advisory.ErrStandby, fault.Because(err))
+		}
+		return false, err
 	}
+}
+
+// onStandby asks the server whether it is a standby.
+func (o *Call) onStandby() (is bool) {
+	rows, err := o.tx.QueryContext(o.ctx(), "SELECT pg_is_in_recovery()")
+	if err != nil {
+		return false
+	}
+	defer rows.Close()
+	return rows.Next() && rows.Scan(&is) == nil && rows.Err() == nil && is
 }
 
 // perform runs effect and stores the result, or takes all back.
