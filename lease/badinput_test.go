@@ -150,6 +150,18 @@ func TestNew_acceptsTables(t *testing.T) {
 	}
 }
 
+// A server that writes all names in quotes has the same tables.
+func TestNew_whereAllNamesAreQuoted(t *testing.T) {
+	t.Parallel()
+	db := tables(t, pgtest.Param("quote_all_identifiers", "on"))
+	if err := lease.Migrate(t.Context(), db, lease.ShedLock()); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range [][]lease.Option{nil, {lease.ShedLock()}} {
+		release(t, acquire(t, open(t, db, opts...), lockkey.Of("a"), time.Minute))
+	}
+}
+
 func TestNew_refusesMissingPrivileges(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
