@@ -72,7 +72,7 @@ func TestBadInput_options(t *testing.T) {
 	db := pgtest.SQLDB(t)
 	for _, o := range []lease.Option{
 		lease.Table(""), lease.Table("a.b.c"), lease.Table(`a"b`), lease.Table("a$b"), lease.Table(strings.Repeat("x", 64)),
-		lease.Owner(strings.Repeat("x", 1025)), lease.Owner("a\x00b"), lease.Listen(nil),
+		lease.Owner(strings.Repeat("x", 1025)), lease.Owner("a\x00b"), lease.Owner("a\xffb"), lease.Listen(nil),
 	} {
 		if _, err := lease.New(t.Context(), db, o); !errors.Is(err, lease.ErrOption) {
 			t.Errorf("%v", err)
