@@ -60,8 +60,6 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 		Priority int
 	}
 	db = db.WithContext(ctx)
-	// The longest time.Duration is 292 years. PostgreSQL 14 to 16 have no difference of a time and infinity.
-	const seconds = "CASE WHEN isfinite(min(oldest)) THEN LEAST(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 9223372036) WHEN min(oldest) < now() THEN 9223372036 END"
 	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
 		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
 		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), list.String()).Scan(&again).Error
