@@ -271,7 +271,7 @@ func TestOutcome_thatIsLost(t *testing.T) {
 	if m := reload(t, db, mail.ID); m.State != "running" {
 		t.Errorf("%s", m.State)
 	}
-	if lines := strings.Join(logged.Lines(), "\n"); !strings.Contains(lines, fmt.Sprintf("the outcome of 1 jobs of mails is lost, the first is job %d", mail.ID)) {
+	if lines := strings.Join(logged.Lines(), "\n"); !strings.Contains(lines, fmt.Sprintf("the outcome of 1 jobs of mails is not stored, or it was and the answer was lost; the first is job %d", mail.ID)) {
 		t.Errorf("logged %q", lines)
 	}
 }

@@ -224,7 +224,7 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 		}
 	}
 	if len(lost) > 0 {
-		e.log(ctx, "gormlock: work: the outcome of %d jobs of %s is lost, the first is job %d, %s: their leases have ended, or somebody has changed their State or ClaimedBy. They may run again",
+		e.log(ctx, "gormlock: work: the outcome of %d jobs of %s is not stored, or it was and the answer was lost; the first is job %d, %s: their leases have ended, or somebody has changed their State or ClaimedBy",
 			len(lost), e.t.name, lost[0].id, lost[0].kind)
 	}
 	if e.t.one != "" && len(left) < len(missing) { // something may follow

@@ -127,24 +127,24 @@ func (s *ears) keep(ctx context.Context, l *line) {
 	defer close(l.over)
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
-		var err error
+		var failed error
+		listened := false
 		for _, db := range s.pools(l) {
-			failed := s.listen(ctx, l, db)
+			err := s.listen(ctx, l, db)
 			if ctx.Err() != nil {
 				return
 			}
-			if s.ended(l) { // it has listened
-				err = nil
-				break
+			if s.ended(l) {
+				listened = true
+				continue
 			}
-			err = failed
-			if errors.Is(err, errNoListen) {
+			if failed = err; errors.Is(err, errNoListen) {
 				pause = time.Minute
 				break
 			}
 		}
-		if err != nil {
-			s.told(l, false, err)
+		if failed != nil && !listened { // a pool that is closed does not matter where another listens
+			s.told(l, false, failed)
 		}
 		if time.Since(began) > time.Minute {
 			pause = 50 * time.Millisecond

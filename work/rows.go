@@ -15,8 +15,9 @@ type rows struct {
 }
 
 // mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and claim, whatever a handler
-// makes of Attempts. Rows that somebody has locked are left for later. The server finds each row by its key, whatever it believes about the table: by
-// its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all of them.
+// makes of Attempts. Rows that somebody has locked are left for later. The server finds each row by its key, whatever it believes
+// about the table: by its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all
+// of them.
 const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {ClaimedBy} = o.claim
 	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
