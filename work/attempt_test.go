@@ -181,7 +181,7 @@ func TestComplete_ofAnotherJob(t *testing.T) {
 	}
 }
 
-// A handler completes a job that is being worked on, in a transaction that is rolled back: the handler of that job knows nothing of it.
+// A handler completes a job that is being worked on, in a transaction that is rolled back: the attempt of that job is not affected.
 func TestComplete_ofAnotherJobThatRuns(t *testing.T) {
 	t.Parallel()
 	for name, commits := range map[string]bool{"rolled back": false, "committed": true} {

@@ -142,7 +142,7 @@ func (o *Call) store(result []byte) error {
 	switch sqlstate.Of(err) {
 	case "":
 	case divisionByZero:
-		err = fmt.Errorf("its row in gormlock_once is not found any more: %s; or else it has removed the row", moved)
+		return fmt.Errorf("gormlock: once %q: store the result: its row in gormlock_once is not found any more: %s; or else it has removed the row", o.Key, moved)
 	case sqlstate.UndefinedTable, sqlstate.InsufficientPrivilege:
 		err = fmt.Errorf("%w: %s", err, moved)
 	}

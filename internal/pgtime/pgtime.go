@@ -20,7 +20,7 @@ var (
 // Check returns an error for a time that a timestamptz does not hold. Drivers may store another time instead, without an error.
 func Check(t time.Time) error {
 	if t.Before(first) || !t.Before(after) {
-		return fmt.Errorf("PostgreSQL cannot store %s: it has the years %d to %d", t.UTC().Format(time.RFC3339), firstYear, lastYear)
+		return fmt.Errorf("a timestamptz cannot hold %s: it has the years %d to %d", t.UTC().Format(time.RFC3339), firstYear, lastYear)
 	}
 	return nil
 }
