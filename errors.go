@@ -28,7 +28,7 @@ var (
 	ErrNotAcquired = advisory.ErrNotAcquired
 	// ErrLockTimeout says that a lock was not granted in time.
 	ErrLockTimeout = advisory.ErrLockTimeout
-	// ErrStandby says that a lock was asked for on a standby server, where it would exclude nobody.
+	// ErrStandby says that a lock or [Once] was asked for on a standby server, where it would exclude nobody.
 	ErrStandby = advisory.ErrStandby
 	// ErrServer says that the server only looks like PostgreSQL. See [advisory.ErrServer] and [AllowServer].
 	ErrServer = advisory.ErrServer

@@ -39,7 +39,7 @@ var ErrOtherRequest = fault.ErrOtherRequest
 // result is read as json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
 // What fn does outside of the database happens again if the commit fails: send the key along to services that accept one.
-// fn must not commit or roll back tx.
+// fn must not commit or roll back tx. If it changes search_path or role, it must set them back before it returns.
 //
 // A key is text of 1 to 1024 bytes, shared by all callers of the database: begin it with its purpose and its owner.
 // [MigrateOnce] creates the table; keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was

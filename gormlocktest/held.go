@@ -16,8 +16,8 @@ import (
 const patience = 30 * time.Second
 
 // Held reports whether any session of the database holds the advisory lock, exclusive or shared: of a transaction, of
-// package sessionlock, or of another program. A lease is a row and not an advisory lock: lease.Manager.Holder says
-// who holds one.
+// package sessionlock, or of another program. A lockkey.Renamed key stands for two locks, and one of them is enough. A
+// lease is a row and not an advisory lock: lease.Manager.Holder says who holds one.
 func Held(t testing.TB, pool *sql.DB, key lockkey.Key) bool {
 	t.Helper()
 	holders, _ := look(t, pool, key)
@@ -84,10 +84,19 @@ func wait(t testing.TB, what string, happened func() (yes bool, state string)) {
 	}
 }
 
-// look finds who holds the lock, and how many wait for it.
+// look finds who holds the lock, or one of both locks of a renamed key, and how many wait.
 func look(t testing.TB, pool *sql.DB, key lockkey.Key) (holders []string, waiting int) {
 	t.Helper()
 	mustBeThere(t, pool)
+	for _, each := range key.Keys() {
+		more, wait := lookAt(t, pool, each)
+		holders, waiting = append(holders, more...), waiting+wait
+	}
+	return holders, waiting
+}
+
+func lookAt(t testing.TB, pool *sql.DB, key lockkey.Key) (holders []string, waiting int) {
+	t.Helper()
 	var class, object uint32
 	space := 1
 	if id, ok := key.Int64(); ok {

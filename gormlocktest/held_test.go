@@ -239,3 +239,24 @@ func TestAssertInstalled(t *testing.T) {
 	j.run(func() { gormlocktest.AssertInstalled(j, nil) })
 	j.says(t, "nil *gorm.DB")
 }
+
+// A renamed key stands for two locks: it is free if both are, and whoever holds either is seen.
+func TestAssertFree_ofARenamedKey(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.SQLDB(t)
+	before, after := pgtest.Key(t, "old"), pgtest.Key(t, "new")
+	renamed := lockkey.Renamed(after, before)
+	gormlocktest.AssertFree(t, pool, renamed)
+	for _, held := range []lockkey.Key{before, after, renamed} {
+		rival := gormlocktest.Hold(t, pool, held)
+		gormlocktest.AssertHeld(t, pool, renamed)
+		j := &judged{TB: t}
+		j.run(func() { gormlocktest.AssertFree(j, pool, renamed) })
+		j.says(t, "held by backend")
+		rival.Release()
+		gormlocktest.WaitFree(t, pool, renamed)
+	}
+	j := &judged{TB: t}
+	j.run(func() { gormlocktest.AssertFree(j, pool, lockkey.Of(1.5)) })
+	j.says(t, "float64")
+}

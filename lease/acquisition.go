@@ -49,7 +49,10 @@ func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 // takeNow asks until there is an answer. What makes it ask again is over in a moment.
 func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 	for n := 0; ; n++ {
-		l, answer, err := a.ask(ctx, false)
+		asking, cancel := context.WithTimeout(ctx, a.within())
+		l, answer, err := a.ask(asking, false)
+		err = unanswered(ctx, asking, a.within(), err)
+		cancel()
 		switch {
 		case err == nil && l != nil:
 			return l, nil

@@ -72,7 +72,7 @@ func TestBadInput_options(t *testing.T) {
 	db := pgtest.SQLDB(t)
 	for _, o := range []lease.Option{
 		lease.Table(""), lease.Table("a.b.c"), lease.Table(`a"b`), lease.Table("a$b"), lease.Table(strings.Repeat("x", 64)),
-		lease.Owner(strings.Repeat("x", 1025)), lease.Owner("a\x00b"), lease.Listen(nil),
+		lease.Owner(strings.Repeat("x", 1025)), lease.Owner("a\x00b"), lease.Owner("a\xffb"), lease.Listen(nil),
 	} {
 		if _, err := lease.New(t.Context(), db, o); !errors.Is(err, lease.ErrOption) {
 			t.Errorf("%v", err)
@@ -147,6 +147,18 @@ func TestNew_acceptsTables(t *testing.T) {
 	release(t, acquire(t, open(t, db), lockkey.Of("a"), time.Minute)) // in another table it is another lease
 	if _, err := db.ExecContext(t.Context(), `DROP SCHEMA "lease Odd" CASCADE`); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that writes all names in quotes has the same tables.
+func TestNew_whereAllNamesAreQuoted(t *testing.T) {
+	t.Parallel()
+	db := tables(t, pgtest.Param("quote_all_identifiers", "on"))
+	if err := lease.Migrate(t.Context(), db, lease.ShedLock()); err != nil {
+		t.Fatal(err)
+	}
+	for _, opts := range [][]lease.Option{nil, {lease.ShedLock()}} {
+		release(t, acquire(t, open(t, db, opts...), lockkey.Of("a"), time.Minute))
 	}
 }
 

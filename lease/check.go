@@ -173,8 +173,9 @@ func (k *checker) lookAtTable(ctx context.Context, w wanted) (kind string, uniqu
 	return kind, unique, err
 }
 
+// lookAtColumns reads the columns of a table. With quote_all_identifiers the server quotes the names of its own types too.
 func (k *checker) lookAtColumns(ctx context.Context, w wanted) (columns []column, err error) {
-	_, err = k.query(ctx, `SELECT a.attname::text, format_type(a.atttypid, NULL),
+	_, err = k.query(ctx, `SELECT a.attname::text, CASE WHEN a.atttypid < 16384 THEN replace(format_type(a.atttypid, NULL), '"', '') ELSE format_type(a.atttypid, NULL) END,
 			CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4 THEN a.atttypmod - 4 ELSE 0 END,
 			NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '',
 			ARRAY(SELECT p FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) p

@@ -1,11 +1,13 @@
 package lease
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/cause"
@@ -44,6 +46,14 @@ var (
 // leaseError is the outcome of a call for one lease: errors.Is finds the state and the cause, which may be nil.
 func leaseError(key lockkey.Key, state, cause error, detail string) error {
 	return &holder.Error{Thing: "lease", Key: key, State: state, Cause: cause, Detail: detail}
+}
+
+// unanswered explains the error of a statement if no ctx of the caller has ended it, but its own bound.
+func unanswered(ctx, asking context.Context, within time.Duration, err error) error {
+	if err == nil || asking.Err() == nil || ended(ctx) != nil {
+		return err
+	}
+	return fmt.Errorf("no answer from the database within %s: %w", within, err)
 }
 
 // isRetry reports whether err says that a transaction conflicted with another one.

@@ -407,19 +407,27 @@ func TestEvery_refuses(t *testing.T) {
 		"Daily(24, 0)":     {lockkey.Of("k"), lease.Daily(24, 0, time.UTC), nil, lease.ErrOption},
 		"Daily in no zone": {lockkey.Of("k"), lease.Daily(3, 0, nil), nil, lease.ErrOption},
 		"no next time":     {lockkey.Of("k"), over{}, nil, lease.ErrOption},
-		"Tries(0)":         {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.Tries(0)}, lease.ErrOption},
-		"Missed(0)":        {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.Missed(0)}, lease.ErrOption},
-		"TTL(0)":           {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.TTL(0)}, lease.ErrOption},
-		"no key":           {lockkey.Key{}, lease.Interval(time.Hour), nil, lockkey.ErrInvalid},
+		"a next time that the server cannot store": {lockkey.Of("k"), distant{}, nil, lease.ErrOption},
+		"Tries(0)":  {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.Tries(0)}, lease.ErrOption},
+		"Missed(0)": {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.Missed(0)}, lease.ErrOption},
+		"TTL(0)":    {lockkey.Of("k"), lease.Interval(time.Hour), []lease.EveryOption{lease.TTL(0)}, lease.ErrOption},
+		"no key":    {lockkey.Key{}, lease.Interval(time.Hour), nil, lockkey.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := m.Every(t.Context(), c.key, c.s, never, c.opts...); !errors.Is(err, c.is) {
+			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			defer cancel()
+			if err := m.Every(ctx, c.key, c.s, never, c.opts...); !errors.Is(err, c.is) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
+
+// distant is a schedule whose next time PostgreSQL does not have.
+type distant struct{}
+
+func (distant) Next(time.Time) time.Time { return time.Unix(1<<60, 0) }
 
 // over is a schedule whose last tick was long ago.
 type over struct{}

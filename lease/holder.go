@@ -24,9 +24,11 @@ func (m *Manager) Holder(ctx context.Context, key lockkey.Key) (h Holder, held b
 	if err != nil {
 		return Holder{}, false, err
 	}
-	h, held, err = m.store.holder(ctx, claim{token: r.token, row: r.row})
+	asking, cancel := context.WithTimeout(ctx, r.within())
+	defer cancel()
+	h, held, err = m.store.holder(asking, claim{token: r.token, row: r.row})
 	if err != nil {
-		return Holder{}, false, fmt.Errorf("gormlock: lease %s: look for its holder: %w", key, explain(err))
+		return Holder{}, false, fmt.Errorf("gormlock: lease %s: look for its holder: %w", key, explain(unanswered(ctx, asking, r.within(), err)))
 	}
 	return h, held, nil
 }

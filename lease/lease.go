@@ -136,7 +136,10 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return ended
 	}
-	there, err := m.giveBack(ctx, back)
+	asking, cancel := context.WithTimeout(ctx, withinOf(l.ttl)) // a silent network would block the call for ever
+	defer cancel()
+	there, err := m.giveBack(asking, back)
+	err = unanswered(ctx, asking, withinOf(l.ttl), err)
 	m.waiters.wake(l.claim.place())
 	switch {
 	case err != nil:

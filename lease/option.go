@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/holder"
@@ -43,8 +44,8 @@ func newConfig(opts []Option) (*config, error) {
 // same. Default: host name and process id.
 func Owner(name string) Option {
 	return option(func(c *config) error {
-		if len(name) > maxName || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("%w: Owner has %d bytes, where %d are allowed, or a NUL byte", ErrOption, len(name), maxName)
+		if len(name) > maxName || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+			return fmt.Errorf("%w: Owner has %d bytes, where %d are allowed, or a NUL byte, or is not UTF-8", ErrOption, len(name), maxName)
 		}
 		return holder.Set(&c.owner, name)
 	})

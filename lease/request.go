@@ -67,7 +67,10 @@ const leastWithin = 5 * time.Second
 
 // within is the bound of one statement that requests the lease. Without it a silent network would block the call for
 // ever. An answer that comes later than the length of the lease grants nothing.
-func (r *request) within() time.Duration { return min(max(r.ttl, leastWithin), batchWithin) }
+func (r *request) within() time.Duration { return withinOf(r.ttl) }
+
+// withinOf is the bound of one statement for a lease of that length.
+func withinOf(ttl time.Duration) time.Duration { return min(max(ttl, leastWithin), batchWithin) }
 
 func (r *request) place() holder.Place { return holder.Place{Space: r.token.Space, ID: r.token.ID} }
 

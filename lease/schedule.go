@@ -3,6 +3,8 @@ package lease
 import (
 	"fmt"
 	"time"
+
+	"github.com/gormlock/gormlock/internal/pgtime"
 )
 
 // Schedule says when something is to be done. The schedules of github.com/robfig/cron fit as they are.
@@ -115,6 +117,9 @@ func nextTick(s Schedule, t time.Time) (time.Time, error) {
 	next := s.Next(t)
 	if next.IsZero() || !next.After(t) {
 		return time.Time{}, fmt.Errorf("%w: the schedule has no time after %s", ErrOption, t.Format(time.RFC3339Nano))
+	}
+	if err := pgtime.Check(next); err != nil {
+		return time.Time{}, fmt.Errorf("%w: the schedule's next time: %w", ErrOption, err)
 	}
 	next = next.UTC()
 	if cut := next.Truncate(resolution); !cut.Equal(next) {

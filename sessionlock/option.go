@@ -3,6 +3,7 @@ package sessionlock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,7 +57,12 @@ func (c *config) dialer(parsed *pgx.ConnConfig) *dial.Dialer {
 // Owner names the manager for people: in pg_stat_activity (application_name), events
 // and the inspector. Default: host name and process id.
 func Owner(name string) Option {
-	return option(func(c *config) error { return holder.Set(&c.owner, name) })
+	return option(func(c *config) error {
+		if strings.ContainsRune(name, 0) {
+			return fmt.Errorf("%w: Owner(%q) has a NUL byte", ErrOption, name)
+		}
+		return holder.Set(&c.owner, name)
+	})
 }
 
 // Heartbeat is how often an idle session proves that it is alive. A silent network

@@ -37,6 +37,7 @@ func TestOpen_refusesAStandby(t *testing.T) {
 func TestOpen_namesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]sessionlock.Option{
+		"Owner":      {sessionlock.Owner("a\x00b")},
 		"Heartbeat":  {sessionlock.Heartbeat(100 * time.Millisecond)},
 		"MaxLocks":   {sessionlock.MaxLocks(0)},
 		"MaxWaiters": {sessionlock.MaxWaiters(-1)},

@@ -29,10 +29,12 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 		return `SELECT {Queue} AS queue, '` + state + `' AS state, count(*) AS n, ` + oldest + ` AS oldest FROM {table} WHERE {State} = '` + state + `'{live} GROUP BY 1`
 	}
 	var stats []QueueStats
+	// The longest time.Duration is 292 years. PostgreSQL 14 to 16 have no difference of a time and infinity.
+	const seconds = "CASE WHEN isfinite(min(oldest)) THEN LEAST(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 9223372036) WHEN min(oldest) < now() THEN 9223372036 END"
 	err = db.Session(&gorm.Session{NewDB: true, Context: ctx}).Raw(t.sql(`SELECT queue,
 		COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint AS ready, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint AS running,
 		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint AS later, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint AS dead,
-		COALESCE(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0) * 1e9, 0)::bigint AS oldest FROM (` +
+		COALESCE(` + seconds + ` * 1e9, 0)::bigint AS oldest FROM (` +
 		part(ready, "min({RunAt})") + ` UNION ALL ` + part(running, "NULL::timestamptz") + ` UNION ALL ` + part(later, "NULL::timestamptz") +
 		` UNION ALL ` + part(dead, "NULL::timestamptz") + `) AS parts GROUP BY queue ORDER BY queue`)).Scan(&stats).Error
 	return stats, err

@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	of         *engine
 	id         int64       // of the job
-	completing atomic.Bool // Complete has been called
+	completing atomic.Bool // its handler has called Complete
 	completed  atomic.Bool // and is committed
 }
 
@@ -23,24 +23,24 @@ type attemptKey struct{}
 var runs sync.Map
 
 // attemptOf returns the attempt of this process that Complete is called for, nil if there is none. The struct need not be the one
-// that the handler was given. So it is the attempt of the handler whose context tx has, or else the one that ClaimedBy and
-// Attempts name: an owner is of one run, and so of one table in one database. If they were not read, it is the attempt that
-// has the row.
-func attemptOf(tx *gorm.DB, t *table, j *Job) (found *attempt) {
+// that the handler was given. So it is the attempt of the handler whose context tx has, or else the one that ClaimedBy
+// names: a claim is of one run, and so of one table in one database. If it was not read, it is the attempt that has the row. It is
+// another's if the context is that of the handler of another job.
+func attemptOf(tx *gorm.DB, t *table, j *Job) (found *attempt, others bool) {
 	pool, named := journal.DatabaseUnder(tx.ConnPool), j.ClaimedBy != ""
 	a, _ := tx.Statement.Context.Value(attemptKey{}).(*attempt)
 	if a != nil && a.id == j.ID && a.of.t.quoted == t.quoted && (a.of.db.DB == pool || !named) {
-		return a
+		return a, false
 	}
-	runs.Range(func(owner, run any) bool {
+	runs.Range(func(_, run any) bool {
 		e := run.(*engine) //nolint:forcetypeassert // stored by Worker.engine
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		it := e.held[j.ID]
-		if it != nil && (owner == j.ClaimedBy && it.attempt == j.Attempts || !named && e.t.quoted == t.quoted && e.db.DB == pool) {
+		if it != nil && (it.claim == j.ClaimedBy || !named && e.t.quoted == t.quoted && e.db.DB == pool) {
 			found = it.shared
 		}
 		return found == nil
 	})
-	return found
+	return found, a != nil && a != found
 }

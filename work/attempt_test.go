@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -177,6 +178,101 @@ func TestComplete_ofAnotherJob(t *testing.T) {
 	}))
 	if m := reload(t, db, mails[0].ID); m.State != "done" {
 		t.Errorf("%s, %q", m.State, m.LastError)
+	}
+}
+
+// A handler completes a job that is being worked on, in a transaction that is rolled back: the attempt of that job is not affected.
+func TestComplete_ofAnotherJobThatRuns(t *testing.T) {
+	t.Parallel()
+	for name, commits := range map[string]bool{"rolled back": false, "committed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			enqueue(t, db, "one", "other")
+			var runs atomic.Int32
+			other, called := make(chan *Mail, 1), make(chan struct{})
+			drain(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+				if runs.Add(1) > 2 {
+					t.Error("done again")
+					return nil
+				}
+				if m.Text == "other" {
+					other <- m
+					<-called
+					return nil
+				}
+				defer close(called)
+				completed := *<-other
+				db := db.WithContext(ctx)
+				if commits {
+					return work.Complete(db, &completed)
+				}
+				return completeAndRollBack(db, &completed)
+			}, work.Workers(2)))
+			var mails []Mail
+			must(t, db.Find(&mails).Error)
+			for _, m := range mails {
+				if m.State != "done" || m.Attempts != 1 || m.LastError != "" {
+					t.Errorf("%s: %s after %d attempts, %q", m.Text, m.State, m.Attempts, m.LastError)
+				}
+			}
+		})
+	}
+}
+
+// Attempts are for people and for MaxAttempts. What a handler writes there takes neither its job nor its lease from it.
+func TestAttempts_writtenByTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, to := range []int{0, 2, 100} {
+		for _, returned := range []error{nil, errors.New("no"), work.Later(time.Hour, nil)} {
+			t.Run(fmt.Sprint(to, " ", returned), func(t *testing.T) {
+				t.Parallel()
+				db := open(t)
+				mail := enqueue(t, db, "x")[0]
+				var runs atomic.Int32
+				drain(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+					runs.Add(1)
+					m.Attempts = to
+					if err := db.WithContext(ctx).Save(m).Error; err != nil {
+						t.Error(err)
+					}
+					until := reload(t, db, m.ID).ClaimedUntil
+					eventually(t, "the lease is renewed", func() bool { return reload(t, db, m.ID).ClaimedUntil.After(*until) })
+					if ctx.Err() != nil {
+						t.Error(context.Cause(ctx))
+					}
+					return returned
+				}, work.Lease(time.Second), work.Backoff(func(int) time.Duration { return time.Hour })))
+				m := reload(t, db, mail.ID)
+				state, left := "done", to
+				if returned != nil {
+					state = "later"
+				}
+				if strings.HasPrefix(fmt.Sprint(returned), "again") {
+					left = max(to-1, 0)
+				}
+				if runs.Load() != 1 || m.State != state || m.Attempts != left {
+					t.Errorf("%d runs, %s, Attempts %d, %q", runs.Load(), m.State, m.Attempts, m.LastError)
+				}
+			})
+		}
+	}
+}
+
+// An outcome that cannot be stored, because another has the job, is logged.
+func TestOutcome_thatIsLost(t *testing.T) {
+	t.Parallel()
+	logged := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = logged }))
+	mail := enqueue(t, db, "x")[0]
+	drain(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+		return db.WithContext(ctx).Model(&Mail{}).Where("id = ?", m.ID).Update("claimed_by", "me").Error
+	}))
+	if m := reload(t, db, mail.ID); m.State != "running" {
+		t.Errorf("%s", m.State)
+	}
+	if lines := strings.Join(logged.Lines(), "\n"); !strings.Contains(lines, fmt.Sprintf("the outcome of 1 jobs of mails is not stored, or it was and the answer was lost; the first is job %d", mail.ID)) {
+		t.Errorf("logged %q", lines)
 	}
 }
 

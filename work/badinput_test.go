@@ -85,6 +85,26 @@ func TestModels_withoutJobAreRefused(t *testing.T) {
 	check("Enqueue of a job that is done", work.Enqueue(db, &Mail{Job: work.Job{State: "done"}}), "State")
 }
 
+// A time that PostgreSQL does not have would be stored as another one: the job could begin at once.
+func TestEnqueue_runAtThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for _, at := range []time.Time{time.Unix(1<<63-1, 0), time.Unix(1<<60, 0), time.Date(294247, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if err := work.Enqueue(db, &Mail{}, &Mail{Job: work.Job{RunAt: at}}); !errors.Is(err, gormlock.ErrOption) || !strings.Contains(err.Error(), "RunAt") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	last := time.Date(294246, 12, 31, 23, 59, 59, 0, time.UTC)
+	job := &Mail{Job: work.Job{RunAt: last}}
+	must(t, work.Enqueue(db, job))
+	if stored := reload(t, db, job.ID); !stored.RunAt.Equal(last) || stored.State != "later" {
+		t.Errorf("stored as %s, %s", stored.RunAt, stored.State)
+	}
+	if got := states(t, db); len(got) != 1 || got["later"] != 1 {
+		t.Errorf("there are %v", got)
+	}
+}
+
 func TestNew_namesTheCureOfATable(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))

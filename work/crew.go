@@ -11,6 +11,7 @@ import (
 // item is a job that this process has claimed.
 type item struct {
 	id       int64
+	claim    string // its ClaimedBy: no other claim has this one
 	attempt  int
 	most     int
 	level    level

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -352,6 +353,41 @@ func TestStats_countsByQueue(t *testing.T) {
 	must(t, err)
 	if len(stats) != 2 || stats[0].Queue != "bulk" || stats[0].Dead != 1 || stats[0].Oldest != 0 || stats[1].Ready != 2 || stats[1].Oldest < time.Hour || stats[1].Oldest > 61*time.Minute {
 		t.Errorf("%+v", stats)
+	}
+}
+
+// One job of a far time keeps nobody from seeing the queues, nor another job from being found in time.
+func TestStats_ofAnyRunAt(t *testing.T) {
+	t.Parallel()
+	for at, oldest := range map[string]time.Duration{"1700-01-01": math.MaxInt64, "4000-01-01 BC": math.MaxInt64, "-infinity": math.MaxInt64, "infinity": 0} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			enqueue(t, db, "x", "y")
+			must(t, db.Exec("UPDATE mails SET run_at = ?, queue = 'odd' WHERE text = 'x'", at).Error)
+			stats, err := work.Stats(t.Context(), db, &Mail{})
+			must(t, err)
+			if len(stats) != 2 || stats[1].Ready != 1 || stats[1].Oldest/time.Hour/1000 != oldest/time.Hour/1000 {
+				t.Errorf("%+v", stats)
+			}
+		})
+	}
+}
+
+// A job that never comes, because somebody has written so, does not disturb the look for those that come.
+func TestRunAt_never(t *testing.T) {
+	t.Parallel()
+	logged := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = logged }))
+	must(t, work.Enqueue(db, &Mail{Text: "never", Job: work.Job{RunAt: time.Now().Add(time.Hour)}}))
+	must(t, db.Exec("UPDATE mails SET run_at = 'infinity'").Error)
+	var seen texts
+	start(t, worker(t, db, seen.handle))
+	must(t, work.Enqueue(db, &Mail{Text: "soon", Job: work.Job{RunAt: time.Now().Add(50 * time.Millisecond)}}))
+	eventually(t, "the job", func() bool { return states(t, db)["done"] == 1 })
+	seen.mustBe(t, "soon")
+	if lines := logged.Lines(); len(lines) > 0 {
+		t.Errorf("logged %q", lines)
 	}
 }
 

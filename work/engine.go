@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -40,6 +41,7 @@ type engine struct {
 
 	source  source
 	scout   chan struct{}   // for the scout: look now
+	claims  atomic.Int64    // how many were made
 	unsure  bool            // a claim failed that the server may have executed; used by one goroutine at a time
 	base    context.Context // of handlers
 	end     context.CancelCauseFunc
@@ -100,15 +102,21 @@ func (e *engine) run(ctx context.Context, it *item) {
 }
 
 func (e *engine) item(j *Job) *item {
-	return &item{id: j.ID, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
+	return &item{id: j.ID, claim: j.ClaimedBy, attempt: j.Attempts, most: j.MaxAttempts, level: level{j.Queue, j.Priority}, priority: j.Priority, shared: &attempt{of: e, id: j.ID}}
 }
+
+// claimsBegin is what each ClaimedBy of this run begins with.
+func (e *engine) claimsBegin() string { return e.owner + "#" }
+
+// nextClaim is the ClaimedBy of another claim. It has a number, so what becomes of a job is never taken for that of a later attempt.
+func (e *engine) nextClaim() string { return e.claimsBegin() + strconv.FormatInt(e.claims.Add(1), 36) }
 
 // unheard returns the jobs that this run has claimed and does not hold, because their rows did not come.
 func (e *engine) unheard(ctx context.Context) (items []*item, err error) {
 	var j Job
-	err = e.db.each(ctx, e.t.sql(`SELECT {ID}, {Attempts}, {MaxAttempts}, {Queue}, {Priority} FROM {table}
-		WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) ORDER BY {Priority} DESC, {ID}`),
-		[]any{e.owner, e.heldIDs()}, []any{&j.ID, &j.Attempts, &j.MaxAttempts, &j.Queue, &j.Priority}, func() { items = append(items, e.item(&j)) })
+	err = e.db.each(ctx, e.t.sql(`SELECT {ID}, {ClaimedBy}, {Attempts}, {MaxAttempts}, {Queue}, {Priority} FROM {table}
+		WHERE {State} = 'running' AND starts_with({ClaimedBy}, $1) AND {ID} <> ALL($2::bigint[]) ORDER BY {Priority} DESC, {ID}`),
+		[]any{e.claimsBegin(), e.heldIDs()}, []any{&j.ID, &j.ClaimedBy, &j.Attempts, &j.MaxAttempts, &j.Queue, &j.Priority}, func() { items = append(items, e.item(&j)) })
 	if err != nil {
 		return nil, fmt.Errorf("look for the jobs that were claimed: %w", err)
 	}

@@ -208,8 +208,9 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 	if err != nil {
 		return missing, err
 	}
+	var lost []outcome
 	for _, o := range missing {
-		switch states[o.id] {
+		switch state := states[o.id]; state {
 		case running:
 			left = append(left, o)
 		case done: // by the transaction of Complete, or by a statement whose answer was lost
@@ -217,7 +218,14 @@ func (e *engine) missed(ctx context.Context, missing []outcome) (left []outcome,
 			e.told(o)
 		default:
 			e.drop(o.item)
+			if state != "" && o.kind != 0 { // there is a row, and a handler has ended
+				lost = append(lost, o)
+			}
 		}
+	}
+	if len(lost) > 0 {
+		e.log(ctx, "gormlock: work: the outcome of %d jobs of %s is not stored, or it was and the answer was lost; the first is job %d, %s: their leases have ended, or somebody has changed their State or ClaimedBy",
+			len(lost), e.t.name, lost[0].id, lost[0].kind)
 	}
 	if e.t.one != "" && len(left) < len(missing) { // something may follow
 		e.source.again()
@@ -243,7 +251,7 @@ func (e *engine) told(o outcome) {
 
 // write stores the outcomes of jobs that this process still has, and returns which.
 func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, error) {
-	ids, attempts := arrays(items(part))
+	ids, claims := arrays(items(part))
 	var states, uncounted, delays, texts pgarray.Array
 	for _, o := range part {
 		states.Text(o.state)
@@ -253,17 +261,17 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 	}
 	if part[0].state == done {
 		return e.ends(ctx, `UPDATE {table} AS t SET {State} = 'done', {ClaimedUntil} = NULL, {Version} = {Version} + 1, {UpdatedAt} = now()
-			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING t.{ID}, `+e.t.after(),
-			ids, attempts, e.owner)
+			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING t.{ID}, `+e.t.after(),
+			ids, claims)
 	}
-	return e.ends(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::int[], $4::text[], $5::int[], $6::bigint[], $7::text[]) AS o(id, attempt, state, uncounted, delay, error)),
+	return e.ends(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[]) AS o(id, claim, state, uncounted, delay, error)),
 		mine AS MATERIALIZED (SELECT t.id FROM o`+mine+`)
-		UPDATE {table} AS t SET {State} = o.state, {Attempts} = t.{Attempts} - o.uncounted, {ClaimedUntil} = NULL,
+		UPDATE {table} AS t SET {State} = o.state, {Attempts} = GREATEST(t.{Attempts} - o.uncounted, 0), {ClaimedUntil} = NULL,
 			{ClaimedBy} = CASE WHEN o.state = 'dead' THEN t.{ClaimedBy} ELSE '' END,
 			{RunAt} = CASE WHEN o.state = 'later' THEN clock_timestamp() + o.delay * interval '1 microsecond' ELSE t.{RunAt} END,
 			{LastError} = CASE WHEN o.error = '' THEN t.{LastError} ELSE o.error END, {Version} = t.{Version} + 1, {UpdatedAt} = now()
 		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}, CASE WHEN t.{State} = 'dead' THEN `+e.t.after()+` END`,
-		ids, attempts, e.owner, states.String(), uncounted.String(), delays.String(), texts.String())
+		ids, claims, states.String(), uncounted.String(), delays.String(), texts.String())
 }
 
 // ends runs a statement that returns the IDs of jobs, and for those that have ended the ID of the job that comes next.

@@ -249,21 +249,21 @@ func (s *heads) one(queues string, known []int64) string {
 	c := s.e.t.one
 	fair, by := "NULL::int", "place >= 0, priority DESC, id"
 	if s.e.t.fair != "" {
-		fair, by = s.e.t.fair, "place >= 0, row_number() OVER (PARTITION BY fair ORDER BY priority DESC, id), priority DESC, id"
+		fair, by = "t."+s.e.t.fair, "place >= 0, row_number() OVER (PARTITION BY fair ORDER BY priority DESC, id), priority DESC, id"
 	}
 	most := " LIMIT " + strconv.Itoa(headsMost)
 	free := "{State} = 'ready' AND {RunAt} <= now()" + queues
-	of := "{ID} AS id, {Priority} AS priority, " + fair + " AS fair"
-	from := " FROM {table} WHERE " + s.e.t.unfinished() + "{live} AND " + c
+	of := "t.{ID} AS id, t.{Priority} AS priority, " + fair + " AS fair"
+	from := " FROM {table} AS t WHERE " + s.e.t.unfinished() + "{live} AND t." + c
 	if len(known) > 0 {
-		return "SELECT id, 0 FROM (SELECT " + of + ", 0 AS place" + from + " IS NULL AND " + free + " AND {ID} > " + strconv.FormatInt(known[0], 10) + " ORDER BY {ID}" + most + ") AS jobs ORDER BY " + by
+		return "SELECT id, 0 FROM (SELECT " + of + ", 0 AS place" + from + " IS NULL AND " + free + " AND t.{ID} > " + strconv.FormatInt(known[0], 10) + " ORDER BY t.{ID}" + most + ") AS jobs ORDER BY " + by
 	}
-	first := "SELECT " + of + ", " + c + " AS value, {State} AS state, " + free + " AS free" + from
-	order := " ORDER BY " + c + ", {ID} LIMIT 1"
+	first := "SELECT " + of + ", t." + c + " AS value, {State} AS state, " + free + " AS free" + from
+	order := " ORDER BY t." + c + ", t.{ID} LIMIT 1" // a name alone would be that of what is selected, if there is one
 	return "WITH RECURSIVE v AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
 		"w AS (SELECT *, NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each + " AS alone FROM v WHERE state <> 'running') " +
 		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN alone THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM w WHERE free OR NOT alone" +
-		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY {ID}" + most + ")) AS jobs ORDER BY " + by + most
+		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY t.{ID}" + most + ")) AS jobs ORDER BY " + by + most
 }
 
 // fair finds the first jobs of each value, enough to fill a list. Of the two limits, the number is for the planner. From
@@ -271,20 +271,20 @@ func (s *heads) one(queues string, known []int64) string {
 // out. They are for the planner too: of a table that was never analyzed it would expect several jobs for each value, and
 // read all of them to sort them, where the index has them in order.
 func (s *heads) fair(queues string, known []int64) string {
-	c := s.e.t.fair
+	c := "t." + s.e.t.fair
 	const most = "1000"
 	const all = " BETWEEN '-9223372036854775808'::bigint AND '9223372036854775807'::bigint"
-	ready := " FROM {table} WHERE {State} = 'ready'{live}"
+	ready := " FROM {table} AS t WHERE {State} = 'ready'{live}"
 	first := func(of string) string {
-		return "SELECT * FROM (SELECT {ID} AS id, {Priority} AS priority, row_number() OVER (ORDER BY {Priority} DESC, ({ID} + 0)) AS rank" + ready + " AND " + c + of +
+		return "SELECT * FROM (SELECT t.{ID} AS id, t.{Priority} AS priority, row_number() OVER (ORDER BY t.{Priority} DESC, (t.{ID} + 0)) AS rank" + ready + " AND " + c + of +
 			" AND {Priority}" + all + " AND ({ID} + 0)" + all +
-			" AND {RunAt} <= now()" + queues + " ORDER BY {Priority} DESC, ({ID} + 0) LIMIT " + most + ") AS j LIMIT (SELECT " + most + " / greatest(count(*), 1) + 1 FROM v)"
+			" AND {RunAt} <= now()" + queues + " ORDER BY t.{Priority} DESC, (t.{ID} + 0) LIMIT " + most + ") AS j LIMIT (SELECT " + most + " / greatest(count(*), 1) + 1 FROM v)"
 	}
 	v := "WITH RECURSIVE v AS ((SELECT 1::bigint AS place, " + c + " AS value" + ready + " AND " + c + " IS NOT NULL ORDER BY " + c + " LIMIT 1) UNION ALL SELECT v.place + 1, n.* FROM v, LATERAL (SELECT " +
 		c + ready + " AND " + c + " > v.value ORDER BY " + c + " LIMIT 1) AS n)"
 	jobs := "SELECT j.*, v.place FROM v, LATERAL (" + first(" = v.value") + ") AS j UNION ALL (SELECT j.*, 0 FROM (" + first(" IS NULL") + ") AS j)"
 	if known != nil {
-		v = "WITH v AS (SELECT k.place - 1 AS place, k.id, p.* FROM " + places(known) + ", LATERAL (SELECT " + c + " AS value, {Priority} AS priority FROM {table} WHERE {ID} = k.id OFFSET 0) AS p)"
+		v = "WITH v AS (SELECT k.place - 1 AS place, k.id, p.* FROM " + places(known) + ", LATERAL (SELECT " + c + " AS value, t.{Priority} AS priority FROM {table} AS t WHERE t.{ID} = k.id OFFSET 0) AS p)"
 		const after = " AND {Priority} = v.priority AND ({ID} + 0) > v.id"
 		jobs = "SELECT j.*, v.place FROM v, LATERAL (" + first(" = v.value"+after) + ") AS j UNION ALL SELECT j.*, v.place FROM v, LATERAL (" + first(" IS NULL AND v.value IS NULL"+after) + ") AS j"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/pgtime"
 	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -26,7 +27,7 @@ type Job struct {
 	RunAt        time.Time  `gorm:"not null;default:now()"`   // the job begins no earlier. Default: at once
 	Attempts     int        `gorm:"not null;default:0"`       // how many have begun, including the current one
 	MaxAttempts  int        `gorm:"not null;default:20"`      // Default: 20
-	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so
+	ClaimedBy    string     `gorm:"not null;default:''"`      // the process that works on it, or was the last to do so, and its claim
 	ClaimedUntil *time.Time `gormlock:"unversioned,renewed"`  // the end of the lease
 	LastError    string     `gorm:"not null;default:''"`
 	Version      int64      `gorm:"not null;default:1" gormlock:"version"`
@@ -82,6 +83,9 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		}
 		if j.State != "" && j.State != ready && j.State != later {
 			return fmt.Errorf("%w: work: enqueue: the job's state is %q: leave State, ID and Version unset", gormlock.ErrOption, j.State)
+		}
+		if err := pgtime.Check(j.RunAt); err != nil {
+			return fmt.Errorf("%w: work: enqueue: the job's RunAt: %w", gormlock.ErrOption, err)
 		}
 		if j.State = ready; j.RunAt.After(now) {
 			j.State = later
@@ -143,8 +147,8 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	if err != nil {
 		return err
 	}
-	a := attemptOf(tx, of, j)
-	if a != nil {
+	a, others := attemptOf(tx, of, j)
+	if a != nil && !others {
 		a.completing.Store(true)
 	}
 	was := *j

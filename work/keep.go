@@ -38,10 +38,10 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
 	defer stop()
-	ids, attempts := arrays(list)
-	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $4::bigint * interval '1 microsecond'
-		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt)`+mine+`)) RETURNING {ID}`,
-		ids, attempts, e.owner, e.lease.Microseconds())
+	ids, claims := arrays(list)
+	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
+		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`,
+		ids, claims, e.lease.Microseconds())
 	if err != nil {
 		return false, err
 	}
@@ -126,7 +126,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	}
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
-		(SELECT {RunAt} FROM {table} WHERE {State} = 'later'{live} ORDER BY {RunAt} LIMIT 1),
+		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} < 'infinity'{live} ORDER BY {RunAt} LIMIT 1),
 		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
 	if err != nil || seconds == nil {
@@ -151,16 +151,15 @@ func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error
 func (e *engine) takeOver(ctx context.Context, heard hints) error {
 	var id int64
 	var l level
-	var attempts int
-	var state string
+	var claim, state string
 	return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
 		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
 		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now()
-			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{Attempts}, t.{State}`), []any{atOnce}, []any{&id, &l.queue, &l.priority, &attempts, &state}, func() {
+			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), []any{atOnce}, []any{&id, &l.queue, &l.priority, &claim, &state}, func() {
 		e.mu.Lock()
 		own := e.held[id]
 		e.mu.Unlock()
-		if own != nil && own.attempt == attempts {
+		if own != nil && own.claim == claim {
 			e.lost(own)
 		}
 		e.tellOf(id, observe.Event{Kind: observe.TakenOver})

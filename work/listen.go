@@ -24,7 +24,7 @@ type ear struct {
 	table  string // quoted
 	oid    string
 	wake   func(hints) // nil hints: look everywhere
-	report func(error) // that there are no notifications
+	report func(error) // why there are no notifications, and then nil when they come again
 	deaf   bool        // under ears.Mutex: it gets no notifications from the server
 }
 
@@ -127,17 +127,24 @@ func (s *ears) keep(ctx context.Context, l *line) {
 	defer close(l.over)
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
-		var err error
+		var failed error
+		listened := false
 		for _, db := range s.pools(l) {
-			err = s.listen(ctx, l, db)
-			s.told(l, false, nil)
-			if ctx.Err() != nil || errors.Is(err, errNoListen) {
+			err := s.listen(ctx, l, db)
+			if ctx.Err() != nil {
+				return
+			}
+			if s.ended(l) {
+				listened = true
+				continue
+			}
+			if failed = err; errors.Is(err, errNoListen) {
+				pause = time.Minute
 				break
 			}
 		}
-		if errors.Is(err, errNoListen) {
-			s.told(l, false, err)
-			pause = time.Minute
+		if failed != nil && !listened { // a pool that is closed does not matter where another listens
+			s.told(l, false, failed)
 		}
 		if time.Since(began) > time.Minute {
 			pause = 50 * time.Millisecond
@@ -149,15 +156,27 @@ func (s *ears) keep(ctx context.Context, l *line) {
 	}
 }
 
-// told notes whether the connection listens.
+// ended notes that the connection has ended, and reports whether it had listened.
+func (s *ears) ended(l *line) (listened bool) {
+	s.Lock()
+	listened = l.heard
+	s.Unlock()
+	if listened {
+		s.told(l, false, nil)
+	}
+	return listened
+}
+
+// told notes whether the connection listens, and why it could not be opened. It reports the first failure of a series, and
+// the end of the series.
 func (s *ears) told(l *line, heard bool, failed error) {
 	s.Lock()
 	var report []*ear
-	first := failed != nil && l.failed == nil
+	changed := (failed == nil) != (l.failed == nil)
 	l.heard, l.failed = heard, failed
 	for e := range l.ears {
 		e.deaf = !heard
-		if first {
+		if changed {
 			report = append(report, e)
 		}
 	}

@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +72,48 @@ func TestRun_hearsOfJobsFromItsFirstLookOn(t *testing.T) {
 	pgtest.Await(t, "the job", begun)
 	if took := time.Since(began); took > 4500*time.Millisecond { // the look behind is after five seconds
 		t.Errorf("the job began after %s", took)
+	}
+}
+
+// A connection that listens cannot be opened for a while: the worker says so once, and says when it hears again.
+func TestRun_saysThatItCannotListen(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	must(t, work.Migrate(db, &Mail{}))
+	config, err := pgx.ParseConfig(dsn)
+	must(t, err)
+	role := "ears_of_" + config.Database
+	must(t, db.Exec("CREATE ROLE "+role+" LOGIN PASSWORD 'x' CONNECTION LIMIT 2").Error)
+	t.Cleanup(func() {
+		must(t, db.Exec("DROP OWNED BY "+role).Error)
+		must(t, db.Exec("DROP ROLE "+role).Error)
+	})
+	must(t, db.Exec("GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role).Error)
+	config.User, config.Password = role, "x"
+	pool := stdlib.OpenDB(*config)
+	pool.SetMaxOpenConns(2)
+	pool.SetMaxIdleConns(2)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	one, err := pool.Conn(t.Context())
+	must(t, err)
+	other, err := pool.Conn(t.Context())
+	must(t, err)
+	must(t, errors.Join(one.Close(), other.Close())) // both are open, and no third one can be
+	logged := pgtest.NewLogger()
+	full, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logged})
+	must(t, err)
+	must(t, full.Use(gormlock.New()))
+
+	start(t, worker(t, full, func(context.Context, *Mail) error { return nil }))
+	eventually(t, "it says so", func() bool {
+		return strings.Contains(strings.Join(logged.Lines(), " "), "no connection listens for new jobs")
+	})
+	must(t, db.Exec("ALTER ROLE "+role+" CONNECTION LIMIT 20").Error)
+	eventually(t, "it hears again", func() bool {
+		return strings.Contains(strings.Join(logged.Lines(), " "), "are notified of new jobs again")
+	})
+	if lines := logged.Lines(); len(lines) != 2 {
+		t.Errorf("it says %q", lines)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/jobmark"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
@@ -49,7 +50,7 @@ func (t *table) quotedIndex(name string) string {
 	if at := strings.LastIndexByte(t.quoted, '.'); at >= 0 {
 		schema = t.quoted[:at+1]
 	}
-	return fmt.Sprintf("%s%q", schema, name)
+	return schema + statement.QuoteName(name)
 }
 
 // ddl is the DDL that AutoMigrate does not do.
@@ -60,7 +61,7 @@ func (t *table) ddl() []string {
 		if want.unique {
 			unique = "UNIQUE "
 		}
-		texts = append(texts, fmt.Sprintf("CREATE %sINDEX IF NOT EXISTS %q ON %s %s", unique, want.name, t.quoted, want.on))
+		texts = append(texts, fmt.Sprintf("CREATE %sINDEX IF NOT EXISTS %s ON %s %s", unique, statement.QuoteName(want.name), t.quoted, want.on))
 	}
 	// The next version of a claimed row finds room on its page. A busy queue is vacuumed after a number of changed rows,
 	// and not after a share of the table, which may be full of old jobs.

@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,106 @@ func TestOnePer_afterASoftDelete(t *testing.T) {
 	defer stop()
 	if _, err := w.Drain(ctx); err != nil || len(ran) != 1 || ran[0] != jobs[1].ID {
 		t.Errorf("%v ran: %v", ran, err)
+	}
+}
+
+type (
+	Cyrillic  struct{ work.Job }
+	Umlauts   struct{ work.Job }
+	Capital   struct{ work.Job }
+	Quote     struct{ work.Job }
+	Quotes    struct{ work.Job }
+	Backslash struct{ work.Job }
+	Odd       struct{ work.Job }
+)
+
+func (Cyrillic) TableName() string { return strings.Repeat("ж", 30) }
+func (Umlauts) TableName() string {
+	return "überweisungsaufträge_für_größere_verträge_ä" + strings.Repeat("ö", 12)
+}
+func (Capital) TableName() string   { return "Mails" }
+func (Quote) TableName() string     { return "odd'jobs" }
+func (Quotes) TableName() string    { return `odd"jobs` }
+func (Backslash) TableName() string { return `tab\tjobs` }
+func (Odd) TableName() string       { return "100%jobs" }
+
+// works migrates the table of a model, and works on a job in it.
+func works[T any](t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	must(t, work.Migrate(db, new(T)))
+	must(t, work.Migrate(db, new(T)))
+	must(t, work.Enqueue(db, new(T)))
+	w, err := work.New(db, func(context.Context, *T) error { return work.Dead(nil) })
+	must(t, err)
+	for range 2 {
+		if n, err := w.Drain(t.Context()); n != 1 || err != nil {
+			t.Errorf("%d jobs: %v", n, err)
+		}
+		if stats, err := work.Stats(t.Context(), db, new(T)); err != nil || len(stats) != 1 || stats[0].Dead != 1 {
+			t.Errorf("%+v: %v", stats, err)
+		}
+		if n, err := work.Requeue(t.Context(), db, new(T), 1); n != 1 || err != nil {
+			t.Errorf("%d jobs again: %v", n, err)
+		}
+	}
+}
+
+// A table may have any name that PostgreSQL and GORM take.
+func TestTables_ofAnyName(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(*testing.T){
+		"long, of two bytes a letter": works[Cyrillic], "long, of some": works[Umlauts], "capital": works[Capital], "a quote": works[Quote], "quotes": works[Quotes],
+		"backslash": works[Backslash], "percent": works[Odd],
+	} {
+		t.Run(name, test)
+	}
+}
+
+// Words are columns with names that statements give to what they select.
+type Words struct {
+	work.Job
+	Free, Fair, Place, Value, Rank, Alone int64
+}
+
+// A column may have any name: each value has its turn, and a first job that cannot run holds up its own value alone.
+func TestOnePerAndFairBy_columnsOfAnyName(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][2]string{
+		{"free", ""}, {"fair", "free"}, {"fair", ""}, {"place", "value"}, {"value", "alone"}, {"alone", "fair"}, {"rank", "rank"},
+		{"", "place"}, {"", "value"}, {"", "rank"}, {"", "fair"}, {"", "free"},
+	} {
+		t.Run(strings.Join(names[:], " "), func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+			opts := []work.Option{work.Workers(1)}
+			if names[0] != "" {
+				opts = append(opts, work.OnePer(names[0]))
+			}
+			if names[1] != "" {
+				opts = append(opts, work.FairBy(names[1]))
+			}
+			must(t, work.Migrate(db, &Words{}, opts...))
+			with := func(n int64) *Words { return &Words{Free: n, Fair: n, Place: n, Value: n, Rank: n, Alone: n} }
+			jobs := []*Words{with(9)}
+			jobs[0].RunAt = time.Now().Add(time.Hour)
+			for range 30 {
+				jobs = append(jobs, with(3))
+			}
+			jobs = append(jobs, with(1), with(2))
+			must(t, work.Enqueue(db, jobs...))
+			var order []int64
+			w, err := work.New(db, func(_ context.Context, j *Words) error { order = append(order, j.Free); return nil }, opts...)
+			must(t, err)
+			ctx, stop := context.WithTimeout(t.Context(), bound)
+			defer stop()
+			if n, err := w.Drain(ctx); err != nil || n != 32 {
+				t.Fatalf("%d jobs ran, not 32: %v", n, err)
+			}
+			if first := order[:3]; slices.Index(first, 1) < 0 || slices.Index(first, 2) < 0 || slices.Index(first, 3) < 0 {
+				t.Errorf("the values came in the order %v", order)
+			}
+		})
 	}
 }
 

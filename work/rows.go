@@ -14,10 +14,11 @@ type rows struct {
 	owner string
 }
 
-// mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and attempt. Rows that
-// somebody has locked are left for later. The server finds each row by its key, whatever it believes about the table: by
-// its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all of them.
-const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3
+// mine joins the rows of jobs as this process claimed them, and not as of a later claim; o has id and claim, whatever a handler
+// makes of Attempts. Rows that somebody has locked are left for later. The server finds each row by its key, whatever it believes
+// about the table: by its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all
+// of them.
+const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {ClaimedBy} = o.claim
 	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
 // ids runs a statement that returns IDs.
@@ -28,14 +29,17 @@ func (r rows) ids(ctx context.Context, text string, args ...any) (map[int64]bool
 	return found, err
 }
 
-// states returns the states of the jobs that this process still has.
+// elsewhere is the state of a job that this claim does not have any more.
+const elsewhere = "elsewhere"
+
+// states returns the states of jobs, of those whose row is there.
 func (r rows) states(ctx context.Context, list []*item) (map[int64]string, error) {
-	ids, attempts := arrays(list)
+	ids, claims := arrays(list)
 	var id int64
 	var state string
 	found := map[int64]string{}
-	err := r.db.each(ctx, r.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::int[]) AS o(id, attempt), LATERAL (
-		SELECT {State} AS state FROM {table} WHERE {ID} = o.id AND {Attempts} = o.attempt AND {ClaimedBy} = $3 OFFSET 0) AS t`), []any{ids, attempts, r.owner},
+	err := r.db.each(ctx, r.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::text[]) AS o(id, claim), LATERAL (
+		SELECT CASE WHEN {ClaimedBy} = o.claim THEN {State} ELSE '`+elsewhere+`' END AS state FROM {table} WHERE {ID} = o.id OFFSET 0) AS t`), []any{ids, claims},
 		[]any{&id, &state}, func() { found[id] = state })
 	if err != nil {
 		return nil, fmt.Errorf("read the states of jobs: %w", err)
@@ -43,14 +47,14 @@ func (r rows) states(ctx context.Context, list []*item) (map[int64]string, error
 	return found, nil
 }
 
-// arrays returns the IDs of jobs and their attempts.
-func arrays(list []*item) (ids, attempts string) {
-	var of, at pgarray.Array
+// arrays returns the IDs of jobs and their claims.
+func arrays(list []*item) (ids, claims string) {
+	var of, by pgarray.Array
 	for _, it := range list {
 		of.Int(it.id)
-		at.Int(int64(it.attempt))
+		by.Text(it.claim)
 	}
-	return of.String(), at.String()
+	return of.String(), by.String()
 }
 
 // hear runs a statement that makes jobs ready.

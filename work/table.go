@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -143,7 +144,11 @@ func (t *table) option(name, column string) (string, error) {
 func (t *table) index(of string) string {
 	name := t.name[strings.LastIndexByte(t.name, '.')+1:] + "_work_" + of
 	if len(name) > 63 {
-		name = fmt.Sprintf("%.54s_%08x", name, crc32.ChecksumIEEE([]byte(name)))
+		begins := name[:54]
+		for !utf8.ValidString(begins) { // not in the middle of a letter
+			begins = begins[:len(begins)-1]
+		}
+		name = fmt.Sprintf("%s_%08x", begins, crc32.ChecksumIEEE([]byte(name)))
 	}
 	return name
 }

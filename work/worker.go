@@ -145,7 +145,7 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 // claim claims jobs that scope selects, and holds them.
 func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
 	rows, err := w.claimRows(ctx, n, map[string]any{
-		"State": running, "ClaimedBy": e.owner, "Attempts": gorm.Expr(w.t.sql("{Attempts} + 1")),
+		"State": running, "ClaimedBy": e.nextClaim(), "Attempts": gorm.Expr(w.t.sql("{Attempts} + 1")),
 	}, scope)
 	if err != nil {
 		return w.claimAlone(ctx, e, len(rows), err)
@@ -187,7 +187,7 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	}
 	e.source.again() // there may be more
 	for _, it := range items {
-		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it, e.owner) }
+		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it) }
 	}
 	e.hold(items)
 	return items, nil
@@ -195,9 +195,9 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 
 // handleAlone reads the row of a job and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
 // [database/sql.Scanner] panics.
-func (w *Worker[T]) handleAlone(ctx context.Context, it *item, owner string) error {
+func (w *Worker[T]) handleAlone(ctx context.Context, it *item) error {
 	rows, err := w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
-		return q.Where(w.t.sql("{ID} = ? AND {Attempts} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.attempt, owner)
+		return q.Where(w.t.sql("{ID} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.claim)
 	})
 	switch {
 	case err != nil:
@@ -219,7 +219,14 @@ func (e *engine) start() {
 // listen listens for new jobs until ctx ends.
 func (e *engine) listen(ctx context.Context) {
 	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
-		e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
+		switch {
+		case err == nil:
+			e.log(ctx, "gormlock: work: workers of %s are notified of new jobs again", e.t.name)
+		case errors.Is(err, errNoListen):
+			e.log(ctx, "%v: workers of %s look for jobs every %s instead", err, e.t.name, e.poll)
+		default:
+			e.log(ctx, "gormlock: work: no connection listens for new jobs: %v: workers of %s look for them every %s until there is one", err, e.t.name, e.poll)
+		}
 	}}
 	for ctx.Err() == nil {
 		var err error
@@ -313,8 +320,8 @@ func (e *engine) giveBackUnheard() error {
 	defer stop()
 	heard := hints{}
 	_, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
-		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND {ClaimedBy} = $1 AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`,
-		e.owner, e.heldIDs())
+		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND starts_with({ClaimedBy}, $1) AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`,
+		e.claimsBegin(), e.heldIDs())
 	if err != nil {
 		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be released, they run when their leases end: %w", e.t.name, err)
 	}

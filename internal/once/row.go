@@ -84,8 +84,22 @@ func (o *Call) claim() (fresh bool, err error) {
 	case errors.Is(err, sql.ErrTxDone), state == sqlstate.NoActiveSQLTransaction, state == sqlstate.InFailedSQLTransaction: // over or aborted before the call: no savepoint was set
 		return false, o.explain(err)
 	default:
-		return false, o.undo(o.explain(err))
+		err = o.undo(o.explain(err))
+		if state == sqlstate.ReadOnlySQLTransaction && o.onStandby() {
+			err = fmt.Errorf("%w: keys of Once are stored on the primary: %w", advisory.ErrStandby, fault.Because(err))
+		}
+		return false, err
 	}
+}
+
+// onStandby asks the server whether it is a standby.
+func (o *Call) onStandby() (is bool) {
+	rows, err := o.tx.QueryContext(o.ctx(), "SELECT pg_is_in_recovery()")
+	if err != nil {
+		return false
+	}
+	defer rows.Close()
+	return rows.Next() && rows.Scan(&is) == nil && rows.Err() == nil && is
 }
 
 // perform runs effect and stores the result, or takes all back.
@@ -110,13 +124,31 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) 
 	if err := read(stored); err != nil {
 		return err
 	}
-	_, err = o.tx.ExecContext(o.ctx(), fmt.Sprintf("UPDATE gormlock_once SET result = %s::json WHERE key = %s; RELEASE SAVEPOINT %s",
-		text(stored), text([]byte(o.Key)), o.savepoint))
-	if err != nil {
-		return fmt.Errorf("gormlock: once %q: store the result: %w", o.Key, err)
+	if err := o.store(stored); err != nil {
+		return err
 	}
 	open = false
 	o.savepointReleased()
+	return nil
+}
+
+// store stores the result in the row that claim has inserted. It sends one message, whose last answer says nothing of the row. So
+// the division fails where there is none without a result, as in the table of another search_path.
+func (o *Call) store(result []byte) error {
+	const divisionByZero = "22012"
+	_, err := o.tx.ExecContext(o.ctx(), fmt.Sprintf("WITH stored AS (UPDATE gormlock_once SET result = %s::json WHERE key = %s AND result IS NULL RETURNING 1) "+
+		"SELECT 1 / count(*) FROM stored; RELEASE SAVEPOINT %s", text(result), text([]byte(o.Key)), o.savepoint))
+	const moved = "if its function has changed search_path or role, let it set them back"
+	switch sqlstate.Of(err) {
+	case "":
+	case divisionByZero:
+		return fmt.Errorf("gormlock: once %q: store the result: its row in gormlock_once is not found any more: %s; or else it has removed the row", o.Key, moved)
+	case sqlstate.UndefinedTable, sqlstate.InsufficientPrivilege:
+		err = fmt.Errorf("%w: %s", err, moved)
+	}
+	if err != nil {
+		return fmt.Errorf("gormlock: once %q: store the result: %w", o.Key, err)
+	}
 	return nil
 }
 

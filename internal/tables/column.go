@@ -132,15 +132,20 @@ func (c Column) alter(says, how string, safe bool) Deviation {
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// sameDefault reports whether the server's text of a default means what the DDL says.
+// sameDefault reports whether the server's text of a default means what the DDL says. With quote_all_identifiers the server writes
+// "now"().
 func sameDefault(is, want string) bool {
-	is, _, _ = strings.Cut(is, "::")
+	is, _, _ = strings.Cut(strings.ReplaceAll(is, `"`, ""), "::")
 	return strings.EqualFold(is, want) || want == "now()" && strings.EqualFold(is, "CURRENT_TIMESTAMP")
 }
 
 // ColumnsOf asks for the columns of the table with the oid $1: the fields of a [Column] in their order. What the server
 // generates counts as a default.
-const ColumnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+const ColumnsOf = `SELECT a.attname::text, ` + typeName + `, a.attnotnull,
 	coalesce(pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN 'identity' ELSE '' END)
 	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+
+// typeName is the name of the type of a column of pg_attribute AS a. With quote_all_identifiers the server quotes it, and its own types
+// need no quotes.
+const typeName = `CASE WHEN a.atttypid < 16384 THEN replace(format_type(a.atttypid, a.atttypmod), '"', '') ELSE format_type(a.atttypid, a.atttypmod) END`

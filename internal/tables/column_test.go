@@ -40,7 +40,14 @@ func columnsOf(t *testing.T, db *sql.DB, table string) (found []tables.Column) {
 func TestColumns_areThoseOfTheServer(t *testing.T) {
 	t.Parallel()
 	db := pgtest.SQLDB(t, pgtest.Schema())
+	quotes := pgtest.SQLDB(t, pgtest.Schema(), pgtest.Param("quote_all_identifiers", "on"))
 	for _, table := range tables.Own(gormlock.OnceSchema) {
+		if _, err := quotes.ExecContext(t.Context(), table.Migration()); err != nil {
+			t.Fatal(err)
+		}
+		if d := table.Deviations(columnsOf(t, quotes, table.Name)); len(d) > 0 {
+			t.Errorf("%s deviates from itself where all names are quoted: %v", table.Name, d)
+		}
 		if _, err := db.ExecContext(t.Context(), table.Migration()); err != nil {
 			t.Fatal(err)
 		}

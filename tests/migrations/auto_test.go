@@ -193,6 +193,15 @@ func TestMigrateAll(t *testing.T) {
 	func(lockkey.Key) {}(gormlock.LockKey{}) // the same type
 }
 
+// A server that writes all names in quotes has the same tables.
+func TestMigrateAll_whereAllNamesAreQuoted(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t, pgtest.Param("quote_all_identifiers", "on"))
+	for range 2 {
+		stand.Must(t, gormlock.MigrateAll(db))
+	}
+}
+
 // A table that somebody made by hand, on which Once fails or whose keys stay for ever, is an error.
 func TestMigrateAll_refusesATableThatCannotServe(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ var statements = []statement{
 	{begins: "WITH RECURSIVE read AS (\n SELECT to_regclass($1)::oid", does: "looks whether rows can be locked", did: "looked whether rows can be locked"},
 
 	{begins: "SAVEPOINT gormlock_once_", holds: "; INSERT INTO gormlock_once", does: "asks whether a request was done before (Once)", did: "asked whether a request was done before (Once)"},
-	{begins: "UPDATE gormlock_once SET result", does: "stores the result of a request (Once)", did: "stored the result of a request (Once)"},
+	{begins: "WITH stored AS (UPDATE gormlock_once SET result", does: "stores the result of a request (Once)", did: "stored the result of a request (Once)"},
 	{begins: "RELEASE SAVEPOINT gormlock_once_", does: "ends a request (Once)", did: "ended a request (Once)"},
 	{begins: "SELECT result::text, request FROM gormlock_once", does: "reads the result of a request (Once)", did: "read the result of a request (Once)"},
 	{begins: "WITH due AS MATERIALIZED (\n\tSELECT key FROM gormlock_once", does: "sweeps old requests (SweepOnce)", did: "swept old requests (SweepOnce)"},
