@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock/internal/dialect"
@@ -22,7 +23,7 @@ import (
 // refuseDoubled fails a query that has read two columns under the name of one of the model's. Its structs count as not read.
 func refuseDoubled(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || isOwnTable(stmt) || !sqltext.MayDouble(stmt.SQL.String()) {
+	if db.Error != nil || db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || isOwnList(stmt) || !sqltext.MayDouble(stmt.SQL.String()) {
 		return
 	}
 	models := modelsRead(db, stmt.Schema, stmt.SQL.String())
@@ -107,10 +108,12 @@ func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
 	return into.Kind() == reflect.Struct && into.CanAddr() && form.Parse(into.Addr().Interface()) == nil && form.Schema.LookUpField(column) != nil
 }
 
-// isOwnTable reports whether GORM has written a query of the model's table alone.
-func isOwnTable(stmt *gorm.Statement) bool {
-	selected, built := stmt.Clauses["SELECT"]
-	return built && len(stmt.Joins) == 0 && stmt.TableExpr == nil && len(stmt.Selects) == 0 && selected.Expression != nil
+// isOwnList reports whether GORM has written which columns a query returns, and from which table: each of them once.
+func isOwnList(stmt *gorm.Statement) bool {
+	selects, built := stmt.Clauses["SELECT"].Expression.(clause.Select)
+	from, _ := stmt.Clauses["FROM"].Expression.(clause.From)
+	alone := len(from.Tables) == 0 && len(from.Joins) == 0 && stmt.TableExpr == nil
+	return built && selects.Expression == nil && len(stmt.Selects) == 0 && (alone || len(selects.Columns) > 0 && len(stmt.Joins) > 0)
 }
 
 // columnsOf asks the server which columns the query returns. It reads no row.

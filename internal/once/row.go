@@ -135,13 +135,12 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) 
 // store stores the result in the row that claim has inserted. It sends one message, whose last answer says nothing of the row. So
 // the division fails where there is none without a result, as in the table of another search_path.
 func (o *Call) store(result []byte) error {
-	const divisionByZero = "22012"
 	_, err := o.tx.ExecContext(o.ctx(), fmt.Sprintf("WITH stored AS (UPDATE gormlock_once SET result = %s::json WHERE key = %s AND result IS NULL RETURNING 1) "+
 		"SELECT 1 / count(*) FROM stored; RELEASE SAVEPOINT %s", text(result), text([]byte(o.Key)), o.savepoint))
 	const moved = "if its function has changed search_path or role, let it set them back"
 	switch sqlstate.Of(err) {
 	case "":
-	case divisionByZero:
+	case sqlstate.DivisionByZero:
 		return fmt.Errorf("gormlock: once %q: store the result: its row in gormlock_once is not found any more: %s; or else it has removed the row", o.Key, moved)
 	case sqlstate.UndefinedTable, sqlstate.InsufficientPrivilege:
 		err = fmt.Errorf("%w: %s", err, moved)

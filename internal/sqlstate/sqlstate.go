@@ -14,6 +14,7 @@ const (
 	ProtocolViolation          = "08P01"
 	FeatureNotSupported        = "0A000"
 	NumericValueOutOfRange     = "22003"
+	DivisionByZero             = "22012"
 	InvalidTextRepresentation  = "22P02"
 	UniqueViolation            = "23505"
 	ReadOnlySQLTransaction     = "25006"

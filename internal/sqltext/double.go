@@ -2,28 +2,88 @@ package sqltext
 
 import "strings"
 
-// MayDouble reports whether a query may return two columns of one name that it does not write out: it has a star beside other columns,
-// or a star over more than one table.
+// MayDouble reports whether a query may return two columns of one name: it writes a name twice, has a star beside other columns, or a
+// star over more than one table.
 func MayDouble(query string) bool {
-	switch stars := strings.Count(query, "*"); {
-	case stars == 0, stars == 1 && !strings.Contains(query, ",") && !hasJoin(query):
+	if !strings.Contains(query, ",") && !has(query, "join") && !has(query, "using") && (!has(query, "returning") || !has(query, "from")) {
 		return false
 	}
+	if !strings.Contains(query, "*") && !has(query, "join") && !listsTables(query) {
+		return false // one table's columns, each by its name
+	}
 	r, _ := newReader(query, false, Asked{})
-	stars, beside, tables := 0, false, false
+	stars, twice, tables := 0, false, false
 	for at := range r.tokens {
 		switch {
-		case r.sign(at, "*") && r.isColumn(at):
-			stars++
-			beside = beside || r.endsColumn(at+1) && r.sign(at+1, ",") || r.sign(r.columnStart(at)-1, ",")
-		case r.isKeyword(at, "join"):
+		case r.isKeyword(at, "select", "returning"):
+			list := r.list(at + 1)
+			stars, twice = stars+list.stars, twice || list.twice
+			tables = tables || r.is(at, "returning") && list.stars > 0 && has(query, "update") && has(query, "from")
+		case r.isKeyword(at, "join", "using"):
 			tables = true
 		case r.isKeyword(at, "from"):
-			end := r.find(at+1, len(r.tokens), func(at int) bool { return r.isKeyword(at, listEnds...) || r.closes(at) })
+			end := r.find(at+1, len(r.tokens), func(at int) bool { return r.isKeyword(at, listEnds...) || r.isAny(at, "returning") || r.closes(at) })
 			tables = tables || r.find(at+1, end, func(at int) bool { return r.sign(at, ",") }) < end
 		}
 	}
-	return stars > 1 || stars == 1 && (beside || tables)
+	return twice || stars > 1 || stars == 1 && tables
+}
+
+// selected is a list of columns.
+type selected struct {
+	stars int
+	twice bool // two of its columns have one name, or one is a star
+}
+
+// list reads the columns behind SELECT or RETURNING.
+func (r *reader) list(at int) (l selected) {
+	end := r.find(at, len(r.tokens), func(at int) bool {
+		return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) || r.closes(at) || r.tokens[at].kind == semicolon
+	})
+	names := map[string]bool{}
+	for at < end {
+		next := r.find(at, end, func(at int) bool { return r.sign(at, ",") })
+		switch last := next - 1; {
+		case last < at:
+		case r.sign(last, "*"):
+			l.stars++
+			l.twice = l.twice || at > 0 && r.sign(at-1, ",") || next < end
+		case r.isName(last):
+			l.twice = l.twice || names[r.name(last)]
+			names[r.name(last)] = true
+		}
+		at = next + 1
+	}
+	return l
+}
+
+func (r *reader) closes(at int) bool {
+	return at >= 0 && at < len(r.tokens) && r.tokens[at].kind == closing
+}
+
+// listsTables reports whether there is a comma behind FROM and its first table. It allocates nothing.
+func listsTables(query string) bool {
+	from := indexOf(query, "from")
+	if from < 0 {
+		return false
+	}
+	tables := query[from:]
+	if where := indexOf(tables, "where"); where >= 0 {
+		tables = tables[:where]
+	}
+	return strings.Contains(tables, ",")
+}
+
+// has looks for a word in lower letters, in whatever letters the query has it.
+func has(query, word string) bool { return indexOf(query, word) >= 0 }
+
+func indexOf(query, word string) int {
+	for i := range len(query) - len(word) + 1 {
+		if query[i]|0x20 == word[0] && strings.EqualFold(query[i:i+len(word)], word) && (i == 0 || !inWord(query[i-1])) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Query is a text without what ends it, so that it can stand in another query. It is none if it writes, or is several statements.
@@ -43,36 +103,4 @@ func Query(text string) (query string, is bool) {
 		before = t
 	}
 	return text, true
-}
-
-// hasJoin looks for the word wherever it stands.
-func hasJoin(query string) bool {
-	for i := 4; i <= len(query); i++ {
-		if strings.EqualFold(query[i-4:i], "join") {
-			return true
-		}
-	}
-	return false
-}
-
-// isColumn reports whether the star here stands for columns: it is no sign of a multiplication, and not that of count(*).
-func (r *reader) isColumn(at int) bool {
-	before := r.columnStart(at) - 1
-	return r.endsColumn(at+1) && (r.isAny(before, "select", "distinct", "all") || r.sign(before, ",") || r.closes(before))
-}
-
-// columnStart is the place where the name ends that the star here belongs to: t in t.*
-func (r *reader) columnStart(at int) int {
-	for r.sign(at-1, ".") && r.isName(at-2) {
-		at -= 2
-	}
-	return at
-}
-
-func (r *reader) endsColumn(at int) bool {
-	return at >= len(r.tokens) || r.sign(at, ",") || r.closes(at) || r.isAny(at, "from") || r.isAny(at, listEnds...)
-}
-
-func (r *reader) closes(at int) bool {
-	return at >= 0 && at < len(r.tokens) && r.tokens[at].kind == closing
 }

@@ -24,7 +24,17 @@ func TestMayDouble(t *testing.T) {
 		`SELECT * FROM a WHERE note = ', b' FOR UPDATE`:                    false,
 		`SELECT *, 2 AS version FROM a`:                                    true,
 		`SELECT * FROM a WHERE x IN (1, 2)`:                                false,
-		`SELECT * FROM a WHERE EXISTS (SELECT * FROM b WHERE b.id = a.id)`: true,
+		`SELECT * FROM a WHERE EXISTS (SELECT * FROM b WHERE b.id = a.id)`: false,
+		`SELECT a.id, a.version, b.version FROM a JOIN b ON true`:          true,
+		`SELECT a.id, b.version AS "of b" FROM a, b WHERE true`:            false,
+		`SELECT a.version, b.version FROM a, b`:                            true,
+		`SELECT extract(year FROM at), id FROM a`:                          false,
+		`UPDATE a SET n = 1 FROM b RETURNING *`:                            true,
+		`UPDATE a SET n = 1 WHERE id = 1 RETURNING *`:                      false,
+		`DELETE FROM a USING b RETURNING *`:                                true,
+		`DELETE FROM a WHERE id = 1 RETURNING *`:                           false,
+		`INSERT INTO a (x, y) VALUES (1, 2) RETURNING *`:                   false,
+		`UPDATE a SET n = 1 FROM b RETURNING a.*, b.version`:               true,
 		`SELECT * FROM unnest($1::int[], $2::int[]) AS u(id, version)`:     false,
 	} {
 		if got := MayDouble(query); got != may {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -47,11 +48,15 @@ func TestDoubledColumns(t *testing.T) {
 			"Select":         db.Select("*").Joins(lines).Find(&orders).Error,
 			"both":           db.Select("orders.*, lines.*").Joins(lines).Find(&orders).Error,
 			"one beside":     db.Select("orders.*, lines.version").Joins(lines).Find(&orders).Error,
+			"written twice":  db.Raw("SELECT orders.id, orders.version, lines.version FROM orders " + lines).Find(&orders).Error,
+			"Select twice":   db.Select("orders.id", "orders.version", "lines.version").Joins(lines).Find(&orders).Error,
 			"another column": db.Select("orders.*, tags.note").Joins(tags).First(&order{}).Error,
 			"Table":          db.Table("orders, lines").Find(&orders).Error,
 			"a sub-query":    db.Table("(SELECT * FROM orders " + lines + ") AS orders").Find(&orders).Error,
 			"a form":         db.Model(&order{}).Select("*").Joins(lines).Find(&forms).Error,
 			"a form, Scan":   db.Model(&order{}).Select("*").Joins(lines).Scan(&forms).Error,
+			"own clauses":    db.Clauses(clause.Select{Expression: clause.Expr{SQL: "orders.*, lines.*"}}, clause.From{Joins: []clause.Join{{Expression: clause.Expr{SQL: lines}}}}).Find(&orders).Error,
+			"an own FROM":    db.Clauses(clause.From{Tables: []clause.Table{{Name: "orders"}, {Name: "lines"}}}).Find(&orders).Error,
 			"maps":           db.Table("orders").Select("*").Joins(lines).Find(&maps).Error,
 		} {
 			if err == nil || !strings.Contains(err.Error(), "returns two columns") {
@@ -80,6 +85,22 @@ func TestDoubledColumns(t *testing.T) {
 		if db.Name() == "postgres" { // a text that writes is not sent again
 			stand.Must(t, db.Raw("UPDATE orders SET note = 'raw' FROM lines WHERE lines.order_id = orders.id RETURNING orders.*, lines.*").Find(&orders).Error)
 			stand.MustBeUnread(t, db.Save(&orders[0]).Error)
+			for name, text := range map[string]string{
+				"UPDATE": "UPDATE orders SET note = 'raw' FROM lines WHERE lines.order_id = orders.id RETURNING *",
+				"DELETE": "DELETE FROM lines USING orders WHERE lines.order_id = orders.id AND false OR orders.id = 99 RETURNING *",
+				"WITH":   "WITH all_lines AS (UPDATE lines SET order_id = order_id RETURNING *) UPDATE orders SET note = 'raw' FROM all_lines WHERE order_id = orders.id RETURNING *",
+			} {
+				orders = nil
+				if err := db.Raw(text).Find(&orders).Error; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				for i := range orders {
+					stand.MustBeUnread(t, db.Save(&orders[i]).Error)
+				}
+				if err := db.Raw(text).Scan(&orders).Error; err == nil && name != "DELETE" {
+					t.Errorf("%s, Scan: it is no error", name)
+				}
+			}
 		}
 	})
 }
