@@ -83,7 +83,7 @@ func (r *readInTransaction) seeIn(places *memory.Places) {
 	}
 	m := model.OfSchema(r.db, r.schema)
 	for _, rows := range r.rows {
-		statement.EachStruct(rows, func(row reflect.Value) { places.See(m, row) })
+		statement.EachStruct(rows, func(row reflect.Value) { places.AddRead(m, row) })
 	}
 }
 

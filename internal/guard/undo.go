@@ -66,11 +66,15 @@ func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after colum
 	return false
 }
 
+// compared reports whether the statement compared the versions of its structs with those of their rows.
+func (w *Write) compared() bool {
+	return w.version.checked && !w.built.unchecked && !w.intent.ignores()
+}
+
 // hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.
 func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, moved bool) bool {
-	compared := w.version.checked && !w.built.unchecked && !w.intent.ignores()
 	removes := w.op == OpDelete || w.built.hides
-	if compared && w.left(stmt, name, func(was, after column.Value) bool {
+	if w.compared() && w.left(stmt, name, func(was, after column.Value) bool {
 		return was.Equal(from) && (!moved || removes || differ(was, after))
 	}) {
 		return true

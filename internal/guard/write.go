@@ -323,6 +323,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		return
 	}
 	w.memory.Leave()
+	w.memory.Guessed = w.op != OpCreate && w.op != OpUpsert && w.version.is() && !w.compared()
 	j := journal.Of(stmt)
 	switch {
 	case j == nil:

@@ -10,9 +10,10 @@ import (
 // Places are all places where a transaction is known to have had structs, by the rows that they stand for now. The caller may
 // have moved structs since: sorted a slice, shifted it, swapped two. A rollback restores each by its key, wherever it is.
 type Places struct {
-	by    map[rowOf][]reflect.Value
-	seen  map[placeOf]bool
-	moved []*movedRow
+	by      map[rowOf][]reflect.Value
+	seen    map[placeOf]bool
+	keepers map[placeOf][]keeper
+	moved   []*movedRow
 }
 
 // rowOf is a row, by its model and its key.
@@ -36,14 +37,19 @@ type movedRow struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}}
+	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}, keepers: map[placeOf][]keeper{}}
 }
 
 // Add adds the places of the structs of a statement. Those of newer statements must be added before.
 func (p *Places) Add(s *Structs) {
 	for i := range s.Count {
 		row := s.Row(i)
-		if !p.See(s.model, row) || s.before == nil || s.After == nil {
+		known := !p.see(s.model, row)
+		if s.before == nil || s.After == nil {
+			continue
+		}
+		p.own(row, keeper{s, i})
+		if known {
 			continue
 		}
 		if key := s.keyIn(row); key != s.keyIn(s.Of(s.After, i)) && key != s.keyIn(s.Was(i)) {
@@ -52,8 +58,14 @@ func (p *Places) Add(s *Structs) {
 	}
 }
 
-// See adds one place. It reports false where it was known.
-func (p *Places) See(m *model.Model, row reflect.Value) bool {
+// AddRead adds the place of a struct that was read.
+func (p *Places) AddRead(m *model.Model, row reflect.Value) {
+	p.see(m, row)
+	p.own(row, keeper{})
+}
+
+// see adds one place. It reports false where it was known.
+func (p *Places) see(m *model.Model, row reflect.Value) bool {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {
 		return false
 	}
@@ -103,7 +115,7 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	own := s.Row(i)
 	others := make([]reflect.Value, 0, len(rows))
 	for _, row := range rows {
-		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) {
+		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) && !(s.Guessed && s.Places.hasOwn(row, s, i)) {
 			others = append(others, row)
 		}
 	}

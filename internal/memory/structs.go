@@ -19,6 +19,8 @@ type Structs struct {
 
 	before, After *structCopies
 	Places        *Places // of the whole transaction; nil: only these
+	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
+	undone        bool
 }
 
 // structCopies are copies of the structs at one moment.
@@ -58,7 +60,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	default:
 		return false, false
 	}
-	s.model, s.target, s.Count, s.before, s.After, s.Places = m, target, count, nil, nil, nil
+	*s = Structs{model: m, target: target, Count: count}
 	return true, false
 }
 
@@ -164,6 +166,7 @@ func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
 	}
+	defer func() { s.undone = true }()
 	if s.Places == nil {
 		s.Places = NewPlaces()
 		s.Places.Add(s)

@@ -1,0 +1,87 @@
+package memory
+
+import "reflect"
+
+// keeper is a statement that had the struct of a place. Without structs it only read it.
+type keeper struct {
+	of *Structs
+	i  int
+}
+
+func (p *Places) own(row reflect.Value, by keeper) {
+	if at, ok := whereIs(row); ok {
+		p.keepers[at] = append(p.keepers[at], by)
+	}
+}
+
+// hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: another
+// statement left them there, or found them and is undone, or they were read. Where s compared no version, this can be. What tells
+// the two apart are the other columns.
+func (p *Places) hasOwn(row reflect.Value, s *Structs, i int) bool {
+	at, ok := whereIs(row)
+	if !ok {
+		return false
+	}
+	for _, by := range p.keepers[at] {
+		switch {
+		case by.of == nil:
+			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
+				return true
+			}
+		case by.of == s:
+		case by.of.undone:
+			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && mine > its {
+				return true
+			}
+		case by.of.keptIn(row, by.of.After, by.i):
+			if mine, its := s.nearer(row, i, by.of.columns(by.of.After, by.i)); mine > its || its == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nearer counts the columns in which a place is as another statement had it, and those in which it is as s left the struct of this
+// number, where the two differ. Without the columns of another one, it counts those that are not as s left them.
+func (s *Structs) nearer(row reflect.Value, i int, others map[string]pointee) (mine, its int) {
+	now := s.columns(nil, i)
+	for _, field := range s.model.Schema.FieldsByDBName {
+		now[field.DBName] = state(field, row)
+	}
+	for name, left := range s.columns(s.After, i) {
+		other, known := others[name]
+		switch {
+		case others == nil && !holds(now[name], left):
+			mine++
+		case !known, holds(other, left):
+		case holds(now[name], other):
+			mine++
+		case holds(now[name], left):
+			its++
+		}
+	}
+	return mine, its
+}
+
+// columns are the columns of the struct of this number among copies, by their names.
+func (s *Structs) columns(copies *structCopies, i int) map[string]pointee {
+	all := make(map[string]pointee, len(s.model.Schema.FieldsByDBName))
+	if copies == nil {
+		return all
+	}
+	row := s.Of(copies, i)
+	for name, field := range s.model.Schema.FieldsByDBName {
+		all[name] = state(field, row)
+	}
+	for n, field := range s.model.Indirect {
+		all[field.DBName] = copies.behind[i][n]
+	}
+	return all
+}
+
+// keptIn reports whether a place has the key and the version of the struct of this number among copies.
+func (s *Structs) keptIn(row reflect.Value, copies *structCopies, i int) bool {
+	was, version := s.Of(copies, i), s.model.Column
+	return was.IsValid() && keyIn(s.model, row) == keyIn(s.model, was) && (version == nil || version.Read(row).Equal(version.Read(was)))
+}
