@@ -53,10 +53,11 @@ func refuseTwins(db *gorm.DB, of func(*schema.Relationship) bool) {
 		if !of(relation) || relation.Type == schema.BelongsTo && stmt.ReflectValue.Kind() == reflect.Struct {
 			continue
 		}
-		t := &twins{stmt: stmt, relation: relation, version: model.OfSchema(db, relation.FieldSchema).Column}
-		if t.version == nil {
+		child := model.OfSchema(db, relation.FieldSchema)
+		if child.Column == nil && child.Fence == nil {
 			continue
 		}
+		t := &twins{stmt: stmt, relation: relation, version: child.Column}
 		if t.find(); t.err != nil && t.isSaved() {
 			fault.Add(db, t.err)
 			return
@@ -68,7 +69,7 @@ func refuseTwins(db *gorm.DB, of func(*schema.Relationship) bool) {
 type twins struct {
 	stmt     *gorm.Statement
 	relation *schema.Relationship
-	version  *column.Version
+	version  *column.Version // nil: their model has a fence alone
 	first    map[string]associated
 	err      error
 }
@@ -166,11 +167,11 @@ func (t *twins) compare(first, second associated) {
 // haveRow reports whether two structs have a row: then GORM writes its foreign key at most. One that was read has one. If the version
 // does not show that, the server is asked.
 func (t *twins) haveRow(first, second associated) bool {
-	unset := func(row reflect.Value) bool { return t.version.Unset(t.version.Read(row)) }
+	unset := func(row reflect.Value) bool { return t.version == nil || t.version.Unset(t.version.Read(row)) }
 	switch {
 	case !unset(first.row) || !unset(second.row):
 		return true
-	case !t.version.ZeroIsLoaded() && !t.version.IsSystem():
+	case t.version != nil && !t.version.ZeroIsLoaded() && !t.version.IsSystem():
 		return false
 	}
 	s, n := t.relation.FieldSchema, int64(0)

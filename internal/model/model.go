@@ -41,9 +41,9 @@ type Model struct {
 	memo
 }
 
-// related is which associations lead to versioned models.
+// related is which associations lead to models that are checked.
 type related struct {
-	Children bool                   // a has-one or has-many relation does
+	Children bool                   // a has-one or has-many relation leads to a versioned one
 	Shared   []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
 }
 
@@ -128,9 +128,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 			m.Indirect = append(m.Indirect, field)
 		}
 	}
-	if !without {
-		m.relate()
-	}
+	m.relate(without)
 	if m.Column != nil {
 		m.text = newVersionSQL(db, m, m.Table)
 	}
@@ -203,24 +201,26 @@ func (m *Model) readUnversioned(field *schema.Field, words []string) error {
 	return nil
 }
 
-// relate finds the relations that lead to versioned models.
-func (m *Model) relate() {
+// relate finds the relations that lead to checked models.
+func (m *Model) relate(withoutVersions bool) {
 	all := &m.Schema.Relationships
 	for _, relation := range slices.Concat(all.HasOne, all.HasMany) {
-		m.Children = m.Children || IsVersioned(relation.FieldSchema)
+		m.Children = m.Children || !withoutVersions && IsVersioned(relation.FieldSchema)
 	}
 	for _, relation := range slices.Concat(all.BelongsTo, all.HasMany, all.Many2Many) {
-		if IsVersioned(relation.FieldSchema) {
+		if isTagged(relation.FieldSchema, "version") || isTagged(relation.FieldSchema, "fence") {
 			m.Shared = append(m.Shared, relation)
 		}
 	}
 }
 
 // IsVersioned reports whether a field of the model has the tag of a version.
-func IsVersioned(s *schema.Schema) bool {
+func IsVersioned(s *schema.Schema) bool { return isTagged(s, "version") }
+
+func isTagged(s *schema.Schema, with string) bool {
 	for _, field := range s.Fields {
 		word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
-		if strings.TrimSpace(word) == "version" {
+		if strings.TrimSpace(word) == with {
 			return true
 		}
 	}
