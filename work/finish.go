@@ -264,13 +264,13 @@ func (e *engine) write(ctx context.Context, part []outcome) (map[int64]bool, err
 			WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING t.{ID}, `+e.t.after(),
 			ids, claims)
 	}
-	return e.ends(ctx, `WITH o AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[]) AS o(id, claim, state, uncounted, delay, error)),
-		mine AS MATERIALIZED (SELECT t.id FROM o`+mine+`)
+	return e.ends(ctx, `WITH gormlock_ended AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::text[]) AS o(id, claim, state, uncounted, delay, error)),
+		gormlock_mine AS MATERIALIZED (SELECT t.id FROM gormlock_ended AS o`+mine+`)
 		UPDATE {table} AS t SET {State} = o.state, {Attempts} = GREATEST(t.{Attempts} - o.uncounted, 0), {ClaimedUntil} = NULL,
 			{ClaimedBy} = CASE WHEN o.state = 'dead' THEN t.{ClaimedBy} ELSE '' END,
 			{RunAt} = CASE WHEN o.state = 'later' THEN clock_timestamp() + o.delay * interval '1 microsecond' ELSE t.{RunAt} END,
 			{LastError} = CASE WHEN o.error = '' THEN t.{LastError} ELSE o.error END, {Version} = t.{Version} + 1, {UpdatedAt} = now()
-		FROM o, mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}, CASE WHEN t.{State} = 'dead' THEN `+e.t.after()+` END`,
+		FROM gormlock_ended AS o, gormlock_mine AS mine WHERE t.{ID} = o.id AND t.{ID} = mine.id RETURNING t.{ID}, CASE WHEN t.{State} = 'dead' THEN `+e.t.after()+` END`,
 		ids, claims, states.String(), uncounted.String(), delays.String(), texts.String())
 }
 

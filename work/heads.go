@@ -164,8 +164,8 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 	for range collisions {
 		where := text
 		if one := s.e.t.one; one != "" && compare {
-			for _, other := range []string{"o.{ID} < {table}.{ID} AND " + s.e.t.unfinished() + "{live}", "o.{State} = 'running'"} {
-				where += " AND NOT EXISTS (SELECT FROM {table} AS o WHERE o." + one + " = {table}." + one + " AND " + other + each
+			for _, other := range []string{"gormlock_other.{ID} < {table}.{ID} AND " + s.e.t.unfinished() + "{live}", "gormlock_other.{State} = 'running'"} {
+				where += " AND NOT EXISTS (SELECT FROM {table} AS gormlock_other WHERE gormlock_other." + one + " = {table}." + one + " AND " + other + each
 			}
 		}
 		got, err = s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB { return q.Where(s.e.t.sql(where), args...) })
@@ -260,9 +260,9 @@ func (s *heads) one(queues string, known []int64) string {
 	}
 	first := "SELECT " + of + ", t." + c + " AS value, {State} AS state, " + free + " AS free" + from
 	order := " ORDER BY t." + c + ", t.{ID} LIMIT 1" // a name alone would be that of what is selected, if there is one
-	return "WITH RECURSIVE v AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
-		"w AS (SELECT *, NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each + " AS alone FROM v WHERE state <> 'running') " +
-		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN alone THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM w WHERE free OR NOT alone" +
+	return "WITH RECURSIVE gormlock_values AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM gormlock_values AS v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
+		"gormlock_waiting AS (SELECT *, NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each + " AS alone FROM gormlock_values AS v WHERE state <> 'running') " +
+		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN alone THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM gormlock_waiting WHERE free OR NOT alone" +
 		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY t.{ID}" + most + ")) AS jobs ORDER BY " + by + most
 }
 
@@ -278,15 +278,15 @@ func (s *heads) fair(queues string, known []int64) string {
 	first := func(of string) string {
 		return "SELECT * FROM (SELECT t.{ID} AS id, t.{Priority} AS priority, row_number() OVER (ORDER BY t.{Priority} DESC, (t.{ID} + 0)) AS rank" + ready + " AND " + c + of +
 			" AND {Priority}" + all + " AND ({ID} + 0)" + all +
-			" AND {RunAt} <= now()" + queues + " ORDER BY t.{Priority} DESC, (t.{ID} + 0) LIMIT " + most + ") AS j LIMIT (SELECT " + most + " / greatest(count(*), 1) + 1 FROM v)"
+			" AND {RunAt} <= now()" + queues + " ORDER BY t.{Priority} DESC, (t.{ID} + 0) LIMIT " + most + ") AS j LIMIT (SELECT " + most + " / greatest(count(*), 1) + 1 FROM gormlock_values)"
 	}
-	v := "WITH RECURSIVE v AS ((SELECT 1::bigint AS place, " + c + " AS value" + ready + " AND " + c + " IS NOT NULL ORDER BY " + c + " LIMIT 1) UNION ALL SELECT v.place + 1, n.* FROM v, LATERAL (SELECT " +
+	v := "WITH RECURSIVE gormlock_values AS ((SELECT 1::bigint AS place, " + c + " AS value" + ready + " AND " + c + " IS NOT NULL ORDER BY " + c + " LIMIT 1) UNION ALL SELECT v.place + 1, n.* FROM gormlock_values AS v, LATERAL (SELECT " +
 		c + ready + " AND " + c + " > v.value ORDER BY " + c + " LIMIT 1) AS n)"
-	jobs := "SELECT j.*, v.place FROM v, LATERAL (" + first(" = v.value") + ") AS j UNION ALL (SELECT j.*, 0 FROM (" + first(" IS NULL") + ") AS j)"
+	jobs := "SELECT j.*, v.place FROM gormlock_values AS v, LATERAL (" + first(" = v.value") + ") AS j UNION ALL (SELECT j.*, 0 FROM (" + first(" IS NULL") + ") AS j)"
 	if known != nil {
-		v = "WITH v AS (SELECT k.place - 1 AS place, k.id, p.* FROM " + places(known) + ", LATERAL (SELECT " + c + " AS value, t.{Priority} AS priority FROM {table} AS t WHERE t.{ID} = k.id OFFSET 0) AS p)"
+		v = "WITH gormlock_values AS (SELECT k.place - 1 AS place, k.id, p.* FROM " + places(known) + ", LATERAL (SELECT " + c + " AS value, t.{Priority} AS priority FROM {table} AS t WHERE t.{ID} = k.id OFFSET 0) AS p)"
 		const after = " AND {Priority} = v.priority AND ({ID} + 0) > v.id"
-		jobs = "SELECT j.*, v.place FROM v, LATERAL (" + first(" = v.value"+after) + ") AS j UNION ALL SELECT j.*, v.place FROM v, LATERAL (" + first(" IS NULL AND v.value IS NULL"+after) + ") AS j"
+		jobs = "SELECT j.*, v.place FROM gormlock_values AS v, LATERAL (" + first(" = v.value"+after) + ") AS j UNION ALL SELECT j.*, v.place FROM gormlock_values AS v, LATERAL (" + first(" IS NULL AND v.value IS NULL"+after) + ") AS j"
 	}
 	return v + " SELECT id, place FROM (" + jobs + ") AS free ORDER BY rank, priority DESC, id LIMIT " + strconv.Itoa(headsMost)
 }

@@ -136,7 +136,7 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	}
 	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(`SELECT place, count(*), min(id) FROM (
 		SELECT l.place, l.priority, j.id FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS l(queue, priority, after, place), LATERAL (
-			SELECT ({ID} + 0) AS id FROM {table} WHERE {State} = 'ready' AND {Queue} = l.queue AND {Priority} = l.priority AND ({ID} + 0) > l.after
+			SELECT ({ID} + 0) AS id FROM {table} AS t WHERE {State} = 'ready' AND {Queue} = l.queue AND {Priority} = l.priority AND ({ID} + 0) > l.after
 			AND {RunAt} <= now(){live} ORDER BY ({ID} + 0) LIMIT $4) AS j ORDER BY l.priority DESC, j.id LIMIT $4) AS first GROUP BY place ORDER BY place`),
 		queues.String(), priorities.String(), after.String(), n)
 	if err != nil {
@@ -196,9 +196,9 @@ func (s *levels) look(ctx context.Context) error {
 		moved[l] = p.moved
 	}
 	s.mu.Unlock()
-	const first = "SELECT {Queue} AS queue, {Priority} AS priority, ({ID} + 0) AS id FROM {table} WHERE {State} = 'ready' AND {RunAt} <= now(){live}"
+	const first = "SELECT {Queue} AS queue, {Priority} AS priority, ({ID} + 0) AS id FROM {table} AS t WHERE {State} = 'ready' AND {RunAt} <= now(){live}"
 	const order = " ORDER BY {Queue}, {Priority} DESC, ({ID} + 0) LIMIT 1"
-	queues := `WITH RECURSIVE q AS ((` + first + order + `) UNION ALL SELECT n.* FROM q, LATERAL (` + first + ` AND {Queue} > q.queue` + order + `) AS n) `
+	queues := `WITH RECURSIVE gormlock_queues AS ((` + first + order + `) UNION ALL SELECT n.* FROM gormlock_queues AS q, LATERAL (` + first + ` AND {Queue} > q.queue` + order + `) AS n) `
 	var args []any
 	if s.e.queues != nil {
 		var names pgarray.Array
@@ -206,11 +206,11 @@ func (s *levels) look(ctx context.Context) error {
 			names.Text(name)
 		}
 		args = append(args, names.String())
-		queues = `WITH q AS (SELECT n.* FROM unnest($1::text[]) AS name(queue), LATERAL (` + first + ` AND {Queue} = name.queue` + order + `) AS n) `
+		queues = `WITH gormlock_queues AS (SELECT n.* FROM unnest($1::text[]) AS name(queue), LATERAL (` + first + ` AND {Queue} = name.queue` + order + `) AS n) `
 	}
-	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(queues+`SELECT l.queue, l.priority, l.id FROM q, LATERAL (WITH RECURSIVE p AS (
-		SELECT q.queue, q.priority, q.id UNION ALL SELECT n.* FROM p, LATERAL (`+first+` AND {Queue} = p.queue AND {Priority} < p.priority`+order+`) AS n
-		) SELECT * FROM p) AS l`), args...)
+	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(queues+`SELECT l.queue, l.priority, l.id FROM gormlock_queues AS q, LATERAL (WITH RECURSIVE gormlock_levels AS (
+		SELECT q.queue, q.priority, q.id UNION ALL SELECT n.* FROM gormlock_levels AS p, LATERAL (`+first+` AND {Queue} = p.queue AND {Priority} < p.priority`+order+`) AS n
+		) SELECT * FROM gormlock_levels) AS l`), args...)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -207,4 +209,46 @@ func TestNew_withoutTheOnePerOfTheTable(t *testing.T) {
 	}
 	_, err := work.New(db, handle, work.OnePer("account_id"))
 	must(t, err)
+}
+
+// A table may be named like what the statements of workers name inside.
+func TestModels_withTablesOfAnyName(t *testing.T) {
+	t.Parallel()
+	options := map[string][]work.Option{"": nil, "one": {work.OnePer("Free")}, "fair": {work.FairBy("Fair")}, "both": {work.OnePer("Free"), work.FairBy("Fair")}}
+	for _, name := range []string{"v", "w", "o", "q", "p", "l", "n", "k", "t", "j", "mine", "free"} {
+		for kind, opts := range options {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				t.Parallel()
+				db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+				db.NamingStrategy = schema.NamingStrategy{SingularTable: true, NameReplacer: strings.NewReplacer("Words", name)}
+				opts := append([]work.Option{work.Workers(2)}, opts...)
+				must(t, work.Migrate(db, &Words{}, opts...))
+				jobs := []*Words{{Job: work.Job{RunAt: time.Now().Add(time.Hour)}, Free: 9}}
+				for i := range 30 {
+					jobs = append(jobs, &Words{Free: int64(i % 4), Fair: int64(i % 3)})
+				}
+				must(t, work.Enqueue(db, jobs...))
+				var seen sync.Map
+				w, err := work.New(db, func(_ context.Context, j *Words) error {
+					if _, again := seen.LoadOrStore(j.ID, true); !again && j.Free == 3 {
+						return work.Later(time.Millisecond, nil)
+					}
+					return nil
+				}, opts...)
+				must(t, err)
+				ctx, stop := context.WithTimeout(t.Context(), bound)
+				defer stop()
+				done := int64(0)
+				for done < 30 && ctx.Err() == nil {
+					if _, err := w.Drain(ctx); err != nil {
+						t.Fatal(err)
+					}
+					must(t, db.Model(&Words{}).Where("state = 'done'").Count(&done).Error)
+				}
+				if done != 30 {
+					t.Errorf("%d jobs are done, not 30", done)
+				}
+			})
+		}
+	}
 }

@@ -18,7 +18,7 @@ type rows struct {
 // makes of Attempts. Rows that somebody has locked are left for later. The server finds each row by its key, whatever it believes
 // about the table: by its statistics hardly a row has this ClaimedBy, or this state, and a plan that begins with either reads all
 // of them.
-const mine = `, LATERAL (SELECT {ID} AS id FROM {table} WHERE {ID} = o.id AND {ClaimedBy} = o.claim
+const mine = `, LATERAL (SELECT {ID} AS id FROM {table} AS j WHERE {ID} = o.id AND {ClaimedBy} = o.claim
 	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
 // ids runs a statement that returns IDs.
@@ -39,7 +39,7 @@ func (r rows) states(ctx context.Context, list []*item) (map[int64]string, error
 	var state string
 	found := map[int64]string{}
 	err := r.db.each(ctx, r.t.sql(`SELECT o.id, t.state FROM unnest($1::bigint[], $2::text[]) AS o(id, claim), LATERAL (
-		SELECT CASE WHEN {ClaimedBy} = o.claim THEN {State} ELSE '`+elsewhere+`' END AS state FROM {table} WHERE {ID} = o.id OFFSET 0) AS t`), []any{ids, claims},
+		SELECT CASE WHEN {ClaimedBy} = o.claim THEN {State} ELSE '`+elsewhere+`' END AS state FROM {table} AS j WHERE {ID} = o.id OFFSET 0) AS t`), []any{ids, claims},
 		[]any{&id, &state}, func() { found[id] = state })
 	if err != nil {
 		return nil, fmt.Errorf("read the states of jobs: %w", err)

@@ -154,7 +154,8 @@ func (t *table) index(of string) string {
 }
 
 // sql puts names into a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that
-// leaves out soft-deleted rows.
+// leaves out soft-deleted rows. The table may have any name: a WITH of the text needs one that begins with gormlock_, and
+// {table} an alias where another alias is used inside.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
 func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }
