@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/otherdb"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // wanted says what a table must look like.
@@ -103,7 +104,7 @@ func (k *checker) checkTable(ctx context.Context, w wanted) ([]column, error) {
 	refuse := func(format string, args ...any) ([]column, error) {
 		return nil, fmt.Errorf("%w %s: %s", ErrTable, w.name, fmt.Sprintf(format, args...))
 	}
-	kind, unique, err := k.lookAtTable(ctx, w)
+	kind, unique, late, err := k.lookAtTable(ctx, w)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("gormlock: leases: look at table %s: %w", w.name, explain(err))
@@ -111,6 +112,8 @@ func (k *checker) checkTable(ctx context.Context, w wanted) ([]column, error) {
 		return refuse("it does not exist: %s", w.cure)
 	case kind == "u" || kind == "t":
 		return refuse("it is unlogged or temporary: a crash or a failover empties it, and with it goes who holds what")
+	case late:
+		return refuse("a deferrable unique constraint is on (%s): the server refuses ON CONFLICT beside one, drop it", strings.Join(w.key, ", "))
 	case !unique:
 		return refuse("no unique index is on (%s), which keeps a key from having two holders", strings.Join(w.key, ", "))
 	}
@@ -160,22 +163,23 @@ func (k *checker) checkRoom(columns []column) error {
 	return nil
 }
 
-// lookAtTable returns the relpersistence of a table ("" if there is none), and whether its key is unique.
-func (k *checker) lookAtTable(ctx context.Context, w wanted) (kind string, unique bool, err error) {
-	_, err = k.query(ctx, `SELECT c.relpersistence::text, EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid
-			AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
+// lookAtTable returns the relpersistence of a table ("" if there is none), and whether its key is unique: at once, and only at the
+// end of the transaction.
+func (k *checker) lookAtTable(ctx context.Context, w wanted) (kind string, unique, late bool, err error) {
+	_, err = k.query(ctx, `SELECT c.relpersistence::text, coalesce(bool_or(i.indimmediate), false), coalesce(bool_or(NOT i.indimmediate), false)
+		FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 			AND ARRAY(SELECT a.attname::text FROM pg_attribute a, unnest(i.indkey::smallint[]) WITH ORDINALITY k(n, at)
-				WHERE a.attrelid = c.oid AND a.attnum = k.n AND k.at <= i.indnkeyatts ORDER BY 1) = $2::text::text[])
-		FROM pg_class c WHERE c.oid = to_regclass($1::text)`,
+				WHERE a.attrelid = c.oid AND a.attnum = k.n AND k.at <= i.indnkeyatts ORDER BY 1) = $2::text::text[]
+		WHERE c.oid = to_regclass($1::text) GROUP BY c.oid, c.relpersistence`,
 		[]any{w.table, "{" + strings.Join(slices.Sorted(slices.Values(w.key)), ",") + "}"}, func(rows *sql.Rows) error {
-			return rows.Scan(&kind, &unique)
+			return rows.Scan(&kind, &unique, &late)
 		})
-	return kind, unique, err
+	return kind, unique, late, err
 }
 
-// lookAtColumns reads the columns of a table. With quote_all_identifiers the server quotes the names of its own types too.
+// lookAtColumns reads the columns of a table.
 func (k *checker) lookAtColumns(ctx context.Context, w wanted) (columns []column, err error) {
-	_, err = k.query(ctx, `SELECT a.attname::text, CASE WHEN a.atttypid < 16384 THEN replace(format_type(a.atttypid, NULL), '"', '') ELSE format_type(a.atttypid, NULL) END,
+	_, err = k.query(ctx, `SELECT a.attname::text, `+tables.TypeName("NULL")+`,
 			CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4 THEN a.atttypmod - 4 ELSE 0 END,
 			NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '',
 			ARRAY(SELECT p FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) p

@@ -141,11 +141,14 @@ func sameDefault(is, want string) bool {
 
 // ColumnsOf asks for the columns of the table with the oid $1: the fields of a [Column] in their order. What the server
 // generates counts as a default.
-const ColumnsOf = `SELECT a.attname::text, ` + typeName + `, a.attnotnull,
+var ColumnsOf = `SELECT a.attname::text, ` + TypeName("a.atttypmod") + `, a.attnotnull,
 	coalesce(pg_get_expr(d.adbin, d.adrelid), CASE WHEN a.attidentity <> '' THEN 'identity' ELSE '' END)
 	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// typeName is the name of the type of a column of pg_attribute AS a. With quote_all_identifiers the server quotes it, and its own types
-// need no quotes.
-const typeName = `CASE WHEN a.atttypid < 16384 THEN replace(format_type(a.atttypid, a.atttypmod), '"', '') ELSE format_type(a.atttypid, a.atttypmod) END`
+// TypeName is the name of the type of a column of pg_attribute AS a, with what modifies it: a.atttypmod, or NULL for the bare name.
+// With quote_all_identifiers the server quotes it, and its own types need no quotes.
+func TypeName(modifier string) string {
+	name := "format_type(a.atttypid, " + modifier + ")"
+	return "CASE WHEN a.atttypid < 16384 THEN replace(" + name + `, '"', '') ELSE ` + name + " END"
+}
