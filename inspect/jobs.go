@@ -88,7 +88,7 @@ type foundTable struct {
 
 // tablesOf are the tables of a model: two programs may have one each.
 func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []foundTable, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT t::regclass::text, EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t AND `+jobmark.IsSoftDelete+`)
+	rows, err := tx.QueryContext(ctx, `SELECT t::regclass::text, `+jobmark.Live("t")+`
 		FROM (SELECT to_regclass(NULLIF($1, ''))::oid AS t UNION SELECT i.indrelid FROM pg_description d
 			JOIN pg_index i ON i.indexrelid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 AND d.description = $2) AS found
 		WHERE t IS NOT NULL ORDER BY 1`, t.table, t.model)
@@ -98,11 +98,9 @@ func tablesOf(ctx context.Context, tx *sql.Tx, t jobTable) (tables []foundTable,
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var table foundTable
-		var softDelete bool
-		if err := rows.Scan(&table.name, &softDelete); err != nil {
+		if err := rows.Scan(&table.name, &table.live); err != nil {
 			return nil, err
 		}
-		table.live = jobmark.Live(softDelete)
 		tables = append(tables, table)
 	}
 	return tables, rows.Err()

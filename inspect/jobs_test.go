@@ -22,7 +22,7 @@ type Unheard struct{ work.Job }
 
 type Letter struct {
 	work.Job
-	DeletedAt gorm.DeletedAt
+	Gone gorm.DeletedAt
 }
 
 // What workers leave out is left out here too, and an age ends at what a duration has room for.
@@ -32,7 +32,7 @@ func TestJobs_areCountedAsByStats(t *testing.T) {
 	if err := work.Migrate(db, &Letter{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Exec("INSERT INTO letters (state, deleted_at, last_error) VALUES ('ready', NULL, ''), ('ready', now(), ''), ('dead', now(), 'deleted')").Error; err != nil {
+	if err := db.Exec("INSERT INTO letters (state, gone, last_error) VALUES ('ready', NULL, ''), ('ready', now(), ''), ('dead', now(), 'deleted')").Error; err != nil {
 		t.Fatal(err)
 	}
 	pool, err := db.DB()

@@ -2,6 +2,7 @@ package work
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -35,7 +36,7 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 		if err := tx.AutoMigrate(model); err != nil {
 			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 		}
-		for _, text := range append(t.ddl(), fmt.Sprintf("COMMENT ON INDEX %s IS '%s'", t.quotedIndex(t.want[0].name), jobmark.Of(t.fields.ModelType))) {
+		for _, text := range slices.Concat(t.ddl(), t.marks()) {
 			if err := tx.Exec(text).Error; err != nil {
 				return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 			}
@@ -51,6 +52,12 @@ func (t *table) quotedIndex(name string) string {
 		schema = t.quoted[:at+1]
 	}
 	return schema + statement.QuoteName(name)
+}
+
+// marks are the comments by which others find the table, and know what is deleted in it.
+func (t *table) marks() []string {
+	comment := func(on index, literal string) string { return "COMMENT ON INDEX " + t.quotedIndex(on.name) + " IS " + literal }
+	return []string{comment(t.want[0], "'"+jobmark.Of(t.fields.ModelType)+"'"), comment(t.want[1], jobmark.Deleted(t.deleted))}
 }
 
 // ddl is the DDL that AutoMigrate does not do.

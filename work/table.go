@@ -19,13 +19,14 @@ import (
 
 // table is the table of the jobs of one model.
 type table struct {
-	name   string // for people
-	quoted string
-	fields *schema.Schema
-	names  *strings.Replacer
-	one    string // the column of OnePer, quoted, or ""
-	fair   string // the column of FairBy, quoted, or ""
-	want   []index
+	name    string // for people
+	quoted  string
+	fields  *schema.Schema
+	names   *strings.Replacer
+	deleted []string // the columns of gorm.DeletedAt
+	one     string   // the column of OnePer, quoted, or ""
+	fair    string   // the column of FairBy, quoted, or ""
+	want    []index
 }
 
 // index is one that claims need.
@@ -79,6 +80,7 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 		pairs = append(pairs, "{"+f.Name+"}", stmt.Quote(f.DBName))
 		if f.FieldType == reflect.TypeFor[gorm.DeletedAt]() {
 			pairs[3] += " AND " + stmt.Quote(f.DBName) + " IS NULL"
+			t.deleted = append(t.deleted, f.DBName)
 		}
 	}
 	t.names = strings.NewReplacer(pairs...)
@@ -112,7 +114,7 @@ func mustOwnItsFields(stmt *gorm.Statement, s *schema.Schema) error {
 
 // with returns the table with what OnePer and FairBy need.
 func (t *table) with(c *config) (_ *table, err error) {
-	t = &table{t.name, t.quoted, t.fields, t.names, "", "", slices.Clone(t.want)}
+	t = &table{t.name, t.quoted, t.fields, t.names, t.deleted, "", "", slices.Clone(t.want)}
 	if c.one != "" {
 		if t.one, err = t.option("OnePer", c.one); err != nil {
 			return nil, err

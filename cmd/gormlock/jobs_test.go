@@ -19,23 +19,36 @@ type Parcel struct {
 	DeletedAt gorm.DeletedAt
 }
 
+// Crate is one whose column GORM would name otherwise.
+type Crate struct {
+	work.Job
+	DeletedAt gorm.DeletedAt `gorm:"column:it's gone"`
+}
+
 // What no worker runs is not counted, and not said to be ready again.
 func TestJobs_leavesOutWhatIsSoftDeleted(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.SchemaDSN(t)
 	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
-	if err := work.Migrate(db, &Parcel{}); err != nil {
-		t.Fatal(err)
+	for table, c := range map[string]struct {
+		model  any
+		column string
+	}{"parcels": {&Parcel{}, "deleted_at"}, "crates": {&Crate{}, `"it's gone"`}} {
+		for range 2 {
+			if err := work.Migrate(db, c.model); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Exec("INSERT INTO " + table + " (id, state, " + c.column + ") VALUES (1, 'dead', now()), (2, 'ready', now())").Error; err != nil {
+			t.Fatal(err)
+		}
+		on(t, dsn, "jobs", table).is(t, 0, "all is done")
+		on(t, dsn, "jobs", table, "requeue", "1").is(t, 1, "0 jobs of "+table+" ready again", "1 of 1 job are not dead, or do not exist, or are soft-deleted")
+		if err := db.Exec("UPDATE " + table + " SET " + c.column + " = NULL").Error; err != nil {
+			t.Fatal(err)
+		}
+		on(t, dsn, "jobs", table, "requeue", "1").is(t, 0, "1 job of "+table+" ready again")
 	}
-	if err := db.Exec("INSERT INTO parcels (id, state, deleted_at) VALUES (1, 'dead', now()), (2, 'ready', now())").Error; err != nil {
-		t.Fatal(err)
-	}
-	on(t, dsn, "jobs", "parcels").is(t, 0, "all is done")
-	on(t, dsn, "jobs", "parcels", "requeue", "1").is(t, 1, "0 jobs of parcels ready again", "1 of 1 job are not dead, or do not exist, or are soft-deleted")
-	if err := db.Exec("UPDATE parcels SET deleted_at = NULL").Error; err != nil {
-		t.Fatal(err)
-	}
-	on(t, dsn, "jobs", "parcels", "requeue", "1").is(t, 0, "1 job of parcels ready again")
 }
 
 // Times of any distance are shown, and those that are not there are left out.

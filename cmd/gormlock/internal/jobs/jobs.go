@@ -96,11 +96,10 @@ const columns = "id queue state priority run_at attempts max_attempts claimed_by
 
 func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	var quoted sql.NullString
-	var missing string
-	var softDelete bool
+	var missing, live string
 	err := db.QueryRowContext(ctx, `SELECT to_regclass($1)::text, (SELECT COALESCE(string_agg(c, ', '), '') FROM unnest(string_to_array($2, ' ')) AS c
 		WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attname = c AND NOT a.attisdropped)),
-		EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND `+jobmark.IsSoftDelete+`)`, name, columns).Scan(&quoted, &missing, &softDelete)
+		`+jobmark.Live("to_regclass($1)"), name, columns).Scan(&quoted, &missing, &live)
 	switch {
 	case err != nil:
 		return nil, server.ErrorOf(err)
@@ -109,7 +108,7 @@ func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	case missing != "":
 		return nil, fmt.Errorf("%s is not a table of jobs, it has no %s: work.Migrate makes one", name, missing)
 	}
-	return &table{db, quoted.String, jobmark.Live(softDelete)}, nil
+	return &table{db, quoted.String, live}, nil
 }
 
 // queue is what there is of a queue.
