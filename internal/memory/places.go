@@ -115,7 +115,7 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	own := s.Row(i)
 	others := make([]reflect.Value, 0, len(rows))
 	for _, row := range rows {
-		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) && !(s.Guessed && s.Places.hasOwn(row, s, i)) {
+		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) && (!s.Guessed || !s.Places.hasOwn(row, s, i)) {
 			others = append(others, row)
 		}
 	}
