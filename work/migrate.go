@@ -56,7 +56,9 @@ func (t *table) quotedIndex(name string) string {
 
 // marks are the comments by which others find the table, and know what is deleted in it.
 func (t *table) marks() []string {
-	comment := func(on index, literal string) string { return "COMMENT ON INDEX " + t.quotedIndex(on.name) + " IS " + literal }
+	comment := func(on index, literal string) string {
+		return "COMMENT ON INDEX " + t.quotedIndex(on.name) + " IS " + literal
+	}
 	return []string{comment(t.want[0], "'"+jobmark.Of(t.fields.ModelType)+"'"), comment(t.want[1], jobmark.Deleted(t.deleted))}
 }
 
