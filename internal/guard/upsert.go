@@ -17,6 +17,7 @@ import (
 // upsert says how a create treats rows that exist already.
 type upsert struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
+	saves  bool // strict, whether versions are ignored or not
 	child  bool // made by GORM to save an association
 	exist  bool // strict, but for versions, which are ignored: the row of a struct that was read must be there
 
@@ -46,7 +47,7 @@ type upsertRow struct {
 // loaded rows. In other creates they do not.
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
-	return &upsert{strict: tracked, child: statement.IsAssociation(stmt)}
+	return &upsert{strict: tracked, saves: tracked, child: statement.IsAssociation(stmt)}
 }
 
 // sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
@@ -87,6 +88,11 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		r.moves = u.links && came
 		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
 		r.unread = !loaded && u.strict
+		if (r.loaded || u.saves) && !p.keyIsNew(stmt, i) {
+			if err := p.refuseWithoutKey(stmt, key); err != nil {
+				return err
+			}
+		}
 		if !r.loaded {
 			if u.exist && loaded && !unset {
 				row.next, r.exists = v.Apart(row.held)
@@ -105,6 +111,19 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		}
 		if u.links && !r.moves && !r.mayBeNew && (v.IsInteger() || !dialect.Of(stmt.DB).IsSQLite()) {
 			row.next, r.apart = v.Apart(row.next)
+		}
+	}
+	return nil
+}
+
+// refuseWithoutKey refuses an INSERT for a struct with a key that leaves the key out: it would make another row, or find one by the
+// key that the database gives.
+func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
+	selected, restricted := stmt.SelectAndOmitColumns(true, false)
+	for _, field := range p.model.Schema.PrimaryFields {
+		if is, named := selected[field.DBName]; named && !is || !named && restricted {
+			return fmt.Errorf("gormlock: %s: Select or Omit leaves its key %s out of the INSERT, which would be for another row: name it in Select too, or save the struct by itself",
+				p.rowName(stmt, key), field.DBName)
 		}
 	}
 	return nil
