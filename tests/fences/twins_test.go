@@ -21,7 +21,7 @@ type (
 	}
 )
 
-// Of two structs of one row GORM saves one: also where the model has a fence and no version, the other is not left out silently.
+// Of two structs of one row GORM saves one: if the model has a fence and no version, the other is not left out silently either.
 func TestTwins_withAFenceAlone(t *testing.T) {
 	t.Parallel()
 	db := stand.Fenced(t, []any{&boat{}, &cargo{}})

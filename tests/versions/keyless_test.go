@@ -7,66 +7,59 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
-type (
-	badge struct {
-		ID      int64
-		Note    string
-		Tags    []badgeTag
-		Version int64 `gorm:"not null;default:1" gormlock:"version"`
-	}
-	badgeTag struct {
-		ID, BadgeID int64
-		Name        string
-		Version     int64 `gorm:"not null;default:1" gormlock:"version"`
-	}
-)
+type keylessMember struct {
+	ID      int64
+	Email   *string `gorm:"uniqueIndex"`
+	Name    string
+	Data    string `gorm:"type:jsonb;not null;default:'{}'"`
+	Version int64  `gorm:"not null;default:1" gormlock:"version"`
+}
 
-// An INSERT that leaves out the keys of structs that have one is for other rows: for new ones, or those that have the next keys.
-func TestUpsert_withoutTheKey(t *testing.T) {
+// Structs without a key that a DO NOTHING stored get their keys, although others were left out: by what they hold. If that does not
+// tell, the create is an error: the next Save of a struct without its key would store it again.
+func TestDoNothing_keysOfWhatWasStored(t *testing.T) {
 	t.Parallel()
-	for name, save := range map[string]func(db *gorm.DB, all []badge) error{
-		"Select":          func(db *gorm.DB, all []badge) error { return db.Select("note").Save(&all).Error },
-		"Select, pointer": func(db *gorm.DB, all []badge) error { return db.Select("note").Save(&[]*badge{&all[0]}).Error },
-		"Omit":            func(db *gorm.DB, all []badge) error { return db.Omit("id").Save(&all).Error },
-		"IgnoreVersion": func(db *gorm.DB, all []badge) error {
-			return db.Clauses(gormlock.IgnoreVersion()).Select("note").Save(&all).Error
+	db := stand.Versioned(t, []any{&keylessMember{}})
+	taken, b, c := "taken", "b", "c"
+	stand.Made(t, db, keylessMember{Email: &taken})
+	list := []*keylessMember{
+		{Email: &taken, Name: "no"}, {Email: &b, Name: "b", Data: `{"x":1}`}, {Name: "twin"}, {Name: "twin"}, {Email: &c, Name: "c", Data: `{ "x":2}`},
+	}
+	stand.MustDo(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(list))
+	stand.Equal(t, "left out", [2]int64{list[0].ID, list[0].Version}, [2]int64{})
+	for _, one := range list[1:] {
+		row := stand.Row[keylessMember](t, db, one.ID)
+		stand.Equal(t, "name", one.Name, row.Name)
+		stand.Equal(t, "version", one.Version, 1)
+		one.Name += "!"
+		stand.MustDo(t, db.Save(one))
+	}
+	var n int64
+	stand.MustDo(t, db.Model(&keylessMember{}).Count(&n))
+	stand.Equal(t, "rows", n, 5)
+
+	stand.MustDo(t, db.Exec(`CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.name = 'X'; NEW.email = NULL; RETURN NEW; END $$;
+		CREATE TRIGGER shout BEFORE INSERT ON keyless_members FOR EACH ROW WHEN (NEW.name <> 'no') EXECUTE FUNCTION shout()`))
+	unknown := func() []keylessMember { return []keylessMember{{Email: &taken, Name: "no"}, {Name: "d"}, {Name: "e"}} }
+	for name, create := range map[string]func(list *[]keylessMember) error{
+		"alone": func(list *[]keylessMember) error {
+			return db.Clauses(clause.OnConflict{DoNothing: true}).Create(list).Error
 		},
-		"unread": func(db *gorm.DB, _ []badge) error {
-			return db.Clauses(gormlock.IgnoreVersion()).Select("note").Save(&[]badge{{ID: 2, Note: "mine"}}).Error
-		},
-		"upsert": func(db *gorm.DB, all []badge) error {
-			return db.Select("note").Clauses(clause.OnConflict{UpdateAll: true}).Create(&all).Error
-		},
-		"children": func(db *gorm.DB, all []badge) error {
-			return db.Session(&gorm.Session{FullSaveAssociations: true}).Select("Note", "Tags", "Tags.Name").Save(&all[0]).Error
+		"in a transaction": func(list *[]keylessMember) error {
+			return db.Transaction(func(tx *gorm.DB) error {
+				tx.Clauses(clause.OnConflict{DoNothing: true}).Create(list)
+				return nil
+			})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			stand.OnBoth(t, []any{&badge{}, &badgeTag{}}, func(t *testing.T, db *gorm.DB) {
-				for i := range int64(3) { // which the sequence of PostgreSQL does not know
-					stand.Must(t, db.Create(&badge{ID: i + 1, Note: "old", Tags: []badgeTag{{ID: i + 1, Name: "old"}}}).Error)
-				}
-				var all []badge
-				stand.Must(t, db.Preload("Tags").Order("id").Find(&all).Error)
-				all[0].Note, all[0].Tags[0].Name = "mine", "mine"
-				if err := save(db, all[:1]); err == nil || !strings.Contains(err.Error(), "leaves its key id out") {
-					t.Errorf("%v", err)
-				}
-				var now []badge
-				stand.Must(t, db.Preload("Tags").Order("id").Find(&now).Error)
-				stand.Equal(t, "rows", len(now), 3)
-				for _, l := range now {
-					stand.Equal(t, "note", l.Note, "old")
-					stand.Equal(t, "tag", l.Tags[0].Name, "old")
-				}
-				stand.Must(t, db.Select("id", "note").Save(&all).Error)
-				stand.Equal(t, "note", stand.Row[badge](t, db, 1).Note, "mine")
-			})
-		})
+		list := unknown()
+		if err := create(&list); err == nil || !strings.Contains(err.Error(), "not known which structs") {
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.MustDo(t, db.Model(&keylessMember{}).Count(&n))
+		stand.Equal(t, name+": rows", n, 5)
 	}
 }
