@@ -156,8 +156,8 @@ func (t *table) index(of string) string {
 }
 
 // sql puts names into a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that
-// leaves out soft-deleted rows. The table may have any name: a WITH of the text needs one that begins with gormlock_, and
-// {table} an alias where another alias is used inside.
+// leaves out soft-deleted rows. The table may have any name. So each WITH in a text is named gormlock_ and more, and
+// {table} has an alias wherever the text has other aliases.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
 func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }

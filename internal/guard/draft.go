@@ -111,6 +111,9 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 		if u.updates {
 			d.op = OpUpsert
 		}
+		if u.updates && u.saves && d.fence != nil {
+			return d.refuseWithoutKeys(stmt)
+		}
 		return nil
 	}
 	if !u.updates && !u.skips {

@@ -116,13 +116,26 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 	return nil
 }
 
+// refuseWithoutKeys does what sortStructs does of it, for structs that have a fence and no version.
+func (p *plan) refuseWithoutKeys(stmt *gorm.Statement) (err error) {
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() != p.model.Schema.ModelType || err != nil {
+			return
+		}
+		if key, _ := statement.KeyOf(stmt, p.model.Schema, row); key != nil && !lacksGenerated(p.model.Schema, row) {
+			err = p.refuseWithoutKey(stmt, key)
+		}
+	})
+	return err
+}
+
 // refuseWithoutKey refuses an INSERT for a struct with a key that leaves the key out: it would make another row, or find one by the
 // key that the database gives.
 func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
 	selected, restricted := stmt.SelectAndOmitColumns(true, false)
 	for _, field := range p.model.Schema.PrimaryFields {
 		if is, named := selected[field.DBName]; named && !is || !named && restricted {
-			return fmt.Errorf("gormlock: %s: Select or Omit leaves its key %s out of the INSERT, which would be for another row: name it in Select too, or save the struct by itself",
+			return fmt.Errorf("gormlock: %s: Select or Omit leaves its key %s out of the INSERT, so another row would be written: name it in Select too, or save the struct by itself",
 				p.rowName(stmt, key), field.DBName)
 		}
 	}

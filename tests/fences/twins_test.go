@@ -51,3 +51,25 @@ func TestTwins_withAFenceAlone(t *testing.T) {
 	stand.Equal(t, "text", stand.Row[cargo](t, db, 5).Text, "z")
 	counts("in the end", 1, 1)
 }
+
+// An INSERT that leaves out the key would be for another row.
+func TestUpsert_withoutTheKeyOfAFencedRow(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&boat{}, &cargo{}})
+	db = stand.With(db, stand.Issue(t, db, "boat", 1))
+	stand.Must(t, db.Create(&boat{ID: 1}).Error)
+	for i := range int64(3) { // which the sequence does not know
+		stand.Must(t, db.Create(&cargo{ID: i + 1, BoatID: 1, Text: "old"}).Error)
+	}
+	cargos := []cargo{{ID: 3, BoatID: 1, Text: "mine"}}
+	for what, tx := range map[string]*gorm.DB{"Select": db.Select("boat_id", "text"), "Omit": db.Omit("id")} {
+		if err := tx.Save(&cargos).Error; err == nil || !strings.Contains(err.Error(), "leaves its key id out") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	var n int64
+	stand.Must(t, db.Model(&cargo{}).Where("text = 'old'").Count(&n).Error)
+	stand.Equal(t, "old rows", n, 3)
+	stand.Must(t, db.Select("id", "boat_id", "text").Save(&cargos).Error)
+	stand.Equal(t, "text", stand.Row[cargo](t, db, 3).Text, "mine")
+}
