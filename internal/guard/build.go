@@ -315,7 +315,8 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if ok && versions {
 		b.updateHeld(&found)
 	}
-	if !ok || found.DoNothing || !versions && d.fence == nil {
+	mixed := d.upsert != nil && d.upsert.keyed != nil
+	if !ok || found.DoNothing || !versions && d.fence == nil && !mixed {
 		return false
 	}
 	d.built.conflicts = true
@@ -328,6 +329,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	}
 	if d.fence != nil {
 		d.fence.conflict(b, &found)
+	}
+	if mixed {
+		found.Where.Exprs = beside(onlyKeyed{d}, found.Where.Exprs)
 	}
 	if dialect.Of(b.DB).IsMySQL() {
 		b.failWhereRefused(&found)

@@ -101,6 +101,9 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", d.model.Schema.Name)
 	}
 	u := d.upsert
+	if statement.HasUpsert(stmt) {
+		d.insertNew(stmt)
+	}
 	u.updates = statement.HasUpsert(stmt)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.skips, u.whole = conflict.DoNothing, conflict.UpdateAll

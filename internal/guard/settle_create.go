@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -52,7 +53,11 @@ func (w *Write) settleCreate(db *gorm.DB) {
 // settleInsert is for a plain INSERT. GORM has read its rows by their positions, which is right if no row is missing.
 func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
-	if u := w.upsert; !u.updates && !u.skips && w.refuseUnstored(db, int(db.RowsAffected)) {
+	switch u, stored := w.upsert, int(db.RowsAffected); {
+	case u.keyed != nil && stored < w.built.proposed && !w.where.filtered:
+		w.refuseMet(db, stored)
+		return
+	case !u.updates && !u.skips && w.refuseUnstored(db, stored):
 		return
 	}
 	w.followCreated(db)
@@ -126,7 +131,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		err = w.whyRefused(db, from)
 	}
 	if err == nil && w.upsert.skips {
-		if err = w.whyUnlinked(db, from); err != nil {
+		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from)); err != nil {
 			Doom(db, err)
 		}
 	}
@@ -136,6 +141,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	}
 	if lost > 0 && !w.returning.back {
 		w.refuseUnmatched(db, lost)
+		return
+	}
+	if w.upsert.keyed != nil && !w.returning.back && w.lacksNew(from) {
+		w.refuseMet(db, present(from))
 		return
 	}
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)

@@ -26,6 +26,7 @@ type upsert struct {
 	whole   bool // all columns are, without their names
 	skips   bool // existing rows are left alone
 	rows    []upsertRow
+	keyed   [][]any     // the keys of its structs, if others have none and may only insert: see insertNew
 	held    []heldField // what structs hold in place of which GORM would store something else
 }
 

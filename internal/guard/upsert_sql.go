@@ -142,10 +142,11 @@ func (g upsertGuard) Build(to clause.Builder) {
 		b.keys("excluded", part.keys)
 		between = " OR "
 	}
-	switch keys := d.keysWhere(known); len(keys) {
-	case len(d.rows):
-	case 0:
+	switch keys := d.keysWhere(known); {
+	case len(keys) == len(d.rows):
+	case len(keys) == 0:
 		b.Text("1=1")
+	case len(keys) == len(d.upsert.keyed): // the others have no key: see onlyKeyed
 	default:
 		b.Text(between, "NOT (")
 		b.keys("excluded", keys)

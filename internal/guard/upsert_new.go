@@ -1,0 +1,88 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// An upsert by the key finds no row for a struct that has none. But after an import or a restore the keys that the database makes may
+// be behind those of the rows. Then it would find a row that nobody named.
+
+// insertNew makes structs without a key only insert. If all of them are such, the statement becomes a plain INSERT, which fails on
+// the key as that of one struct does.
+func (d *draft) insertNew(stmt *gorm.Statement) {
+	u := d.upsert
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	byKey := d.isOnKey(conflict) && (conflict.UpdateAll || len(conflict.Columns) > 0)
+	if !byKey || !u.saves && !u.child && dialect.Of(stmt.DB).FindsByAnyIndex() {
+		return
+	}
+	var keyed [][]any
+	keyless := 0
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() != d.model.Schema.ModelType {
+			return
+		}
+		if key, _ := statement.KeyOf(stmt, d.model.Schema, row); key == nil || lacksGenerated(d.model.Schema, row) {
+			keyless++
+		} else {
+			keyed = append(keyed, key)
+		}
+	})
+	switch {
+	case keyless > 0 && len(keyed) == 0:
+		delete(stmt.Clauses, "ON CONFLICT")
+	case keyless > 0:
+		u.keyed = keyed
+	}
+}
+
+// onlyKeyed is the condition that a row which an upsert found is that of a struct with a key.
+type onlyKeyed struct{ draft *draft }
+
+// Build writes it.
+func (o onlyKeyed) Build(to clause.Builder) {
+	b := builderOf(to, o.draft)
+	b.keys("excluded", o.draft.upsert.keyed)
+}
+
+// lacksNew reports whether nothing was stored for a struct without a key.
+func (w *Write) lacksNew(from []reflect.Value) bool {
+	for i := range w.rows {
+		if w.rows[i].Key == nil && !from[i].IsValid() {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseMet fails such an upsert.
+func (w *Write) refuseMet(db *gorm.DB, stored int) {
+	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored: the database gave a struct without a key the key of another row, or a trigger kept it out: "+
+		"let the sequence of the key go on behind the rows, with setval", statement.TableName(db.Statement), stored, w.built.proposed)
+	if stored > 0 {
+		Doom(db, err)
+	}
+	w.refuse(db, err)
+}
+
+// whyUnnamed returns the error of what a struct belongs to, or is linked with, if it had no key, was not stored because a row with one of
+// its unique values is there, and is to be referred to: without a foreign key of the table the reference would be to no row.
+func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
+	if !w.upsert.child || statement.InLinking() {
+		return nil
+	}
+	for i := range w.rows {
+		if w.rows[i].Key == nil && !from[i].IsValid() && !w.upsert.rows[i].found.IsValid() {
+			return fmt.Errorf("gormlock: %s: element %d of %d has no key and was not stored, because a row with a unique value of it is there, "+
+				"so nothing can refer to it: read that row, and put it in its place", statement.TableName(db.Statement), i, len(w.rows))
+		}
+	}
+	return nil
+}

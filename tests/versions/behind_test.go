@@ -1,0 +1,150 @@
+package versions_test
+
+import (
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+type (
+	album struct {
+		ID      int64
+		Name    string
+		Songs   []song
+		Labels  []sticker `gorm:"many2many:album_stickers"`
+		Version int64     `gorm:"not null;default:1" gormlock:"version"`
+	}
+	song struct {
+		ID      int64
+		AlbumID *int64
+		Name    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	sticker struct {
+		ID      int64
+		Name    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// After an import the sequence of a key is behind its rows: a struct without a key may get that of a row, which nobody named.
+func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
+	t.Parallel()
+	full := func(db *gorm.DB) *gorm.DB { return db.Session(&gorm.Session{FullSaveAssociations: true}) }
+	songs := func(a *album, more ...song) *album { a.Songs = append(a.Songs, more...); return a }
+	for name, save := range map[string]func(db *gorm.DB, a *album) error{
+		"one":                      func(db *gorm.DB, _ *album) error { return db.Save(&album{Name: "new"}).Error },
+		"a slice":                  func(db *gorm.DB, _ *album) error { return db.Save(&[]album{{Name: "new"}}).Error },
+		"two":                      func(db *gorm.DB, _ *album) error { return db.Save(&[]*album{{Name: "new"}, {Name: "new"}}).Error },
+		"beside one that was read": func(db *gorm.DB, a *album) error { return db.Save(&[]*album{a, {Name: "new"}}).Error },
+		"before one that was read": func(db *gorm.DB, a *album) error { return db.Save(&[]*album{{Name: "new"}, a}).Error },
+		"beside one with a key":    func(db *gorm.DB, _ *album) error { return db.Save(&[]album{{ID: 70, Name: "70"}, {Name: "new"}}).Error },
+		"in no transaction": func(db *gorm.DB, a *album) error {
+			return db.Session(&gorm.Session{SkipDefaultTransaction: true}).Save(&[]*album{{Name: "new"}, a}).Error
+		},
+		"IgnoreVersion": func(db *gorm.DB, a *album) error {
+			return db.Clauses(gormlock.IgnoreVersion()).Save(&[]*album{a, {Name: "new"}}).Error
+		},
+		"IgnoreVersion, new": func(db *gorm.DB, _ *album) error {
+			return db.Clauses(gormlock.IgnoreVersion()).Save(&[]album{{Name: "new"}}).Error
+		},
+		"upsert": func(db *gorm.DB, _ *album) error {
+			return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&album{Name: "new"}).Error
+		},
+		"upsert of some": func(db *gorm.DB, a *album) error {
+			by := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
+			return db.Clauses(by).Create(&[]*album{a, {Name: "new"}}).Error
+		},
+		"a child":          func(db *gorm.DB, a *album) error { return db.Save(songs(a, song{Name: "new"})).Error },
+		"a child alone":    func(db *gorm.DB, a *album) error { a.Songs = nil; return db.Save(songs(a, song{Name: "new"})).Error },
+		"a child, full":    func(db *gorm.DB, a *album) error { return full(db).Save(songs(a, song{Name: "new"})).Error },
+		"a child, created": func(db *gorm.DB, _ *album) error { return db.Create(songs(&album{ID: 80}, song{Name: "new"})).Error },
+		"a child, created, full": func(db *gorm.DB, _ *album) error {
+			return full(db).Create(songs(&album{ID: 80}, song{Name: "new"})).Error
+		},
+		"Append":      func(db *gorm.DB, a *album) error { return db.Model(a).Association("Songs").Append(&song{Name: "new"}) },
+		"Replace":     func(db *gorm.DB, a *album) error { return db.Model(a).Association("Songs").Replace(&song{Name: "new"}) },
+		"label":       func(db *gorm.DB, a *album) error { a.Labels = []sticker{{Name: "new"}}; return db.Save(a).Error },
+		"label, full": func(db *gorm.DB, a *album) error { a.Labels = []sticker{{Name: "new"}}; return full(db).Save(a).Error },
+		"Append label": func(db *gorm.DB, a *album) error {
+			return db.Model(a).Association("Labels").Append(&sticker{Name: "new"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&album{}, &song{}, &sticker{}})
+			stand.Must(t, db.Exec("INSERT INTO stickers (id, name) VALUES (1, 'old'), (2, 'old'), (3, 'old')").Error)
+			for i := range int64(3) {
+				stand.Must(t, db.Create(&album{ID: i + 1, Name: "old", Songs: []song{{ID: i + 1, Name: "old"}}}).Error)
+			}
+			var a album
+			stand.Must(t, db.Preload("Songs").First(&a, 3).Error)
+			if err := save(db, &a); err == nil || strings.Contains(err.Error(), "stale") {
+				t.Errorf("%v", err)
+			}
+			var now []album
+			stand.Must(t, db.Preload("Songs").Order("id").Find(&now).Error)
+			stand.Equal(t, "rows", len(now), 3)
+			for _, a := range now {
+				stand.Equal(t, "name", a.Name, "old")
+				stand.Equal(t, "songs", len(a.Songs), 1)
+				stand.Equal(t, "song", a.Songs[0].Name, "old")
+			}
+			stand.Equal(t, "stickers", db.Find(&[]sticker{}, "name = 'old'").RowsAffected, 3)
+			for _, table := range []string{"albums", "songs", "stickers"} {
+				stand.Must(t, db.Exec("SELECT setval(pg_get_serial_sequence(?, 'id'), 100)", table).Error)
+			}
+			stand.Must(t, db.Preload("Songs").First(&a, 3).Error)
+			stand.Must(t, save(db, &a))
+		})
+	}
+}
+
+type (
+	attic struct {
+		ID      int64
+		RoomID  *int64
+		Room    *chamber
+		Rooms   []chamber `gorm:"many2many:attic_chambers"`
+		Version int64     `gorm:"not null;default:1" gormlock:"version"`
+	}
+	chamber struct {
+		ID      int64
+		Name    string `gorm:"unique"`
+		Version int64  `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// GORM leaves out what a parent refers to if a row with one of its unique values is there. It has no key then, so the parent would
+// refer to no row. Where the tables have no foreign keys, the server does not notice.
+func TestCreate_thatWouldReferToNothing(t *testing.T) {
+	t.Parallel()
+	unchecked := func(c *gorm.Config) { c.DisableForeignKeyConstraintWhenMigrating = true }
+	for name, db := range map[string]*gorm.DB{
+		"PostgreSQL": stand.Open(t, pgtest.Config(unchecked)),
+		"SQLite":     stand.OnSQLite(t, nil, unchecked),
+	} {
+		t.Run(name, func(t *testing.T) {
+			stand.Must(t, db.AutoMigrate(&chamber{}, &attic{}))
+			stand.Must(t, db.Create(&chamber{Name: "old"}).Error)
+			for name, s := range map[string]attic{
+				"belongs to":      {Room: &chamber{Name: "old"}},
+				"many to many":    {Rooms: []chamber{{Name: "old"}}},
+				"beside new ones": {Rooms: []chamber{{Name: "new"}, {Name: "old"}, {Name: "other"}}},
+			} {
+				if err := db.Create(&s).Error; err == nil || !strings.Contains(err.Error(), "read that row") {
+					t.Errorf("%s: %v", name, err)
+				}
+				stand.Equal(t, "attics", db.Find(&[]attic{}).RowsAffected, 0)
+				stand.Equal(t, "rooms", db.Find(&[]chamber{}).RowsAffected, 1)
+				stand.Equal(t, "links", db.Table("attic_chambers").Find(&[]map[string]any{}).RowsAffected, 0)
+			}
+		})
+	}
+}
