@@ -1,9 +1,12 @@
 package guard
 
 import (
+	"fmt"
+
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // heldByCaller is the version that a struct held before the hooks of the statement. A hook that reads the row into the struct, or
@@ -21,6 +24,33 @@ func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
 		return held
 	}
 	return before
+}
+
+// rememberNamed keeps the version that the caller names in what is updated. A hook may name another one there.
+func (p *plan) rememberNamed(stmt *gorm.Statement) {
+	if p.version.is() {
+		p.versionNamed, _ = p.inDestination(stmt) // whose error comes again
+	}
+}
+
+// rekeyed returns the error of a struct to which a hook gave another key: the write would be one of another row, at the version of the
+// first one.
+func (p *plan) rekeyed(stmt *gorm.Statement) error {
+	if s := p.model.Schema; stmt.SkipHooks || !s.BeforeSave && !s.BeforeUpdate && !s.BeforeDelete {
+		return nil
+	}
+	for i := range p.memory.Count {
+		was := p.memory.Was(i)
+		if !was.IsValid() {
+			continue
+		}
+		before, _ := statement.KeyOf(stmt, p.model.Schema, was)
+		after, _ := statement.KeyOf(stmt, p.model.Schema, p.memory.Row(i))
+		if before != nil && (after == nil || statement.KeyName(before) != statement.KeyName(after)) {
+			return fmt.Errorf("gormlock: %s: a hook gave the struct another key, so another row would be written: leave the key as it is in the hook", p.rowName(stmt, before))
+		}
+	}
+	return nil
 }
 
 // moved reports whether the write moved a struct of this key from one version to another.

@@ -28,6 +28,8 @@ type plan struct {
 	version versionGuard
 	fence   *FenceGuard // nil: the model has none
 	upsert  *upsert     // nil: no create
+
+	versionNamed *column.Value // in what is updated, before hooks
 }
 
 // conditions say which rows a statement is about, without the conditions of its guards.
@@ -50,7 +52,7 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	if p.batch && p.intent.columns() != nil {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
-	if err := cmp.Or(p.dropped(stmt), p.intent.columns().isOf(p, stmt)); err != nil {
+	if err := cmp.Or(p.dropped(stmt), p.rekeyed(stmt), p.intent.columns().isOf(p, stmt)); err != nil {
 		return err
 	}
 	if !p.version.is() {

@@ -78,6 +78,7 @@ func RememberUpdate(db *gorm.DB) {
 	if w := begin(db, OpUpdate); w != nil {
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
+		w.rememberNamed(db.Statement)
 		w.refuseUnknown(db)
 		w.refuseLeftOut(db)
 	}
@@ -99,6 +100,7 @@ func RememberDelete(db *gorm.DB) {
 		return
 	}
 	w.remember(db, db.Statement.Dest)
+	w.rememberNamed(db.Statement)
 	w.refuseUnknown(db)
 	if w.batch || w.memory.Count == 0 || statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
