@@ -2,6 +2,8 @@ package guard
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -17,14 +19,32 @@ func (w *Write) refuseUnknown(db *gorm.DB) {
 		return
 	}
 	for _, name := range db.Statement.Selects {
+		if of, is := w.within(db.Statement, name); is {
+			w.refuseBefore(db, fmt.Errorf("gormlock: %s: Select names %q without %q, so GORM would not save that association: name both",
+				w.model.Schema.Name, name, of))
+			return
+		}
 		if !w.knows(db.Statement, name) && !statement.InAppend() { // for whose sake GORM names foreign keys of the other model too
-			err := fmt.Errorf("gormlock: %s: Select names %q, which is neither a column nor an association, so GORM would leave it out: name each by itself, as in Select(\"a\", \"b\")",
-				w.model.Schema.Name, name)
-			doomWithParent(db, err)
-			fault.Add(db, err)
+			w.refuseBefore(db, fmt.Errorf("gormlock: %s: Select names %q, which is neither a column nor an association, so GORM would leave it out: name each by itself, as in Select(\"a\", \"b\")",
+				w.model.Schema.Name, name))
 			return
 		}
 	}
+}
+
+// refuseBefore fails a write before anything of it is stored.
+func (*Write) refuseBefore(db *gorm.DB, err error) {
+	doomWithParent(db, err)
+	fault.Add(db, err)
+}
+
+// within is the association in which the name of a Select is, if that is not selected itself.
+func (p *plan) within(stmt *gorm.Statement, name string) (association string, is bool) {
+	of, in, nested := strings.Cut(name, ".")
+	if !nested || in == "" || p.model.Schema.Relationships.Relations[of] == nil || of == stmt.Table {
+		return "", false
+	}
+	return of, !slices.Contains(stmt.Selects, of) && !slices.Contains(stmt.Selects, clause.Associations)
 }
 
 // knows reports whether GORM finds something of the model by a name in Select.

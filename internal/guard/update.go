@@ -28,7 +28,7 @@ func BeforeUpdate(db *gorm.DB) {
 	case save:
 		w.op = OpSave
 	}
-	if err := cmp.Or(w.leaveOutRenewed(db.Statement), w.refuseSaveOfMap(db.Statement), w.prepare(db.Statement)); err != nil {
+	if err := cmp.Or(w.nothingLeft(db.Statement), w.leaveOutRenewed(db.Statement), w.refuseSaveOfMap(db.Statement), w.prepare(db.Statement)); err != nil {
 		w.refuse(db, err)
 		return
 	}

@@ -106,11 +106,15 @@ func MapsIn(dest any) []map[string]any {
 	case map[string]any:
 		return []map[string]any{dest}
 	case *map[string]any:
-		return []map[string]any{*dest}
+		if dest != nil {
+			return []map[string]any{*dest}
+		}
 	case []map[string]any:
 		return dest
 	case *[]map[string]any:
-		return *dest
+		if dest != nil {
+			return *dest
+		}
 	}
 	return nil
 }

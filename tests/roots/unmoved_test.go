@@ -35,9 +35,6 @@ func TestRoot_staysWhereNothingIsWritten(t *testing.T) {
 		"an empty struct, in bulk": {write: func(tx *gorm.DB, l *line, _ *note, _ *order) *gorm.DB {
 			return tx.Model(&line{}).Where("id = ?", l.ID).Updates(line{})
 		}},
-		"all of it omitted": {write: func(tx *gorm.DB, l *line, _ *note, two *order) *gorm.DB {
-			return tx.Model(l).Omit("Qty", "OrderID").Updates(map[string]any{"qty": 4, "order_id": two.ID})
-		}},
 		"the version alone": {write: func(tx *gorm.DB, l *line, _ *note, _ *order) *gorm.DB {
 			return tx.Model(&line{ID: l.ID}).Updates(line{Version: l.Version})
 		}},

@@ -93,7 +93,7 @@ func TestSelect_namesWhatIsThere(t *testing.T) {
 				})
 			},
 		} {
-			for _, names := range [][]string{{"title, id"}, {"titel"}, {"title AS t"}, {"lined_lines.title"}, {"title", "Linse"}} {
+			for _, names := range [][]string{{"title, id"}, {"titel"}, {"title AS t"}, {"lined_lines.title"}, {"title", "Linse"}, {"title", "Lines.Qty"}, {"title", "Lines.Qtyy"}} {
 				err := write(names...)
 				if err == nil || err == gorm.ErrInvalidTransaction { //nolint:errorlint // it is the test's own
 					t.Errorf("%s, Select(%q): %v", name, names, err)
@@ -102,7 +102,7 @@ func TestSelect_namesWhatIsThere(t *testing.T) {
 			if row := stand.Row[stand.LinedOrder](t, db, 1); row.Title != "a" || row.Version != 1 {
 				t.Errorf("%s: %+v", name, row)
 			}
-			for _, names := range [][]string{{"title"}, {"Title"}, {"lined_orders.title"}, {"*"}, {"lined_orders.*"}, {"title", "Lines"}, {"title", "Lines.Qty"}, {"title", clause.Associations}, {"TITLE"}, {`"title"`}} {
+			for _, names := range [][]string{{"title"}, {"Title"}, {"lined_orders.title"}, {"*"}, {"lined_orders.*"}, {"title", "Lines"}, {"title", clause.Associations}, {"TITLE"}, {`"title"`}} {
 				if err := write(names...); err != nil && err != gorm.ErrInvalidTransaction { //nolint:errorlint // it is the test's own
 					t.Errorf("%s, Select(%q): %v", name, names, err)
 				}

@@ -59,6 +59,7 @@ func Stop() {
 const keep = `
 trap '' HUP INT TERM
 dir=$1 port=$2 install=$3 server=$4
+export TMPDIR="$dir" # in one directory, temporary tables of servers that are installed at the same time have the same names
 "$install" --no-defaults --datadir="$dir/data" --auth-root-authentication-method=normal --skip-test-db --skip-name-resolve >"$dir/log" 2>&1 </dev/null &&
 "$server" --no-defaults --datadir="$dir/data" --socket="$dir/socket" --pid-file="$dir/pid" --bind-address=127.0.0.1 --port="$port" \
 	--skip-name-resolve --skip-log-bin --innodb-buffer-pool-size=32M --innodb-log-file-size=16M --innodb-flush-log-at-trx-commit=0 \

@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// GORM sends no statement for an update of which nothing is left, and returns no error: what was asked for does not happen, and a
+// stale struct is not noticed.
+
+// nothingLeft returns the error of an update that asks for values, of which Select and Omit leave none, or that the model has no column
+// for. An update that asks for nothing, as that of an empty map, is none.
+func (p *plan) nothingLeft(stmt *gorm.Statement) error {
+	if _, ownSet := stmt.Clauses["SET"]; ownSet || p.intent.touches() || stmt.Dest == nil {
+		return nil
+	}
+	all := len(stmt.Selects)+len(stmt.Omits) == 0
+	if statement.FromMap(stmt.Dest) {
+		if maps := statement.MapsIn(stmt.Dest); !all && len(maps) > 0 && !p.savesAssociation(stmt) {
+			return p.nothingOfMap(stmt, maps[0])
+		}
+		return nil
+	}
+	values := reflect.ValueOf(stmt.Dest)
+	for values.Kind() == reflect.Pointer {
+		values = values.Elem()
+	}
+	if values.Kind() != reflect.Struct {
+		return nil
+	}
+	isForm := values.Type() != p.model.Schema.ModelType
+	if !isForm && all || slices.Equal(stmt.Selects, []string{"*"}) && len(stmt.Omits) == 0 {
+		return nil
+	}
+	s := p.schemaOf(stmt, values)
+	if s == nil {
+		return nil
+	}
+	f := form{plan: p, stmt: stmt, values: values}
+	f.selected, f.restricted = stmt.SelectAndOmitColumns(false, true)
+	if isForm {
+		if err := f.misfits(s); err != nil {
+			return err
+		}
+	}
+	return f.nothingOf(s)
+}
+
+func (p *plan) nothingOfMap(stmt *gorm.Statement, values map[string]any) error {
+	f := form{plan: p, stmt: stmt}
+	f.selected, f.restricted = stmt.SelectAndOmitColumns(false, true)
+	some := ""
+	for name := range values {
+		field := p.model.Schema.LookUpField(name)
+		if field != nil && p.isGuards(field) {
+			if len(stmt.Selects) > 0 && f.asks(field.DBName) {
+				return nil
+			}
+			continue
+		}
+		if field != nil && field.DBName != "" {
+			name = field.DBName
+		} else if field != nil {
+			name = field.Name
+		}
+		if f.asks(name) {
+			return nil
+		}
+		if some == "" || name < some {
+			some = name
+		}
+	}
+	return p.errNothing(stmt, some)
+}
+
+// nothingOf returns the error of a struct of whose values none is written. A Save asks for all of them, other updates for those that are
+// not zero.
+func (f *form) nothingOf(s *schema.Schema) error {
+	p, stmt := f.plan, f.stmt
+	if len(stmt.Selects)+len(stmt.Omits) == 0 || p.savesAssociation(stmt) {
+		return nil
+	}
+	same := statement.SamePointer(stmt.Model, stmt.Dest)
+	save := same && statement.InSave()
+	some := ""
+	for _, name := range p.model.Schema.DBNames {
+		field := s.LookUpField(name)
+		if field == nil {
+			continue
+		}
+		is, named := f.selected[field.DBName]
+		if own := p.isGuards(p.model.Schema.FieldsByDBName[name]); own && is {
+			return nil // it is compared
+		} else if own || !field.Updatable || same && field.PrimaryKey {
+			continue
+		}
+		_, zero := field.ValueOf(stmt.Context, f.values)
+		switch {
+		case is, !named && !f.restricted && !zero && field.AutoUpdateTime == 0:
+			return nil
+		case some == "" && field.AutoUpdateTime == 0 && (save || !zero):
+			some = field.Name
+		}
+	}
+	return p.errNothing(stmt, some)
+}
+
+// misfits returns the error of a value in a form for which the model has no column.
+func (f *form) misfits(s *schema.Schema) error {
+	fits := map[*schema.Field]bool{}
+	for _, name := range f.plan.model.Schema.DBNames {
+		fits[s.LookUpField(name)] = true
+	}
+	for _, field := range s.Fields {
+		if field.DBName == "" || fits[field] || !f.asks(field.DBName) {
+			continue
+		}
+		if _, zero := field.ValueOf(f.stmt.Context, f.values); !zero {
+			return fmt.Errorf("gormlock: %s: %s.%s fits no column of %s, so GORM would leave it out: give it the name of a column, or the tag `gorm:\"-\"`",
+				f.plan.model.Schema.Name, s.Name, field.Name, statement.TableName(f.stmt))
+		}
+	}
+	return nil
+}
+
+// savesAssociation reports whether Select names one, which is saved beside the columns.
+func (p *plan) savesAssociation(stmt *gorm.Statement) bool {
+	return slices.ContainsFunc(stmt.Selects, func(name string) bool { return statement.NamesAssociation(p.model.Schema, name) })
+}
+
+// isGuards reports whether a guard writes the field.
+func (p *plan) isGuards(field *schema.Field) bool {
+	return p.version.is() && field == p.version.Field || p.model.Fence != nil && field == p.model.Fence.Field
+}
+
+func (p *plan) errNothing(stmt *gorm.Statement, left string) error {
+	if left == "" {
+		return nil
+	}
+	return fmt.Errorf("gormlock: update %s: Select and Omit leave nothing to write of what is asked for (%s): name it in Select, or leave the update out",
+		statement.TableName(stmt), left)
+}
