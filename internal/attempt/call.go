@@ -49,12 +49,14 @@ func (c *Call) Run(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	return c.repeat(db, fn)
 }
 
-// nested runs fn under a savepoint.
+// nested runs fn under a savepoint, also if GORM is to make none of its own: what fn did is not to be committed if it fails.
 func (c *Call) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	if c.Options != (sql.TxOptions{}) {
 		return fmt.Errorf("%w: Isolation and ReadOnly cannot change a transaction that is already open", fault.ErrOption)
 	}
-	return db.Transaction(func(tx *gorm.DB) error {
+	flat := db.DisableNestedTransaction
+	return statement.Nested(db).Transaction(func(tx *gorm.DB) error {
+		tx.DisableNestedTransaction = flat
 		if c.request != nil && !tx.DryRun {
 			if err := xact.Acquire(tx, c.request); err != nil {
 				return err

@@ -43,3 +43,10 @@ func Beside(db *gorm.DB) *gorm.DB {
 	}
 	return db.Session(&gorm.Session{})
 }
+
+// Nested is a db whose Transaction is a savepoint inside of another one, also if the program has told GORM to make none.
+func Nested(db *gorm.DB) *gorm.DB {
+	nested := db.Session(&gorm.Session{})
+	nested.DisableNestedTransaction = false
+	return nested
+}

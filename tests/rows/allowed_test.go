@@ -45,6 +45,16 @@ func TestV28_LockRowUnderRowLevelSecurity(t *testing.T) {
 			}
 		}
 	})
+	stand.InTx(t, db, func(rival *gorm.DB) {
+		stand.Must(t, gormlock.LockRow(rival, &seat{ID: 1}))
+		stand.InTx(t, db.Session(&gorm.Session{DisableNestedTransaction: true}), func(tx *gorm.DB) {
+			stand.MustDo(t, tx.Exec("SET LOCAL ROLE gormlock_reader_v28"))
+			if err := gormlock.LockRow(tx, &seat{ID: 1}, gormlock.Try()); !errors.Is(err, gormlock.ErrNotAcquired) {
+				t.Errorf("what a rival holds: %v", err)
+			}
+			stand.MustDo(t, tx.Exec("SELECT 1")) // the transaction is still usable
+		})
+	})
 }
 
 // A text that begins with SAVEPOINT takes the lock that is asked for, or refuses.
