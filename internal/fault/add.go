@@ -27,6 +27,7 @@ func Mend(db *gorm.DB) {
 	if db.Error == nil {
 		return
 	}
+	db.Error = once(db.Error)
 	kept, ok := db.Statement.Settings.LoadAndDelete(added{})
 	if !ok {
 		return
@@ -44,3 +45,14 @@ type mended struct {
 
 func (e *mended) Error() string   { return e.text }
 func (e *mended) Unwrap() []error { return e.errs }
+
+// once is an error that GORM has joined with itself, without that: GORM adds the error of an association again with each one that follows.
+func once(err error) error {
+	only, text := err, "; "+err.Error()
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		if own := "; " + inner.Error(); text != own && strings.ReplaceAll(text, own, "") == "" {
+			only = inner
+		}
+	}
+	return only
+}

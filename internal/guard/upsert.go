@@ -35,7 +35,7 @@ type upsertRow struct {
 	loaded   bool          // it stands for a row that it was read from
 	unread   bool          // it stands for a row, and was not read from it
 	moves    bool          // it is a child that comes from another parent, or from none
-	apart    bool          // it is a child that stays, and proposes a version that only an INSERT can have stored
+	apart    bool          // it is a child, and proposes a version that only an INSERT can have stored
 	found    reflect.Value // the row that was found in its place, and left alone, where the server returns such
 	guessed  bool          // it had no key, and has the one that GORM has worked out
 	exists   bool          // it was read from its row, whatever the row's version is now
@@ -110,7 +110,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			row.next, r.apart = v.Apart(row.next)
 			continue
 		}
-		if u.links && !r.moves && !r.mayBeNew && (v.IsInteger() || !dialect.Of(stmt.DB).IsSQLite()) {
+		if u.links && !r.mayBeNew && (v.IsInteger() || !dialect.Of(stmt.DB).IsSQLite()) {
 			row.next, r.apart = v.Apart(row.next)
 		}
 	}

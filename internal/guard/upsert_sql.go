@@ -105,7 +105,8 @@ func (g upsertGuard) Build(to clause.Builder) {
 	b := builderOf(to, g.draft)
 	d, links := g.draft, g.draft.upsert.links
 	stays := func(r upsertRow) bool { return r.loaded && links && !r.moves && !r.apart }
-	apart := func(r upsertRow) bool { return r.loaded && r.apart }
+	apart := func(r upsertRow) bool { return r.loaded && r.apart && !r.moves }
+	movesApart := func(r upsertRow) bool { return r.loaded && r.apart && r.moves }
 	moves := func(r upsertRow) bool { return r.loaded && !stays(r) && !r.apart }
 	unread := func(r upsertRow) bool { return r.unread }
 	known := func(r upsertRow) bool { return r.loaded || r.unread }
@@ -131,6 +132,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 		{d.keysWhere(moves), func() { b.Text(matches) }},
 		{d.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
 		{d.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, d.version.back(b, proposed))) }},
+		{d.keysWhere(movesApart), func() { b.Text(g.matches(b, d.version.back(b, proposed))) }},
 		{d.keysWhere(unread), func() { b.Text(unset) }},
 	} {
 		if len(part.keys) == 0 {
