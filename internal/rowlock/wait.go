@@ -106,9 +106,10 @@ func BeginRow(db *gorm.DB) {
 	}
 }
 
-// Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause.
+// Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause. What FirstOrCreate updates was
+// read with the lock.
 func Refuse(db *gorm.DB) {
-	if l, ok := On(db.Statement); ok && db.Error == nil {
+	if l, ok := On(db.Statement); ok && db.Error == nil && !statement.InFirstOrCreate() {
 		fault.Add(db, fmt.Errorf("gormlock: %v is for queries, this statement would run without it: leave it out", l.Strength))
 	}
 }

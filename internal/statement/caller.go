@@ -17,6 +17,7 @@ const (
 	save           = "gorm.(*DB).Save"
 	saveByKey      = "statement.SaveByKey"
 
+	firstOrCreate   = "gorm.(*DB).FirstOrCreate"
 	saveAssociation = "gorm.(*Association).saveAssociation"
 	saveChildren    = ".SaveAfterAssociations."
 	copyingRead     = "gorm.execG[...]."
@@ -59,14 +60,20 @@ func InCopyingRead() bool {
 }
 
 // InAssociation reports whether GORM executes the statement to save what Association(…).Append or Replace was given.
-func InAssociation() bool {
+func InAssociation() bool { return executedFor(saveAssociation) }
+
+// InFirstOrCreate reports whether FirstOrCreate updates the row that it has found.
+func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
+
+// executedFor reports whether the function of this name calls the one that has GORM execute the statement.
+func executedFor(name string) bool {
 	run := 0
 	for function := range callers() {
 		switch {
 		case strings.HasSuffix(function, execute):
 			run = 1
 		case run == 2:
-			return strings.HasSuffix(function, saveAssociation)
+			return strings.HasSuffix(function, name)
 		case run == 1:
 			run = 2
 		}

@@ -189,6 +189,12 @@ func TestRowLockFits(t *testing.T) {
 		{"FirstOrCreate that creates", 0, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Scopes(lock()).FirstOrCreate(&seat{ID: 9, HallID: 1}, "id = 9")
 		}},
+		{"FirstOrCreate that updates", 1, 0, 0, func(tx *gorm.DB) *gorm.DB {
+			return tx.Scopes(lock()).Where("id = 2").Assign(map[string]any{"hall_id": 1}).FirstOrCreate(&seat{})
+		}},
+		{"FirstOrCreate that updates, by a clause", 1, 0, 0, func(tx *gorm.DB) *gorm.DB {
+			return tx.Clauses(gormlock.RowLock(gormlock.ForUpdate)).Where("id = 2").Assign(seat{HallID: 1}).FirstOrCreate(&seat{})
+		}},
 		{"a lock before an Or", 2, 0, 0, func(tx *gorm.DB) *gorm.DB {
 			return tx.Clauses(gormlock.RowLock(gormlock.ForNoKeyUpdate)).Where("id = 1").Or("id = 4").Find(&[]seat{})
 		}},
