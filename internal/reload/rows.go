@@ -35,7 +35,8 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	}
 	slice := pointer.Elem()
 	keys, err := keysOf(query, s, slice)
-	if err != nil || len(keys) == 0 {
+	asks := statement.HasScopes(query.Statement) || len(query.Statement.Clauses) > 0 // perhaps for a lock, which is taken without rows too
+	if err != nil || len(keys) == 0 && !asks {
 		return err
 	}
 	found := reflect.New(slice.Type())
@@ -67,6 +68,9 @@ func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error)
 
 // isOneOf is the condition that a row has one of the keys, each of which it names once.
 func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
+	if len(keys) == 0 {
+		return clause.Expr{SQL: "1=0"}
+	}
 	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, differentKeys(keys))
 	return clause.IN{Column: column, Values: in}
 }

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -112,4 +113,25 @@ func TestLockRowsOfManyElements(t *testing.T) {
 		stand.Equal(t, "the hall of the last", rows[len(rows)-1].HallID, 1)
 		stand.Equal(t, "statements", len(recorder.Seen()), 1)
 	})
+}
+
+// A lock that is asked for beside the rows is taken, also if there are none.
+func TestLockRows_ofNoneTakesTheOtherLock(t *testing.T) {
+	t.Parallel()
+	db := seats(t)
+	key := lockkey.Of("rows", t.Name())
+	for name, with := range map[string]func(tx *gorm.DB) *gorm.DB{
+		"a scope":  func(tx *gorm.DB) *gorm.DB { return tx.Scopes(gormlock.WithXactLock(key)) },
+		"a clause": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.XactLock(key)) },
+	} {
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			rows := []seat{}
+			stand.Must(t, gormlock.LockRows(with(tx), &rows))
+			stand.Equal(t, name+": rows", len(rows), 0)
+			rival := db.Transaction(func(tx *gorm.DB) error { return gormlock.AcquireXactLock(tx, []lockkey.Key{key}, gormlock.Try()) })
+			if !errors.Is(rival, gormlock.ErrNotAcquired) {
+				t.Errorf("%s: %v", name, rival)
+			}
+		})
+	}
 }
