@@ -24,12 +24,14 @@ func (s *Stale) Text() string {
 		if s.Expected != nil {
 			fmt.Fprintf(&b, ", at version %s or any other", Version(s.Expected))
 		}
-	case s.Deleted && !s.Soft && len(s.Columns) > 0 && s.Expected == nil:
-		b.WriteString("the row is gone")
+	case s.Soft && s.Expected == nil:
+		b.WriteString("the row is soft-deleted")
 	case s.Soft:
 		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
 	case s.Deleted && s.Expected == nil && s.Op == "touch":
 		b.WriteString("this root is gone, so its part was not written: use Unscoped if it is soft-deleted, or else delete or reassign the part with db.Exec")
+	case s.Deleted && s.Expected == nil:
+		b.WriteString("the row is gone")
 	case s.Deleted:
 		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
 	case s.Actual == nil && s.Expected == nil && s.Cause != nil:

@@ -100,8 +100,15 @@ func (u *unchangedColumns) hold(b builder) {
 	}
 }
 
-// why returns the error of a changed column: the row exists, at the right version.
+// why returns the error of a changed column: the row exists, at the right version. If the server says that it is as it was, something
+// else kept it.
 func (u *unchangedColumns) why(j *judge, stmt *gorm.Statement, row *Row, current reflect.Value) error {
+	is := func(q *gorm.DB) *gorm.DB {
+		return q.Where(KeyIn(j.model.Schema, [][]any{row.Key})).Where(asExpected{&j.draft}).Limit(1)
+	}
+	if same, err := j.lookWhere(stmt.DB, j.columnsToLookAt(), is); err == nil && len(same) > 0 && !j.where.filtered {
+		return fmt.Errorf("gormlock: %s: %w", j.rowName(stmt, row.Key), errNotWritten)
+	}
 	e := j.stale(stmt, row, nil, false)
 	if j.version.is() {
 		e.Own = hasLeft(stmt, j.model, row.name, j.version.Read(u.before), false)

@@ -164,7 +164,7 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 	}
 	if j.version.checked && !j.where.filtered {
 		e := j.stale(stmt, row, nil, false)
-		e.Actual, e.Cause = j.version.Any(j.version.Read(current)), errNotWritten
+		e.Actual, e.Cause = j.version.Any(j.version.Read(current)), j.whyAsItIs(stmt)
 		return e.Err()
 	}
 	switch {
@@ -174,6 +174,14 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 		return fmt.Errorf("gormlock: %s: %w", j.rowName(stmt, row.Key), errNotWritten)
 	}
 	return j.conditionsOf(stmt, row.Key)
+}
+
+// whyAsItIs is the reason if a row at the right version was not written, and the caller has no conditions.
+func (j *judge) whyAsItIs(stmt *gorm.Statement) error {
+	if conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); upserts && !j.isOnKey(conflict) {
+		return errMetAnother
+	}
+	return errNotWritten
 }
 
 // whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.
@@ -203,7 +211,11 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 		e = j.staleError(stmt, &one)
 		e.Own = j.isOwn(stmt, &one)
 		if j.version.is() {
-			e.Actual = j.version.Any(j.version.Read(found[0]))
+			actual := j.version.Read(found[0])
+			e.Actual = j.version.Any(actual)
+			if j.version.checked && j.version.accepts(&one, actual) && j.intent.columns() == nil {
+				e.Cause = errNotWritten
+			}
 		}
 	}
 	e.Deleted = len(found) == 0

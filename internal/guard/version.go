@@ -225,6 +225,9 @@ func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 	return row.Expected.Equal(actual)
 }
 
+// errMetAnother is that reason if an upsert finds rows by other columns than their keys.
+var errMetAnother = errors.New("nothing was written: another row may have the values by which this upsert finds rows, or a trigger or a policy kept the row as it is")
+
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
