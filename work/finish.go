@@ -149,7 +149,8 @@ func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, er
 func (e *engine) completed(ctx context.Context, stored []outcome) {
 	if e.t.one != "" && len(stored) > 0 {
 		ids, _ := arrays(items(stored))
-		if there, err := e.ends(ctx, "SELECT t.{ID}, "+e.t.after()+" FROM {table} AS t WHERE t.{ID} = ANY($1::bigint[])", ids); err != nil || len(there) < len(stored) {
+		next := "CASE WHEN NOT EXISTS (SELECT FROM {table} AS o WHERE o." + e.t.one + " = t." + e.t.one + " AND o.{State} = 'running'" + each + " THEN " + e.t.after() + " END" // what runs may be put off, and then comes first
+		if there, err := e.ends(ctx, "SELECT t.{ID}, "+next+" FROM {table} AS t WHERE t.{ID} = ANY($1::bigint[])", ids); err != nil || len(there) < len(stored) {
 			e.source.again()
 		}
 	}

@@ -25,6 +25,7 @@ type heads struct {
 	list   []int64 // in the order in which they are to be claimed
 	follow []int64 // after those of the list: each came next of its value when a job ended
 	open   bool    // there may be jobs that are in neither
+	busy   bool    // they are being listed
 	heard  bool    // there are hints of such jobs
 
 	known   []int64 // the last jobs that were listed: without a value, and with FairBy of each value
@@ -71,11 +72,15 @@ func (s *heads) ended(follow []int64) {
 	s.follow = append(s.follow, follow...)
 }
 
-// look makes the next claim list the jobs again. While there are jobs of OnePer to claim, next sees to it.
+// look makes the next claim list the jobs again. While there are jobs of OnePer to claim, or they are being listed, next sees to it
+// once it has claimed those.
 func (s *heads) look(context.Context) error {
-	if s.e.t.one == "" || !s.more() {
-		s.again()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.e.t.one == "" || !s.busy && !s.open && s.empty() {
+		s.heard = true
 	}
+	s.open = true
 	return nil
 }
 
@@ -122,10 +127,12 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 	if scan {
 		s.heard, s.follow, known = false, nil, nil // the scan sees those that follow
 	}
+	s.busy = true
 	s.mu.Unlock()
 	began := time.Now()
 	list, known, blocked, err := s.find(ctx, known)
 	s.mu.Lock()
+	s.busy = false
 	if scan {
 		s.cost, s.listed = time.Since(began), time.Now()
 	}
@@ -164,7 +171,7 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 	for range collisions {
 		where := text
 		if one := s.e.t.one; one != "" && compare {
-			for _, other := range []string{"gormlock_other.{ID} < {table}.{ID} AND " + s.e.t.unfinished() + "{live}", "gormlock_other.{State} = 'running'"} {
+			for _, other := range []string{"gormlock_other.{ID} < {table}.{ID} AND " + s.e.t.waiting() + "{live}", "gormlock_other.{State} = 'running'"} {
 				where += " AND NOT EXISTS (SELECT FROM {table} AS gormlock_other WHERE gormlock_other." + one + " = {table}." + one + " AND " + other + each
 			}
 		}
@@ -177,7 +184,11 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 		s.again()
 		err = nil
 	}
-	slices.SortFunc(got, func(a, b *item) int { return slices.Index(ids, a.id) - slices.Index(ids, b.id) })
+	place := make(map[int64]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	slices.SortFunc(got, func(a, b *item) int { return place[a.id] - place[b.id] })
 	return got, err
 }
 
@@ -243,8 +254,8 @@ func places(list []int64) string {
 	return "unnest((SELECT '" + array.String() + "'::bigint[])) WITH ORDINALITY AS k(id, place)"
 }
 
-// one finds the oldest unfinished job of each value, if it can be claimed or waits for a younger one, and the jobs without
-// a value; if known, only further jobs without one.
+// one finds the oldest waiting job of each value, if it can be claimed or waits for a younger one that runs, and the jobs without a value;
+// if known, only further jobs without one.
 func (s *heads) one(queues string, known []int64) string {
 	c := s.e.t.one
 	fair, by := "NULL::int", "place >= 0, priority DESC, id"
@@ -254,15 +265,15 @@ func (s *heads) one(queues string, known []int64) string {
 	most := " LIMIT " + strconv.Itoa(headsMost)
 	free := "{State} = 'ready' AND {RunAt} <= now()" + queues
 	of := "t.{ID} AS id, t.{Priority} AS priority, " + fair + " AS fair"
-	from := " FROM {table} AS t WHERE " + s.e.t.unfinished() + "{live} AND t." + c
+	from := " FROM {table} AS t WHERE " + s.e.t.waiting() + "{live} AND t." + c
 	if len(known) > 0 {
 		return "SELECT id, 0 FROM (SELECT " + of + ", 0 AS place" + from + " IS NULL AND " + free + " AND t.{ID} > " + strconv.FormatInt(known[0], 10) + " ORDER BY t.{ID}" + most + ") AS jobs ORDER BY " + by
 	}
-	first := "SELECT " + of + ", t." + c + " AS value, {State} AS state, " + free + " AS free" + from
+	first := "SELECT " + of + ", t." + c + " AS value, " + free + " AS free" + from
 	order := " ORDER BY t." + c + ", t.{ID} LIMIT 1" // a name alone would be that of what is selected, if there is one
 	return "WITH RECURSIVE gormlock_values AS ((" + first + " IS NOT NULL" + order + ") UNION ALL SELECT n.* FROM gormlock_values AS v, LATERAL (" + first + " > v.value" + order + ") AS n), " +
-		"gormlock_waiting AS (SELECT *, NOT EXISTS (SELECT FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running'" + each + " AS alone FROM gormlock_values AS v WHERE state <> 'running') " +
-		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN alone THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM gormlock_waiting WHERE free OR NOT alone" +
+		"gormlock_waiting AS (SELECT *, (SELECT o.{ID} FROM {table} AS o WHERE o." + c + " = v.value AND o.{State} = 'running' LIMIT 1) AS runs FROM gormlock_values AS v) " +
+		"SELECT id, place FROM (SELECT id, priority, fair, CASE WHEN runs IS NULL THEN 1 ELSE " + strconv.Itoa(waits) + " END AS place FROM gormlock_waiting WHERE runs IS NULL AND free OR runs > id" +
 		" UNION ALL (SELECT " + of + ", 0" + from + " IS NULL AND " + free + " ORDER BY t.{ID}" + most + ")) AS jobs ORDER BY " + by + most
 }
 

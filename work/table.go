@@ -120,7 +120,7 @@ func (t *table) with(c *config) (_ *table, err error) {
 			return nil, err
 		}
 		t.want = append(t.want,
-			index{name: t.index("one_" + c.one), on: "(" + t.one + t.sql(", {ID}) WHERE ") + t.unfinished(), option: "OnePer"},
+			index{name: t.index("one_" + c.one), on: "(" + t.one + t.sql(", {ID}) WHERE ") + t.waiting(), option: "OnePer"},
 			index{name: t.index("one_running_" + c.one), unique: true, on: "(" + t.one + t.sql(") WHERE {State} = 'running'"), option: "OnePer"})
 	}
 	if c.fair != "" {
@@ -160,15 +160,17 @@ func (t *table) index(of string) string {
 // {table} has an alias wherever the text has other aliases.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
-func (t *table) unfinished() string { return t.sql("{State} IN ('ready', 'later', 'running')") }
+// waiting is the condition that a job is neither claimed nor finished. Its index has no entry for a claimed one: of a value at most one
+// job runs, which another index finds.
+func (t *table) waiting() string { return t.sql("{State} IN ('ready', 'later')") }
 
-// after is the ID of the job of OnePer that comes next when the job of the row t has ended. It does not look for an older
+// after is the ID of the job of OnePer that comes next when the job of the row t, which runs, has ended. It does not look for an older
 // one, which was committed late or is requeued: the next list has it.
 func (t *table) after() string {
 	if t.one == "" {
 		return "NULL::bigint"
 	}
-	return t.sql("(SELECT o.{ID} FROM {table} AS o WHERE ") + t.unfinished() + t.sql("{live} AND o.") + t.one + " = t." + t.one + t.sql(" AND o.{ID} > t.{ID} ORDER BY o.") + t.one + t.sql(", o.{ID} LIMIT 1)")
+	return t.sql("(SELECT o.{ID} FROM {table} AS o WHERE ") + t.waiting() + t.sql("{live} AND o.") + t.one + " = t." + t.one + t.sql(" AND o.{ID} > t.{ID} ORDER BY o.") + t.one + t.sql(", o.{ID} LIMIT 1)")
 }
 
 func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }

@@ -26,8 +26,9 @@ type upsert struct {
 	whole   bool // all columns are, without their names
 	skips   bool // existing rows are left alone
 	rows    []upsertRow
-	keyed   [][]any     // the keys of its structs, if others have none and may only insert: see insertNew
-	held    []heldField // what structs hold in place of which GORM would store something else
+	keyed   [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
+	had     *clause.Clause // what the caller asked for, if all may only insert
+	held    []heldField    // what structs hold in place of which GORM would store something else
 }
 
 // upsertRow is the part of an upsert that belongs to one struct.

@@ -37,9 +37,18 @@ func (d *draft) insertNew(stmt *gorm.Statement) {
 	})
 	switch {
 	case keyless > 0 && len(keyed) == 0:
+		had := stmt.Clauses["ON CONFLICT"]
+		u.had = &had
 		delete(stmt.Clauses, "ON CONFLICT")
 	case keyless > 0:
 		u.keyed = keyed
+	}
+}
+
+// restore gives the statement the clause back that insertNew took: the caller may use it for another create.
+func (u *upsert) restore(stmt *gorm.Statement) {
+	if u != nil && u.had != nil {
+		stmt.Clauses["ON CONFLICT"] = *u.had
 	}
 }
 

@@ -292,6 +292,7 @@ func Close(db *gorm.DB) {
 	}
 	w.outcome.over = true
 	w.returning.restore(db.Statement)
+	w.upsert.restore(db.Statement)
 	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored
 		if row := w.memory.Row(i); row.CanAddr() && !w.version.Read(row).Equal(version) {
 			w.version.Write(row, version)

@@ -106,6 +106,19 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 	}
 }
 
+// A chain that is used twice keeps what its caller asked for.
+func TestUpsert_ofAChainUsedTwice(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&sticker{}}, func(t *testing.T, db *gorm.DB) {
+		tx := db.Clauses(clause.OnConflict{UpdateAll: true})
+		stand.Must(t, tx.Create(&sticker{Name: "a"}).Error)
+		read := stand.Row[sticker](t, db, 1)
+		read.Name = "b"
+		stand.Must(t, tx.Create(&read).Error)
+		stand.Equal(t, "name", stand.Row[sticker](t, db, 1).Name, "b")
+	})
+}
+
 type (
 	attic struct {
 		ID      int64
