@@ -28,15 +28,38 @@ func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
 
 // rememberNamed keeps the version that the caller names in what is updated. A hook may name another one there.
 func (p *plan) rememberNamed(stmt *gorm.Statement) {
-	if p.version.is() {
-		p.versionNamed, _ = p.inDestination(stmt) // whose error comes again
+	if values, is := stmt.Dest.(map[string]any); p.version.is() && is && !p.hasHooks(stmt) {
+		p.given.length = len(values) // it costs less, and shows what a callback adds
+	} else if p.version.is() {
+		p.given.version, _ = p.inDestination(stmt) // whose error comes again
 	}
+}
+
+// named is what the caller names in what is updated, before hooks.
+type named struct {
+	version *column.Value
+	length  int // of a map, in place of it
+}
+
+// isNamedByCaller reports whether the version that is named after the hooks was so before.
+func (p *plan) isNamedByCaller(stmt *gorm.Statement, now *column.Value) bool {
+	if values, is := stmt.Dest.(map[string]any); is && !p.hasHooks(stmt) {
+		return now == nil || len(values) == p.given.length
+	}
+	had := p.given.version
+	return (had == nil) == (now == nil) && (had == nil || had.Equal(*now))
+}
+
+// hasHooks reports whether hooks of the model run before updates or deletes.
+func (p *plan) hasHooks(stmt *gorm.Statement) bool {
+	s := p.model.Schema
+	return !stmt.SkipHooks && (s.BeforeSave || s.BeforeUpdate || s.BeforeDelete)
 }
 
 // rekeyed returns the error of a struct to which a hook gave another key: the write would be one of another row, at the version of the
 // first one.
 func (p *plan) rekeyed(stmt *gorm.Statement) error {
-	if s := p.model.Schema; stmt.SkipHooks || !s.BeforeSave && !s.BeforeUpdate && !s.BeforeDelete {
+	if !p.hasHooks(stmt) {
 		return nil
 	}
 	for i := range p.memory.Count {

@@ -28,8 +28,7 @@ type plan struct {
 	version versionGuard
 	fence   *FenceGuard // nil: the model has none
 	upsert  *upsert     // nil: no create
-
-	versionNamed *column.Value // in what is updated, before hooks
+	given   named
 }
 
 // conditions say which rows a statement is about, without the conditions of its guards.
