@@ -46,9 +46,13 @@ type mended struct {
 func (e *mended) Error() string   { return e.text }
 func (e *mended) Unwrap() []error { return e.errs }
 
-// once is an error that GORM has joined with itself, without that: GORM adds the error of an association again with each one that follows.
+// once is an error of gormlock that GORM has joined with itself, without that: GORM adds the error of an association again with each
+// one that follows.
 func once(err error) error {
 	only, text := err, "; "+err.Error()
+	if !strings.HasPrefix(text, "; gormlock: ") {
+		return err
+	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		if own := "; " + inner.Error(); text != own && strings.ReplaceAll(text, own, "") == "" {
 			only = inner
