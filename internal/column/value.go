@@ -314,9 +314,8 @@ func (c *Version) Far() int64 {
 	return far
 }
 
-// farInTime is how far [Version.Apart] goes from a time, where the column holds it: into the past, so that no row gets it as the later one
-// of two.
-const farInTime = -876_000 * time.Hour
+// farInTime is how far [Version.Apart] goes from a time, where the column holds it.
+const farInTime = 876_000 * time.Hour
 
 // Plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
 func (c *Version) Plainly(v Value) bool {

@@ -52,7 +52,7 @@ func (p *plan) barredIn(stmt *gorm.Statement, values map[string]any) (first stri
 // the caller leaves out himself.
 func (p *plan) isBarred(stmt *gorm.Statement, name string) bool {
 	field := p.model.Schema.LookUpField(name)
-	if field == nil || field.Updatable || field.DBName == "" || p.version.owns(field.DBName) {
+	if field == nil || field.Updatable && field.DBName != "" || p.model.Schema.Relationships.Relations[field.Name] != nil || p.version.owns(field.DBName) {
 		return false
 	}
 	return (p.model.Fence == nil || p.model.Fence.Field.DBName != field.DBName) && !p.isOmitted(stmt, field)

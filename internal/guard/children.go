@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -9,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -31,6 +34,7 @@ func noticeMoved(db *gorm.DB) {
 		return
 	}
 	came, links := moved{}, &links{}
+	var rekeyed error
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
 			if !model.IsVersioned(relation.FieldSchema) {
@@ -39,12 +43,18 @@ func noticeMoved(db *gorm.DB) {
 			if place := statement.Place(relation.Field, parent); place.IsValid() {
 				statement.EachStruct(place, func(child reflect.Value) {
 					if child.CanAddr() {
-						came.look(stmt, relation, parent, child, links)
+						rekeyed = cmp.Or(rekeyed, came.look(stmt, relation, parent, child, links))
 					}
 				})
 			}
 		}
 	})
+	if rekeyed != nil {
+		links.Undo()
+		Doom(db, rekeyed)
+		fault.Add(db, rekeyed)
+		return
+	}
 	if len(came) == 0 {
 		stmt.Settings.Delete(movedSetting)
 		return
@@ -56,8 +66,9 @@ func noticeMoved(db *gorm.DB) {
 	}
 }
 
-// look compares the foreign keys of a child with its parent.
-func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links) {
+// look compares the foreign keys of a child with its parent. It is an error if another parent would give it another key: that is the key
+// of another row.
+func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent, child reflect.Value, links *links) error {
 	moves, fromNone := false, true
 	for _, ref := range relation.References {
 		var owner any = ref.PrimaryValue
@@ -69,6 +80,10 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 		key, zero := ref.ForeignKey.ValueOf(stmt.Context, child)
 		fromNone = fromNone && (zero || !ref.OwnPrimaryKey)
 		if statement.KeyName([]any{owner}) != statement.KeyName([]any{key}) {
+			if ref.ForeignKey.PrimaryKey && !zero {
+				return fmt.Errorf("gormlock: %s.%s: %s of a %s is a part of its key, and that of another parent's: delete it there and create a new one here",
+					stmt.Schema.Name, relation.Name, ref.ForeignKey.Name, relation.FieldSchema.Name)
+			}
 			moves = true
 			links.add(ref.ForeignKey, child, owner)
 		}
@@ -76,6 +91,7 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 	if moves {
 		m[child.Addr().Pointer()] = fromNone
 	}
+	return nil
 }
 
 // movedHere reports whether the struct is a child that comes from another parent, or from none.

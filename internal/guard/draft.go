@@ -114,7 +114,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 		if u.updates {
 			d.op = OpUpsert
 		}
-		if u.updates && u.saves && d.fence != nil {
+		if u.updates && (u.saves || d.isOnKey(conflict)) && d.fence != nil {
 			return d.refuseWithoutKeys(stmt)
 		}
 		return nil

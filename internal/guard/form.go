@@ -38,8 +38,13 @@ func (p *plan) leftOut(stmt *gorm.Statement) error {
 	if !p.version.is() || p.intent.touches() {
 		return nil
 	}
-	if values, is := stmt.Dest.(*map[string]any); is && values != nil {
-		return p.leftOutOfMap(*values)
+	switch values := stmt.Dest.(type) {
+	case map[string]any:
+		return p.saysNil(values)
+	case *map[string]any:
+		if values != nil {
+			return p.leftOutOfMap(*values)
+		}
 	}
 	values := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if values.Kind() != reflect.Struct || statement.SamePointer(stmt.Model, stmt.Dest) {
@@ -77,6 +82,17 @@ func (p *plan) leftOutOfMap(values map[string]any) error {
 	for _, relation := range p.model.Schema.Relationships.BelongsTo {
 		if values[relation.Name] != nil {
 			return fmt.Errorf("gormlock: %s.%s: GORM leaves out an association in a pointer to a map: give Updates the map itself", p.model.Schema.Name, relation.Name)
+		}
+	}
+	return nil
+}
+
+// saysNil returns the error of a map that says nil of an association: GORM leaves the foreign key as it is.
+func (p *plan) saysNil(values map[string]any) error {
+	for name, value := range values {
+		if value == nil && p.model.Schema.Relationships.Relations[name] != nil {
+			return fmt.Errorf("gormlock: %s.%s: GORM unlinks nothing where a map says nil of an association: name its foreign key, or use Association(%q).Clear()",
+				p.model.Schema.Name, name, name)
 		}
 	}
 	return nil

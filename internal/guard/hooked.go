@@ -56,24 +56,46 @@ func (p *plan) hasHooks(stmt *gorm.Statement) bool {
 	return !stmt.SkipHooks && (s.BeforeSave || s.BeforeUpdate || s.BeforeDelete)
 }
 
-// rekeyed returns the error of a struct to which a hook gave another key: the write would be one of another row, at the version of the
-// first one.
+// rekeyed returns the error of a struct to which a hook, or what it belongs to, gave another key: the write would be one of another row,
+// at the version of the first one.
 func (p *plan) rekeyed(stmt *gorm.Statement) error {
-	if !p.hasHooks(stmt) {
+	if !p.hasHooks(stmt) && !p.model.KeyLinked {
 		return nil
 	}
 	for i := range p.memory.Count {
-		was := p.memory.Was(i)
-		if !was.IsValid() {
-			continue
-		}
-		before, _ := statement.KeyOf(stmt, p.model.Schema, was)
-		after, _ := statement.KeyOf(stmt, p.model.Schema, p.memory.Row(i))
-		if before != nil && (after == nil || statement.KeyName(before) != statement.KeyName(after)) {
-			return fmt.Errorf("gormlock: %s: a hook gave the struct another key, so another row would be written: leave the key as it is in the hook", p.rowName(stmt, before))
+		if err := p.rekeyedAt(stmt, i); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// rekeyedAt does so of one struct. A part of a key that was zero may have been filled in.
+func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
+	was := p.memory.Was(i)
+	if !was.IsValid() || stmt.DryRun {
+		return nil
+	}
+	before, after := valuesIn(stmt, p.model.Schema.PrimaryFields, was), valuesIn(stmt, p.model.Schema.PrimaryFields, p.memory.Row(i))
+	filled := true
+	for n, field := range p.model.Schema.PrimaryFields {
+		if _, zero := field.ValueOf(stmt.Context, was); zero {
+			before[n] = after[n]
+		}
+		filled = filled && statement.KeyName(before[n:n+1]) == statement.KeyName(after[n:n+1])
+	}
+	if filled {
+		return nil
+	}
+	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, after}) // which may be one key in two spellings
+	if err != nil {
+		return err
+	}
+	if stored[0] == nil && stored[1] == nil || stored[0] != nil && stored[1] != nil && statement.KeyName(stored[0]) == statement.KeyName(stored[1]) {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: a hook, or what it belongs to, gave the struct another key, so another row would be written: leave its key as it is, or delete this row and create the other",
+		p.rowName(stmt, before))
 }
 
 // moved reports whether the write moved a struct of this key from one version to another.

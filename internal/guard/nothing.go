@@ -22,7 +22,7 @@ func (p *plan) nothingLeft(stmt *gorm.Statement) error {
 	}
 	all := len(stmt.Selects)+len(stmt.Omits) == 0
 	if statement.FromMap(stmt.Dest) {
-		if maps := statement.MapsIn(stmt.Dest); !all && len(maps) > 0 && !p.savesAssociation(stmt) {
+		if maps := statement.MapsIn(stmt.Dest); !all && len(maps) > 0 {
 			return p.nothingOfMap(stmt, maps[0])
 		}
 		return nil
@@ -35,7 +35,7 @@ func (p *plan) nothingLeft(stmt *gorm.Statement) error {
 		return nil
 	}
 	isForm := values.Type() != p.model.Schema.ModelType
-	if !isForm && all || slices.Equal(stmt.Selects, []string{"*"}) && len(stmt.Omits) == 0 {
+	if !isForm && (all || slices.Equal(stmt.Selects, []string{"*"}) && len(stmt.Omits) == 0) {
 		return nil
 	}
 	s := p.schemaOf(stmt, values)
@@ -55,13 +55,11 @@ func (p *plan) nothingLeft(stmt *gorm.Statement) error {
 func (p *plan) nothingOfMap(stmt *gorm.Statement, values map[string]any) error {
 	f := form{plan: p, stmt: stmt}
 	f.selected, f.restricted = stmt.SelectAndOmitColumns(false, true)
-	some := ""
+	some, compared := "", false
 	for name := range values {
 		field := p.model.Schema.LookUpField(name)
 		if field != nil && p.isGuards(field) {
-			if len(stmt.Selects) > 0 && f.asks(field.DBName) {
-				return nil
-			}
+			compared = compared || len(stmt.Selects) > 0 && f.asks(field.DBName)
 			continue
 		}
 		if field != nil && field.DBName != "" {
@@ -76,6 +74,9 @@ func (p *plan) nothingOfMap(stmt *gorm.Statement, values map[string]any) error {
 			some = name
 		}
 	}
+	if some == "" && compared {
+		return nil
+	}
 	return p.errNothing(stmt, some)
 }
 
@@ -83,11 +84,14 @@ func (p *plan) nothingOfMap(stmt *gorm.Statement, values map[string]any) error {
 // not zero.
 func (f *form) nothingOf(s *schema.Schema) error {
 	p, stmt := f.plan, f.stmt
-	if len(stmt.Selects)+len(stmt.Omits) == 0 || p.savesAssociation(stmt) {
+	if len(stmt.Selects)+len(stmt.Omits) == 0 {
 		return nil
 	}
 	same := statement.SamePointer(stmt.Model, stmt.Dest)
 	save := same && statement.InSave()
+	if same && p.savesAssociation(stmt) {
+		return nil
+	}
 	some := ""
 	for _, name := range p.model.Schema.DBNames {
 		field := s.LookUpField(name)
@@ -95,14 +99,14 @@ func (f *form) nothingOf(s *schema.Schema) error {
 			continue
 		}
 		is, named := f.selected[field.DBName]
-		if own := p.isGuards(p.model.Schema.FieldsByDBName[name]); own && is {
+		if own := p.isGuards(p.model.Schema.FieldsByDBName[name]); own && is && same && !save {
 			return nil // it is compared
 		} else if own || !field.Updatable || same && field.PrimaryKey {
 			continue
 		}
 		_, zero := field.ValueOf(stmt.Context, f.values)
 		switch {
-		case is, !named && !f.restricted && !zero && field.AutoUpdateTime == 0:
+		case is, !named && !f.restricted && !zero && (field.AutoUpdateTime == 0 || stmt.SkipHooks):
 			return nil
 		case some == "" && field.AutoUpdateTime == 0 && (save || !zero):
 			some = field.Name
@@ -117,8 +121,12 @@ func (f *form) misfits(s *schema.Schema) error {
 	for _, name := range f.plan.model.Schema.DBNames {
 		fits[s.LookUpField(name)] = true
 	}
+	all := slices.Contains(f.stmt.Selects, "*")
 	for _, field := range s.Fields {
-		if field.DBName == "" || fits[field] || !f.asks(field.DBName) {
+		if _, named := f.selected[field.DBName]; all && !named && !slices.Contains(f.stmt.Omits, field.Name) && !slices.Contains(f.stmt.Omits, field.DBName) {
+			f.selected[field.DBName] = true
+		}
+		if field.DBName == "" || s.FieldsByDBName[field.DBName] != field || fits[field] || !field.Updatable || !f.asks(field.DBName) {
 			continue
 		}
 		if _, zero := field.ValueOf(f.stmt.Context, f.values); !zero {

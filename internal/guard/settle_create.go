@@ -53,8 +53,9 @@ func (w *Write) settleCreate(db *gorm.DB) {
 // settleInsert is for a plain INSERT. GORM has read its rows by their positions, which is right if no row is missing.
 func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
+	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	switch u, stored := w.upsert, int(db.RowsAffected); {
-	case u.keyed != nil && stored < w.built.proposed && !w.where.filtered:
+	case u.keyed != nil && stored < w.built.proposed && len(conflict.Where.Exprs) == 0:
 		w.refuseMet(db, stored)
 		return
 	case !u.updates && !u.skips && w.refuseUnstored(db, stored):

@@ -1,12 +1,14 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -16,6 +18,13 @@ import (
 // is nothing else.
 func (w *Write) refuseUnknown(db *gorm.DB) {
 	if db.Error != nil || w.intent.touches() {
+		return
+	}
+	if len(db.Statement.Selects) == 0 || slices.Equal(db.Statement.Selects, []string{"*"}) {
+		return
+	}
+	if err := cmp.Or(w.childrenUnlinked(db.Statement), w.ownersUnlinked(db.Statement)); err != nil && w.op != OpDelete && !statement.InAppend() {
+		w.refuseBefore(db, err)
 		return
 	}
 	for _, name := range db.Statement.Selects {
@@ -36,6 +45,47 @@ func (w *Write) refuseUnknown(db *gorm.DB) {
 func (*Write) refuseBefore(db *gorm.DB, err error) {
 	doomWithParent(db, err)
 	fault.Add(db, err)
+}
+
+// childrenUnlinked returns the error of a Select that names columns of children, and not their foreign key: they would be stored without.
+func (p *plan) childrenUnlinked(stmt *gorm.Statement) error {
+	for _, relation := range slices.Concat(p.model.Schema.Relationships.HasOne, p.model.Schema.Relationships.HasMany) {
+		named := func(in string) bool { return slices.Contains(stmt.Selects, relation.Name+"."+in) }
+		if !slices.ContainsFunc(stmt.Selects, func(name string) bool { return strings.HasPrefix(name, relation.Name+".") }) || named("*") {
+			continue
+		}
+		for _, ref := range relation.References {
+			if key := ref.ForeignKey; !named(key.Name) && !named(key.DBName) {
+				return fmt.Errorf("gormlock: %s: Select names columns of %s without its foreign key, so GORM would store it without: name %q too, and %q if it has one",
+					p.model.Schema.Name, relation.Name, relation.Name+"."+key.Name, relation.Name+"."+relation.FieldSchema.PrimaryFields[0].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// ownersUnlinked returns the error of a Select that names what structs belong to, and not the foreign key, which changes: GORM would store
+// the other and not refer to it.
+func (p *plan) ownersUnlinked(stmt *gorm.Statement) error {
+	for _, relation := range p.model.Schema.Relationships.BelongsTo {
+		if !slices.Contains(stmt.Selects, relation.Name) && !slices.Contains(stmt.Selects, clause.Associations) {
+			continue
+		}
+		selected, restricted := stmt.SelectAndOmitColumns(false, false)
+		f := form{plan: p, stmt: stmt, selected: selected, restricted: restricted}
+		if !slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return !f.asks(ref.ForeignKey.DBName) }) {
+			continue
+		}
+		for i := range p.memory.Count {
+			row := p.memory.Row(i)
+			place := statement.Place(relation.Field, row)
+			if place.IsValid() && !place.IsZero() && (!statement.HasKeyOfOther(relation, place) || !statement.Refers(relation, row, place)) {
+				return fmt.Errorf("gormlock: %s: Select names %q without its foreign key, so GORM would store it, and not that it belongs here: name %q too",
+					p.model.Schema.Name, relation.Name, relation.References[0].ForeignKey.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // within is the association in which the name of a Select is, if that is not selected itself.

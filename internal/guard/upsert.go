@@ -90,8 +90,13 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		r.moves = u.links && came
 		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
 		r.unread = !loaded && u.strict
-		if (r.loaded || u.saves) && !p.keyIsNew(stmt, i) {
+		if (r.loaded || u.saves || u.updates && onKey) && !p.keyIsNew(stmt, i) {
 			if err := p.refuseWithoutKey(stmt, key); err != nil {
+				return err
+			}
+		}
+		if p.model.KeyLinked && r.loaded && u.saves && !u.child {
+			if err := p.rekeyedAt(stmt, i); err != nil {
 				return err
 			}
 		}
@@ -156,8 +161,8 @@ func (p *plan) keyIsNew(stmt *gorm.Statement, i int) bool {
 
 // isOnKey reports whether existing rows are found by their primary key.
 func (p *plan) isOnKey(conflict clause.OnConflict) bool {
-	if len(conflict.Columns) == 0 {
-		return conflict.OnConstraint == ""
+	if len(conflict.Columns) == 0 { // PostgreSQL names the constraint of the key so, if nobody does
+		return conflict.OnConstraint == "" || conflict.OnConstraint == p.model.Schema.Table+"_pkey"
 	}
 	return !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
 		field := p.model.Schema.LookUpField(c.Name)

@@ -3,9 +3,11 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -19,20 +21,25 @@ import (
 func (d *draft) insertNew(stmt *gorm.Statement) {
 	u := d.upsert
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	byKey := d.isOnKey(conflict) && (conflict.UpdateAll || len(conflict.Columns) > 0)
+	byKey := d.isOnKey(conflict) && (conflict.UpdateAll || len(conflict.Columns) > 0 || conflict.OnConstraint != "")
 	if !byKey || !u.saves && !u.child && dialect.Of(stmt.DB).FindsByAnyIndex() {
 		return
 	}
 	var keyed [][]any
 	keyless := 0
-	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
-		if row.Type() != d.model.Schema.ModelType {
-			return
-		}
-		if key, _ := statement.KeyOf(stmt, d.model.Schema, row); key == nil || lacksGenerated(d.model.Schema, row) {
-			keyless++
-		} else {
+	count := func(key []any, whole bool) {
+		if whole {
 			keyed = append(keyed, key)
+		} else {
+			keyless++
+		}
+	}
+	for _, values := range statement.MapsIn(stmt.Dest) {
+		count(d.keyOfMap(values))
+	}
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.Type() == d.model.Schema.ModelType {
+			count(valuesIn(stmt, d.model.Schema.PrimaryFields, row), !d.awaitsKey(row))
 		}
 	})
 	switch {
@@ -43,6 +50,26 @@ func (d *draft) insertNew(stmt *gorm.Statement) {
 	case keyless > 0:
 		u.keyed = keyed
 	}
+}
+
+// awaitsKey reports whether the database is to make a part of the struct's key. A zero is a key of those that it does not make.
+func (p *plan) awaitsKey(row reflect.Value) bool {
+	return slices.ContainsFunc(p.model.Schema.PrimaryFields, func(field *schema.Field) bool {
+		place := statement.Place(field, row)
+		return !place.IsValid() || place.IsZero() && (field.HasDefaultValue || field.AutoIncrement)
+	})
+}
+
+// keyOfMap is the key that a map names. It is not whole if the database is to make a part of it.
+func (p *plan) keyOfMap(values map[string]any) (key []any, whole bool) {
+	for _, field := range p.model.Schema.PrimaryFields {
+		value, named := statement.Named(values, field)
+		if !named && (field.HasDefaultValue || field.AutoIncrement) {
+			return nil, false
+		}
+		key = append(key, value)
+	}
+	return key, true
 }
 
 // restore gives the statement the clause back that insertNew took: the caller may use it for another create.

@@ -64,7 +64,11 @@ func (u upsertBump) Build(to clause.Builder) {
 	case v.IsTemporal() && speaks.IsSQLite():
 		b.Value(v.later.Time().Add(v.Tick))
 	case v.IsTemporal():
-		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, b.proposed(v.Field.DBName), v.Tick)
+		proposed := b.proposed(v.Field.DBName)
+		if u.draft.upsert.links { // children propose times that no row is to have
+			proposed = had
+		}
+		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, proposed, v.Tick)
 	default:
 		first := strconv.FormatInt(v.Initial, 10)
 		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+", u.draft.model.In(b.Statement).One, " ELSE ", first, "+1 END")

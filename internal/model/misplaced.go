@@ -25,14 +25,44 @@ func checkPlaces(model reflect.Type) error {
 		if embedded.Kind() == reflect.Pointer {
 			embedded = embedded.Elem()
 		}
-		_, byTag := schema.ParseTagSetting(field.Tag.Get("gorm"), ";")["EMBEDDED"]
+		settings := schema.ParseTagSetting(field.Tag.Get("gorm"), ";")
+		_, byTag := settings["EMBEDDED"]
 		if embedded.Kind() == reflect.Struct && embedded != model && (field.Anonymous || byTag) {
 			if err := checkPlaces(embedded); err != nil {
 				return fmt.Errorf("%s.%w", field.Name, err)
 			}
 		}
+		if isUnread(field, settings) && embedded.Kind() == reflect.Struct && embedded != model && hasTags(embedded, nil) {
+			return fmt.Errorf("%s: a tag `gormlock` is inside of a struct whose fields GORM does not read as columns: export its type, or embed it", field.Name)
+		}
 	}
 	return nil
+}
+
+// isUnread reports whether GORM reads no columns from the fields of a struct that looks as if it did.
+func isUnread(field reflect.StructField, settings map[string]string) bool {
+	_, byTag := settings["EMBEDDED"]
+	_, serialized := settings["SERIALIZER"]
+	_, ignored := settings["-"]
+	return (field.Anonymous || byTag) && (!field.IsExported() || ignored) || serialized
+}
+
+// hasTags reports whether a struct has tags that are read here. It has been in the others.
+func hasTags(t reflect.Type, been []reflect.Type) bool {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if _, is := field.Tag.Lookup(ours); is {
+			return true
+		}
+		inner := field.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if field.Anonymous && inner.Kind() == reflect.Struct && !slices.Contains(been, inner) && hasTags(inner, append(been, t)) {
+			return true
+		}
+	}
+	return false
 }
 
 func checkPlace(field reflect.StructField) error {

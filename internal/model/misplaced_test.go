@@ -10,6 +10,16 @@ type hidden struct {
 	version int64 `gormlock:"version"` //nolint:unused // that is the mistake
 }
 
+type versioned struct {
+	Version int64 `gormlock:"version"`
+}
+
+type Versioned struct {
+	Version int64 `gormlock:"version"`
+}
+
+type outer struct{ Versioned }
+
 // A tag that nobody would read is an error that shows the right one.
 func TestV21_TagsThatNobodyReads(t *testing.T) {
 	t.Parallel()
@@ -36,6 +46,17 @@ func TestV21_TagsThatNobodyReads(t *testing.T) {
 				V int64 `gormlokc:"version"`
 			} `gorm:"embedded"`
 		}{},
+		"versioned: a tag `gormlock` is inside": struct{ versioned }{},
+		"Versioned: a tag `gormlock` is inside": struct {
+			*Versioned `gorm:"-"`
+		}{},
+		"meta: a tag `gormlock` is inside": struct {
+			meta Versioned `gorm:"embedded"`
+		}{},
+		"Meta: a tag `gormlock` is inside": struct {
+			Meta Versioned `gorm:"serializer:json"`
+		}{},
+		"outer: a tag `gormlock` is inside": struct{ outer }{},
 	} {
 		err := checkPlaces(reflect.TypeOf(model))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -49,6 +70,11 @@ func TestV21_TagsThatNobodyReads(t *testing.T) {
 			L string `gorm:"-" goroutine:"lock" form:"lock"`
 		}{},
 		struct{ Next *hidden }{},
+		struct{ Versioned }{},
+		struct{ *Versioned }{},
+		struct {
+			Meta Versioned `gorm:"embedded;embeddedPrefix:meta_"`
+		}{},
 	} {
 		if err := checkPlaces(reflect.TypeOf(model)); err != nil {
 			t.Errorf("%T: %v", model, err)

@@ -43,8 +43,9 @@ type Model struct {
 
 // related is which associations lead to models that are checked.
 type related struct {
-	Children bool                   // a has-one or has-many relation leads to a versioned one
-	Shared   []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
+	KeyLinked bool                   // a foreign key to what it belongs to is a part of its key
+	Children  bool                   // a has-one or has-many relation leads to a versioned one
+	Shared    []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
 }
 
 // others is what the columns besides the version are like.
@@ -206,6 +207,9 @@ func (m *Model) relate(withoutVersions bool) {
 	all := &m.Schema.Relationships
 	for _, relation := range slices.Concat(all.HasOne, all.HasMany) {
 		m.Children = m.Children || !withoutVersions && IsVersioned(relation.FieldSchema)
+	}
+	for _, relation := range all.BelongsTo {
+		m.KeyLinked = m.KeyLinked || slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.ForeignKey.PrimaryKey })
 	}
 	for _, relation := range slices.Concat(all.BelongsTo, all.HasMany, all.Many2Many) {
 		if isTagged(relation.FieldSchema, "version") || isTagged(relation.FieldSchema, "fence") {

@@ -146,3 +146,21 @@ func TestChild_ofAKeyWithAZero(t *testing.T) {
 		stand.Must(t, db.Save(&p).Error)
 	})
 }
+
+// A child proposes a time that no row has. It passes what a table demands of times.
+func TestChild_whoseTimesAreChecked(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&mother{}, &codeChild{}, &uuidChild{}, &nullChild{}, &timedChild{}, &plainChild{}})
+	stand.Must(t, db.Exec("ALTER TABLE timed_children ADD CONSTRAINT later CHECK (version > '2020-01-01')").Error)
+	m := mother{ID: 1, Code: "ab", UUID: "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", Timed: []timedChild{{ID: 1}}}
+	stand.Must(t, db.Create(&m).Error)
+	stand.Must(t, db.Preload("Timed").First(&m, 1).Error)
+	stand.Must(t, db.Save(&m).Error)
+	kept := m.Timed[0].Version
+	stand.Must(t, db.Exec("UPDATE timed_children SET mother_id = NULL").Error) // by SQL, which does not move the version
+	stand.Must(t, db.Save(&m).Error)
+	now := stand.Row[timedChild](t, db, 1).Version
+	if !now.After(kept) || now.After(time.Now().Add(time.Hour)) {
+		t.Errorf("the version went from %s to %s", kept, now)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -46,4 +47,17 @@ func TestUpsert_whereTheSequenceIsBehindAFencedRow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rows that the caller's own condition keeps as they are do not count as refused.
+func TestUpsert_ofAFencedRowUnderACondition(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&boat{}, &cargo{}})
+	db = stand.With(db, stand.Issue(t, db, "boat", 1))
+	stand.Must(t, db.Create(&boat{ID: 1}).Error)
+	stand.Must(t, db.Exec("INSERT INTO cargos (id, boat_id, text) VALUES (50, 1, 'old')").Error)
+	never := clause.OnConflict{UpdateAll: true, Where: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "false"}}}}
+	stand.Must(t, db.Clauses(never).Create(&[]cargo{{ID: 50, BoatID: 1, Text: "new"}, {BoatID: 1, Text: "another"}}).Error)
+	stand.Equal(t, "text", stand.Row[cargo](t, db, 50).Text, "old")
+	stand.Equal(t, "rows", db.Find(&[]cargo{}).RowsAffected, 2)
 }

@@ -61,6 +61,12 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 			by := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
 			return db.Clauses(by).Create(&[]*album{a, {Name: "new"}}).Error
 		},
+		"upsert of a map": func(db *gorm.DB, _ *album) error {
+			return db.Model(&album{}).Clauses(clause.OnConflict{UpdateAll: true}).Create(map[string]any{"name": "new"}).Error
+		},
+		"upsert by the constraint": func(db *gorm.DB, _ *album) error {
+			return db.Clauses(clause.OnConflict{OnConstraint: "albums_pkey", DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&album{Name: "new"}).Error
+		},
 		"a child":          func(db *gorm.DB, a *album) error { return db.Save(songs(a, song{Name: "new"})).Error },
 		"a child alone":    func(db *gorm.DB, a *album) error { a.Songs = nil; return db.Save(songs(a, song{Name: "new"})).Error },
 		"a child, full":    func(db *gorm.DB, a *album) error { return full(db).Save(songs(a, song{Name: "new"})).Error },
@@ -104,6 +110,68 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 			stand.Must(t, save(db, &a))
 		})
 	}
+}
+
+// An upsert by the key needs it in the INSERT, whoever leaves it out.
+func TestUpsert_thatLeavesOutTheKeyItFindsRowsBy(t *testing.T) {
+	t.Parallel()
+	all := clause.OnConflict{UpdateAll: true}
+	for name, save := range map[string]func(db *gorm.DB) error{
+		"Select": func(db *gorm.DB) error {
+			return db.Select("name").Clauses(all).Create(&album{ID: 2, Name: "new"}).Error
+		},
+		"Omit": func(db *gorm.DB) error { return db.Omit("id").Clauses(all).Create(&album{ID: 2, Name: "new"}).Error },
+		"IgnoreVersion": func(db *gorm.DB) error {
+			return db.Omit("id").Clauses(all, gormlock.IgnoreVersion()).Create(&album{ID: 2, Name: "new", Version: 1}).Error
+		},
+		"a child": func(db *gorm.DB) error {
+			a := stand.Row[album](t, db, 3)
+			a.Songs = []song{{ID: 2}}
+			return db.Select("Name", "Songs", "Songs.Name", "Songs.AlbumID").Save(&a).Error
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&album{}, &song{}, &sticker{}})
+			for i := range int64(3) {
+				stand.Must(t, db.Create(&album{ID: i + 1, Name: "old", Songs: []song{{ID: i + 1, Name: "old"}}}).Error)
+			}
+			if err := save(db); err == nil || !strings.Contains(err.Error(), "leaves its key id out") {
+				t.Errorf("%v", err)
+			}
+			stand.Equal(t, "albums", db.Find(&[]album{}, "name = 'old'").RowsAffected, 3)
+			stand.Equal(t, "songs", db.Find(&[]song{}, "name = 'old' AND album_id = id").RowsAffected, 3)
+		})
+	}
+}
+
+type (
+	corner struct {
+		X, Y    int64 `gorm:"primaryKey;autoIncrement:false"`
+		Text    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	term struct {
+		ID      string `gorm:"primaryKey"`
+		Text    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// A zero is a key where the database makes none.
+func TestUpsert_ofAKeyThatIsZero(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&corner{}, &term{}}, func(t *testing.T, db *gorm.DB) {
+		all := clause.OnConflict{UpdateAll: true}
+		for range 2 {
+			stand.Must(t, db.Clauses(all).Create(&corner{Text: "a"}).Error)
+			stand.Must(t, db.Clauses(all).Create(&term{Text: "a"}).Error)
+			stand.Must(t, db.Clauses(all).Create(&[]corner{{Text: "b"}, {X: 1, Text: "b"}}).Error)
+		}
+		var corners []corner
+		stand.Must(t, db.Find(&corners).Error)
+		stand.Equal(t, "corners", len(corners), 2)
+	})
 }
 
 // A chain that is used twice keeps what its caller asked for.

@@ -126,3 +126,31 @@ func TestWrite_whoseHookChangesTheKey(t *testing.T) {
 		})
 	}
 }
+
+// tenanted has a hook that fills in a part of its key, and spells the other as the server does.
+type tenanted struct {
+	Tenant  int64  `gorm:"primaryKey;autoIncrement:false"`
+	Ref     string `gorm:"primaryKey;type:uuid"`
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func (r *tenanted) BeforeSave(*gorm.DB) error {
+	r.Tenant, r.Ref = 7, strings.ToLower(r.Ref)
+	return nil
+}
+
+// A hook may complete a key, and write it as the server does.
+func TestWrite_whoseHookCompletesTheKey(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&tenanted{}})
+	const ref = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+	stand.Must(t, db.Create(&tenanted{Ref: ref, Text: "a"}).Error)
+	stand.Must(t, db.Model(&tenanted{Ref: ref, Version: 1}).Update("text", "b").Error)
+	stand.Must(t, db.Save(&tenanted{Tenant: 7, Ref: ref, Version: 2, Text: "c"}).Error)
+	stand.Must(t, db.Save(&tenanted{Tenant: 7, Ref: strings.ToLower("B" + ref[1:]), Text: "new"}).Error)
+	if err := db.Save(&tenanted{Tenant: 8, Ref: ref, Version: 3, Text: "of another"}).Error; err == nil {
+		t.Error("the row of another tenant was written")
+	}
+	stand.Equal(t, "rows", db.Find(&[]tenanted{}, "text IN ('c', 'new')").RowsAffected, 2)
+}

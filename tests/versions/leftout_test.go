@@ -42,7 +42,7 @@ func TestUpsert_withoutTheKey(t *testing.T) {
 			return db.Select("note").Clauses(clause.OnConflict{UpdateAll: true}).Create(&all).Error
 		},
 		"children": func(db *gorm.DB, all []badge) error {
-			return db.Session(&gorm.Session{FullSaveAssociations: true}).Select("Note", "Tags", "Tags.Name").Save(&all[0]).Error
+			return db.Session(&gorm.Session{FullSaveAssociations: true}).Select("Note", "Tags", "Tags.Name", "Tags.BadgeID").Save(&all[0]).Error
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package versions_test
 
 import (
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -127,6 +128,29 @@ func TestSelect_ofOtherColumns(t *testing.T) {
 			t.Error("a line without what was selected")
 		}
 		stand.Equal(t, "orders", countOf[stand.LinedOrder](t, db), 1)
+	})
+}
+
+// A Select that would store a child, or what a struct belongs to, and not that they belong together, is an error.
+func TestSelect_withoutTheForeignKey(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}, &chamber{}, &attic{}}, func(t *testing.T, db *gorm.DB) {
+		for name, err := range map[string]error{
+			"a child":           db.Select("Title", "Lines", "Lines.Qty").Create(&stand.LinedOrder{Title: "a", Lines: []stand.LinedLine{{Qty: 1}}}).Error,
+			"an owner":          db.Select("Room").Create(&attic{Room: &chamber{Name: "a"}}).Error,
+			"an owner, by all":  db.Select("Version", clause.Associations).Create(&attic{Room: &chamber{Name: "a"}}).Error,
+			"an owner that is":  db.Select("Room", "Version").Create(&attic{Room: &chamber{ID: 9, Name: "a"}}).Error,
+			"an owner, updated": db.Model(&attic{ID: 1, Version: 1, Room: &chamber{Name: "a"}}).Select("Version", "Room").Updates(attic{Version: 1}).Error,
+		} {
+			if err == nil || !strings.Contains(err.Error(), "foreign key") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		stand.Equal(t, "chambers", db.Find(&[]chamber{}).RowsAffected, 0)
+		stand.Must(t, db.Select("Title", "Lines", "Lines.Qty", "Lines.OrderID").Create(&stand.LinedOrder{Title: "a", Lines: []stand.LinedLine{{Qty: 1}}}).Error)
+		a := attic{Room: &chamber{Name: "a"}}
+		stand.Must(t, db.Select("RoomID", "Room").Create(&a).Error)
+		stand.Must(t, db.Select("Version", "Room").Updates(&a).Error) // it belongs there already
 	})
 }
 
