@@ -95,7 +95,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 				return err
 			}
 		}
-		if p.model.KeyLinked && r.loaded && u.saves && !u.child {
+		if s := p.model.Schema; r.loaded && u.saves && (p.model.KeyLinked || !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate)) {
 			if err := p.rekeyedAt(stmt, i); err != nil {
 				return err
 			}

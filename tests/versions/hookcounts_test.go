@@ -154,3 +154,32 @@ func TestWrite_whoseHookCompletesTheKey(t *testing.T) {
 	}
 	stand.Equal(t, "rows", db.Find(&[]tenanted{}, "text IN ('c', 'new')").RowsAffected, 2)
 }
+
+// resorted has a hook that runs in a Save of a slice too.
+type resorted struct {
+	ID      int64
+	Balance int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	to      int64
+}
+
+func (r *resorted) BeforeSave(*gorm.DB) error {
+	if r.to > 0 {
+		r.ID = r.to
+	}
+	return nil
+}
+
+// A Save of a slice is one of the rows that its structs were read from.
+func TestSaveOfASlice_whoseHookChangesTheKey(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&resorted{}}, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.Create(&[]resorted{{ID: 1, Balance: 10}, {ID: 2, Balance: 10}}).Error)
+		r := stand.Row[resorted](t, db, 1)
+		r.Balance, r.to = 50, 2
+		if err := db.Save(&[]*resorted{&r}).Error; err == nil || !strings.Contains(err.Error(), "another key") {
+			t.Errorf("%v", err)
+		}
+		stand.Equal(t, "rows", db.Find(&[]resorted{}, "balance = 10").RowsAffected, 2)
+	})
+}
