@@ -165,7 +165,11 @@ func (p *plan) isOnKey(conflict clause.OnConflict) bool {
 		return conflict.OnConstraint == "" || conflict.OnConstraint == p.model.Schema.Table+"_pkey"
 	}
 	return !slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool {
-		field := p.model.Schema.LookUpField(c.Name)
+		name := c.Name
+		if c.Raw {
+			name = strings.Trim(name, "() \"`")
+		}
+		field := p.model.Schema.LookUpField(name)
 		return field == nil || !field.PrimaryKey
 	})
 }

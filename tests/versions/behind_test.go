@@ -67,6 +67,10 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 		"upsert by the constraint": func(db *gorm.DB, _ *album) error {
 			return db.Clauses(clause.OnConflict{OnConstraint: "albums_pkey", DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&album{Name: "new"}).Error
 		},
+		"upsert by a column as it is written": func(db *gorm.DB, _ *album) error {
+			by := clause.OnConflict{Columns: []clause.Column{{Name: `("id")`, Raw: true}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
+			return db.Clauses(by).Create(&album{Name: "new"}).Error
+		},
 		"a child":          func(db *gorm.DB, a *album) error { return db.Save(songs(a, song{Name: "new"})).Error },
 		"a child alone":    func(db *gorm.DB, a *album) error { a.Songs = nil; return db.Save(songs(a, song{Name: "new"})).Error },
 		"a child, full":    func(db *gorm.DB, a *album) error { return full(db).Save(songs(a, song{Name: "new"})).Error },
