@@ -302,7 +302,26 @@ func (c *Version) Apart(v Value) (apart Value, ok bool) {
 	case !c.IsInteger():
 		return v, false
 	}
-	return Value{N: v.N ^ c.Far()}, true
+	return Value{N: c.apart(v.N)}, true
+}
+
+// apart changes one bit of n. Where 0 is no version, and may be forbidden, three numbers turn in a circle instead: see [Version.Turns].
+func (c *Version) apart(n int64) int64 {
+	for _, turn := range c.Turns() {
+		if n == turn[0] {
+			return turn[1]
+		}
+	}
+	return n ^ c.Far()
+}
+
+// Turns are the numbers from which [Version.Apart] does not go by changing a bit, and those that it makes of them.
+func (c *Version) Turns() [][2]int64 {
+	if c.ZeroIsLoaded() {
+		return nil
+	}
+	far, half := c.Far(), c.Far()/2
+	return [][2]int64{{far, half}, {half, far + half}, {far + half, far}}
 }
 
 // Far is the bit by which [Version.Apart] changes a number. It is small: the column may hold less than the model says.

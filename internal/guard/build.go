@@ -315,7 +315,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if ok && versions {
 		b.updateHeld(&found)
 	}
-	mixed := d.upsert != nil && d.upsert.keyed != nil
+	mixed := d.upsert != nil && d.upsert.onlyInserts()
 	if !ok || found.DoNothing || !versions && d.fence == nil && !mixed {
 		return false
 	}

@@ -140,7 +140,7 @@ func (j *judge) whyFencedUpsert(db *gorm.DB) error {
 		return err
 	}
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	if len(conflict.Where.Exprs) > 0 || j.compares() || j.upsert.keyed != nil {
+	if len(conflict.Where.Exprs) > 0 || j.compares() || j.upsert.onlyInserts() {
 		return nil
 	}
 	e := j.fencedError(stmt, j.onlyRow(stmt), f.token)

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -35,7 +36,7 @@ func (p *plan) nothingLeft(stmt *gorm.Statement) error {
 		return nil
 	}
 	isForm := values.Type() != p.model.Schema.ModelType
-	if !isForm && (all || slices.Equal(stmt.Selects, []string{"*"}) && len(stmt.Omits) == 0) {
+	if !isForm && (all && statement.SamePointer(stmt.Model, stmt.Dest) || slices.Equal(stmt.Selects, []string{"*"}) && len(stmt.Omits) == 0) {
 		return nil
 	}
 	s := p.schemaOf(stmt, values)
@@ -44,12 +45,10 @@ func (p *plan) nothingLeft(stmt *gorm.Statement) error {
 	}
 	f := form{plan: p, stmt: stmt, values: values}
 	f.selected, f.restricted = stmt.SelectAndOmitColumns(false, true)
-	if isForm {
-		if err := f.misfits(s); err != nil {
-			return err
-		}
+	if !isForm {
+		return cmp.Or(f.nothingOf(s), f.onlyBarred(s))
 	}
-	return f.nothingOf(s)
+	return cmp.Or(f.hides(values), f.misfits(s), f.bars(s), f.nothingOf(s))
 }
 
 func (p *plan) nothingOfMap(stmt *gorm.Statement, values map[string]any) error {
@@ -135,6 +134,79 @@ func (f *form) misfits(s *schema.Schema) error {
 		}
 	}
 	return nil
+}
+
+// hides returns the error of values in a struct that GORM does not look into, because its type is not exported.
+func (f *form) hides(values reflect.Value) error {
+	t := values.Type()
+	for i := range t.NumField() {
+		inner := reflect.Indirect(values.Field(i))
+		if field := t.Field(i); !field.Anonymous || inner.Kind() != reflect.Struct || inner.IsZero() {
+			continue
+		} else if !field.IsExported() && slices.ContainsFunc(reflect.VisibleFields(inner.Type()), reflect.StructField.IsExported) {
+			return fmt.Errorf("gormlock: %s: GORM does not look into %s.%s, whose type is not exported, so it would leave its values out: export the type, or name the fields in the form itself",
+				f.plan.model.Schema.Name, t.Name(), field.Name)
+		}
+		if err := f.hides(inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bars returns the error of a value in a form that the tag of the model's field keeps out of updates, if it is another than the struct
+// has.
+func (f *form) bars(s *schema.Schema) error {
+	p := f.plan
+	for _, field := range p.model.Schema.Fields {
+		from := s.LookUpField(field.DBName)
+		if field.DBName == "" || field.Updatable || field.PrimaryKey || p.isGuards(field) || from == nil || !from.Updatable {
+			continue
+		}
+		if p.isOmitted(f.stmt, field) || !p.isSelected(f.stmt, field.Name) || !f.differs(field, from) {
+			continue
+		}
+		return fmt.Errorf("gormlock: %s.%s: its tag keeps it out of updates, so GORM leaves out what the form has for it: Omit(%q), or change a tag",
+			p.model.Schema.Name, field.Name, field.Name)
+	}
+	return nil
+}
+
+// onlyBarred returns the error of a struct that has values, and none that an update writes.
+func (f *form) onlyBarred(s *schema.Schema) error {
+	if len(f.stmt.Selects)+len(f.stmt.Omits) > 0 {
+		return nil // which name what is written
+	}
+	some := ""
+	for _, field := range s.Fields {
+		switch _, zero := field.ValueOf(f.stmt.Context, f.values); {
+		case field.DBName == "" || zero || f.plan.isGuards(field) || field.PrimaryKey:
+		case field.Updatable:
+			return nil
+		case f.differs(field, field):
+			some = field.Name
+		}
+	}
+	if some == "" {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s.%s: its tag keeps it out of updates, and there is nothing else to write: change the tag, or leave the update out",
+		f.plan.model.Schema.Name, some)
+}
+
+// differs reports whether the form has a value for a field, and another than one of the updated structs.
+func (f *form) differs(field, from *schema.Field) bool {
+	value, zero := from.ValueOf(f.stmt.Context, f.values)
+	if zero {
+		return false
+	}
+	for i := range f.plan.memory.Count {
+		held := statement.Place(field, f.plan.memory.Row(i))
+		if !held.IsValid() || !reflect.DeepEqual(held.Interface(), value) {
+			return true
+		}
+	}
+	return f.plan.memory.Count == 0
 }
 
 // savesAssociation reports whether Select names one, which is saved beside the columns.

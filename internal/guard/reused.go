@@ -70,16 +70,25 @@ func (j *judge) excludes(stmt *gorm.Statement, column any, values []any) bool {
 		names[statement.KeyName(tuple)] = true
 	}
 	for i := range j.rows {
-		key := j.named(stmt, &j.rows[i]).Key
-		own := make([]any, 0, len(parts))
-		for _, part := range parts {
-			own = append(own, key[part])
-		}
-		if names[statement.KeyName(own)] {
+		if row := &j.rows[i]; isNamed(names, j.named(stmt, row).Key, parts) || row.Struct.IsValid() && isNamed(names, j.keyNow(stmt, row), parts) {
 			return false
 		}
 	}
 	return true
+}
+
+// keyNow is the key of a struct as it is now: a hook may have spelled it anew.
+func (j *judge) keyNow(stmt *gorm.Statement, row *Row) []any {
+	return valuesIn(stmt, j.model.Schema.PrimaryFields, row.Struct)
+}
+
+// isNamed reports whether these parts of a key are among the names.
+func isNamed(names map[string]bool, key []any, parts []int) bool {
+	own := make([]any, 0, len(parts))
+	for _, part := range parts {
+		own = append(own, key[part])
+	}
+	return names[statement.KeyName(own)]
 }
 
 // isSeveral reports whether a value in a condition may stand for more than one, or for one that only the server knows.

@@ -55,7 +55,7 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	switch u, stored := w.upsert, int(db.RowsAffected); {
-	case u.keyed != nil && stored < w.built.proposed && len(conflict.Where.Exprs) == 0:
+	case u.onlyInserts() && stored < w.built.proposed && len(conflict.Where.Exprs) == 0:
 		w.refuseMet(db, stored)
 		return
 	case !u.updates && !u.skips && w.refuseUnstored(db, stored):
@@ -123,6 +123,7 @@ func (w *Write) settleUnseen(db *gorm.DB) {
 
 // settleUpsert compares the rows that came back with the structs, and makes the structs what their rows are.
 func (w *Write) settleUpsert(db *gorm.DB) {
+	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	from, err := w.rowsOfUpsert(db)
 	lost := w.returning.len() - present(from)
 	if w.upsert.skips && dialect.Of(db).IsMySQL() {
@@ -144,11 +145,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		w.refuseUnmatched(db, lost)
 		return
 	}
-	if w.upsert.keyed != nil && !w.returning.back && w.lacksNew(from) {
+	if w.upsert.onlyInserts() && (!w.upsert.unclear || len(conflict.Where.Exprs) == 0) && !w.returning.back && w.lacksNew(from) {
 		w.refuseMet(db, present(from))
 		return
 	}
-	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	if !w.upsert.skips && !w.returning.back && len(conflict.Where.Exprs) == 0 && w.refuseUnstored(db, w.returning.len()) {
 		return
 	}

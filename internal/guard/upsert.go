@@ -27,6 +27,7 @@ type upsert struct {
 	skips   bool // existing rows are left alone
 	rows    []upsertRow
 	keyed   [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
+	unclear bool           // those others may find a row all the same, by other columns
 	had     *clause.Clause // what the caller asked for, if all may only insert
 	held    []heldField    // what structs hold in place of which GORM would store something else
 }

@@ -17,12 +17,13 @@ import (
 // be behind those of the rows. Then it would find a row that nobody named.
 
 // insertNew makes structs without a key only insert. If all of them are such, the statement becomes a plain INSERT, which fails on
-// the key as that of one struct does.
+// the key as that of one struct does. If it is not known by what the upsert finds rows, it gets a condition on their keys.
 func (d *draft) insertNew(stmt *gorm.Statement) {
 	u := d.upsert
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	byKey := d.isOnKey(conflict) && (conflict.UpdateAll || len(conflict.Columns) > 0 || conflict.OnConstraint != "")
-	if !byKey || !u.saves && !u.child && dialect.Of(stmt.DB).FindsByAnyIndex() {
+	onKey := d.isOnKey(conflict) && (conflict.UpdateAll || len(conflict.Columns) > 0 || conflict.OnConstraint != "")
+	unclear := !onKey && !conflict.DoNothing && d.isUnclear(conflict)
+	if !onKey && !unclear || !u.saves && !u.child && dialect.Of(stmt.DB).FindsByAnyIndex() {
 		return
 	}
 	var keyed [][]any
@@ -43,6 +44,8 @@ func (d *draft) insertNew(stmt *gorm.Statement) {
 		}
 	})
 	switch {
+	case keyless > 0 && unclear:
+		u.keyed, u.unclear = keyed, true
 	case keyless > 0 && len(keyed) == 0:
 		had := stmt.Clauses["ON CONFLICT"]
 		u.had = &had
@@ -79,14 +82,41 @@ func (u *upsert) restore(stmt *gorm.Statement) {
 	}
 }
 
-// onlyKeyed is the condition that a row which an upsert found is that of a struct with a key.
+// onlyKeyed is the condition that a row which an upsert found is that of a struct with a key, or was found by something else.
 type onlyKeyed struct{ draft *draft }
 
 // Build writes it.
 func (o onlyKeyed) Build(to clause.Builder) {
-	b := builderOf(to, o.draft)
-	b.keys("excluded", o.draft.upsert.keyed)
+	b, u := builderOf(to, o.draft), o.draft.upsert
+	b.Text("(")
+	defer b.Text(")")
+	if len(u.keyed) > 0 {
+		b.keys("excluded", u.keyed)
+	}
+	if !u.unclear {
+		return
+	}
+	if len(u.keyed) > 0 {
+		b.Text(" OR ")
+	}
+	b.Text("NOT (")
+	for i, field := range o.draft.model.Schema.PrimaryFields {
+		if i > 0 {
+			b.Text(" AND ")
+		}
+		b.Column(b.Table, field.DBName)
+		b.Text("=", b.proposed(field.DBName))
+	}
+	b.Text(")")
 }
+
+// isUnclear reports whether the clause does not say by which columns existing rows are found: it names a constraint, or writes SQL.
+func (p *plan) isUnclear(conflict clause.OnConflict) bool {
+	return conflict.OnConstraint != "" || slices.ContainsFunc(conflict.Columns, func(c clause.Column) bool { return c.Raw })
+}
+
+// onlyInserts reports whether structs without a key must not update the row whose key the database gives them.
+func (u *upsert) onlyInserts() bool { return u.keyed != nil || u.unclear }
 
 // lacksNew reports whether nothing was stored for a struct without a key.
 func (w *Write) lacksNew(from []reflect.Value) bool {

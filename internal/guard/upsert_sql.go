@@ -152,7 +152,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 	case len(keys) == len(d.rows):
 	case len(keys) == 0:
 		b.Text("1=1")
-	case len(keys) == len(d.upsert.keyed): // the others have no key: see onlyKeyed
+	case len(keys) == len(d.upsert.keyed) && !d.upsert.unclear: // the others have no key: see onlyKeyed
 	default:
 		b.Text(between, "NOT (")
 		b.keys("excluded", keys)
@@ -191,6 +191,10 @@ func (v *versionGuard) back(b builder, proposed string) string {
 	if v.IsTemporal() {
 		return proposed + "-" + speaks.Interval(v.FarInTime)
 	}
+	text := "CASE"
+	for _, turn := range v.Turns() {
+		text += " WHEN " + proposed + "=" + strconv.FormatInt(turn[1], 10) + " THEN " + strconv.FormatInt(turn[0], 10)
+	}
 	far := strconv.FormatInt(v.Far(), 10)
-	return "CASE WHEN CAST(" + proposed + " AS " + speaks.BigInt() + ")&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
+	return text + " WHEN CAST(" + proposed + " AS " + speaks.BigInt() + ")&" + far + "=0 THEN " + proposed + "+" + far + " ELSE " + proposed + "-" + far + " END"
 }

@@ -242,6 +242,7 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	if len(d.rows) == 0 {
 		d.single[0].next = initial
 	}
+	d.begin(initial)
 	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return c.Name == name })
 	left := at < 0
 	if left {
@@ -274,6 +275,23 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 		case v.isUnset(*cell):
 			*cell = first
 		}
+	}
+}
+
+// begin makes the version of new structs of an upsert as late as initial, if it is a time: GORM has taken their time of creation since,
+// and a CHECK may say that no row was changed before.
+func (d *draft) begin(initial column.Value) {
+	v := &d.version
+	if !v.IsTemporal() {
+		return
+	}
+	for i := range d.rows {
+		if row := &d.rows[i]; v.Unset(row.held) {
+			row.next = initial
+		}
+	}
+	if initial.Time().After(v.later.Time()) {
+		v.later = initial
 	}
 }
 

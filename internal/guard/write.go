@@ -76,6 +76,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
 	if w := begin(db, OpUpdate); w != nil {
+		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
 		w.rememberNamed(db.Statement)

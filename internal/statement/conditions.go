@@ -2,6 +2,7 @@ package statement
 
 import (
 	"database/sql"
+	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
@@ -89,6 +90,24 @@ func DoesNothing(stmt *gorm.Statement) bool {
 func AsksForRows(stmt *gorm.Statement) bool {
 	_, ok := stmt.Clauses["RETURNING"]
 	return ok
+}
+
+// Straighten makes the values of an update what pointers to a pointer to them stand for. GORM follows these too.
+func Straighten(stmt *gorm.Statement) {
+	values := reflect.ValueOf(stmt.Dest)
+	if values.Kind() != reflect.Pointer || values.Elem().Kind() != reflect.Pointer {
+		return
+	}
+	for values.Elem().Kind() == reflect.Pointer {
+		values = values.Elem()
+	}
+	if values.IsNil() {
+		return
+	}
+	if SamePointer(stmt.Model, stmt.Dest) {
+		stmt.Model = values.Interface()
+	}
+	stmt.Dest = values.Interface()
 }
 
 // FromMap reports whether an update takes its values from a map.

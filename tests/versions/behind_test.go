@@ -67,6 +67,22 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 		"upsert by the constraint": func(db *gorm.DB, _ *album) error {
 			return db.Clauses(clause.OnConflict{OnConstraint: "albums_pkey", DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&album{Name: "new"}).Error
 		},
+		"upsert by the constraint, of another name": func(db *gorm.DB, _ *album) error {
+			by := clause.OnConflict{OnConstraint: "the_key", DoUpdates: clause.AssignmentColumns([]string{"name"})}
+			return db.Clauses(by).Create(&album{Name: "new"}).Error
+		},
+		"upsert by the constraint, of another name, beside one with a key": func(db *gorm.DB, a *album) error {
+			by := clause.OnConflict{OnConstraint: "the_key", DoUpdates: clause.AssignmentColumns([]string{"name"})}
+			return db.Clauses(by).Create(&[]*album{a, {Name: "new"}}).Error
+		},
+		"upsert by SQL": func(db *gorm.DB, _ *album) error {
+			by := clause.OnConflict{Columns: []clause.Column{{Name: `id int8_ops`, Raw: true}}, UpdateAll: true}
+			return db.Clauses(by).Create(&album{Name: "new"}).Error
+		},
+		"upsert by SQL, IgnoreVersion": func(db *gorm.DB, _ *album) error {
+			by := clause.OnConflict{Columns: []clause.Column{{Name: `id int8_ops`, Raw: true}}, UpdateAll: true}
+			return db.Clauses(by, gormlock.IgnoreVersion()).Create(&[]album{{Name: "new"}, {ID: 71, Name: "71"}}).Error
+		},
 		"upsert by a column as it is written": func(db *gorm.DB, _ *album) error {
 			by := clause.OnConflict{Columns: []clause.Column{{Name: `("id")`, Raw: true}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}
 			return db.Clauses(by).Create(&album{Name: "new"}).Error
@@ -92,6 +108,9 @@ func TestUpsert_whereTheSequenceIsBehind(t *testing.T) {
 			stand.Must(t, db.Exec("INSERT INTO stickers (id, name) VALUES (1, 'old'), (2, 'old'), (3, 'old')").Error)
 			for i := range int64(3) {
 				stand.Must(t, db.Create(&album{ID: i + 1, Name: "old", Songs: []song{{ID: i + 1, Name: "old"}}}).Error)
+			}
+			if strings.Contains(name, "another name") {
+				stand.Must(t, db.Exec("ALTER TABLE albums RENAME CONSTRAINT albums_pkey TO the_key").Error)
 			}
 			var a album
 			stand.Must(t, db.Preload("Songs").First(&a, 3).Error)
@@ -230,6 +249,32 @@ func TestCreate_thatWouldReferToNothing(t *testing.T) {
 				stand.Equal(t, "rooms", db.Find(&[]chamber{}).RowsAffected, 1)
 				stand.Equal(t, "links", db.Table("attic_chambers").Find(&[]map[string]any{}).RowsAffected, 0)
 			}
+		})
+	}
+}
+
+// By another constraint a struct without a key may find a row, whatever the constraint is called.
+func TestUpsert_byAnotherConstraint(t *testing.T) {
+	t.Parallel()
+	set := clause.AssignmentColumns([]string{"name"})
+	for name, by := range map[string]clause.OnConflict{
+		"constraint": {OnConstraint: "its_name", DoUpdates: set},
+		"SQL":        {Columns: []clause.Column{{Name: `name text_ops`, Raw: true}}, DoUpdates: set},
+		"Where": {OnConstraint: "its_name", DoUpdates: set,
+			Where: clause.Where{Exprs: []clause.Expression{clause.Or(gorm.Expr("stickers.id > 0"), gorm.Expr("stickers.id < 0"))}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&sticker{}})
+			stand.Must(t, db.Exec("ALTER TABLE stickers ADD CONSTRAINT its_name UNIQUE (name)").Error)
+			stand.Must(t, db.Create(&sticker{ID: 40, Name: "old"}).Error)
+			one := sticker{Name: "old"}
+			stand.Must(t, db.Clauses(by).Create(&one).Error)
+			stand.Equal(t, "key", one.ID, 40)
+			two := []sticker{{Name: "new"}, {Name: "old"}, {ID: 41, Name: "41"}}
+			stand.Must(t, db.Clauses(by).Create(&two).Error)
+			stand.Equal(t, "rows", db.Find(&[]sticker{}).RowsAffected, 3)
+			stand.Equal(t, "version", stand.Row[sticker](t, db, 40).Version, 3)
 		})
 	}
 }
