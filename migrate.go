@@ -11,9 +11,9 @@ import (
 )
 
 // Check returns one error that names everything wrong with the models: tags that are misspelled or misplaced, fields that
-// cannot hold a version, tables and columns that are missing or of another type, versions that may be NULL or have no
-// default, a missing table of fencing tokens if a model has a fence, and missing columns in the table of [Once] if it
-// exists. Call it at start:
+// cannot hold a version, tables and columns that are missing or of another type, keys without a unique index, versions that may
+// be NULL, are computed, or have no default or a wrong one, a missing table of fencing tokens if a model has a fence, and
+// missing columns in the table of [Once] if it exists. Call it at start:
 //
 //	if err := gormlock.Check(db, &Account{}, &Report{}); err != nil {
 //		log.Fatal(err)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,6 +125,8 @@ type column struct {
 	Filled     bool // it has a default
 	Precision  int  // of a time, in digits of a second
 	OfView     bool // which has neither NOT NULL nor defaults to look at
+	Computed   bool // no statement can assign it
+	Filling    string // what fills it
 }
 
 // columns looks whether the columns of version and fence are there, and hold what they have to.
@@ -139,6 +143,7 @@ func (x *examination) columns() {
 		return
 	}
 	x.instead(table)
+	x.key(table)
 	if v := x.model.Column; v != nil && !v.IsSystem() {
 		kinds, what := integers, "an integer"
 		if v.IsTemporal() {
@@ -166,6 +171,8 @@ func (x *examination) holds(field *schema.Field, table string, kinds []string, w
 	switch c := x.column(field.DBName); {
 	case c == nil:
 		x.wrong("the table %s has no column %s: migrate it", table, field.DBName)
+	case c.Computed:
+		x.wrong("the column %s of %s is computed by the server, and no statement can set it: a version and a token need a column of their own", field.DBName, table)
 	case !slices.Contains(kinds, c.Type):
 		x.wrong("the column %s of %s is of type %s, and has to be %s", field.DBName, table, c.Type, what)
 	}
@@ -221,11 +228,34 @@ func (x *examination) instead(table string) {
 	}
 }
 
+// key looks whether the table keeps the key of the model apart from those of other rows: a write of one struct is for one row.
+func (x *examination) key(table string) {
+	var names []string
+	for _, field := range x.model.Schema.PrimaryFields {
+		if names = append(names, field.DBName); x.column(field.DBName) == nil {
+			x.wrong("the table %s has no column %s, which is the key of the model", table, field.DBName)
+			return
+		}
+	}
+	var twice bool
+	if err := x.db.Raw(`SELECT c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+			AND NOT EXISTS (SELECT FROM unnest(i.indkey[0:i.indnkeyatts - 1]) AS part LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = part
+				WHERE a.attname IS NULL OR a.attname::text NOT IN @names))
+		FROM pg_class c WHERE c.oid = to_regclass(@table)`, map[string]any{"table": quoted(table), "names": names}).Scan(&twice).Error; err != nil {
+		x.wrong("%w", err)
+	} else if twice {
+		x.wrong("the table %s has no unique index on %s, so two rows may have one key, and a write of a struct is one of both: ALTER TABLE %[1]s ADD PRIMARY KEY (%[2]s)",
+			table, strings.Join(names, ", "))
+	}
+}
+
 // columnsOf are the columns of the table that the search_path finds, nil where there is none.
 func columnsOf(db *gorm.DB, table string) (found []column, err error) {
 	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
-		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision, (SELECT relkind = 'v' FROM pg_class c WHERE c.oid = a.attrelid) AS of_view
-		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
+		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision, c.relkind = 'v' AS of_view,
+		a.attgenerated <> '' OR a.attidentity = 'a' OR c.relkind = 'v' AND NOT pg_column_is_updatable(c.oid, a.attnum, true) AS computed,
+		coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault, '') AS filling
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
 		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, quoted(table)).Scan(&found).Error
 	return found, err
 }
@@ -275,8 +305,16 @@ func (x *examination) defaults() {
 			name, table, first)
 	} else if !c.Filled && !v.IsTemporal() && !v.IsHibernate() {
 		x.wrong("the column %s of %s has no default, which inserts of other programs need: ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[3]s", name, table, first)
+	} else if n := number.FindStringSubmatch(c.Filling); n != nil && v.IsInteger() {
+		if filled, err := strconv.ParseInt(n[1], 10, 64); err == nil && filled < v.Initial {
+			x.wrong("the default of the column %s of %s is %d, and a row at that version counts as not read: ALTER TABLE %[2]s ALTER COLUMN %[1]s SET DEFAULT %[4]s; "+
+				"UPDATE %[2]s SET %[1]s = %[4]s WHERE %[1]s < %[4]s", name, table, filled, first)
+		}
 	}
 }
+
+// number is a default that is one, as the server writes it: 1, '-1'::integer, (0)::bigint.
+var number = regexp.MustCompile(`^[(']*(-?\d+)[)']*(?:::[a-z ]+)?$`)
 
 // own looks at the tables of gormlock: that of the tokens, where the model has a fence, and that of Once, where it is there.
 func (x *examination) own() {
