@@ -223,20 +223,19 @@ func TestFenced_missingSynchronousStandby(t *testing.T) {
 	if err := fence.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"} {
-		if _, err := db.ExecContext(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pgtest.MakeCommitsWait(t, db)
 	m := openAt(t, dsn)
 	fenced, plain := lockkey.Of("fenced"), lockkey.Of("plain")
-	failed := make(chan error)
+	failed := make(chan error, 1)
 	go func() {
 		_, err := m.Acquire(t.Context(), fenced, sessionlock.Fenced())
 		failed <- err
 	}()
 	var pid int
 	for pid == 0 {
+		if len(failed) > 0 {
+			t.Fatalf("it did not wait: %v", <-failed)
+		}
 		_ = db.QueryRowContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid)
 	}
 	for range 10 {

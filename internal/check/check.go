@@ -121,11 +121,11 @@ func (x *examination) parse(value any) {
 // column is one of a table, as the server has it.
 type column struct {
 	Name, Type string
-	Required   bool // NOT NULL
-	Filled     bool // it has a default
-	Precision  int  // of a time, in digits of a second
-	OfView     bool // which has neither NOT NULL nor defaults to look at
-	Computed   bool // no statement can assign it
+	Required   bool   // NOT NULL
+	Filled     bool   // it has a default
+	Precision  int    // of a time, in digits of a second
+	OfView     bool   // which has neither NOT NULL nor defaults to look at
+	Computed   bool   // no statement can assign it
 	Filling    string // what fills it
 }
 

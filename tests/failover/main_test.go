@@ -5,7 +5,6 @@ package failover_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -75,15 +74,7 @@ func (p *pair) exec(db *sql.DB, statement string) {
 func (p *pair) synchronous() {
 	p.t.Helper()
 	db := pgtest.SQLDB(p.t, pgtest.Through(p.primary.DSN("postgres")))
-	// The checkpointer tells the others that commits wait, when it comes to it: nothing shows that but a commit which does.
-	p.exec(db, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-	p.exec(db, "SELECT pg_reload_conf()")
-	eventually(p.t, "a commit that waits for a standby", func() bool {
-		ctx, cancel := context.WithTimeout(p.t.Context(), time.Second)
-		defer cancel()
-		_, err := db.ExecContext(ctx, "SELECT pg_logical_emit_message(true, 'gormlock', '')")
-		return errors.Is(err, context.DeadlineExceeded)
-	})
+	pgtest.MakeCommitsWait(p.t, db)
 	p.exec(db, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	p.exec(db, "SELECT pg_reload_conf()")
 	eventually(p.t, "a synchronous standby", func() bool {
