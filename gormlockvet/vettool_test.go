@@ -37,7 +37,7 @@ func vettool(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "gormlockvet"); built.err == nil {
-			built.out, built.err = exec.Command("go", "build", "-o", built.dir, "./cmd/gormlockvet").CombinedOutput()
+			built.out, built.err = exec.Command("go", "build", "-buildvcs=false", "-o", built.dir, "./cmd/gormlockvet").CombinedOutput()
 		}
 	})
 	if built.err != nil {
