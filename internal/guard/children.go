@@ -113,6 +113,7 @@ type link struct {
 	child  reflect.Value
 	was    reflect.Value
 	behind reflect.Value // the old value behind it, if it is a pointer
+	none   reflect.Value // the embedded pointer on the way to the key, if it was nil
 	given  string        // the key that GORM gives, as a string
 	name   string        // the child's own key; empty: it has none
 }
@@ -130,7 +131,13 @@ func (*links) Build(clause.Builder) {}
 
 func (l *links) add(key *schema.Field, child reflect.Value, given any) {
 	place := statement.Place(key, child)
-	if !place.IsValid() || !place.CanSet() {
+	if !place.IsValid() {
+		if none := statement.NilOnPath(key, child); none.CanSet() {
+			l.all = append(l.all, link{key: key, child: child, none: none, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child)})
+		}
+		return
+	}
+	if !place.CanSet() {
 		return
 	}
 	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child)}
@@ -181,6 +188,10 @@ func (l *links) Undo() {
 func (l *link) putBack(child reflect.Value) {
 	place := statement.Place(l.key, child)
 	if now, _ := l.key.ValueOf(context.Background(), child); place.IsValid() && statement.KeyName([]any{now}) == l.given {
+		if l.none.IsValid() {
+			l.empty(child, place)
+			return
+		}
 		place.Set(l.was)
 		if l.behind.IsValid() {
 			place.Elem().Set(l.behind)
@@ -200,5 +211,13 @@ func UndoLinks(db *gorm.DB) {
 	delete(db.Statement.Clauses, linksClause)
 	if l, _ := c.Expression.(*links); db.Error != nil {
 		l.Undo()
+	}
+}
+
+// empty takes the key away, and the embedded struct that was made for it if nothing else is in it.
+func (l *link) empty(child, place reflect.Value) {
+	place.SetZero()
+	if none := l.none; !none.IsNil() && none.Elem().IsZero() && child == l.child {
+		none.SetZero()
 	}
 }

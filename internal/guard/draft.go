@@ -107,6 +107,9 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	u.updates = statement.HasUpsert(stmt)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u.skips, u.whole = conflict.DoNothing, conflict.UpdateAll
+	if u.child && u.skips { // it may be new, whatever is saved with it
+		u.strict, u.saves = false, false
+	}
 	if err := cmp.Or(d.refuseIgnore(stmt), d.fitsUpsert(stmt, conflict)); err != nil {
 		return err
 	}

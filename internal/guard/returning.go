@@ -22,6 +22,8 @@ type returning struct {
 	callers
 	back       bool // the statement cannot return them: they are read behind it
 	byPosition bool // a plain INSERT, which GORM scans rightly itself
+	inOrder    bool // the rows of a plain INSERT, in the order of its structs
+	empties    bool // the struct is empty until a row is read into it
 	swapped    bool
 	target     reflect.Value
 	rows       reflect.Value
@@ -169,9 +171,6 @@ func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) 
 	links := statement.LinksOf(owners, to)
 	defer links.Empty(to)
 	for _, field := range r.fields {
-		source, place := statement.Place(field, from), statement.Place(field, to)
-		if source.IsValid() && place.IsValid() && place.CanSet() {
-			place.Set(source)
-		}
+		statement.Copy(field, from, to)
 	}
 }

@@ -13,6 +13,9 @@ import (
 // settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
 func (w *Write) settle(db *gorm.DB) {
 	w.returning.collect(db.Statement)
+	if w.returning != nil && w.returning.empties && db.RowsAffected == 0 {
+		w.memory.Restore()
+	}
 	w.observe(db)
 	switch {
 	case db.Error != nil:
@@ -21,6 +24,9 @@ func (w *Write) settle(db *gorm.DB) {
 		}
 	case w.isBypassed(db):
 		w.refuseBypass(db)
+	case w.savesElsewhere(db):
+		w.refuse(db, fmt.Errorf("gormlock: %s: nothing was written: no row is as Where says, and Save would store the struct all the same: "+
+			"use Updates, or give the struct to Save alone, without Model and Where", statement.TableName(db.Statement)))
 	case w.intent.IsTentative() && db.RowsAffected == 0:
 		w.outcome.none = true
 	case w.built.nothing && w.built.named && !db.DryRun:
@@ -53,6 +59,16 @@ func (w *Write) settle(db *gorm.DB) {
 	default:
 		w.refuse(db, w.whyNone(db))
 	}
+}
+
+// savesElsewhere reports whether a Save of a struct into the rows of another Model has written none: GORM would go on to store the struct,
+// and overwrite what has its key.
+func (w *Write) savesElsewhere(db *gorm.DB) bool {
+	stmt := db.Statement
+	if db.RowsAffected > 0 || db.DryRun || !w.version.is() && w.intent.columns() == nil || w.op != OpUpdate || statement.SamePointer(stmt.Model, stmt.Dest) {
+		return false
+	}
+	return reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() == reflect.Struct && statement.InSave()
 }
 
 // tooMany is the error of a key that several rows have: rows that nobody has read were written too.

@@ -63,12 +63,25 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	}
 	w.followCreated(db)
 	defer w.keepWritten(db.Statement)
+	if w.returning != nil && w.returning.inOrder {
+		w.giveInOrder()
+		return
+	}
 	if !v.is() || v.IsSystem() || w.returning != nil && w.returning.byPosition {
 		return
 	}
 	for i := range w.memory.Count {
 		if row := w.memory.Row(i); row.CanAddr() && v.Unset(v.Read(row)) {
 			v.Write(row, w.single[0].next)
+		}
+	}
+}
+
+// giveInOrder gives the structs of a plain INSERT the rows that came back.
+func (w *Write) giveInOrder() {
+	for i, from := range w.returning.all() {
+		if i < w.memory.Count && w.memory.Row(i).CanAddr() {
+			w.returning.give(from, w.memory.Row(i), nil)
 		}
 	}
 }
@@ -133,7 +146,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		err = w.whyRefused(db, from)
 	}
 	if err == nil && w.upsert.skips {
-		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from)); err != nil {
+		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {
 			Doom(db, err)
 		}
 	}

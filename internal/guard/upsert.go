@@ -192,10 +192,13 @@ func (p *plan) keysWhere(is func(upsertRow) bool) [][]any {
 }
 
 // refuseIgnore refuses a create that skips rows without an error: its structs would count as stored, and the next save of
-// one would overwrite the existing row.
+// one would overwrite the existing row. One that replaces rows compares nothing.
 func (p *plan) refuseIgnore(stmt *gorm.Statement) error {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
-	if !strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE") {
+	switch modifier := strings.ToUpper(insert.Modifier); {
+	case strings.Contains(modifier, "REPLACE"):
+		return fmt.Errorf("gormlock: %s: INSERT OR REPLACE compares no version, and lets it go back: use clause.OnConflict{UpdateAll: true}", p.model.Schema.Name)
+	case !strings.Contains(modifier, "IGNORE"):
 		return nil
 	}
 	return fmt.Errorf("gormlock: %s: INSERT IGNORE does not say which rows it left out: use clause.OnConflict{DoNothing: true}", p.model.Schema.Name)

@@ -152,3 +152,42 @@ func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 	}
 	return nil
 }
+
+// whyOrphaned returns the error of a struct that was not stored, because a row with one of its unique values is there, and that has
+// children: without a foreign key of the table they would be stored for no row.
+func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
+	if w.upsert.child {
+		return nil
+	}
+	for i := range w.rows {
+		relation := ""
+		if !from[i].IsValid() && !w.upsert.rows[i].found.IsValid() {
+			relation = w.followed(db.Statement, w.memory.Row(i))
+		}
+		if relation == "" {
+			continue
+		}
+		if key := w.rows[i].Key; key != nil {
+			if found, err := w.look(db, [][]any{key}); err != nil || found[0].IsValid() {
+				return err // GORM stores them for that row
+			}
+		}
+		return fmt.Errorf("gormlock: %s: element %d of %d was not stored, because a row with a unique value of it is there, so its %s would belong to no row: "+
+			"read that row, and save them with it", statement.TableName(db.Statement), i, len(w.rows), relation)
+	}
+	return nil
+}
+
+// followed is an association of the struct whose structs GORM stores behind it. It is empty if there is none.
+func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
+	selected, restricted := stmt.SelectAndOmitColumns(true, false)
+	f := form{plan: p, stmt: stmt, selected: selected, restricted: restricted}
+	r := p.model.Schema.Relationships
+	for _, relation := range slices.Concat(r.HasOne, r.HasMany, r.Many2Many) {
+		place := statement.Place(relation.Field, row)
+		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) {
+			return relation.Name
+		}
+	}
+	return ""
+}

@@ -36,7 +36,8 @@ func updates(stmt *gorm.Statement) bool {
 // wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
 // that is not at its row's version, otherwise only what the server computed.
 func (d *draft) wantAssigned(stmt *gorm.Statement) {
-	if d.isPlain() || !d.follows(stmt) {
+	asked := d.asksByName(stmt)
+	if d.isPlain() && !asked || !d.follows(stmt) {
 		return
 	}
 	v := &d.version
@@ -54,7 +55,7 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 		d.wantWhole()
 	}
 	ours := v.is() && !v.IsInteger() && !d.intent.ignores() && (d.batch || d.op != OpDelete)
-	if ours || d.batch && v.checked && statement.AsksForRows(stmt) {
+	if ours || d.batch && v.checked && statement.AsksForRows(stmt) || asked {
 		d.want(v.Field)
 	}
 	if d.intent.touches() {
@@ -187,63 +188,6 @@ func (d *draft) wantFields(stmt *gorm.Statement, fields []*schema.Field) {
 		d.want(d.model.Schema.PrimaryFields...)
 	}
 	d.returning.install(d, stmt)
-}
-
-// wantWholeRows makes a bulk statement return whole rows if its caller asks for some columns, the version among them. GORM
-// reads them into structs, and the next Save of one would write what it did not return as empty.
-func (d *draft) wantWholeRows(stmt *gorm.Statement) {
-	if !d.version.is() || !d.isBulk() || !returns(stmt) || !statement.AsksForRows(stmt) {
-		return
-	}
-	had := stmt.Clauses["RETURNING"]
-	asked, _ := had.Expression.(clause.Returning)
-	names := func(field *schema.Field) bool {
-		return slices.ContainsFunc(asked.Columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name })
-	}
-	if !names(d.version.Field) {
-		return
-	}
-	columns, table := slices.Clone(asked.Columns), ""
-	if _, joins := stmt.Clauses["FROM"]; joins { // other tables may have columns of the same name
-		table = clause.CurrentTable
-	}
-	for _, field := range d.model.Readable() {
-		if !names(field) {
-			columns = append(columns, clause.Column{Table: table, Name: field.DBName})
-		}
-	}
-	d.returning = &returning{callers: callers{had, true, true}, byPosition: true}
-	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
-}
-
-// wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
-// column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.
-func (d *draft) wantStored(stmt *gorm.Statement) {
-	v := &d.version
-	asked, byUser := stmt.Clauses["RETURNING"]
-	if d.memory.Count == 0 || d.intent.ignores() || !returns(stmt) || v.IsInteger() && !byUser {
-		return
-	}
-	given, _ := asked.Expression.(clause.Returning)
-	columns := slices.Clone(given.Columns)
-	all := byUser && len(columns) == 0
-	if all && v.IsInteger() && !d.batch {
-		return
-	}
-	fields := stmt.Schema.FieldsWithDefaultDBValue
-	if all {
-		fields = stmt.Schema.Fields
-	}
-	for _, field := range fields {
-		if field.DBName != "" && field.Readable && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
-			columns = append(columns, clause.Column{Name: field.DBName})
-		}
-	}
-	if !v.IsInteger() {
-		columns = append(columns, clause.Column{Name: v.Field.DBName})
-	}
-	d.returning = &returning{callers: callers{asked, byUser, true}, byPosition: true}
-	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
 
 // wantRows asks an upsert for the whole rows that it wrote, so each struct equals its row, whatever was updated. If the

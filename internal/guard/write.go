@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -91,6 +92,7 @@ func RememberCreate(db *gorm.DB) {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
 		w.refuseUnknown(db)
+		w.refuseConditions(db)
 	}
 }
 
@@ -103,14 +105,22 @@ func RememberDelete(db *gorm.DB) {
 	w.remember(db, db.Statement.Dest)
 	w.rememberNamed(db.Statement)
 	w.refuseUnknown(db)
-	if w.batch || w.memory.Count == 0 || statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
+	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) || w.hasKeys(db.Statement) {
 		return
 	}
-	if key, _ := statement.KeyOf(db.Statement, w.model.Schema, w.memory.Row(0)); key == nil {
-		w.memory = memory.Structs{}
-		w.remember(db, db.Statement.Model)
-		w.where.ofModel = true
+	w.memory = memory.Structs{}
+	w.remember(db, db.Statement.Model)
+	w.where.ofModel = true
+}
+
+// hasKeys reports whether one of the structs has a key.
+func (w *Write) hasKeys(stmt *gorm.Statement) bool {
+	for i := range w.memory.Count {
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i)); key != nil {
+			return true
+		}
 	}
+	return false
 }
 
 // begin puts a Write into the statement, if the model or a clause asks for one.
@@ -133,6 +143,11 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	intent := IntentOf(stmt)
 	if m.Column == nil && m.Fence == nil && intent == nil {
+		return nil
+	}
+	if err := cmp.Or(unending(db, m), mapped(stmt, m), unlinks(stmt, m, intent)); err != nil {
+		doomWithParent(db, err)
+		fault.Add(db, err)
 		return nil
 	}
 	if stmt.SQL.Len() > 0 {
@@ -188,101 +203,6 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	if hole {
 		fault.Add(db, fmt.Errorf("gormlock: %s: an element of the slice is nil: %w", w.model.Schema.Table, gorm.ErrInvalidValue))
 	}
-}
-
-// Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
-// or what GORM or a hook stores or deletes beside the statement itself.
-func Open(db *gorm.DB) {
-	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
-		return
-	}
-	w := writeOf(db.Statement)
-	if w == nil || !w.divisible(db.Statement) || journal.BegunByHand(db.Statement) {
-		return
-	}
-	tx := db.Begin()
-	if tx.Error != nil {
-		fault.Add(db, tx.Error)
-		return
-	}
-	db.Statement.ConnPool = tx.Statement.ConnPool
-	journal.Adopt(db)
-	w.outcome.opened = true
-}
-
-// divisible reports whether the statement can write some of its rows and find others stale.
-func (w *Write) divisible(stmt *gorm.Statement) bool {
-	if w.storesMore(stmt) {
-		return true
-	}
-	if w.op != OpCreate {
-		return w.batch || w.mayLeaveOut(stmt)
-	}
-	if !statement.HasUpsert(stmt) && !w.upsert.child {
-		return false
-	}
-	if w.fence.guards() {
-		return true
-	}
-	for i := range w.memory.Count {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i)); key != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// storesMore reports whether something is stored besides the statement itself: by its hooks, or as associations.
-func (w *Write) storesMore(stmt *gorm.Statement) bool {
-	s := w.model.Schema
-	if w.storedBefore(stmt) {
-		return true
-	}
-	if !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate || s.BeforeUpdate || s.BeforeDelete || s.AfterSave || s.AfterCreate || s.AfterUpdate || s.AfterDelete) {
-		return true
-	}
-	for _, relation := range statement.OwnRelations(s) {
-		for i := range w.memory.Count {
-			if place := statement.Place(relation.Field, w.memory.Row(i)); w.op != OpDelete && place.IsValid() && !place.IsZero() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// storedBefore reports whether something was stored before the statement itself: what its structs belong to, or the children
-// that a delete deletes.
-func (w *Write) storedBefore(stmt *gorm.Statement) bool {
-	if w.op == OpDelete {
-		return len(stmt.Selects) > 0
-	}
-	for _, relation := range w.model.Schema.Relationships.BelongsTo {
-		for i := range w.memory.Count {
-			if _, zero := relation.Field.ValueOf(stmt.Context, w.memory.Row(i)); !zero {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hooksBefore reports whether hooks ran before the statement itself, and may have stored something.
-func (w *Write) hooksBefore(stmt *gorm.Statement) bool {
-	s := w.model.Schema
-	if stmt.SkipHooks {
-		return false
-	}
-	switch w.op {
-	case OpCreate, OpUpsert:
-		return s.BeforeSave || s.BeforeCreate
-	case OpDelete:
-		return s.BeforeDelete
-	case OpUpdate, OpSave, OpTouch:
-		return s.BeforeSave || s.BeforeUpdate
-	case OpClaim, OpVerify:
-	}
-	return false
 }
 
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.

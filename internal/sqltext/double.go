@@ -8,7 +8,7 @@ func MayDouble(query string) bool {
 	if !strings.Contains(query, ",") && !has(query, "join") && !has(query, "using") && (!has(query, "returning") || !has(query, "from")) {
 		return false
 	}
-	if !strings.Contains(query, "*") && !has(query, "join") && !listsTables(query) {
+	if !strings.Contains(query, "*") && !has(query, "join") && !listsTables(query) && !renames(query) {
 		return false // one table's columns, each by its name
 	}
 	r, _ := newReader(query, false, Asked{})
@@ -51,10 +51,22 @@ func (r *reader) list(at int) (l selected) {
 		case r.isName(last):
 			l.twice = l.twice || names[r.name(last)]
 			names[r.name(last)] = true
+		case r.closes(last) && r.queries(at, next):
+			l.twice = true // a sub-query has the name of its column
 		}
 		at = next + 1
 	}
 	return l
+}
+
+// queries reports whether there is a query between two places.
+func (r *reader) queries(at, end int) bool {
+	for ; at < end; at++ {
+		if r.is(at, "select") {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) closes(at int) bool {
@@ -72,6 +84,15 @@ func listsTables(query string) bool {
 		tables = tables[:where]
 	}
 	return strings.Contains(tables, ",")
+}
+
+// renames reports whether a list of columns has a name that is not that of a column: by AS, or by a sub-query. It allocates nothing.
+func renames(query string) bool {
+	list := query[indexOf(query, "select")+1:]
+	if from := indexOf(list, "from"); from >= 0 {
+		list = list[:from]
+	}
+	return has(list, "as") || has(list, "select")
 }
 
 // has looks for a word in lower letters, in whatever letters the query has it.

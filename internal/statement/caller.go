@@ -3,6 +3,7 @@ package statement
 import (
 	"iter"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,6 +28,8 @@ const (
 
 	associationUpdate  = ".handleAssociation"
 	associationReplace = "gorm.(*Association).Replace"
+	associationDelete  = "gorm.(*Association).Delete"
+	callMethod         = "callbacks.callMethod"
 )
 
 // InSubQuery reports whether the statement being built is an argument of another. Only the caller of the dry run
@@ -131,8 +134,24 @@ func InNesting() bool {
 	return ExecutedIn("gorm.(*DB).SavePoint") || ExecutedIn("gorm.(*DB).RollbackTo")
 }
 
-// InAppend reports whether Association(…).Append or Replace waits for the statement.
-func InAppend() bool { return ExecutedIn(saveAssociation) }
+// InAppend reports whether Association(…).Append or Replace waits for the statement, and no hook that these have called.
+func InAppend() bool { return madeFor(saveAssociation) }
+
+// InUnlinking reports whether Association(…).Delete, Replace or Clear waits for the statement, and no hook that these have called.
+func InUnlinking() bool { return madeFor(associationReplace, associationDelete) }
+
+// madeFor reports whether one of the functions of these names waits for the statement, and no hook that it has called.
+func madeFor(names ...string) bool {
+	for function := range callers() {
+		if strings.HasSuffix(function, callMethod) {
+			return false
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(function, name) }) {
+			return true
+		}
+	}
+	return false
+}
 
 // InLinking reports whether GORM stores the rows of a join table, which link what it has saved.
 func InLinking() bool {

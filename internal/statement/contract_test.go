@@ -17,6 +17,17 @@ type owner struct {
 	Deleted gorm.DeletedAt
 	Things  []thing
 	Linked  []thing `gorm:"many2many:owner_things"`
+	Hooked  []hooked
+}
+
+// hooked makes a statement of its own before it is created.
+type hooked struct {
+	ID      int64
+	OwnerID *int64
+}
+
+func (*hooked) BeforeCreate(tx *gorm.DB) error {
+	return tx.Session(&gorm.Session{NewDB: true}).Table("hooks_table").Find(&[]thing{}).Error
 }
 
 type thing struct {
@@ -29,6 +40,7 @@ type thing struct {
 type seen struct {
 	save, subQuery, conditions, byThis bool
 	clear, linking                     bool
+	append, unlinking, byHook          bool
 	settings                           map[string]bool
 	clauses                            map[string]bool
 }
@@ -55,6 +67,7 @@ func watched(t *testing.T) (*gorm.DB, *[]seen) {
 		s := seen{
 			save: statement.InSave(), subQuery: statement.InSubQuery(), conditions: statement.InConditions(), byThis: statement.ExecutedBy("statement_test.executeHere"),
 			clear: statement.InClear(db.Statement), linking: statement.InLinking(),
+			append: statement.InAppend(), unlinking: statement.InUnlinking(), byHook: db.Statement.Table == "hooks_table",
 			settings: map[string]bool{}, clauses: map[string]bool{},
 		}
 		for _, key := range []string{"gorm:update_track_time", "gorm:saved_association_map"} {
@@ -137,6 +150,22 @@ func TestGORMsNames(t *testing.T) {
 			func(db *gorm.DB) { db.Create(&owner{ID: 1, Things: []thing{{ID: 1}}}) },
 			func(s seen) bool { return !s.linking && s.settings["gorm:saved_association_map"] },
 		},
+		"Association(…).Append is in (*Association).saveAssociation": {
+			func(db *gorm.DB) { _ = db.Model(&owner{ID: 1}).Association("Things").Append(&thing{ID: 1}) },
+			func(s seen) bool { return s.append && !s.unlinking },
+		},
+		"Association(…).Clear is in (*Association).Replace": {
+			func(db *gorm.DB) { _ = db.Model(&owner{ID: 1}).Association("Things").Clear() },
+			func(s seen) bool { return s.unlinking },
+		},
+		"Association(…).Delete is in (*Association).Delete": {
+			func(db *gorm.DB) { _ = db.Model(&owner{ID: 1}).Association("Things").Delete(&thing{ID: 1}) },
+			func(s seen) bool { return s.unlinking },
+		},
+		"hooks run in callbacks.callMethod": {
+			func(db *gorm.DB) { _ = db.Model(&owner{ID: 1}).Association("Hooked").Append(&hooked{ID: 1}) },
+			func(s seen) bool { return s.byHook && !s.append },
+		},
 		"soft_delete_enabled is among the clauses of a query": {
 			func(db *gorm.DB) { find(db) },
 			func(s seen) bool { return s.clauses["soft_delete_enabled"] },
@@ -171,6 +200,16 @@ func TestGORMsScopes(t *testing.T) {
 	}
 	if !statement.HasScopes(plain.Scopes(func(db *gorm.DB) *gorm.DB { return db }).Statement) {
 		t.Error("gorm.Statement keeps its scopes elsewhere: there is no field named scopes")
+	}
+	asked := false
+	db.Scopes(func(db *gorm.DB) *gorm.DB { asked = true; return db.Session(&gorm.Session{}) }, func(db *gorm.DB) *gorm.DB {
+		if !statement.IsSession(db) {
+			t.Error("gorm.DB keeps elsewhere whether it is a session: there is no field named clone")
+		}
+		return db
+	}).Find(&[]owner{})
+	if !asked || statement.IsSession(plain) {
+		t.Error("a statement is a session")
 	}
 	ran := ""
 	scope := func(name string) func(*gorm.DB) *gorm.DB {

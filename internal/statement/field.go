@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -70,6 +71,44 @@ func Place(field *schema.Field, row reflect.Value) reflect.Value {
 		row = row.Elem()
 	}
 	return row
+}
+
+// Copy gives a struct the value that another has in a field. An embedded struct behind a pointer is made for a value, and NULL is the
+// zero of one that is there.
+func Copy(field *schema.Field, from, to reflect.Value) {
+	source, place := Place(field, from), Place(field, to)
+	switch {
+	case !source.IsValid() && !place.IsValid(), !to.CanAddr():
+		return
+	case !source.IsValid():
+		source = reflect.Zero(place.Type())
+	case !place.IsValid() && source.IsZero():
+		return
+	case !place.IsValid():
+		place = field.ReflectValueOf(context.Background(), to)
+	}
+	if place.CanSet() {
+		place.Set(source)
+	}
+}
+
+// NilOnPath is the embedded pointer on the way to the field that is nil. It is not valid if there is none.
+func NilOnPath(field *schema.Field, row reflect.Value) reflect.Value {
+	for n, i := range field.StructField.Index {
+		if i >= 0 {
+			row = row.Field(i)
+			continue
+		}
+		row = row.Field(-i - 1)
+		if n == len(field.StructField.Index)-1 {
+			break
+		}
+		if row.IsNil() {
+			return row
+		}
+		row = row.Elem()
+	}
+	return reflect.Value{}
 }
 
 // ThroughPointer reports whether the way to the field leads through an embedded pointer.

@@ -17,6 +17,17 @@ var scopesOfStatement = func() []int {
 	return field.Index
 }()
 
+// IsSession reports whether each call on the db makes a new statement, so that nothing stays in this one.
+func IsSession(db *gorm.DB) bool {
+	return cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() > 0
+}
+
+// cloneOfDB is where GORM keeps that.
+var cloneOfDB = func() []int {
+	field, _ := reflect.TypeFor[gorm.DB]().FieldByName("clone")
+	return field.Index
+}()
+
 // AddScope gives the statement a scope, whatever db a scope of the caller's made of its own.
 func AddScope(stmt *gorm.Statement, f func(*gorm.DB) *gorm.DB) {
 	(&gorm.DB{Config: stmt.DB.Config, Statement: stmt}).Scopes(f)

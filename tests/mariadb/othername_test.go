@@ -35,7 +35,7 @@ func TestOtherNamesOfColumns(t *testing.T) {
 		},
 		"upsert": func(of *gorm.DB) error {
 			set := clause.Assignments(map[string]any{"state": "x", "VERSION": 1})
-			return of.Clauses(clause.OnConflict{DoUpdates: set}).Create(&lettered{ID: 1, State: "x"}).Error
+			return of.Session(&gorm.Session{NewDB: true}).Clauses(clause.OnConflict{DoUpdates: set}).Create(&lettered{ID: 1, State: "x"}).Error
 		},
 	} {
 		stand.Must(t, db.Exec("REPLACE INTO lettereds VALUES (1, '', 7)").Error)

@@ -50,6 +50,7 @@ func TestDoubledColumns(t *testing.T) {
 			"one beside":     db.Select("orders.*, lines.version").Joins(lines).Find(&orders).Error,
 			"written twice":  db.Raw("SELECT orders.id, orders.version, lines.version FROM orders " + lines).Find(&orders).Error,
 			"Select twice":   db.Select("orders.id", "orders.version", "lines.version").Joins(lines).Find(&orders).Error,
+			"another AS":     db.Select("id", "version", "7 AS version").Find(&orders).Error,
 			"another column": db.Select("orders.*, tags.note").Joins(tags).First(&order{}).Error,
 			"Table":          db.Table("orders, lines").Find(&orders).Error,
 			"a sub-query":    db.Table("(SELECT * FROM orders " + lines + ") AS orders").Find(&orders).Error,
@@ -103,4 +104,19 @@ func TestDoubledColumns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// PostgreSQL gives a sub-query in the list the name of its column.
+func TestDoubledColumns_ofASubQuery(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&entry{}, &softEntry{}})
+	mine := staleEntry(t, db)
+	stand.Must(t, db.Create(&softEntry{ID: mine.ID}).Error)
+	var read entry
+	err := db.Select("id", "amount", "version", "(SELECT version FROM soft_entries WHERE soft_entries.id = entries.id)").First(&read, mine.ID).Error
+	if err == nil || !strings.Contains(err.Error(), `two columns "version"`) {
+		t.Errorf("%v, %+v", err, read)
+	}
+	stand.Must(t, db.Select("*", "(SELECT version FROM soft_entries WHERE soft_entries.id = entries.id) AS other").First(&read, mine.ID).Error)
+	stand.Equal(t, "version", read.Version, 2)
 }

@@ -62,6 +62,10 @@ func TestStale_whoseItIs(t *testing.T) {
 		})},
 		"IgnoreVersion, which did not compare": {write: update, before: func(tx *gorm.DB, a *keptAccount) error {
 			other := *a
+			return tx.Clauses(gormlock.IgnoreVersion()).Model(&other).Update("balance", 5).Error
+		}},
+		"IgnoreVersion, whose row came back": {own: true, write: update, before: func(tx *gorm.DB, a *keptAccount) error {
+			other := *a
 			return tx.Clauses(gormlock.IgnoreVersion(), clause.Returning{}).Model(&other).Update("balance", 5).Error
 		}},
 		"Touch": {own: true, write: update, before: func(tx *gorm.DB, a *keptAccount) error { other := *a; return gormlock.Touch(tx, &other) }},

@@ -1,0 +1,68 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// What a statement asks for besides its values, and GORM would leave out, or do to other rows.
+
+// unending returns the error of a statement whose scope returned a session of its own: what GORM's callbacks leave for each other is
+// lost then, and nobody ends the transaction that one of them begins.
+func unending(db *gorm.DB, m *model.Model) error {
+	if !statement.IsSession(db) {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: a scope returned a session (Session, Debug, WithContext), in which GORM never ends the transaction of a write: "+
+		"let the scope return the db that it is given, with Where and the like, and make the session before Scopes", m.Schema.Name)
+}
+
+// mapped returns the error of a write with MapColumns: GORM would read what the write returns into other fields.
+func mapped(stmt *gorm.Statement, m *model.Model) error {
+	if len(stmt.ColumnMapping) == 0 {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: MapColumns is for queries, a write would read its own columns into other fields: leave it out", m.Schema.Name)
+}
+
+// unlinks returns the error of a condition on one row that comes with what an association takes away: it would be one on each of
+// those rows, and let some of them stay.
+func unlinks(stmt *gorm.Statement, m *model.Model, intent *Intent) error {
+	if !intent.compares() || !statement.InUnlinking() {
+		return nil
+	}
+	if row := reflect.Indirect(reflect.ValueOf(stmt.Model)); row.Kind() == reflect.Struct && row.Type() == m.Schema.ModelType {
+		key, _ := statement.KeyOf(stmt, m.Schema, row)
+		belongs := func(name string) bool {
+			r := m.Schema.Relationships.Relations[name]
+			return r == nil || r.Type == schema.BelongsTo
+		}
+		if key != nil && !slices.ContainsFunc(stmt.Selects, func(name string) bool { return !belongs(name) }) {
+			return nil // the owner, which belongs to another
+		}
+	}
+	return fmt.Errorf("gormlock: %s: %s says which version one row has, and Association(…).Delete, Replace and Clear take several away: "+
+		"compare the owner by Touch or VerifyVersion in the same transaction, or update the rows by themselves", m.Schema.Name, intent)
+}
+
+// refuseConditions fails an upsert with conditions: GORM leaves them out of an INSERT.
+func (w *Write) refuseConditions(db *gorm.DB) {
+	where, asked := db.Statement.Clauses["WHERE"].Expression.(clause.Where)
+	_, queried := db.Statement.Clauses["FROM"] // the chain has made a query, and keeps its conditions
+	switch {
+	case queried || !asked || len(where.Exprs) == 0 || db.Error != nil || w.upsert.child || !statement.HasUpsert(db.Statement) || statement.InFirstOrCreate():
+	case w.upsert.saves:
+		w.refuseBefore(db, fmt.Errorf("gormlock: %s: Save of a slice stores its structs whether or not the conditions of Where hold: use Updates, or save the structs without Where",
+			w.model.Schema.Name))
+	default:
+		w.refuseBefore(db, fmt.Errorf("gormlock: %s: an upsert has no conditions but those of clause.OnConflict{Where: …}: write them there, and leave Where out", w.model.Schema.Name))
+	}
+}
