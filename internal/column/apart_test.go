@@ -4,6 +4,7 @@ import "testing"
 
 // What a child proposes in place of its version tells which version it is, and is never 0, which a CHECK may forbid.
 func TestApart_isAnotherVersionOfTheColumn(t *testing.T) {
+	t.Parallel()
 	for _, initial := range []int64{0, 1} {
 		for _, largest := range []int64{127, 255, 32767, 65535} {
 			c := &Version{kind: integerVersion, Initial: initial, Largest: largest}

@@ -217,7 +217,7 @@ func UndoLinks(db *gorm.DB) {
 // empty takes the key away, and the embedded struct that was made for it if nothing else is in it.
 func (l *link) empty(child, place reflect.Value) {
 	place.SetZero()
-	if none := l.none; !none.IsNil() && none.Elem().IsZero() && child == l.child {
+	if none := l.none; !none.IsNil() && none.Elem().IsZero() && child.Addr().Pointer() == l.child.Addr().Pointer() {
 		none.SetZero()
 	}
 }

@@ -182,7 +182,7 @@ func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
 func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
 	selected, restricted := stmt.SelectAndOmitColumns(true, false)
 	f := form{plan: p, stmt: stmt, selected: selected, restricted: restricted}
-	r := p.model.Schema.Relationships
+	r := &p.model.Schema.Relationships
 	for _, relation := range slices.Concat(r.HasOne, r.HasMany, r.Many2Many) {
 		place := statement.Place(relation.Field, row)
 		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) {
