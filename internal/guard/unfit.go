@@ -15,16 +15,6 @@ import (
 
 // What a statement asks for besides its values, and GORM would leave out, or do to other rows.
 
-// unending returns the error of a statement whose scope returned a session of its own: what GORM's callbacks leave for each other is
-// lost then, and nobody ends the transaction that one of them begins.
-func unending(db *gorm.DB, m *model.Model) error {
-	if !statement.IsSession(db) {
-		return nil
-	}
-	return fmt.Errorf("gormlock: %s: a scope returned a session (Session, Debug, WithContext), in which GORM never ends the transaction of a write: "+
-		"let the scope return the db that it is given, with Where and the like, and make the session before Scopes", m.Schema.Name)
-}
-
 // mapped returns the error of a write with MapColumns: GORM would read what the write returns into other fields.
 func mapped(stmt *gorm.Statement, m *model.Model) error {
 	if len(stmt.ColumnMapping) == 0 {

@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"fmt"
 	"reflect"
 
 	"gorm.io/gorm"
@@ -20,6 +21,16 @@ var scopesOfStatement = func() []int {
 // IsSession reports whether each call on the db makes a new statement, so that nothing stays in this one.
 func IsSession(db *gorm.DB) bool {
 	return cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() > 0
+}
+
+// Unending returns the error of a write in such a session, which a scope has returned: what GORM's callbacks leave for each other is lost
+// there, and nobody ends the transaction that one of them begins.
+func Unending(db *gorm.DB) error {
+	if !IsSession(db) || db.SkipDefaultTransaction || db.DryRun || Transaction(db.Statement) != nil {
+		return nil
+	}
+	return fmt.Errorf("gormlock: %s: a scope returned a session (Session, Debug, WithContext), in which GORM never ends the transaction of a write: "+
+		"let the scope return the db that it is given, with Where and the like, and make the session before Scopes", TableName(db.Statement))
 }
 
 // cloneOfDB is where GORM keeps that.

@@ -3,6 +3,7 @@ package xact
 import (
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -15,6 +16,10 @@ func AtBegin(db *gorm.DB) bool {
 	request := On(stmt)
 	if request == nil {
 		return false
+	}
+	if err := statement.Unending(db); err != nil && db.Error == nil {
+		fault.Add(db, err)
+		return true
 	}
 	if db.Error == nil && !db.DryRun && !db.SkipDefaultTransaction && statement.IsPostgres(db) && statement.Transaction(stmt) == nil {
 		stmt.Context = journal.Carry(stmt.Context, request.Within(install.Of(db).DefaultTimeout).Allowing(install.Of(db).Servers))

@@ -204,6 +204,10 @@ func TestWrite_inASessionOfAScope(t *testing.T) {
 				stand.Equal(t, "rows", db.Find(&[]entry{}).RowsAffected, 1)
 				stand.Equal(t, "version", mine.Version, 1)
 				stand.Must(t, db.Scopes(func(tx *gorm.DB) *gorm.DB { return tx.Where("amount > 0") }).Save(&mine).Error)
+				if name != "NewDB" { // in a transaction of the caller there is none to end
+					stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return tx.Scopes(scope).Save(&mine).Error }))
+					stand.Equal(t, "row", stand.Row[entry](t, db, mine.ID).Version, mine.Version)
+				}
 			})
 		})
 	}
