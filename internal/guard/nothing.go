@@ -141,7 +141,7 @@ func (f *form) hides(values reflect.Value) error {
 	t := values.Type()
 	for i := range t.NumField() {
 		inner := reflect.Indirect(values.Field(i))
-		if field := t.Field(i); !field.Anonymous || inner.Kind() != reflect.Struct || inner.IsZero() {
+		if field := t.Field(i); !field.Anonymous || inner.Kind() != reflect.Struct || inner.IsZero() || isIgnored(field) {
 			continue
 		} else if !field.IsExported() && slices.ContainsFunc(reflect.VisibleFields(inner.Type()), reflect.StructField.IsExported) {
 			return fmt.Errorf("gormlock: %s: GORM does not look into %s.%s, whose type is not exported, so it would leave its values out: export the type, or name the fields in the form itself",
@@ -152,6 +152,12 @@ func (f *form) hides(values reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// isIgnored reports whether a tag tells GORM to leave the field out.
+func isIgnored(field reflect.StructField) bool {
+	_, is := schema.ParseTagSetting(field.Tag.Get("gorm"), ";")["-"]
+	return is
 }
 
 // bars returns the error of a value in a form that the tag of the model's field keeps out of updates, if it is another than the struct

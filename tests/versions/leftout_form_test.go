@@ -30,6 +30,10 @@ type (
 		Code string `gorm:"->"`
 	}
 	sameForm struct{ Code, Name string }
+	calmForm struct {
+		titled `gorm:"-"`
+		Name   string
+	}
 )
 
 // GORM leaves out what it cannot read from a form, and what a tag keeps out of updates. If it is asked for, that is an error.
@@ -64,7 +68,10 @@ func TestForm_ofWhichGORMLeavesOutAPart(t *testing.T) {
 		"selected":                  {"", func(db *gorm.DB) *gorm.DB { return db.Select("Name").Updates(sameForm{"x", "x"}) }},
 		"itself":                    {"", func(db *gorm.DB) *gorm.DB { return db.Updates(volume{Code: "x", Name: "x"}) }},
 		"map behind pointers, fits": {"", func(db *gorm.DB) *gorm.DB { return db.Select("Name").Updates(onlyMap("name", "x")) }},
-		"form behind pointers":      {"", func(db *gorm.DB) *gorm.DB { f := &titled{"x"}; return db.Updates(&f) }},
+		"an ignored hidden type": {"", func(db *gorm.DB) *gorm.DB {
+			return db.Updates(calmForm{titled: titled{"y"}, Name: "x"})
+		}},
+		"form behind pointers": {"", func(db *gorm.DB) *gorm.DB { f := &titled{"x"}; return db.Updates(&f) }},
 		"an empty hidden type beside": {"", func(db *gorm.DB) *gorm.DB {
 			return db.Updates(&struct {
 				titled
