@@ -253,7 +253,7 @@ func (x *examination) key(table string) {
 func columnsOf(db *gorm.DB, table string) (found []column, err error) {
 	err = db.Raw(`SELECT a.attname AS name, coalesce(base.typname, t.typname) AS type, a.attnotnull OR t.typnotnull AS required, a.atthasdef OR t.typdefault IS NOT NULL AS filled,
 		CASE WHEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) BETWEEN 0 AND 6 THEN coalesce(nullif(a.atttypmod, -1), t.typtypmod) ELSE 6 END AS precision, c.relkind = 'v' AS of_view,
-		a.attgenerated <> '' OR a.attidentity = 'a' OR c.relkind = 'v' AND NOT pg_column_is_updatable(c.oid, a.attnum, true) AS computed,
+		a.attgenerated <> '' OR a.attidentity <> '' OR c.relkind = 'v' AND NOT pg_column_is_updatable(c.oid, a.attnum, true) AS computed,
 		coalesce(pg_get_expr(d.adbin, d.adrelid), t.typdefault, '') AS filling
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type base ON base.oid = t.typbasetype
 		WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, quoted(table)).Scan(&found).Error
@@ -314,7 +314,7 @@ func (x *examination) defaults() {
 }
 
 // number is a default that is one, as the server writes it: 1, '-1'::integer, (0)::bigint.
-var number = regexp.MustCompile(`^[(']*(-?\d+)[)']*(?:::[a-z ]+)?$`)
+var number = regexp.MustCompile(`^[(']*(-?\d+)(?:\.0+)?[)']*(?:::[a-z ]+\)?)*$`)
 
 // own looks at the tables of gormlock: that of the tokens, where the model has a fence, and that of Once, where it is there.
 func (x *examination) own() {

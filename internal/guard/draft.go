@@ -109,6 +109,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	u.skips, u.whole = conflict.DoNothing, conflict.UpdateAll
 	if u.child && u.skips { // it may be new, whatever is saved with it
 		u.strict, u.saves = false, false
+		d.skipByKey(stmt, conflict)
 	}
 	if err := cmp.Or(d.refuseIgnore(stmt), d.fitsUpsert(stmt, conflict)); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -207,8 +208,9 @@ func (f *form) differs(field, from *schema.Field) bool {
 		return false
 	}
 	for i := range f.plan.memory.Count {
-		held := statement.Place(field, f.plan.memory.Row(i))
-		if !held.IsValid() || !reflect.DeepEqual(held.Interface(), value) {
+		row := f.plan.memory.Row(i)
+		held, _ := field.ValueOf(f.stmt.Context, row)
+		if !statement.Holds(f.stmt.Context, field, row, value) && !sameValue(held, value, time.Nanosecond) {
 			return true
 		}
 	}

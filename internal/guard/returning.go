@@ -18,12 +18,13 @@ type returning struct {
 	fields  []*schema.Field
 	whole   bool            // every column that is read is among them
 	watched []*schema.Field // columns that are returned and not given to the structs: see Observe
+	others  []clause.Column // what the caller asks for besides columns of the model
 
 	callers
 	back       bool // the statement cannot return them: they are read behind it
 	byPosition bool // a plain INSERT, which GORM scans rightly itself
 	inOrder    bool // the rows of a plain INSERT, in the order of its structs
-	empties    bool // the struct is empty until a row is read into it
+	bulk       bool // the row of a bulk statement that is read into one struct, whose key is not in the statement
 	swapped    bool
 	target     reflect.Value
 	rows       reflect.Value
@@ -47,14 +48,7 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	r.had, r.hadAny = stmt.Clauses["RETURNING"]
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
-		if len(asked.Columns) == 0 || len(asked.Columns) == 1 && asked.Columns[0].Name == "*" {
-			d.wantWhole()
-		}
-		for _, column := range asked.Columns {
-			if field := d.model.Schema.LookUpField(column.Name); field != nil && field.DBName != "" {
-				d.want(field)
-			}
-		}
+		d.wantAsked(asked.Columns)
 	}
 	r.installed = true
 	if r.back {
@@ -73,6 +67,10 @@ func (r *returning) Build(to clause.Builder) {
 	sql, table := statement.SQL{Statement: stmt}, ""
 	if _, joins := stmt.Clauses["FROM"]; joins && slices.Contains(stmt.BuildClauses, "UPDATE") { // other tables may have columns of the same name
 		table = clause.CurrentTable
+	}
+	for _, column := range r.others {
+		stmt.WriteQuoted(column)
+		sql.Text(",")
 	}
 	for i, field := range r.columns() {
 		if i > 0 {
@@ -172,5 +170,13 @@ func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) 
 	defer links.Empty(to)
 	for _, field := range r.fields {
 		statement.Copy(field, from, to)
+	}
+	if len(r.others) == 0 {
+		return
+	}
+	for _, field := range r.fields[0].Schema.Fields { // GORM has read what else the caller asks for, if there is a field of its name
+		if place := statement.Place(field, from); place.IsValid() && !place.IsZero() && !slices.Contains(r.fields, field) {
+			statement.Copy(field, from, to)
+		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 // settle ends an update or delete: it changes the structs by the server's answer, or returns the error of a conflict.
 func (w *Write) settle(db *gorm.DB) {
 	w.returning.collect(db.Statement)
-	if w.returning != nil && w.returning.empties && db.RowsAffected == 0 {
-		w.memory.Restore()
+	if row := w.returning.first(); w.returning != nil && w.returning.bulk && row.IsValid() && db.Error == nil {
+		w.returning.give(row, db.Statement.ReflectValue, nil)
 	}
 	w.observe(db)
 	switch {

@@ -145,7 +145,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	if err == nil {
 		err = w.whyRefused(db, from)
 	}
-	if err == nil && w.upsert.skips {
+	if err == nil && (w.upsert.skips || len(conflict.Where.Exprs) > 0) {
 		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {
 			Doom(db, err)
 		}

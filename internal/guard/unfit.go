@@ -46,13 +46,27 @@ func unlinks(stmt *gorm.Statement, m *model.Model, intent *Intent) error {
 // refuseConditions fails an upsert with conditions: GORM leaves them out of an INSERT.
 func (w *Write) refuseConditions(db *gorm.DB) {
 	where, asked := db.Statement.Clauses["WHERE"].Expression.(clause.Where)
-	_, queried := db.Statement.Clauses["FROM"] // the chain has made a query, and keeps its conditions
+	_, queried := db.Statement.Clauses["FROM"]
 	switch {
-	case queried || !asked || len(where.Exprs) == 0 || db.Error != nil || w.upsert.child || !statement.HasUpsert(db.Statement) || statement.InFirstOrCreate():
+	case queried && w.upsert.saves: // the chain has made a query, and keeps its conditions: what it has read is saved
+	case !asked || len(where.Exprs) == 0 || db.Error != nil || w.upsert.child || !statement.HasUpsert(db.Statement) || statement.InFirstOrCreate():
 	case w.upsert.saves:
 		w.refuseBefore(db, fmt.Errorf("gormlock: %s: Save of a slice stores its structs whether or not the conditions of Where hold: use Updates, or save the structs without Where",
 			w.model.Schema.Name))
 	default:
 		w.refuseBefore(db, fmt.Errorf("gormlock: %s: an upsert has no conditions but those of clause.OnConflict{Where: …}: write them there, and leave Where out", w.model.Schema.Name))
+	}
+}
+
+// refuseChildrenOfNobody fails a delete that is to delete children too, and whose struct has no key: GORM takes the keys of their parents
+// from it alone.
+func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
+	for _, name := range db.Statement.Selects {
+		r := w.model.Schema.Relationships.Relations[name]
+		if name == clause.Associations && len(statement.OwnRelations(w.model.Schema)) > 0 || r != nil && r.Type != schema.BelongsTo {
+			w.refuseBefore(db, fmt.Errorf("gormlock: %s: Select(%q) of a delete deletes what belongs to the struct that Delete is given, and that has no key: read the rows, and delete these",
+				w.model.Schema.Name, name))
+			return
+		}
 	}
 }

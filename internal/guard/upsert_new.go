@@ -168,8 +168,12 @@ func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
 			continue
 		}
 		if key := w.rows[i].Key; key != nil {
-			if found, err := w.look(db, [][]any{key}); err != nil || found[0].IsValid() {
-				return err // GORM stores them for that row
+			found, err := w.look(db, [][]any{key})
+			if err != nil {
+				return err
+			}
+			if found[0].IsValid() {
+				continue // GORM stores them for that row
 			}
 		}
 		return fmt.Errorf("gormlock: %s: element %d of %d was not stored, because a row with a unique value of it is there, so its %s would belong to no row: "+
@@ -185,9 +189,14 @@ func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
 	r := &p.model.Schema.Relationships
 	for _, relation := range slices.Concat(r.HasOne, r.HasMany, r.Many2Many) {
 		place := statement.Place(relation.Field, row)
-		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) {
+		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) && isByKey(relation) {
 			return relation.Name
 		}
 	}
 	return ""
+}
+
+// isByKey reports whether an association refers to the key of the struct that has it, and not to another unique column.
+func isByKey(relation *schema.Relationship) bool {
+	return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.OwnPrimaryKey && ref.PrimaryKey.PrimaryKey })
 }

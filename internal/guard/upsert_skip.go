@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -84,4 +86,18 @@ func (a *answer) readUpsert(db *gorm.DB) (could bool, err error) {
 func (a *answer) isUnseen(db *gorm.DB, i int, row reflect.Value) bool {
 	return a.upsert.rows[i].guessed &&
 		(!row.IsValid() || !a.version.Read(row).Equal(a.version.Stored(a.rows[i].next)) || !a.isRow(db, i, row))
+}
+
+// skipByKey makes an association that GORM leaves out if it is there be left out by its key alone. What is left out because another row
+// has one of its unique values is not there, and nothing could refer to it: that is the server's error.
+func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
+	if len(conflict.Columns) > 0 || conflict.OnConstraint != "" || dialect.Of(stmt.DB).FindsByAnyIndex() || !d.hasKeys(stmt) || statement.InLinking() {
+		return
+	}
+	had := stmt.Clauses["ON CONFLICT"]
+	d.upsert.had = &had
+	for _, name := range d.model.Schema.PrimaryFieldDBNames {
+		conflict.Columns = append(conflict.Columns, clause.Column{Name: name})
+	}
+	stmt.Clauses["ON CONFLICT"] = clause.Clause{Name: "ON CONFLICT", Expression: conflict}
 }

@@ -36,7 +36,7 @@ func updates(stmt *gorm.Statement) bool {
 // wantAssigned makes an update or delete return what the structs do not hold afterwards: the whole row for a struct
 // that is not at its row's version, otherwise only what the server computed.
 func (d *draft) wantAssigned(stmt *gorm.Statement) {
-	asked := d.asksByName(stmt)
+	asked := d.asks(stmt)
 	if d.isPlain() && !asked || !d.follows(stmt) {
 		return
 	}

@@ -13,22 +13,33 @@ import (
 
 // What the caller's own RETURNING asks for.
 
-// asksByName reports whether the caller wants columns of the one struct that an update writes. GORM reads them into the struct, and would
-// leave there what it had where the row has NULL.
-func (d *draft) asksByName(stmt *gorm.Statement) bool {
-	if d.batch || !d.version.is() || d.op == OpDelete {
-		return false
-	}
-	return d.namesColumns(stmt)
+// asks reports whether the caller wants columns of the one struct that a write is about. GORM reads them into the struct, and would leave
+// there what it had where the row has NULL: so they are read into another one.
+func (d *draft) asks(stmt *gorm.Statement) bool {
+	return !d.batch && !d.where.ofModel && d.version.is() && asksByClause(stmt)
 }
 
-// namesColumns reports whether the caller's RETURNING names nothing but columns of the model.
-func (d *draft) namesColumns(stmt *gorm.Statement) bool {
-	asked, ok := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
-	return ok && !slices.ContainsFunc(asked.Columns, func(c clause.Column) bool {
-		field := d.model.Schema.LookUpField(c.Name)
-		return c.Name != "*" && (c.Raw || field == nil || field.DBName == "")
-	})
+func asksByClause(stmt *gorm.Statement) bool {
+	_, is := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
+	return is
+}
+
+// wantAsked makes the statement return what its caller asks for: all columns of the model if it is not said by their names which.
+func (d *draft) wantAsked(asked []clause.Column) {
+	if len(asked) == 0 {
+		d.wantWhole()
+	}
+	for _, column := range asked {
+		switch field := d.model.Schema.LookUpField(column.Name); {
+		case column.Name == "*":
+			d.wantWhole()
+		case field != nil && field.DBName != "" && !column.Raw:
+			d.want(field)
+		default:
+			d.wantWhole()
+			d.returning.others = append(d.returning.others, column)
+		}
+	}
 }
 
 // wantWholeRows makes a bulk statement return whole rows if its caller asks for some columns, the version among them. GORM
@@ -47,43 +58,25 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 	if !all && !names(d.version.Field) && !slices.ContainsFunc(asked.Columns, isRaw) {
 		return
 	}
+	if into := stmt.ReflectValue; into.Kind() == reflect.Struct && into.CanSet() && asksByClause(stmt) {
+		d.wantWhole()
+		d.returning.bulk = true
+		return
+	}
+	if all {
+		return
+	}
 	columns, table := slices.Clone(asked.Columns), ""
 	if _, joins := stmt.Clauses["FROM"]; joins { // other tables may have columns of the same name
 		table = clause.CurrentTable
 	}
 	for _, field := range d.model.Readable() {
-		if !all && !names(field) {
+		if !names(field) {
 			columns = append(columns, clause.Column{Table: table, Name: field.DBName})
 		}
 	}
-	whole := clause.Returning{Columns: columns}
-	into := stmt.ReflectValue
-	empties := into.Kind() == reflect.Struct && into.CanSet() && d.memory.Count == 1 && !stmt.DryRun
-	if all && !empties {
-		return
-	}
-	d.returning = &returning{callers: callers{had, true, true}, byPosition: true, empties: empties}
-	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: whole}
-	if empties {
-		stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: emptying{whole, into, d.model.Readable()}}
-	}
-}
-
-// emptying is a RETURNING that empties the struct into which GORM reads: where the row has NULL, it would leave what it had.
-type emptying struct {
-	columns clause.Returning
-	into    reflect.Value
-	fields  []*schema.Field
-}
-
-// Build writes the columns.
-func (e emptying) Build(to clause.Builder) {
-	e.columns.Build(to)
-	for _, field := range e.fields {
-		if place := statement.Place(field, e.into); place.IsValid() && place.CanSet() {
-			place.SetZero()
-		}
-	}
+	d.returning = &returning{callers: callers{had, true, true}, byPosition: true}
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
 }
 
 // wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
@@ -91,10 +84,10 @@ func (e emptying) Build(to clause.Builder) {
 func (d *draft) wantStored(stmt *gorm.Statement) {
 	v := &d.version
 	asked, byUser := stmt.Clauses["RETURNING"]
-	if d.memory.Count == 0 || d.intent.ignores() || !returns(stmt) || v.IsInteger() && !byUser {
+	if d.memory.Count == 0 || !returns(stmt) || v.IsInteger() && !byUser {
 		return
 	}
-	if byUser && d.namesColumns(stmt) {
+	if byUser && asksByClause(stmt) {
 		for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
 			if field.Readable {
 				d.want(field)
@@ -102,6 +95,9 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 		}
 		d.want(v.Field)
 		d.returning.inOrder = true
+		return
+	}
+	if d.intent.ignores() {
 		return
 	}
 	given, _ := asked.Expression.(clause.Returning)

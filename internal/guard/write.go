@@ -105,7 +105,11 @@ func RememberDelete(db *gorm.DB) {
 	w.remember(db, db.Statement.Dest)
 	w.rememberNamed(db.Statement)
 	w.refuseUnknown(db)
-	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) || w.hasKeys(db.Statement) {
+	if w.hasKeys(db.Statement) {
+		return
+	}
+	w.refuseChildrenOfNobody(db)
+	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
 	w.memory = memory.Structs{}
@@ -114,9 +118,9 @@ func RememberDelete(db *gorm.DB) {
 }
 
 // hasKeys reports whether one of the structs has a key.
-func (w *Write) hasKeys(stmt *gorm.Statement) bool {
-	for i := range w.memory.Count {
-		if key, _ := statement.KeyOf(stmt, w.model.Schema, w.memory.Row(i)); key != nil {
+func (p *plan) hasKeys(stmt *gorm.Statement) bool {
+	for i := range p.memory.Count {
+		if key, _ := statement.KeyOf(stmt, p.model.Schema, p.memory.Row(i)); key != nil {
 			return true
 		}
 	}

@@ -48,21 +48,21 @@ func (r *reader) list(at int) (l selected) {
 		case r.sign(last, "*"):
 			l.stars++
 			l.twice = l.twice || at > 0 && r.sign(at-1, ",") || next < end
+		case r.is(last, "end") && r.has(at, next, "case"), r.closes(last) && r.has(at, next, "select", "cast"):
+			l.twice = true // it has the name of a column in it
 		case r.isName(last):
 			l.twice = l.twice || names[r.name(last)]
 			names[r.name(last)] = true
-		case r.closes(last) && r.queries(at, next):
-			l.twice = true // a sub-query has the name of its column
 		}
 		at = next + 1
 	}
 	return l
 }
 
-// queries reports whether there is a query between two places.
-func (r *reader) queries(at, end int) bool {
+// has reports whether one of these keywords is between two places.
+func (r *reader) has(at, end int, keywords ...string) bool {
 	for ; at < end; at++ {
-		if r.is(at, "select") {
+		if r.isAny(at, keywords...) {
 			return true
 		}
 	}
@@ -86,13 +86,32 @@ func listsTables(query string) bool {
 	return strings.Contains(tables, ",")
 }
 
-// renames reports whether a list of columns has a name that is not that of a column: by AS, or by a sub-query. It allocates nothing.
+// renames reports whether a list of columns has more than names between its commas: an alias, an expression or a sub-query. It allocates
+// nothing.
 func renames(query string) bool {
-	list := query[indexOf(query, "select")+1:]
+	at := indexOf(query, "select")
+	if at < 0 {
+		return true
+	}
+	list := query[at+len("select"):]
 	if from := indexOf(list, "from"); from >= 0 {
 		list = list[:from]
 	}
-	return has(list, "as") || has(list, "select")
+	ended := false // a name, by a space
+	begun := false
+	for i := range len(list) {
+		switch c := list[i]; {
+		case c == ',':
+			begun, ended = false, false
+		case c == ' ' || c == '\n' || c == '\t':
+			ended = begun
+		case ended || !inWord(c) && c != '.' && c != '"' && c != '`':
+			return true
+		default:
+			begun = true
+		}
+	}
+	return false
 }
 
 // has looks for a word in lower letters, in whatever letters the query has it.

@@ -95,6 +95,12 @@ func AsksForRows(stmt *gorm.Statement) bool {
 // Straighten makes the values of an update what pointers to a pointer to them stand for. GORM follows these too.
 func Straighten(stmt *gorm.Statement) {
 	values := reflect.ValueOf(stmt.Dest)
+	if values.Kind() == reflect.Pointer && values.Elem().Kind() == reflect.Interface {
+		if own, is := values.Elem().Interface().(map[string]any); is {
+			stmt.Dest = own
+		}
+		return
+	}
 	if values.Kind() != reflect.Pointer || values.Elem().Kind() != reflect.Pointer {
 		return
 	}
@@ -102,6 +108,11 @@ func Straighten(stmt *gorm.Statement) {
 		values = values.Elem()
 	}
 	if values.IsNil() {
+		return
+	}
+	if inner := values.Elem(); inner.Kind() == reflect.Interface {
+		stmt.Dest = values.Interface()
+		Straighten(stmt)
 		return
 	}
 	if SamePointer(stmt.Model, stmt.Dest) {
