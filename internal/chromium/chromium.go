@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,6 +91,16 @@ func New(t *testing.T) *Browser {
 // Call sends a command and returns its result; what else the browser says is dropped.
 func (b *Browser) Call(method string, params map[string]any) map[string]any {
 	b.t.Helper()
+	result, err := b.send(method, params)
+	if err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+	return result
+}
+
+// send does so, and returns what the browser refuses as an error.
+func (b *Browser) send(method string, params map[string]any) (map[string]any, error) {
+	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.id++
@@ -124,28 +135,45 @@ func (b *Browser) Call(method string, params map[string]any) map[string]any {
 			continue
 		}
 		if answer.Error != nil {
-			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+			return nil, errors.New(answer.Error.Message)
 		}
-		return answer.Result
+		return answer.Result, nil
 	}
 }
 
-// Eval is the value of a JavaScript expression.
+// Eval is the value of a JavaScript expression. One that leaves the page has to leave it later, as setTimeout does: the browser
+// answers from the page.
 func (b *Browser) Eval(expression string) any {
 	b.t.Helper()
-	answer := b.Call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
-	if details, failed := answer["exceptionDetails"]; failed {
-		b.t.Fatalf("%s: %v", expression, details)
+	value, err := b.eval(expression)
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
 	}
-	return answer["result"].(map[string]any)["value"]
+	return value
 }
 
-// Wait waits until a JavaScript expression is true.
+func (b *Browser) eval(expression string) (any, error) {
+	b.t.Helper()
+	answer, err := b.send("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true})
+	if err != nil {
+		return nil, err
+	}
+	if details, failed := answer["exceptionDetails"]; failed {
+		return nil, fmt.Errorf("%v", details)
+	}
+	return answer["result"].(map[string]any)["value"], nil
+}
+
+// Wait waits until a JavaScript expression is true. Between two pages it may be about none.
 func (b *Browser) Wait(expression string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); b.Eval(expression) != true; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		value, err := b.eval(expression)
+		if value == true {
+			return
+		}
 		if time.Now().After(deadline) {
-			b.t.Fatalf("never true: %s, in %v", expression, b.Eval("document.documentElement.outerHTML"))
+			b.t.Fatalf("never true: %s, %v, in %v", expression, err, b.Eval("document.documentElement.outerHTML"))
 		}
 	}
 }
