@@ -21,15 +21,16 @@ type upsert struct {
 	child  bool // made by GORM to save an association
 	exist  bool // strict, but for versions, which are ignored: the row of a struct that was read must be there
 
-	updates bool // existing rows are updated
-	links   bool // only the foreign keys of children are set
-	whole   bool // all columns are, without their names
-	skips   bool // existing rows are left alone
-	rows    []upsertRow
-	keyed   [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
-	unclear bool           // those others may find a row all the same, by other columns
-	had     *clause.Clause // what the caller asked for, if all may only insert
-	held    []heldField    // what structs hold in place of which GORM would store something else
+	updates    bool // existing rows are updated
+	links      bool // only the foreign keys of children are set
+	whole      bool // all columns are, without their names
+	skips      bool // existing rows are left alone
+	rows       []upsertRow
+	keyed      [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
+	skipsByKey bool           // what is there by its key is left alone, and nothing else
+	unclear    bool           // those others may find a row all the same, by other columns
+	had        *clause.Clause // what the caller asked for, if all may only insert
+	held       []heldField    // what structs hold in place of which GORM would store something else
 }
 
 // upsertRow is the part of an upsert that belongs to one struct.

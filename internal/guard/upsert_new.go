@@ -145,9 +145,21 @@ func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 		return nil
 	}
 	for i := range w.rows {
-		if w.rows[i].Key == nil && !from[i].IsValid() && !w.upsert.rows[i].found.IsValid() {
+		key := w.rows[i].Key
+		if from[i].IsValid() || w.upsert.rows[i].found.IsValid() || key != nil && (w.upsert.skipsByKey || dialect.Of(db).FindsByAnyIndex()) {
+			continue
+		}
+		if key == nil {
 			return fmt.Errorf("gormlock: %s: element %d of %d has no key and was not stored, because a row with a unique value of it is there, "+
 				"so nothing can refer to it: read that row, and put it in its place", statement.TableName(db.Statement), i, len(w.rows))
+		}
+		found, err := w.look(db, [][]any{key})
+		if err != nil {
+			return err
+		}
+		if !found[0].IsValid() {
+			return fmt.Errorf("gormlock: %s was not stored, because another row has a unique value of it, so nothing can refer to it: read that row, and put it in its place",
+				w.rowName(db.Statement, key))
 		}
 	}
 	return nil

@@ -2,6 +2,8 @@ package guard
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -94,10 +97,47 @@ func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	if len(conflict.Columns) > 0 || conflict.OnConstraint != "" || dialect.Of(stmt.DB).FindsByAnyIndex() || !d.hasKeys(stmt) || statement.InLinking() {
 		return
 	}
+	if !d.hasUniqueKey(stmt) {
+		return // see whyUnnamed
+	}
+	d.upsert.skipsByKey = true
 	had := stmt.Clauses["ON CONFLICT"]
 	d.upsert.had = &had
 	for _, name := range d.model.Schema.PrimaryFieldDBNames {
 		conflict.Columns = append(conflict.Columns, clause.Column{Name: name})
 	}
 	stmt.Clauses["ON CONFLICT"] = clause.Clause{Name: "ON CONFLICT", Expression: conflict}
+}
+
+// uniqueKey finds in what is known of tables whether there is a unique index on the key of a model.
+type uniqueKey struct{ table, key string }
+
+// hasUniqueKey reports whether there is a unique index on the key of the model alone. A partitioned table may have none. The server is
+// asked once.
+func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
+	if !dialect.Of(stmt.DB).IsPostgres() {
+		return true
+	}
+	names := slices.Sorted(slices.Values(p.model.Schema.PrimaryFieldDBNames))
+	asked := uniqueKey{statement.NameInSQL(stmt), strings.Join(names, ",")}
+	if asked.table == "" || stmt.DryRun {
+		return false
+	}
+	known := &install.Of(stmt.DB).Tables
+	if has, ok := known.Load(asked); ok {
+		return has.(bool) //nolint:forcetypeassert // it is stored below
+	}
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
+		AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND $2 = (SELECT string_agg(a.attname::text, ',' ORDER BY a.attname::text COLLATE "C")
+			FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])))`, asked.table, asked.key)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = rows.Close() }()
+	var has bool
+	if !rows.Next() || rows.Scan(&has) != nil {
+		return false
+	}
+	known.Store(asked, has)
+	return has
 }

@@ -76,8 +76,15 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 		}
 	}
 	d.returning = &returning{callers: callers{had, true, true}, byPosition: true}
-	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: clause.Returning{Columns: columns}}
+	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: anew{clause.Returning{Columns: columns}}}
 }
+
+// anew is a RETURNING of which GORM reads each row into a new element. It reads the columns of its own clause.Returning into the elements
+// that are there, and would leave in those what they had where a row has NULL.
+type anew struct{ columns clause.Returning }
+
+// Build writes the columns.
+func (a anew) Build(to clause.Builder) { a.columns.Build(to) }
 
 // wantStored asks a plain INSERT for values that the server stores differently, such as a time at the precision of its
 // column, and for xmin. It also asks for the defaults that GORM does not ask for if the caller names other columns.

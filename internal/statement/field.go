@@ -56,6 +56,18 @@ func EachStruct(value reflect.Value, visit func(reflect.Value)) {
 
 // Place is the field in row; not valid where an embedded pointer on the way is nil.
 func Place(field *schema.Field, row reflect.Value) reflect.Value {
+	place, _ := walk(field, row)
+	return place
+}
+
+// NilOnPath is the embedded pointer on the way to the field that is nil. It is not valid if there is none.
+func NilOnPath(field *schema.Field, row reflect.Value) reflect.Value {
+	_, none := walk(field, row)
+	return none
+}
+
+// walk goes to the field, or to an embedded pointer on the way that is nil.
+func walk(field *schema.Field, row reflect.Value) (place, none reflect.Value) {
 	for n, i := range field.StructField.Index {
 		if i >= 0 {
 			row = row.Field(i)
@@ -66,11 +78,11 @@ func Place(field *schema.Field, row reflect.Value) reflect.Value {
 			break
 		}
 		if row.IsNil() {
-			return reflect.Value{}
+			return reflect.Value{}, row
 		}
 		row = row.Elem()
 	}
-	return row
+	return row, reflect.Value{}
 }
 
 // Copy gives a struct the value that another has in a field. An embedded struct behind a pointer is made for a value, and NULL is the
@@ -90,25 +102,6 @@ func Copy(field *schema.Field, from, to reflect.Value) {
 	if place.CanSet() {
 		place.Set(source)
 	}
-}
-
-// NilOnPath is the embedded pointer on the way to the field that is nil. It is not valid if there is none.
-func NilOnPath(field *schema.Field, row reflect.Value) reflect.Value {
-	for n, i := range field.StructField.Index {
-		if i >= 0 {
-			row = row.Field(i)
-			continue
-		}
-		row = row.Field(-i - 1)
-		if n == len(field.StructField.Index)-1 {
-			break
-		}
-		if row.IsNil() {
-			return row
-		}
-		row = row.Elem()
-	}
-	return reflect.Value{}
 }
 
 // ThroughPointer reports whether the way to the field leads through an embedded pointer.

@@ -200,3 +200,34 @@ func TestRollback_ofAForeignKeyInANilPointer(t *testing.T) {
 		}
 	})
 }
+
+type (
+	pallet struct {
+		ID      int64
+		Name    string `gorm:"unique"`
+		Version int64  `gorm:"not null;default:1" gormlock:"version"`
+	}
+	crate struct {
+		ID       int64
+		PalletID *int64
+		Pallet   *pallet `gorm:"constraint:-"`
+		Version  int64   `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// The unique index of a partitioned table may hold more than the key of the model.
+func TestOwner_inAPartitionedTable(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&crate{}})
+	stand.Must(t, db.Exec(`DROP TABLE IF EXISTS pallets;
+		CREATE TABLE pallets (id bigserial, name text, version bigint NOT NULL DEFAULT 1, day int NOT NULL DEFAULT 1, PRIMARY KEY (id, day), UNIQUE (name, day)) PARTITION BY LIST (day);
+		CREATE TABLE pallets_1 PARTITION OF pallets FOR VALUES IN (1)`).Error)
+	p := pallet{ID: 1, Name: "a"}
+	stand.Must(t, db.Create(&p).Error)
+	stand.Must(t, db.Create(&crate{Pallet: &p}).Error)
+	stand.Must(t, db.Create(&crate{Pallet: &pallet{ID: 2, Name: "b"}}).Error)
+	if err := db.Create(&crate{Pallet: &pallet{ID: 3, Name: "a"}}).Error; err == nil || !strings.Contains(err.Error(), "nothing can refer to it") {
+		t.Errorf("%v", err)
+	}
+	stand.Equal(t, "crates", db.Find(&[]crate{}).RowsAffected, 2)
+}

@@ -136,6 +136,13 @@ func TestReturned_whereATriggerSetsNull(t *testing.T) {
 			w.ID = 0
 			return db.Clauses(clause.Returning{Columns: []clause.Column{{Name: "id, version", Raw: true}}}).Model(w).Where("id = ?", id).Update("amount", 0).Error
 		},
+		"a bulk update, of a slice": func(db *gorm.DB, w *watched) error {
+			some := clause.Returning{Columns: []clause.Column{{Name: "id"}, {Name: "version"}}}
+			used := []watched{{Worker: "worker", Note: &note}}
+			err := db.Clauses(some).Model(&used).Where("id = ?", w.ID).Update("amount", 0).Error
+			*w = used[0]
+			return err
+		},
 		"a create": func(db *gorm.DB, w *watched) error {
 			*w = watched{Worker: "worker", Note: &note}
 			return db.Clauses(all).Create(w).Error
