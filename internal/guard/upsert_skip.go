@@ -135,7 +135,7 @@ func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 	}
 	defer func() { _ = rows.Close() }()
 	var has bool
-	if !rows.Next() || rows.Scan(&has) != nil {
+	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
 		return false
 	}
 	known.Store(asked, has)
