@@ -50,7 +50,7 @@ func leaseError(key lockkey.Key, state, cause error, detail string) error {
 
 // unanswered explains the error of a statement if no ctx of the caller has ended it, but its own bound.
 func unanswered(ctx, asking context.Context, within time.Duration, err error) error {
-	if err == nil || asking.Err() == nil || ended(ctx) != nil {
+	if err == nil || ended(asking) == nil || ended(ctx) != nil {
 		return err
 	}
 	return fmt.Errorf("no answer from the database within %s: %w", within, err)

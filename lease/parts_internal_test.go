@@ -3,6 +3,8 @@ package lease
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,3 +201,23 @@ func TestParsePlace(t *testing.T) {
 		}
 	}
 }
+
+// The deadline of a connection that is being made may pass a moment before its ctx ends, which is no answer either.
+func TestUnanswered_beforeTheContextSaysSo(t *testing.T) {
+	t.Parallel()
+	asking, cancel := context.WithCancelCause(t.Context())
+	at := time.Now()
+	time.AfterFunc(20*time.Millisecond, func() { cancel(context.DeadlineExceeded) })
+	err := unanswered(t.Context(), lateDeadline{asking, at}, time.Second, os.ErrDeadlineExceeded)
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), "no answer from the database within 1s") {
+		t.Error(err)
+	}
+}
+
+// lateDeadline is a context that ends later than it says.
+type lateDeadline struct {
+	context.Context
+	at time.Time
+}
+
+func (l lateDeadline) Deadline() (time.Time, bool) { return l.at, true }
