@@ -37,6 +37,8 @@ but_invariants := ./tests $(patsubst %,./%...,$(filter-out tests/invariants/ $(A
 # The race detector sleeps for a second when a test binary ends, of which there are some seventy, so that goroutines may still
 # report; the testing package has asked for reports by then.
 export GORACE ?= atexit_sleep_ms=50
+# What is built does not say where it was built, so that a clone in another directory need not compile it again.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # go_test FLAGS: the tests of the packages
 define go_test
 	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(but_invariants)),$(together)))
