@@ -29,11 +29,11 @@ packages := $(if $(filter ./...,$(PKG)),$(all_together) $(patsubst %,./%/...,$(f
 together := $(filter-out $(foreach m,$(APART),./$(m) ./$(m)/%),$(packages))
 # of MODULE: those of the packages that lie in a module which is apart, from there
 of = $(patsubst ./$(1)%,.%,$(filter ./$(1) ./$(1)/%,$(packages)))
-# The analyzers of gormlockvet share nothing between goroutines, and the race detector makes them four times as slow.
+# Tests that start no goroutine of their own gain little from the race detector, and take twice to eight times as long with it:
+# where all packages are tested, these are without. tests/make_test.go sees that it stays with those that start one.
+ALONE := tests/belongs tests/clauses tests/costs tests/hooks tests/invariants tests/matrix tests/versions
 flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
-# The cells of tests/invariants are of one goroutine each, and the race detector makes them eight times as slow: where all
-# packages are tested, it is not among them.
-but_invariants := ./tests $(patsubst %,./%...,$(filter-out tests/invariants/ $(APART:%=%/),$(sort $(wildcard tests/*/))))
+raced := ./tests $(patsubst %,./%...,$(filter-out $(ALONE:%=%/) $(APART:%=%/),$(sort $(wildcard tests/*/))))
 # The race detector sleeps for a second when a test binary ends, of which there are some seventy, so that goroutines may still
 # report; the testing package has asked for reports by then.
 export GORACE ?= atexit_sleep_ms=50
@@ -41,7 +41,7 @@ export GORACE ?= atexit_sleep_ms=50
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # go_test FLAGS: the tests of the packages
 define go_test
-	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(but_invariants)),$(together)))
+	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(raced)),$(together)))
 	$(foreach m,$(APART),$(if $(call of,$(m)),$(with_postgres) go -C $(m) test $(call flags,$(m),$(1)) $(TESTFLAGS) $(call of,$(m))
 ))
 endef
@@ -63,9 +63,9 @@ demo: go ## see the three main things on a throw-away server; ALL=1: all feature
 	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
 .PHONY: test
-test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests, with the race detector but for the matrix of invariants
+test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests, with the race detector where goroutines meet
 	$(call go_test,-race -timeout 20m)
-	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 20m $(TESTFLAGS) ./tests/invariants)
+	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 20m $(TESTFLAGS) $(ALONE:%=./%))
 
 .PHONY: test-matrix
 test-matrix: ## run all tests on PostgreSQL 14 to 18, downloaded with npm

@@ -1,8 +1,12 @@
 package tests
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +20,10 @@ func TestMake_testsPackagesOfAnyModule(t *testing.T) {
 	const race = " -race -timeout 20m -v "
 	together := "together: go test" + race
 	all := []string{
-		together + "./... ./examples/... ./gormlocktest/... ./observe/otelobserve/... ./tests" + testsButInvariants(t),
+		together + "./... ./examples/... ./gormlocktest/... ./observe/otelobserve/... ./tests" + racedTests(t),
 		"go -C gormlockvet test -timeout 20m -v ./...", // without the race detector
 		"go -C tests/adapters test" + race + "./...", "go -C tests/compat test" + race + "./...",
-		"together: go test -timeout 20m -v ./tests/invariants", // without it too, and so not among the others
+		"together: go test -timeout 20m -v ./" + strings.Join(alone(t), " ./"), // without it too, and so not among the others
 	}
 	for pkg, want := range map[string][]string{
 		"":                         all,
@@ -47,8 +51,8 @@ func TestMake_testsPackagesOfAnyModule(t *testing.T) {
 	}
 }
 
-// testsButInvariants are the patterns of the folders here that belong to this module, but one.
-func testsButInvariants(t *testing.T) string {
+// racedTests are the patterns of the folders here that belong to this module and are tested with the race detector.
+func racedTests(t *testing.T) string {
 	t.Helper()
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -56,11 +60,46 @@ func testsButInvariants(t *testing.T) string {
 	}
 	var patterns strings.Builder
 	for _, e := range entries {
-		if _, err := os.Stat(e.Name() + "/go.mod"); e.IsDir() && err != nil && e.Name() != "invariants" {
+		if _, err := os.Stat(e.Name() + "/go.mod"); e.IsDir() && err != nil && !slices.Contains(alone(t), "tests/"+e.Name()) {
 			patterns.WriteString(" ./tests/" + e.Name() + "/...")
 		}
 	}
 	return patterns.String()
+}
+
+// alone are the folders of tests that make runs without the race detector.
+func alone(t *testing.T) []string {
+	t.Helper()
+	_, line, _ := strings.Cut(file(t, "../Makefile"), "\nALONE := ")
+	line, _, _ = strings.Cut(line, "\n")
+	return strings.Fields(line)
+}
+
+// Where a test starts a goroutine, the race detector looks, but at one that an oracle judges beside a matrix of thousands of cells.
+func TestMake_racesWhereGoroutinesMeet(t *testing.T) {
+	t.Parallel()
+	for _, dir := range alone(t) {
+		files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has %d files of tests: %v", dir, len(files), err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "/invariants/rooted_walk_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				called, _ := n.(*ast.SelectorExpr)
+				if _, starts := n.(*ast.GoStmt); starts || called != nil && (called.Sel.Name == "Go" || called.Sel.Name == "AfterFunc") {
+					t.Errorf("%s starts a goroutine, so ALONE in the Makefile must not name %s", path, dir)
+				}
+				return true
+			})
+		}
+	}
 }
 
 // What make calls a module, and which of them are apart, is what internal/modules finds.

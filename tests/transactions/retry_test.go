@@ -15,6 +15,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
 type tally struct {
@@ -250,4 +251,36 @@ func TestV9_TimeoutBeforeTheSnapshotLeavesNothing(t *testing.T) {
 		t.Errorf("held %d, late %d: the test saw no contention", held.Load(), late.Load())
 	}
 	pgtest.AssertFree(t, all) // while the pool keeps all its connections open
+}
+
+// V10: a read-modify-write of one hot row.
+func TestV10_Retry(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}}, pgtest.MaxConns(16))
+	var a stand.Account
+	stand.Must(t, db.Create(&a).Error)
+	const writers, rounds = 16, 50
+	errs := make(chan error, writers)
+	for range writers {
+		go func() {
+			for range rounds {
+				if err := gormlock.Transaction(db, func(tx *gorm.DB) error {
+					var mine stand.Account
+					if err := tx.First(&mine, a.ID).Error; err != nil {
+						return err
+					}
+					mine.Balance++
+					return tx.Save(&mine).Error
+				}, gormlock.Attempts(20)); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range writers {
+		stand.Must(t, <-errs)
+	}
+	stand.Equal(t, "counter", stand.Row[stand.Account](t, db, a.ID).Balance, writers*rounds)
 }

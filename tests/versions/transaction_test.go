@@ -195,38 +195,6 @@ func TestR31_Trigger(t *testing.T) {
 	stand.MustStale(t, db.Save(&a).Error)
 }
 
-// V10: a read-modify-write of one hot row.
-func TestV10_Retry(t *testing.T) {
-	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}}, pgtest.MaxConns(16))
-	var a stand.Account
-	stand.Must(t, db.Create(&a).Error)
-	const writers, rounds = 16, 50
-	errs := make(chan error, writers)
-	for range writers {
-		go func() {
-			for range rounds {
-				if err := gormlock.Transaction(db, func(tx *gorm.DB) error {
-					var mine stand.Account
-					if err := tx.First(&mine, a.ID).Error; err != nil {
-						return err
-					}
-					mine.Balance++
-					return tx.Save(&mine).Error
-				}, gormlock.Attempts(20)); err != nil {
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
-	}
-	for range writers {
-		stand.Must(t, <-errs)
-	}
-	stand.Equal(t, "counter", stand.Row[stand.Account](t, db, a.ID).Balance, writers*rounds)
-}
-
 // TestV5_InATransactionThatNobodySees: where gormlock does not see the commit, the server refuses what was written by half,
 // and a savepoint set before heals it.
 func TestV5_InATransactionThatNobodySees(t *testing.T) {
