@@ -32,6 +32,7 @@ of = $(patsubst ./$(1)%,.%,$(filter ./$(1) ./$(1)/%,$(packages)))
 # Tests that start no goroutine of their own gain little from the race detector, and take twice to eight times as long with it:
 # where all packages are tested, these are without. tests/make_test.go sees that it stays with those that start one.
 ALONE := tests/belongs tests/clauses tests/costs tests/hooks tests/invariants tests/matrix tests/versions
+# The analyzers of gormlockvet share nothing between goroutines.
 flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
 raced := ./tests $(patsubst %,./%...,$(filter-out $(ALONE:%=%/) $(APART:%=%/),$(sort $(wildcard tests/*/))))
 # The race detector sleeps for a second when a test binary ends, of which there are some seventy, so that goroutines may still
