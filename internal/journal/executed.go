@@ -3,8 +3,10 @@ package journal
 import (
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Hear lets a journal know of a statement that GORM has executed, where its connection tells nothing. What is executed
@@ -17,7 +19,11 @@ func Hear(db *gorm.DB) {
 	if j == nil || !j.deaf {
 		return
 	}
-	j.Executed(sqltext.Read(db.Statement.SQL.String()), sqltx.Answer{Failed: db.Error != nil})
+	answer := sqltx.Answer{Failed: db.Error != nil}
+	if sqlstate.Of(db.Error) != "" && statement.IsPostgres(db) {
+		answer.After = sqltx.Aborted
+	}
+	j.Executed(sqltext.Read(db.Statement.SQL.String()), answer)
 }
 
 // Executed makes memory follow what a text did to the transaction.
@@ -48,8 +54,66 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 			aborted = aborted && command.Verb < sqltext.Savepoint
 		}
 	}
-	if answer.After != sqltx.Unknown && (answer.After == sqltx.Idle) != j.isOver() {
+	switch over := j.isOver(); {
+	case answer.After == sqltx.Unknown:
+	case (answer.After == sqltx.Idle) != over:
 		j.lose(answer.After)
+	case answer.Failed && (answer.After == sqltx.Aborted || answer.After == sqltx.Gone):
+		j.aborted(answer)
+	}
+}
+
+// aborted is called when the server has taken back all since the last savepoint, or all, and freed its locks: nothing but a rollback
+// is left. Structs follow now, because the program may use them elsewhere before it rolls back.
+func (j *journal) aborted(answer sqltx.Answer) {
+	j.Mu.Lock()
+	var undone, lost []Step
+	if answer.After == sqltx.Gone {
+		undone = j.past.remove(0)
+	} else {
+		undone, lost = j.past.abort(answer.Ours)
+	}
+	if len(undone)+len(lost) > 0 {
+		all := j.past.all()
+		j.undo = append(j.undo, func() {
+			defer lose(lost, all)
+			undo(undone, all)
+		})
+	}
+	atWork := j.atWork > 0
+	j.Mu.Unlock()
+	if !atWork {
+		j.catchUp()
+	}
+}
+
+// Begun is called by a statement that may put its structs back when it has failed. What the server takes back meanwhile is taken
+// back in memory after that.
+func (j *journal) Begun() {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.atWork++
+}
+
+// Settled is called at its end.
+func (j *journal) Settled() {
+	j.Mu.Lock()
+	j.atWork--
+	atWork := j.atWork > 0
+	j.Mu.Unlock()
+	if !atWork {
+		j.catchUp()
+	}
+}
+
+// catchUp takes back in memory what the server has taken back.
+func (j *journal) catchUp() {
+	j.Mu.Lock()
+	all := j.undo
+	j.undo = nil
+	j.Mu.Unlock()
+	for _, undo := range all {
+		defer undo() //nolint:revive // at the end of the function is when, and all of them even if one panics
 	}
 }
 
@@ -163,6 +227,7 @@ func (j *journal) RollbackTo(name string) {
 }
 
 func (j *journal) rollBackTo(name string) {
+	j.catchUp()
 	j.Mu.Lock()
 	pretended := j.past.takenSince(name)
 	undone, lost, freed := j.past.rollBackTo(name)

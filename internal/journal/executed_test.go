@@ -33,6 +33,7 @@ func TestExecuted(t *testing.T) {
 	}
 	step := func(name string) event { return event{text: "step " + name} }
 	did := func(text string) event { return event{text, sqltx.Answer{Before: open}} }
+	abort := func(text string) event { return event{text, sqltx.Answer{Failed: true, After: aborted}} }
 	failed := func(text string) event { return event{text, sqltx.Answer{Failed: true, Before: open}} }
 	for name, c := range map[string]struct {
 		events []event
@@ -69,7 +70,35 @@ func TestExecuted(t *testing.T) {
 		"a commit among others that failed":     {[]event{step("a"), failed("COMMIT; BEGIN; SELECT 1/0")}, []string{"lose a"}},
 		"ended by nobody knows what":            {[]event{step("a"), {"SELECT '\\', '; ROLLBACK; SELECT '\\''", sqltx.Answer{Before: open, After: idle}}}, []string{"lose a"}},
 		"what is committed at once":             {[]event{{"COMMIT", sqltx.Answer{Before: open, After: idle}}, step("a"), did("ROLLBACK")}, nil},
-		"rolled back, and again":                {[]event{step("a"), {"ROLLBACK; BEGIN", sqltx.Answer{Before: open, After: open}}, step("b"), did("ABORT")}, []string{"undo a", "undo b"}},
+		"aborted":                               {[]event{step("a"), abort("SELECT 1/0"), abort("SELECT 1"), did("ROLLBACK")}, []string{"undo a"}},
+		"aborted behind a savepoint": {
+			[]event{step("a"), did("SAVEPOINT s"), step("b"), abort("SELECT 1/0"), did("ROLLBACK TO s"), step("c"), did("ROLLBACK")},
+			[]string{"undo b", "undo c", "undo a"},
+		},
+		"aborted, and rolled back to a savepoint before": {
+			[]event{step("a"), did("SAVEPOINT s"), step("b"), did("SAVEPOINT u"), step("c"), abort("SELECT 1/0"), did("ROLLBACK TO s"), step("d"), did("ROLLBACK TO s")},
+			[]string{"undo c", "undo b", "undo d"},
+		},
+		"aborted by a text that may have set a savepoint": {[]event{step("a"), abort("SAVEPOINT s; SELECT 1/0")}, []string{"lose a"}},
+		"aborted, and it is not known behind what": {
+			[]event{did("SAVEPOINT s"), step("a"), abort("SAVEPOINT u; SELECT 1/0"), did("ROLLBACK TO s"), step("b"), did("ROLLBACK TO s")},
+			[]string{"lose a", "undo b"},
+		},
+		"aborted by a text of ours": {
+			[]event{step("a"), {"SAVEPOINT s; SELECT 1/0", sqltx.Answer{Failed: true, Ours: true, After: aborted}}, did("ROLLBACK TO s"), did("ROLLBACK")},
+			[]string{"undo a"},
+		},
+		"aborted behind a savepoint that only the server knows": {
+			[]event{step("a"), did("RELEASE r"), step("b"), abort("SELECT 1/0")}, []string{"lose b", "lose a"},
+		},
+		"aborted while a statement is at work": {
+			[]event{step("a"), {text: "begun"}, abort("SELECT 1/0"), step("b"), {text: "settled"}, did("ROLLBACK")}, []string{"undo a", "undo b"},
+		},
+		"a statement at work that does not end": {[]event{step("a"), {text: "begun"}, abort("SELECT 1/0"), did("ROLLBACK")}, []string{"undo a"}},
+		"a closed connection": {
+			[]event{step("a"), did("SAVEPOINT s"), step("b"), {"SELECT 1", sqltx.Answer{Failed: true, After: sqltx.Gone}}}, []string{"undo b", "undo a"},
+		},
+		"rolled back, and again": {[]event{step("a"), {"ROLLBACK; BEGIN", sqltx.Answer{Before: open, After: open}}, step("b"), did("ABORT")}, []string{"undo a", "undo b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,6 +107,14 @@ func TestExecuted(t *testing.T) {
 				var step string
 				if n, _ := fmt.Sscanf(e.text, "step %s", &step); n == 1 {
 					j.Keep(noted{step, &said})
+					continue
+				}
+				switch e.text {
+				case "begun":
+					j.Begun()
+					continue
+				case "settled":
+					j.Settled()
 					continue
 				}
 				j.Executed(sqltext.Read(e.text), e.answer)

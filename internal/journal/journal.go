@@ -24,11 +24,13 @@ type journal struct {
 
 	Mu     sync.Mutex
 	past   past
-	paths  int  // how often names of tables may have changed what they stand for
-	strict int  // number of open calls of Transaction
-	over   bool // a text has ended it, and no other was begun
-	gone   bool // it has ended for good
-	ended  bool // and memory has followed
+	paths  int      // how often names of tables may have changed what they stand for
+	strict int      // number of open calls of Transaction
+	atWork int      // number of statements that may still put their structs back
+	undo   []func() // what is to be taken back when they have, the newest first
+	over   bool     // a text has ended it, and no other was begun
+	gone   bool     // it has ended for good
+	ended  bool     // and memory has followed
 }
 
 // Step is something that happened to memory in a transaction.
@@ -203,6 +205,7 @@ func (j *journal) Ended(committed bool) {
 
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
 func (j *journal) end(with func(steps, all []Step)) {
+	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
 	j.past = past{}

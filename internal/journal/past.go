@@ -98,12 +98,7 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 		return nil, slices.Clone(p.steps), nil
 	}
 	set := p.savepoints[newest]
-	undone = slices.Clone(p.steps[set.steps:])
-	if len(undone) > 0 {
-		p.undone = append(p.undone, undoneSteps{set.steps, undone})
-	}
-	clear(p.steps[set.steps:])
-	p.steps = p.steps[:set.steps]
+	undone = p.remove(set.steps)
 	freed = slices.Clone(p.held[set.held:])
 	p.held = p.held[:set.held]
 	p.dooms = p.dooms[:set.dooms]
@@ -116,6 +111,43 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 		p.doubt(oldest + 1)
 	}
 	return undone, lost, freed
+}
+
+// abort removes the steps that can only be rolled back any more, and returns them, with those for which this is not certain because
+// the server may not have the last savepoint. Certain says that it has.
+func (p *past) abort(certain bool) (undone, lost []Step) {
+	if p.unsure {
+		return nil, p.remove(0)
+	}
+	last := len(p.savepoints) - 1
+	undone = p.remove(p.since(last))
+	for last >= 0 && p.savepoints[last].maybe && !certain {
+		last--
+	}
+	return undone, p.remove(p.since(last))
+}
+
+// since is the number of the first step behind a savepoint, or of all.
+func (p *past) since(savepoint int) int {
+	if savepoint < 0 {
+		return 0
+	}
+	return p.savepoints[savepoint].steps
+}
+
+// remove takes the steps from a number on out of the past, and remembers that they were taken back.
+func (p *past) remove(from int) []Step {
+	taken := slices.Clone(p.steps[from:])
+	if len(taken) == 0 {
+		return nil
+	}
+	p.undone = append(p.undone, undoneSteps{from, taken})
+	clear(p.steps[from:])
+	p.steps = p.steps[:from]
+	for i := range p.savepoints {
+		p.savepoints[i].steps = min(p.savepoints[i].steps, from)
+	}
+	return taken
 }
 
 // mayRollBackTo returns the steps that a failed text may have undone.

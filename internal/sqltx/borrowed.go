@@ -72,10 +72,14 @@ func (b *borrowed) wireOnce() wire {
 
 // status asks the driver, which knows without a question to the server.
 func (b *borrowed) status() Status {
-	if wire := b.wireOnce(); wire != nil {
-		return Status(wire.TxStatus())
+	wire := b.wireOnce()
+	switch {
+	case wire == nil:
+		return Unknown
+	case wire.IsClosed():
+		return Gone
 	}
-	return Unknown
+	return Status(wire.TxStatus())
 }
 
 func (b *borrowed) CheckNamedValue(value *driver.NamedValue) error {

@@ -88,7 +88,7 @@ type Texts interface {
 // Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
 // for Abandoned.
 type Watcher interface {
-	// Executed hears of each text that may have written rows, or that has a transaction command.
+	// Executed hears of each text that may have written rows, or that has a transaction command, or that failed.
 	Executed(text sqltext.Text, answer Answer)
 	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns. A text that would
 	// commit is not executed then.

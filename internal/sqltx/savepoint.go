@@ -10,6 +10,7 @@ import (
 // Answer is how the server took a text.
 type Answer struct {
 	Failed        bool // one of its statements failed: those before it were executed, those after it were not
+	Ours          bool // the text is ours: no statement of it can fail before the savepoint that it begins with
 	Before, After Status
 }
 
@@ -18,6 +19,8 @@ type heard struct {
 	text     sqltext.Text
 	implicit sqltext.Implicit
 	before   Status
+	ours     bool
+	quiet    bool // it changes nothing that the watcher follows, unless it fails
 	told     bool
 }
 
@@ -29,7 +32,7 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 	}
 	var h heard
 	if own != nil {
-		h.text = own.Text
+		h.text, h.ours = own.Text, true
 	} else {
 		h.text = sqltext.Read(query)
 	}
@@ -37,7 +40,7 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 		h.implicit = sqltext.ImplicitIn(query)
 	}
 	c.implicit = h.implicit
-	h.told = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes && !h.text.Renames && h.implicit == sqltext.Nothing
+	h.quiet = len(h.text.Commands) == 0 && !h.text.Unsure && !h.text.Writes && !h.text.Renames && h.implicit == sqltext.Nothing
 	if h.text.Commits() || h.implicit == sqltext.Commits {
 		if err := c.opening.Watcher.Commit(); err != nil {
 			return h, err
@@ -51,15 +54,15 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 
 // tell tells the watcher the result of a text.
 func (c *loan) tell(h *heard, err error) {
-	if h.told || errors.Is(err, driver.ErrSkip) {
+	if h.told || h.quiet && err == nil || errors.Is(err, driver.ErrSkip) {
 		return
 	}
 	h.told = true
 	if h.implicit != sqltext.Nothing && err == nil {
 		c.followImplicit(h.implicit)
 	}
-	answer := Answer{Failed: err != nil, Before: h.before}
-	if h.text.Ends() || h.text.Unsure {
+	answer := Answer{Failed: err != nil, Ours: h.ours, Before: h.before}
+	if err != nil || h.text.Ends() || h.text.Unsure {
 		answer.After = c.status()
 	}
 	c.opening.Watcher.Executed(h.text, answer)

@@ -16,11 +16,13 @@ const (
 	Idle    Status = 'I'
 	Open    Status = 'T'
 	Aborted Status = 'E'
+	Gone    Status = 'X' // of ours: the connection is closed, and no transaction of it can be committed any more
 )
 
 // wire is a connection to the server: that of pgx. It answers without asking the server.
 type wire interface {
 	TxStatus() byte
+	IsClosed() bool
 	PID() uint32                // of the server's process, as the driver was told when it connected
 	CustomData() map[string]any // lives as long as the session
 }
