@@ -44,7 +44,7 @@ var servers = []server{
 	{"PGlite", func(t *testing.T) *place {
 		dsn := pgtest.PGlite(t)
 		p := postgres(t, dsn, dsn)
-		p.within = 2 * time.Second // it runs one transaction at a time: the second one waits for the first
+		p.within = 5 * time.Second // it runs one transaction at a time: the second one waits for the first
 		return p
 	}},
 	{"MariaDB", func(t *testing.T) *place {
