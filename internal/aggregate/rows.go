@@ -113,7 +113,7 @@ func (p *part) onlyFound(conflict clause.OnConflict) {
 		}
 		only = guard.KeyIn(p.model.Schema, keys)
 	}
-	conflict.Where.Exprs = append(slices.Clip(conflict.Where.Exprs), guard.OnlyThese{Expression: only})
+	conflict.Where.Exprs = guard.OnlyTheseAnd(only, conflict.Where.Exprs)
 	c := stmt.Clauses["ON CONFLICT"]
 	c.Expression = conflict
 	stmt.Clauses["ON CONFLICT"] = c

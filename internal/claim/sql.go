@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -101,9 +102,10 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	statement.Write(stmt, c.text.locked)
 }
 
-// mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start.
+// mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start. Nor is what
+// the caller wrote to get out of the query that is locked and limited.
 func (c *claim) mustReach(stmt *gorm.Statement, start int) {
-	if stmt.DryRun {
+	if mark.RefuseOpen(stmt, start); stmt.DryRun {
 		return
 	}
 	if err := c.text.lock.Reach(stmt, "SELECT * "+stmt.SQL.String()[start:]); err != nil {

@@ -201,9 +201,7 @@ func (g guardedWhere) Build(to clause.Builder) {
 	case isPlain(g.where.Exprs):
 		g.where.Build(b.Statement)
 	default:
-		b.Text("(")
-		g.where.Build(b.Statement)
-		b.Text(")")
+		mark.Brackets(g.where.Exprs).Build(b.Statement)
 		addKey = !g.draft.isBulk() // what came behind gormlock may be an Or to the key
 	}
 	if g.draft.built.nothing {
@@ -320,6 +318,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 		return false
 	}
 	d.built.conflicts = true
+	if !isPlain(found.TargetWhere.Exprs) { // ours stand behind it
+		found.TargetWhere.Exprs = []clause.Expression{mark.Brackets(found.TargetWhere.Exprs)}
+	}
 	if d.upsert != nil && d.upsert.whole && len(d.model.Renewed) > 0 {
 		found.DoUpdates = d.withoutRenewed(found.DoUpdates)
 	}

@@ -73,7 +73,7 @@ func (j *judge) whyFencedMany(db *gorm.DB) error {
 		own, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 		where = func(q *gorm.DB) *gorm.DB {
 			later := clause.Gt{Column: clause.Column{Table: clause.CurrentTable, Name: f.Field.DBName}, Value: f.token.Number}
-			return q.Clauses(own).Where(later).Limit(1)
+			return q.Clauses(clause.Where{Exprs: beside(later, own.Exprs)}).Limit(1)
 		}
 	}
 	return j.whyFencedAmong(db, where)

@@ -194,7 +194,7 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 	if j.built.nothing {
-		as := func(q *gorm.DB) *gorm.DB { return q.Clauses(where).Where(asExpected{&j.draft}).Limit(1) }
+		as := func(q *gorm.DB) *gorm.DB { return q.Clauses(clause.Where{Exprs: beside(asExpected{&j.draft}, where.Exprs)}).Limit(1) }
 		if found, err := j.lookWhere(db, j.columnsToLookAt(), as); err != nil || len(found) > 0 {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/mark"
 )
 
 // An upsert of MariaDB and MySQL has no condition, so it cannot skip a row that a guard refuses. Instead the first
@@ -63,7 +64,7 @@ func (g guardedAssignment) Build(to clause.Builder) {
 		}
 		if len(g.where) > 0 {
 			b.Text(" AND ")
-			inBrackets(g.where).Build(b.Statement)
+			mark.Brackets(g.where).Build(b.Statement)
 		}
 	})
 	b.Text(",")
@@ -83,6 +84,11 @@ func (b builder) assigned(value any) {
 // OnlyThese is a condition that must hold for each row that an upsert by the primary key updates. On MariaDB and MySQL,
 // whose drivers leave conditions out, the statement fails if it does not hold.
 type OnlyThese struct{ clause.Expression }
+
+// OnlyTheseAnd is the condition beside those of the caller.
+func OnlyTheseAnd(only clause.Expression, own []clause.Expression) []clause.Expression {
+	return beside(OnlyThese{only}, own)
+}
 
 // failOutside makes the upsert of a row without guards fail if [OnlyThese] does not hold.
 func (b builder) failOutside(c clause.Clause) clause.Clause {

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -26,16 +27,7 @@ func beside(ours clause.Expression, own []clause.Expression) []clause.Expression
 	if len(own) == 0 {
 		return []clause.Expression{ours}
 	}
-	return []clause.Expression{ours, inBrackets(own)}
-}
-
-type inBrackets []clause.Expression
-
-// Build writes them.
-func (e inBrackets) Build(to clause.Builder) {
-	_ = to.WriteByte('(')
-	clause.Where{Exprs: e}.Build(to)
-	_ = to.WriteByte(')')
+	return []clause.Expression{ours, mark.Brackets(own)}
 }
 
 // upsertBump is the new version of a row that an upsert found. It always differs from the proposed version, so a row that

@@ -125,6 +125,8 @@ func First(conditions []clause.Expression) Mark {
 			found = First(c.Exprs)
 		case clause.Where:
 			found = First(c.Exprs)
+		case brackets:
+			found = First(c.conditions)
 		}
 		if found != nil {
 			break
@@ -162,6 +164,11 @@ func withoutMark(condition clause.Expression, heeded func(Mark) bool) clause.Exp
 	case clause.Where:
 		if rest := withoutMarks(c.Exprs, heeded); len(rest) > 0 {
 			return clause.Where{Exprs: rest}
+		}
+		return nil
+	case brackets:
+		if rest := withoutMarks(c.conditions, heeded); len(rest) > 0 {
+			return Brackets(rest)
 		}
 		return nil
 	}

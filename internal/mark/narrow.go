@@ -38,13 +38,17 @@ func Bracket(stmt *gorm.Statement) {
 	}
 }
 
-// IsBracketed reports whether a condition is one that [Bracket] has made.
+// Brackets is conditions of the caller as one that can stand beside conditions of ours. It is the only way to put them there: the
+// statement fails if they close a parenthesis that they do not open, because what stands behind it would evade ours.
+func Brackets(conditions []clause.Expression) clause.Expression { return brackets{conditions} }
+
+// IsBracketed reports whether a condition is one that [Brackets] has made.
 func IsBracketed(condition clause.Expression) bool {
 	_, is := condition.(brackets)
 	return is
 }
 
-// InBrackets are the conditions in what [Bracket] has made.
+// InBrackets are the conditions in what [Brackets] has made.
 func InBrackets(condition clause.Expression) []clause.Expression {
 	b, _ := condition.(brackets)
 	return b.conditions
@@ -61,13 +65,10 @@ func bracketed(conditions []clause.Expression) []clause.Expression {
 			rest = append(rest, condition)
 		}
 	}
-	switch {
-	case len(rest) == 0:
+	if len(rest) == 0 {
 		return marks
-	case First(rest) != nil:
-		return append(marks, clause.And(rest...))
 	}
-	return append(marks, brackets{rest})
+	return append(marks, Brackets(rest))
 }
 
 // brackets are conditions as GORM would write them alone.
@@ -76,11 +77,22 @@ type brackets struct{ conditions []clause.Expression }
 // Build implements [clause.Expression].
 func (b brackets) Build(builder clause.Builder) {
 	where := clause.Where{Exprs: append([]clause.Expression(nil), b.conditions...)} // which changes their order
-	if stmt, ok := builder.(*gorm.Statement); ok && !(statement.SQL{Statement: stmt}).Bracketed(where) {
+	stmt, ok := builder.(*gorm.Statement)
+	_ = builder.WriteByte('(')
+	start := 0
+	if ok {
+		start = stmt.SQL.Len()
+	}
+	where.Build(builder)
+	if ok {
+		RefuseOpen(stmt, start)
+	}
+	_ = builder.WriteByte(')')
+}
+
+// RefuseOpen fails a statement whose text from start on, which the caller gave and which stands in brackets of ours, closes them.
+func RefuseOpen(stmt *gorm.Statement, start int) {
+	if !(statement.SQL{Statement: stmt}).IsClosed(start) {
 		fault.Add(stmt.DB, fmt.Errorf("gormlock: %s: the conditions close a parenthesis that they do not open, and what stands behind it would reach other rows", statement.TableName(stmt)))
-	} else if !ok {
-		_ = builder.WriteByte('(')
-		where.Build(builder)
-		_ = builder.WriteByte(')')
 	}
 }

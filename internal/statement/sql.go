@@ -49,15 +49,8 @@ func IsScalar(value any) bool {
 	return false
 }
 
-// Bracketed writes a condition in brackets. It reports false if the condition closes them itself.
-func (s SQL) Bracketed(condition clause.Expression) (closed bool) {
-	s.Text("(")
-	start := s.SQL.Len()
-	condition.Build(s.Statement)
-	closed = sqltext.IsClosed(s.SQL.String()[start:])
-	s.Text(")")
-	return closed
-}
+// IsClosed reports whether the text from start on closes no parenthesis that it did not open.
+func (s SQL) IsClosed(start int) bool { return sqltext.IsClosed(s.SQL.String()[start:]) }
 
 // Column writes a column's name in the dialect's quotes, behind that of a table if there is one.
 func (s SQL) Column(table, name string) {
