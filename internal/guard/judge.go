@@ -194,7 +194,9 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
 	if j.built.nothing {
-		as := func(q *gorm.DB) *gorm.DB { return q.Clauses(clause.Where{Exprs: beside(asExpected{&j.draft}, where.Exprs)}).Limit(1) }
+		as := func(q *gorm.DB) *gorm.DB {
+			return q.Clauses(clause.Where{Exprs: beside(asExpected{&j.draft}, where.Exprs)}).Limit(1)
+		}
 		if found, err := j.lookWhere(db, j.columnsToLookAt(), as); err != nil || len(found) > 0 {
 			return err
 		}
@@ -240,13 +242,14 @@ func (e asExpected) Build(to clause.Builder) {
 }
 
 // insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that
-// another writer makes in between. Associations and hooks are those of the update, as in GORM.
+// another writer makes in between. Associations and hooks are those of the update, as in GORM, and settings and clauses the caller's.
 func (j *judge) insertInstead(db *gorm.DB) error {
 	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(append(slices.Clone(j.omitted(db.Statement)), clause.Associations)...)
 	if i := j.intent; i.asksFence() {
 		tx.Statement.Clauses[VersionIntentClause] = clause.Clause{Expression: &Intent{tokens: i.tokens, ignoreFence: i.ignoreFence}}
 	}
 	statement.SameTable(tx.Statement, db.Statement)
+	statement.InsertAs(tx.Statement, db.Statement)
 	if err := tx.Create(structOf(j.rows[0].Struct).Addr().Interface()).Error; err != nil {
 		return err
 	}

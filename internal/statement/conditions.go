@@ -14,9 +14,12 @@ import (
 
 // IsAssociation reports whether GORM makes the statement to save an association.
 func IsAssociation(stmt *gorm.Statement) bool {
-	_, child := stmt.Settings.Load("gorm:saved_association_map")
+	_, child := stmt.Settings.Load(savedAssociations)
 	return child
 }
+
+// savedAssociations is where GORM keeps which structs it has saved with a statement.
+const savedAssociations = "gorm:saved_association_map"
 
 // Conditions returns the WHERE clause of the statement, and its conditions if they are GORM's.
 func Conditions(stmt *gorm.Statement) (clause.Clause, []clause.Expression) {
