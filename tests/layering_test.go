@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
 		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
-		"internal/sqlstate", "internal/sqltext", "internal/statement", "fence", gormModule,
+		"internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "fence", gormModule,
 	},
 	"internal/xact": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,

@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
 // GORM keeps the last of two columns of one name. A join that selects a star may give a struct the version of another table's row.
@@ -50,7 +51,8 @@ func refuseDoubled(db *gorm.DB) {
 			into = into.Index(0)
 		}
 	}
-	if failDoubled(db, models, names, into) {
+	if err := doubledFor(db, models, names, into); err != nil {
+		fault.Add(db, err)
 		for _, row := range rowsIn(stmt.Dest) {
 			forgetCarrier(&gorm.DB{Config: db.Config}, models, row, "")
 		}
@@ -63,16 +65,50 @@ func rowsIn(dest any) (rows []reflect.Value) {
 	return rows
 }
 
-// refuseDoubledScan does the same before Scan reads the rows. It is not known what it reads them into.
+// refuseDoubledScan does the same for Scan, which says only after its first row what it reads into. Until then no version is the row's.
 func refuseDoubledScan(db *gorm.DB) {
-	rows, are := db.Statement.Dest.(*sql.Rows)
-	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !sqltext.MayDouble(db.Statement.SQL.String()) || !inScan(db) {
+	stmt := db.Statement
+	rows, are := stmt.Dest.(*sql.Rows)
+	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !sqltext.MayDouble(stmt.SQL.String()) || !inScan(db) {
 		return
 	}
 	names, err := rows.Columns()
-	if err == nil && failDoubled(db, modelsRead(db, nil, db.Statement.SQL.String()), names, reflect.Value{}) {
-		_ = rows.Close()
+	models := modelsRead(db, nil, stmt.SQL.String())
+	if err != nil || doubledFor(db, models, names, reflect.Value{}) == nil {
+		return
 	}
+	read, err := sqltx.Relay(rows, func(row []any) { //nolint:rowserrcheck // Scan does
+		for _, m := range models {
+			for i, name := range names {
+				if name == m.Column.Field.DBName {
+					row[i] = m.Column.Any(m.Column.OfNoRow())
+				}
+			}
+		}
+	}, func() error {
+		if _, unscanned := stmt.Dest.(*sql.Rows); unscanned {
+			return nil
+		}
+		return doubledFor(db, models, names, oneOf(stmt.Dest))
+	})
+	if err != nil {
+		_ = rows.Close()
+		fault.Add(db, err)
+		return
+	}
+	stmt.Dest = read
+}
+
+// oneOf is what one row is read into, of a destination that may have none yet.
+func oneOf(dest any) reflect.Value {
+	kind := reflect.TypeOf(dest)
+	if kind == nil {
+		return reflect.Value{}
+	}
+	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Array {
+		kind = kind.Elem()
+	}
+	return reflect.New(kind).Elem()
 }
 
 // inScan reports whether GORM's Scan makes the query: it records what the query logs.
@@ -80,28 +116,38 @@ func inScan(db *gorm.DB) bool {
 	return reflect.TypeOf(db.Logger) == reflect.TypeOf(logger.Recorder.New())
 }
 
-// failDoubled fails the query if a name occurs twice that is a version's, or that of any other column of a model whose structs are
-// read. What it reads the rows into is not valid where that is not known.
-func failDoubled(db *gorm.DB, models []*model.Model, names []string, into reflect.Value) bool {
+// doubledFor is the error of a query that returns different columns under one name, if that is a version's, or that of any other column
+// of a model whose structs are read. What it reads the rows into is not valid where that is not known.
+func doubledFor(db *gorm.DB, models []*model.Model, names []string, into reflect.Value) error {
 	for i, name := range names {
 		if !slices.Contains(names[:i], name) {
 			continue
 		}
 		for _, m := range models {
 			isModel := into.IsValid() && into.Type() == m.Schema.ModelType
-			if isModel && m.Schema.FieldsByDBName[name] != nil || !isModel && name == m.Column.Field.DBName && mayHold(db, into, name) {
-				fault.Add(db, fmt.Errorf("gormlock: %s: the query returns two columns %q, of which GORM keeps the last: select the columns by name, as in Select(%q)",
-					m.Schema.Name, name, m.Schema.Table+".*"))
-				return true
+			if (isModel && m.Schema.FieldsByDBName[name] != nil || !isModel && name == m.Column.Field.DBName && mayHold(db, into, name)) && !isRepeated(db, names, name) {
+				return fmt.Errorf("gormlock: %s: the query returns two columns %q, of which GORM keeps the last: select the columns by name, as in Select(%q)",
+					m.Schema.Name, name, m.Schema.Table+".*")
 			}
 		}
 	}
-	return false
+	return nil
+}
+
+// isRepeated reports whether all columns of a name are the same one.
+func isRepeated(db *gorm.DB, names []string, name string) bool {
+	n := 0
+	for _, other := range names {
+		if other == name {
+			n++
+		}
+	}
+	return sqltext.IsRepeated(db.Statement.SQL.String(), name, n)
 }
 
 // mayHold reports whether what is read into has a place for a column.
 func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
-	if !into.IsValid() || into.Kind() == reflect.Map {
+	if !into.IsValid() || into.Kind() == reflect.Map || into.Kind() == reflect.Interface {
 		return true
 	}
 	form := &gorm.Statement{DB: db}

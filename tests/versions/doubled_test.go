@@ -1,8 +1,11 @@
 package versions_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -59,6 +62,12 @@ func TestDoubledColumns(t *testing.T) {
 			"own clauses":    db.Clauses(clause.Select{Expression: clause.Expr{SQL: "orders.*, lines.*"}}, clause.From{Joins: []clause.Join{{Expression: clause.Expr{SQL: lines}}}}).Find(&orders).Error,
 			"an own FROM":    db.Clauses(clause.From{Tables: []clause.Table{{Name: "orders"}, {Name: "lines"}}}).Find(&orders).Error,
 			"maps":           db.Table("orders").Select("*").Joins(lines).Find(&maps).Error,
+			"maps, Scan":     db.Table("orders").Select("*").Joins(lines).Scan(&maps).Error,
+			"one, Scan":      db.Model(&order{}).Select("*").Joins(lines).Scan(&order{}).Error,
+			"a map, Scan":    db.Model(&order{}).Select("*").Joins(lines).Scan(&map[string]any{}).Error,
+			"pointers, Scan": db.Model(&order{}).Select("*").Joins(lines).Scan(&[]*order{}).Error,
+			"a star and one": db.Select("*, lines.version").Joins(lines).Find(&orders).Error,
+			"of another":     db.Select("orders.*, lines.version").Joins(lines).Find(&orders).Error,
 		} {
 			if err == nil || !strings.Contains(err.Error(), "returns two columns") {
 				t.Errorf("%s: %v", name, err)
@@ -69,6 +78,12 @@ func TestDoubledColumns(t *testing.T) {
 			"the model's": db.Select("orders.*").Joins(lines).Find(&orders).Error,
 			"named":       db.Select("orders.*, lines.version AS of_line").Joins(lines).Find(&orders).Error,
 			"a form":      db.Raw("SELECT orders.*, tags.note AS tag FROM orders " + tags).Scan(&forms).Error,
+			"repeated":    db.Select("*, id").Find(&orders).Error,
+			"version":     db.Select("orders.*, orders.version").Joins(lines).Find(&orders).Error,
+			"its version": db.Raw("SELECT *, version FROM orders").Scan(&orders).Error,
+			"Scan":        db.Model(&order{}).Select("*, 1 AS total").Joins(lines).Scan(&views).Error,
+			"Scan, one":   db.Model(&order{}).Select("*, 1 AS total").Joins(lines).Scan(&struct{ ID int64 }{}).Error,
+			"Raw, a view": db.Raw("SELECT *, 1 AS total FROM orders " + lines).Scan(&views).Error,
 			"no version":  db.Model(&order{}).Select("*").Joins(lines).Find(&views).Error,
 			"of others":   db.Raw("SELECT * FROM orders " + tags).Scan(&maps).Error,
 			"USING":       db.Raw("SELECT * FROM lines JOIN tags USING (order_id)").Scan(&maps).Error,
@@ -104,6 +119,65 @@ func TestDoubledColumns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Scan reads all of the rows that another table doubles into a struct without a version, and no version into one that has it.
+func TestDoubledColumns_intoStructsWithout(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&entry{}, &softEntry{}})
+	for i := range int64(3) {
+		stand.Must(t, db.Create(&entry{Amount: i, Text: "a"}).Error)
+	}
+	stand.Must(t, db.Create(&softEntry{}).Error)
+	const text = "SELECT *, now() AS at, 1.5::numeric AS part, NULL AS none, entries.amount AS n, entries.text AS words FROM entries CROSS JOIN soft_entries ORDER BY entries.amount"
+	type view struct {
+		N     int
+		Words string
+		At    time.Time
+		Part  float64
+		None  *string
+	}
+	for name, read := range map[string]func(db *gorm.DB, into any) *gorm.DB{
+		"Raw": func(db *gorm.DB, into any) *gorm.DB { return db.Raw(text).Scan(into) },
+		"Model": func(db *gorm.DB, into any) *gorm.DB {
+			return db.Model(&entry{}).Select("*, now() AS at, 1.5 AS part, NULL AS none, entries.amount AS n, entries.text AS words").Joins("CROSS JOIN soft_entries").Order("entries.amount").Scan(into)
+		},
+	} {
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			for _, db := range []*gorm.DB{db, tx} {
+				var all []view
+				got := read(db, &all)
+				stand.Must(t, got.Error)
+				if got.RowsAffected != 3 || len(all) != 3 || all[2].N != 2 || all[2].Words != "a" || all[0].At.IsZero() || all[0].Part != 1.5 || all[0].None != nil {
+					t.Errorf("%s: %d, %+v", name, got.RowsAffected, all)
+				}
+				var one view
+				stand.Must(t, read(db, &one).Error)
+				stand.Equal(t, name, one.Words, "a")
+				var structs []entry
+				var first entry
+				for _, err := range []error{read(db, &structs).Error, read(db, &first).Error} {
+					if err == nil || !strings.Contains(err.Error(), "two columns") {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				for _, e := range append(structs, first) {
+					if err := db.Session(&gorm.Session{}).Model(&e).Update("amount", 9).Error; err == nil {
+						t.Errorf("%s: a struct that was refused is written: %+v", name, e)
+					}
+				}
+			}
+		})
+	}
+	var ids []int64
+	stand.Must(t, db.Select("DISTINCT ON (entries.id) entries.id, entries.*").Joins("CROSS JOIN soft_entries").Find(&[]entry{}).Error)
+	stand.Must(t, db.Model(&entry{}).Joins("CROSS JOIN soft_entries").Select("entries.id").Scan(&ids).Error)
+	stand.Equal(t, "ids", len(ids), 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := db.WithContext(ctx).Raw(text).Scan(&[]view{}).Error; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // PostgreSQL gives a sub-query in the list the name of its column.
