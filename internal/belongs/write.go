@@ -91,6 +91,7 @@ func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		guard.RefuseTwins(db)
 		ofRoots(db)
+		guard.NoticeReferrers(db)
 		beforeAssociations(db)
 	}
 }

@@ -149,6 +149,12 @@ func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 		if from[i].IsValid() || w.upsert.rows[i].found.IsValid() || key != nil && (w.upsert.skipsByKey || dialect.Of(db).FindsByAnyIndex()) {
 			continue
 		}
+		if by := referrersOf(db.Statement).referTo(w.model.Schema, w.rows[i].Struct); len(by) > 0 {
+			if err := w.whyUnreferred(db, i, by); err != nil {
+				return err
+			}
+			continue
+		}
 		if key == nil {
 			return fmt.Errorf("gormlock: %s: element %d of %d has no key and was not stored, because a row with a unique value of it is there, "+
 				"so nothing can refer to it: read that row, and put it in its place", statement.TableName(db.Statement), i, len(w.rows))
@@ -168,10 +174,14 @@ func (w *Write) whyUnnamed(db *gorm.DB, from []reflect.Value) error {
 // whyOrphaned returns the error of a struct that was not stored, because a row with one of its unique values is there, and that has
 // children: without a foreign key of the table they would be stored for no row.
 func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
-	if w.upsert.child {
+	by := referrersOf(db.Statement)
+	if w.upsert.child && by == nil {
 		return nil
 	}
 	for i := range w.rows {
+		if w.upsert.child && len(by.referTo(w.model.Schema, w.rows[i].Struct)) == 0 {
+			continue // see whyUnnamed
+		}
 		relation := ""
 		if !from[i].IsValid() && !w.upsert.rows[i].found.IsValid() {
 			relation = w.followed(db.Statement, w.memory.Row(i))
@@ -201,14 +211,14 @@ func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
 	r := &p.model.Schema.Relationships
 	for _, relation := range slices.Concat(r.HasOne, r.HasMany, r.Many2Many) {
 		place := statement.Place(relation.Field, row)
-		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) && isByKey(relation) {
+		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) && isOfKey(relation) {
 			return relation.Name
 		}
 	}
 	return ""
 }
 
-// isByKey reports whether an association refers to the key of the struct that has it, and not to another unique column.
-func isByKey(relation *schema.Relationship) bool {
+// isOfKey reports whether an association refers to the key of the struct that has it, and not to another unique column.
+func isOfKey(relation *schema.Relationship) bool {
 	return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.OwnPrimaryKey && ref.PrimaryKey.PrimaryKey })
 }

@@ -97,7 +97,7 @@ func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	if len(conflict.Columns) > 0 || conflict.OnConstraint != "" || dialect.Of(stmt.DB).FindsByAnyIndex() || !d.hasKeys(stmt) || statement.InLinking() {
 		return
 	}
-	if !d.hasUniqueKey(stmt) {
+	if d.isNamedByOthers(stmt) || !d.hasUniqueKey(stmt) {
 		return // see whyUnnamed
 	}
 	d.upsert.skipsByKey = true

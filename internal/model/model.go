@@ -46,6 +46,7 @@ type related struct {
 	KeyLinked bool                   // a foreign key to what it belongs to is a part of its key
 	Children  bool                   // a has-one or has-many relation leads to a versioned one
 	Shared    []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
+	ByOthers  bool                   // it, or what is saved with it, refers to something by other columns than its key
 }
 
 // others is what the columns besides the version are like.
@@ -216,6 +217,7 @@ func (m *Model) relate(withoutVersions bool) {
 			m.Shared = append(m.Shared, relation)
 		}
 	}
+	m.ByOthers = refersByOthers(m.Schema, map[*schema.Schema]bool{})
 }
 
 // IsVersioned reports whether a field of the model has the tag of a version.
