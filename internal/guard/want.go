@@ -210,6 +210,9 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 	if !u.skips {
 		d.want(d.version.Field)
 	}
+	if u.skips && len(d.rows) > 1 && slices.ContainsFunc(d.rows, func(row Row) bool { return row.Key == nil }) {
+		d.want(d.model.Readable()...) // by what they hold, rows find structs without a key: some may be left out
+	}
 }
 
 // lacksGenerated reports whether the struct has no value for a part of its key that the server makes.

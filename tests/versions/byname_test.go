@@ -93,3 +93,25 @@ func TestCreate_thatRefersByAUniqueColumn(t *testing.T) {
 		})
 	}
 }
+
+// Of structs without a key, the row that was stored is that of the struct which was.
+func TestCreate_namesTheElementThatIsThere(t *testing.T) {
+	t.Parallel()
+	models := []any{&coin{}, &face{}, &price{}, &chamber{}, &attic{}}
+	for name, db := range map[string]*gorm.DB{"PostgreSQL": stand.Versioned(t, models), "SQLite": stand.OnSQLite(t, models)} {
+		stand.Must(t, db.Create(&chamber{Name: "old"}).Error)
+		err := db.Create(&attic{Rooms: []chamber{{Name: "old"}, {Name: "new"}}}).Error
+		if err == nil || !strings.Contains(err.Error(), "element 0 of 2") {
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.Must(t, db.Create(&coin{Code: "old"}).Error)
+		prices := []price{{Coin: &coin{Code: "old"}}, {Coin: &coin{Code: "new"}}}
+		stand.Must(t, db.Create(&prices).Error)
+		stand.Equal(t, name+": the new coin", stand.Row[coin](t, db, prices[1].Coin.ID).Code, "new")
+		prices[1].Coin.Short = &prices[1].CoinCode
+		stand.Must(t, db.Save(prices[1].Coin).Error)
+		if old := prices[0].Coin; old.ID != 0 || old.Version != 0 {
+			t.Errorf("%s: the old coin was not read: %+v", name, old)
+		}
+	}
+}
