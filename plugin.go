@@ -203,7 +203,7 @@ func afterRow(db *gorm.DB) {
 }
 
 func afterRaw(db *gorm.DB) {
-	journal.Hear(db)
+	xact.HearRaw(db)
 	mark.Forget(db)
 	fault.AddCause(db)
 }
@@ -252,7 +252,7 @@ func beforeRaw(db *gorm.DB) {
 	guard.RefuseOnText(db)
 	rowlock.Refuse(db)
 	model.CheckTags(db)
-	xact.Take(db)
+	xact.TakeRaw(db)
 }
 
 func afterQuery(db *gorm.DB) {

@@ -92,6 +92,11 @@ func (t Text) IsSavepoint() bool {
 	return t.Single && !t.Unsure && len(t.Commands) == 1 && t.Commands[0].Verb >= Savepoint
 }
 
+// GoesBack reports whether the text goes back to a savepoint, maybe among other commands.
+func (t Text) GoesBack() bool {
+	return slices.ContainsFunc(t.Commands, func(c Command) bool { return c.Verb == RollbackTo })
+}
+
 // parse reads a text with or without escapes in its plain strings.
 func parse(text string, escapes bool) (Text, lexer) {
 	l := lexer{text: text, escapes: escapes}

@@ -30,6 +30,10 @@ const (
 	associationReplace = "gorm.(*Association).Replace"
 	associationDelete  = "gorm.(*Association).Delete"
 	callMethod         = "callbacks.callMethod"
+
+	savePoint   = "gorm.(*DB).SavePoint"
+	rollbackTo  = "gorm.(*DB).RollbackTo"
+	transaction = "gorm.(*DB).Transaction"
 )
 
 // InSubQuery reports whether the statement being built is an argument of another. Only the caller of the dry run
@@ -131,7 +135,14 @@ func placeOf(pc uintptr) string {
 // InNesting reports whether GORM sets a savepoint, or rolls back to one, for a nested transaction: it does not get the
 // clauses of the db that the transaction began from.
 func InNesting() bool {
-	return ExecutedIn("gorm.(*DB).SavePoint") || ExecutedIn("gorm.(*DB).RollbackTo")
+	called := false
+	for function := range callers() {
+		if called { // the program may call it too
+			return strings.HasSuffix(function, transaction) || strings.Contains(function, transaction+".func")
+		}
+		called = strings.HasSuffix(function, savePoint) || strings.HasSuffix(function, rollbackTo)
+	}
+	return false
 }
 
 // InAppend reports whether Association(…).Append or Replace waits for the statement, and no hook that these have called.

@@ -2,6 +2,7 @@ package xact
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -10,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -38,13 +40,43 @@ func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 	return err
 }
 
+// errBack is the error of locks that a text would free as it goes back to a savepoint.
+var errBack = errors.New("gormlock: a text with ROLLBACK TO frees the locks that its statement takes: take them in a statement behind it")
+
+// TakeRaw takes the locks of a text for Exec. If it goes back to a savepoint, that would free them, and an aborted transaction could not
+// take them: HearRaw takes them behind it.
+func TakeRaw(db *gorm.DB) {
+	if On(db.Statement) == nil || !goesBack(db.Statement) || !statement.IsSavepoint(db.Statement) {
+		Take(db)
+	}
+}
+
+// HearRaw is called after the text.
+func HearRaw(db *gorm.DB) {
+	journal.Hear(db)
+	if On(db.Statement) != nil && db.Error == nil && goesBack(db.Statement) && !statement.InNesting() {
+		take(db)
+	}
+}
+
+func goesBack(stmt *gorm.Statement) bool {
+	return stmt.SQL.Len() > 0 && sqltext.Read(stmt.SQL.String()).GoesBack()
+}
+
 // Take takes the statement's locks, unless they came with the BEGIN of its transaction.
 func Take(db *gorm.DB) {
 	stmt := db.Statement
-	request := On(stmt)
-	if request == nil || statement.IsSavepoint(stmt) && statement.InNesting() {
-		return
+	switch {
+	case On(stmt) == nil || statement.IsSavepoint(stmt) && statement.InNesting():
+	case db.Error == nil && goesBack(stmt):
+		fault.Add(db, errBack)
+	default:
+		take(db)
 	}
+}
+
+func take(db *gorm.DB) {
+	stmt, request := db.Statement, On(db.Statement)
 	carried := journal.RequestIn(stmt.Context)
 	stmt.Context = journal.Spend(stmt.Context)
 	if db.Error != nil {

@@ -98,3 +98,53 @@ func TestG16_LockOnADBThatTransactionsBeginFrom(t *testing.T) {
 		}
 	})
 }
+
+// TestSavepoint_ofTheProgram: GORM's own savepoints take no lock, those of the program do. A lock that is asked for on the way back to one
+// is taken behind it, where an aborted transaction has it too.
+func TestSavepoint_ofTheProgram(t *testing.T) {
+	t.Parallel()
+	save := func(tx *gorm.DB) error { return tx.SavePoint("a").Error }
+	back := func(tx *gorm.DB) error { return tx.RollbackTo("a").Error }
+	text := func(tx *gorm.DB) error { return tx.Exec("ROLLBACK TO a").Error }
+	eachMode(t, func(t *testing.T, s *lookout) {
+		for name, call := range map[string]func(*gorm.DB) error{"SavePoint": save, "RollbackTo": back, "Exec": text} {
+			taken, free := pgtest.Key(t), pgtest.Key(t)
+			holder := s.db.Begin()
+			if err := gormlock.AcquireXactLock(holder, []lockkey.Key{taken}); err != nil {
+				t.Fatal(err)
+			}
+			for by, with := range map[string]func(tx *gorm.DB, key lockkey.Key) *gorm.DB{
+				"Scopes": func(tx *gorm.DB, key lockkey.Key) *gorm.DB {
+					return tx.Scopes(gormlock.WithXactLock(key, gormlock.Try()))
+				},
+				"Clauses": func(tx *gorm.DB, key lockkey.Key) *gorm.DB { return tx.Clauses(gormlock.XactLock(key, gormlock.Try())) },
+			} {
+				err := s.db.Transaction(func(tx *gorm.DB) error {
+					if err := save(tx); err != nil {
+						return err
+					}
+					if err := call(with(tx, taken)); !errors.Is(err, gormlock.ErrNotAcquired) {
+						t.Errorf("%s, %s: a lock that another session holds: %v", name, by, err)
+					}
+					if name != "SavePoint" && tx.Exec("SELECT 1/0").Error == nil {
+						t.Error("the control did not fail")
+					}
+					if err := call(with(tx, free)); err != nil || !pgtest.Held(t, free) {
+						t.Errorf("%s, %s: %v, held: %v", name, by, err, pgtest.Held(t, free))
+					}
+					return tx.Create(&widget{Name: "kept"}).Error
+				})
+				if err != nil {
+					t.Errorf("%s, %s: %v", name, by, err)
+				}
+			}
+			if err := s.db.Transaction(func(tx *gorm.DB) error {
+				locked := tx.Scopes(gormlock.WithXactLock(free))
+				return locked.Exec("SAVEPOINT a; ROLLBACK TO a; SELECT 1").Error
+			}); err == nil {
+				t.Error("a text that goes back frees the lock")
+			}
+			holder.Rollback()
+		}
+	})
+}
