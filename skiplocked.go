@@ -43,12 +43,12 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 // It waits for rows that another transaction has locked. With [Timeout] it waits no longer than that
 // ([ErrLockTimeout]), with [Try] not at all ([ErrNotAcquired]), and with [Skip] it leaves these rows out. After
 // ErrLockTimeout and ErrNotAcquired the transaction is as usable as before, and the query has left no new lock on a
-// row. A Timeout bounds the wait for each row, not their sum; it and Try cost two round trips, for the savepoint around
-// the query.
+// row. A Timeout bounds the wait for each row, not their sum; it and Try cost two round trips, for a savepoint around it.
 //
 // Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
 // It is also an error if PostgreSQL does not lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
-// of a join; a function, VALUES or a WITH query in FROM), or if the statement takes no row lock: update, delete, raw SQL.
+// of a join; a function, VALUES, a WITH query or a view that computes its rows in FROM), or if the statement takes no row lock:
+// update, delete, raw SQL. Such a view is noticed a minute late if another process puts it in the place of a table meanwhile.
 //
 // At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those that no longer match,
 // so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was

@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -68,9 +67,8 @@ func hasXmin(stmt *gorm.Statement) bool {
 	if table == "" {
 		return false
 	}
-	known := &install.Of(stmt.DB).Tables
-	if has, ok := known.Load(table); ok {
-		return has.(bool) //nolint:forcetypeassert // it is stored below
+	if has, known := journal.Known(stmt, "xmin", table); known {
+		return has.(bool) //nolint:forcetypeassert // it is kept below
 	}
 	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 	if err != nil {
@@ -81,7 +79,7 @@ func hasXmin(stmt *gorm.Statement) bool {
 	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
 		return false
 	}
-	known.Store(table, has)
+	journal.Learn(stmt, "xmin", table, has)
 	return has
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -109,9 +109,6 @@ func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	stmt.Clauses["ON CONFLICT"] = clause.Clause{Name: "ON CONFLICT", Expression: conflict}
 }
 
-// uniqueKey finds in what is known of tables whether there is a unique index on the key of a model.
-type uniqueKey struct{ table, key string }
-
 // hasUniqueKey reports whether there is a unique index on the key of the model alone. A partitioned table may have none. The server is
 // asked once.
 func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
@@ -119,17 +116,17 @@ func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 		return true
 	}
 	names := slices.Sorted(slices.Values(p.model.Schema.PrimaryFieldDBNames))
-	asked := uniqueKey{statement.NameInSQL(stmt), strings.Join(names, ",")}
-	if asked.table == "" || stmt.DryRun {
+	table, key := statement.NameInSQL(stmt), strings.Join(names, ",")
+	if table == "" || stmt.DryRun {
 		return false
 	}
-	known := &install.Of(stmt.DB).Tables
-	if has, ok := known.Load(asked); ok {
-		return has.(bool) //nolint:forcetypeassert // it is stored below
+	asks := "unique " + key
+	if has, known := journal.Known(stmt, asks, table); known {
+		return has.(bool) //nolint:forcetypeassert // it is kept below
 	}
 	rows, err := stmt.ConnPool.QueryContext(stmt.Context, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
 		AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND $2 = (SELECT string_agg(a.attname::text, ',' ORDER BY a.attname::text COLLATE "C")
-			FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])))`, asked.table, asked.key)
+			FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])))`, table, key)
 	if err != nil {
 		return false
 	}
@@ -138,6 +135,6 @@ func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
 		return false
 	}
-	known.Store(asked, has)
+	journal.Learn(stmt, asks, table, has)
 	return has
 }

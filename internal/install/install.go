@@ -38,8 +38,7 @@ type Settings struct {
 
 	Constants literal.Conditions // of queries that skip locked rows
 
-	Tables    sync.Map // string → whether its rows have an xmin
-	Lockable  sync.Map // a relation of a database → nothing: its rows can be locked
+	Learned   Learned  // what servers have said of tables: see journal.Known
 	Journaled sync.Map // *schema.Schema → whether a write of it can change memory that a rollback must put right
 }
 

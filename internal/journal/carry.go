@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -58,7 +59,8 @@ func watch(stmt *gorm.Statement) *journal {
 	if statement.Transaction(stmt) == nil || !isKey(pool) || Of(stmt) != nil {
 		return nil
 	}
-	j := &journal{deaf: true}
+	j := &journal{deaf: true, plugin: install.Of(stmt.DB)}
+	j.database, _ = databaseOf(stmt, nil).(*sql.DB)
 	j.of(pool)
 	return j
 }

@@ -16,7 +16,11 @@ func Hear(db *gorm.DB) {
 		return
 	}
 	j := Of(db.Statement)
-	if j == nil || !j.deaf {
+	switch {
+	case j == nil:
+		hearOutside(db)
+		return
+	case !j.deaf:
 		return
 	}
 	answer := sqltx.Answer{Failed: db.Error != nil}
@@ -34,8 +38,8 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 		j.Mu.Unlock()
 	}
 	if text.Renames {
-		j.turn()
-		defer j.turn() // it may have a savepoint too
+		j.turn(text)
+		defer j.turn(text) // it may have a savepoint too
 	}
 	if text.Unsure {
 		j.lose(answer.After)
@@ -118,9 +122,13 @@ func (j *journal) catchUp() {
 }
 
 // turn notes that names of tables may stand for others from now on.
-func (j *journal) turn() {
+func (j *journal) turn(text sqltext.Text) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
+	j.remade = j.remade || text.Remakes
+	if text.Roams && j.plugin != nil && j.database != nil { // what a later transaction finds on the connection
+		j.plugin.Learned.Roam(j.database)
+	}
 	j.paths++
 	j.past.path = j.paths
 }

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -21,16 +22,21 @@ type journal struct {
 	locks     lockrequest.Opening  // how they travelled
 	opening   sqltx.Opening        // what it began with
 	deaf      bool                 // its connection reports nothing: it only hears what GORM executes, see Hear
+	plugin    *install.Settings
+	database  *sql.DB // that of the application; nil: it is not known
 
 	Mu     sync.Mutex
 	past   past
 	paths  int      // how often names of tables may have changed what they stand for
+	remade bool     // it may have made, dropped or renamed tables
 	strict int      // number of open calls of Transaction
 	atWork int      // number of statements that may still put their structs back
-	undo   []func() // what is to be taken back when they have, the newest first
+	undo   []func() // what is to be taken back when they have
 	over   bool     // a text has ended it, and no other was begun
 	gone   bool     // it has ended for good
 	ended  bool     // and memory has followed
+
+	learned map[ownQuestion]install.Answer // what the server has said of names, if that holds in this transaction only
 }
 
 // Step is something that happened to memory in a transaction.
@@ -208,7 +214,11 @@ func (j *journal) end(with func(steps, all []Step)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
-	j.past = past{}
+	j.past, j.learned = past{}, nil
+	if j.remade && j.plugin != nil {
+		j.plugin.Learned.Forget() // also what others have learned meanwhile, who did not see it yet
+		j.remade = false
+	}
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)

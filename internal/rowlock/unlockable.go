@@ -3,12 +3,11 @@ package rowlock
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -49,13 +48,6 @@ const AskTableRows = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_i
  JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
  THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END`
 
-// lockable is the key under which the plugin remembers that rows of a relation can be locked.
-type lockable struct {
-	database any // the dialector: a plugin may serve several
-	question string
-	name     string
-}
-
 func mustBeLockable(stmt *gorm.Statement, relation string) error {
 	if dialect.Of(stmt.DB).IsMySQL() {
 		return mustAnswer(stmt, "", relation, askEngine)
@@ -70,13 +62,9 @@ func mustComputeRows(stmt *gorm.Statement, function string) error {
 	return mustAnswer(stmt, AskTableRows, function, ask(AskTableRows))
 }
 
-// mustAnswer refuses what the server says of a name. It asks the server once for each, on the statement's own connection.
+// mustAnswer refuses what the server says of a name. What the server has said holds for a while: see journal.Known.
 func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Statement, string) (bool, string, error)) error {
-	known, key := &install.Of(stmt.DB).Lockable, lockable{question: question, name: name}
-	if reflect.TypeOf(stmt.Dialector).Comparable() {
-		key.database = stmt.Dialector
-	}
-	if _, ok := known.Load(key); ok {
+	if _, known := journal.Known(stmt, question, name); known {
 		return nil
 	}
 	there, why, err := ask(stmt, name)
@@ -90,7 +78,7 @@ func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Stat
 		return unreached("%s %s", name, why)
 	}
 	if there { // if not, the query returns the error
-		known.Store(key, nil)
+		journal.Learn(stmt, question, name, nil)
 	}
 	return nil
 }

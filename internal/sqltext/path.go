@@ -5,27 +5,37 @@ import (
 	"strings"
 )
 
-// renames reports whether the name of a table may stand for another one after the statement: it may change the search_path, or the
-// role, which search_path may name, or it makes, drops or renames tables.
-func (s *statement) renames(text string) bool {
-	if s.path {
-		return true
-	}
+// turn is what a statement does to the tables that names stand for.
+type turn struct {
+	names   bool // a name may stand for another table after it
+	session bool // also when the transaction has ended: the connection has another search_path, or another role, which that may name
+	tables  bool // it may make, drop or rename tables
+}
+
+// turns reads what a statement does to names. What a role is called may be in the search_path.
+func (s *statement) turns(text string) turn {
 	first, second := s.head[0], s.head[1]
 	switch {
-	case is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"), is(text, first, "use"), is(text, first, "discard"):
-		return true
+	case s.path:
+		return turn{names: true, session: true}
+	case s.makes, is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"):
+		return turn{names: true, tables: true}
 	case is(text, first, "do"), is(text, first, "call"): // what their code does is not seen
-		return true
+		return turn{names: true, tables: true}
+	case is(text, first, "use"), is(text, first, "discard"):
+		return turn{names: true, session: true}
 	case is(text, first, "reset"):
-		return is(text, second, "all") || decidesPath(name(text, second)) || is(text, second, "session")
+		path := is(text, second, "all") || decidesPath(name(text, second)) || is(text, second, "session")
+		return turn{names: path, session: path}
 	case is(text, first, "set"):
-		if is(text, second, "local") || is(text, second, "session") && !is(text, s.head[2], "authorization") {
+		local := is(text, second, "local")
+		if local || is(text, second, "session") && !is(text, s.head[2], "authorization") {
 			second = s.head[2]
 		}
-		return is(text, second, "schema") || is(text, second, "session") || decidesPath(name(text, second))
+		path := is(text, second, "schema") || is(text, second, "session") || decidesPath(name(text, second))
+		return turn{names: path, session: path && !local}
 	}
-	return false
+	return turn{}
 }
 
 // makesTable reports whether a word is the INTO of SELECT INTO.

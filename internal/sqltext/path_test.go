@@ -51,3 +51,26 @@ func TestRead_renames(t *testing.T) {
 		}
 	}
 }
+
+func TestRead_roams(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]bool{ // for the session, and by making tables
+		"SET search_path TO b":         {true, false},
+		"SET SESSION search_path TO b": {true, false},
+		"SET LOCAL search_path TO b":   {false, false},
+		"SET LOCAL ROLE b":             {false, false},
+		"RESET ALL":                    {true, false},
+		"DISCARD ALL":                  {true, false},
+		"USE b":                        {true, false},
+		"SELECT set_config('search_path', 'b', false)":      {true, false},
+		"SELECT 1; CREATE VIEW a AS SELECT 1":               {false, true},
+		"DROP TABLE a; SET search_path TO b":                {true, true},
+		"SELECT 1 AS id INTO a":                             {false, true},
+		`SELECT '\' || '; SET ROLE b`:                       {true, false},
+		"UPDATE a SET name = 'set search_path; drop table'": {false, false},
+	} {
+		if got := sqltext.Read(text); [2]bool{got.Roams, got.Remakes} != want {
+			t.Errorf("%q: %v, %v", text, got.Roams, got.Remakes)
+		}
+	}
+}

@@ -35,6 +35,8 @@ type Text struct {
 	Single   bool      // the text is one statement
 	Writes   bool      // it may write rows: it is not known to only read
 	Renames  bool      // after it, the name of a table may stand for another one
+	Roams    bool      // so it may when the transaction has ended: the search_path of the connection is another
+	Remakes  bool      // it may make, drop or rename tables
 	Unsure   bool      // a setting of the server decides where its strings end, and so what its commands are
 }
 
@@ -50,12 +52,13 @@ func Read(text string) Text {
 	}
 	escaped, e := parse(text, true)
 	writes, renames := t.Writes || escaped.Writes, t.Renames || escaped.Renames
+	roams, remakes := t.Roams || escaped.Roams, t.Remakes || escaped.Remakes
 	if l.unterminated && !e.unterminated { // the server accepts no other reading
 		t = escaped
 	} else {
 		t.Unsure = l.unterminated || !e.unterminated && !slices.Equal(t.Commands, escaped.Commands)
 	}
-	t.Writes, t.Renames = writes, renames
+	t.Writes, t.Renames, t.Roams, t.Remakes = writes, renames, roams, remakes
 	return t
 }
 
@@ -110,7 +113,8 @@ func parse(text string, escapes bool) (Text, lexer) {
 				t.Commands[len(t.Commands)-1].Last = false
 			}
 			statements++
-			t.Renames = t.Renames || s.renames(text)
+			turn := s.turns(text)
+			t.Renames, t.Roams, t.Remakes = t.Renames || turn.names, t.Roams || turn.session, t.Remakes || turn.tables
 			if c := s.command(text); c.Verb != 0 {
 				c.Last = true
 				t.Commands = append(t.Commands, c)
@@ -130,7 +134,8 @@ type statement struct {
 	head  [6]token
 	count int  // of its tokens
 	calls bool // it calls a function that may write, or has a word of a statement that writes
-	path  bool // it calls set_config for what decides where names are looked up, or SELECT INTO makes a table
+	path  bool // it calls set_config for what decides where names are looked up
+	makes bool // it is a SELECT INTO
 }
 
 // read takes the tokens up to the end of the statement, and reports whether another may follow.
@@ -154,7 +159,8 @@ func (s *statement) read(l *lexer) (more bool) {
 		case word:
 			body += s.nesting(l.text, t, body)
 			s.calls = s.calls || isWriting(l.text, t, before)
-			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:]) || makesTable(l.text, t, before)
+			s.path = s.path || is(l.text, t, "set_config") && isOfPath(l.text[t.end:])
+			s.makes = s.makes || makesTable(l.text, t, before)
 		case quoted, coded, other:
 		}
 		if s.count < len(s.head) {

@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"database/sql"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// What the plugin has asked a server about a name holds for one database and one search_path, and for a minute. A transaction
+// whose search_path is its own asks again, once for each name, and so does every one on a database whose connections got other ones.
+
+// Known is what the server has said of a name, if it holds for this statement.
+func Known(stmt *gorm.Statement, asks, name string) (value any, known bool) {
+	l := lessonOf(stmt, asks, name)
+	if l.own == nil {
+		if !l.shared {
+			return nil, false
+		}
+		return install.Of(stmt.DB).Learned.Answer(l.question)
+	}
+	l.own.Mu.Lock()
+	defer l.own.Mu.Unlock()
+	return l.own.learned[ownQuestion{l.question, l.own.past.path}].Value()
+}
+
+// Learn keeps what the server has said.
+func Learn(stmt *gorm.Statement, asks, name string, value any) {
+	l := lessonOf(stmt, asks, name)
+	if l.own == nil {
+		if l.shared {
+			install.Of(stmt.DB).Learned.Keep(l.question, value)
+		}
+		return
+	}
+	l.own.Mu.Lock()
+	defer l.own.Mu.Unlock()
+	if l.own.learned == nil {
+		l.own.learned = map[ownQuestion]install.Answer{}
+	}
+	l.own.learned[ownQuestion{l.question, l.own.past.path}] = install.NewAnswer(value)
+}
+
+// ownQuestion is one that a transaction has asked, at this path.
+type ownQuestion struct {
+	install.Question
+	path int
+}
+
+// lesson is where an answer is kept: in the transaction, or for all. If neither, it is not kept.
+type lesson struct {
+	question install.Question
+	own      *journal
+	shared   bool
+}
+
+func lessonOf(stmt *gorm.Statement, asks, name string) lesson {
+	j := Of(stmt)
+	l := lesson{question: install.Question{Database: databaseOf(stmt, j), Asks: asks, Name: name}}
+	turned, remade := j.turned()
+	moves := (turned || install.Of(stmt.DB).Learned.Roams(l.question.Database)) && !isQualified(name)
+	switch {
+	case l.question.Database == nil:
+	case !moves && !remade:
+		l.shared = true
+	default:
+		l.own = j // nil where nobody hears what else the transaction does
+	}
+	return l
+}
+
+// turned reports whether the transaction may have a search_path of its own, and whether it may have made or renamed tables.
+func (j *journal) turned() (path, tables bool) {
+	if j == nil {
+		return false, false
+	}
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.past.path != 0, j.remade
+}
+
+// databaseOf is what a statement runs on: the *sql.DB, if it can be found, because each may have another search_path from the start.
+func databaseOf(stmt *gorm.Statement, j *journal) any {
+	if db := DatabaseUnder(stmt.ConnPool); db != nil {
+		return db
+	}
+	if j != nil && j.database != nil {
+		return j.database
+	}
+	switch pool := statement.Unprepared(stmt.ConnPool).(type) {
+	case *sql.Tx, *sql.Conn:
+		if db := behind(pool); db != nil {
+			return db
+		}
+	}
+	if db := DatabaseUnder(stmt.DB.ConnPool); db != nil {
+		return db
+	}
+	for _, other := range []any{stmt.DB.ConnPool, stmt.Dialector} {
+		if other != nil && reflect.TypeOf(other).Comparable() {
+			return other
+		}
+	}
+	return nil
+}
+
+// behind is the *sql.DB of a *sql.Tx or *sql.Conn, which keep it where no method leads.
+func behind(pool any) *sql.DB {
+	value := reflect.ValueOf(pool)
+	if value.IsNil() {
+		return nil
+	}
+	field := value.Elem().FieldByName("db")
+	if field.Kind() != reflect.Pointer || field.Type() != reflect.TypeFor[*sql.DB]() {
+		return nil
+	}
+	return (*sql.DB)(field.UnsafePointer())
+}
+
+// isQualified reports whether a name says in which schema its table is.
+func isQualified(name string) bool {
+	quote := byte(0)
+	for i := range len(name) {
+		switch c := name[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '`':
+			quote = c
+		case c == '.':
+			return !strings.EqualFold(strings.Trim(name[:i], "\"`"), "pg_temp") // another one in each session
+		}
+	}
+	return false
+}
+
+// heed notes what a text that no journal hears, or that ends with its transaction, does to the names of tables.
+func heed(learned *install.Learned, database any, text sqltext.Text, unheard bool) {
+	if text.Remakes {
+		learned.Forget()
+	}
+	if database != nil && (text.Roams || unheard && text.Renames && !text.Remakes) {
+		learned.Roam(database)
+	}
+}
+
+// hearOutside is called for a text of the program outside of the transactions that have a journal.
+func hearOutside(db *gorm.DB) {
+	stmt, s := db.Statement, install.Of(db)
+	if _, built := stmt.Clauses["FROM"]; s == nil || built {
+		return
+	}
+	if text := sqltext.Read(stmt.SQL.String()); text.Renames {
+		heed(&s.Learned, databaseOf(stmt, nil), text, DatabaseUnder(stmt.ConnPool) == nil)
+	}
+}
