@@ -45,10 +45,14 @@ func (u upsertBump) Build(to clause.Builder) {
 		b.Text(had)
 		return
 	}
+	rows, proposed := u.draft.upsert.rows, b.proposed(v.Field.DBName)
 	if u.draft.upsert.links {
 		b.Text("CASE WHEN ")
 		b.Text("NOT ")
 		b.compareLinks(u.set)
+		if v.IsInteger() && slices.ContainsFunc(rows, func(r upsertRow) bool { return r.apart }) {
+			b.Text(" OR ", had, "=", proposed) // a row that is not compared may have it
+		}
 		b.Text(" THEN ")
 		defer b.Text(" ELSE ", had, " END")
 	}
@@ -56,14 +60,17 @@ func (u upsertBump) Build(to clause.Builder) {
 	case v.IsTemporal() && speaks.IsSQLite():
 		b.Value(v.later.Time().Add(v.Tick))
 	case v.IsTemporal():
-		proposed := b.proposed(v.Field.DBName)
 		if u.draft.upsert.links { // children propose times that no row is to have
 			proposed = had
 		}
 		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, proposed, v.Tick)
 	default:
-		first := strconv.FormatInt(v.Initial, 10)
-		b.Text("CASE WHEN ", had, ">", first, " THEN ", had, "+", u.draft.model.In(b.Statement).One, " ELSE ", first, "+1 END")
+		first, one := strconv.FormatInt(v.Initial, 10), u.draft.model.In(b.Statement).One
+		b.Text("CASE WHEN ")
+		if slices.ContainsFunc(rows, func(r upsertRow) bool { return r.exists }) {
+			b.Text(had, "+", one, "=", proposed, " THEN ", had, "+", one, "+", one, " WHEN ")
+		}
+		b.Text(had, ">", first, " THEN ", had, "+", one, " ELSE ", first, "+1 END")
 	}
 }
 

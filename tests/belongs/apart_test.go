@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -60,6 +61,53 @@ func TestChildren_whoseVersionsAreChecked(t *testing.T) {
 		stand.Must(t, db.Find(&s.Books).Error)
 		stand.Must(t, db.Model(&shelf{ID: s.ID}).Association("Books").Append(s.Books))
 	}
+}
+
+// A child that a rival has moved is there, also at the version that is proposed for it.
+func TestChildren_atAnyVersionOfARival(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&shelf{}, &book{}, &card{}, &date{}}, func(t *testing.T, db *gorm.DB) {
+		s := shelf{Books: []book{{Name: "a"}}, Cards: []card{{Name: "a"}}}
+		stand.Must(t, db.Create(&s).Error)
+		for _, far := range []int{0, 8192, 16384, 24576} {
+			for n := range 253 {
+				stand.Must(t, db.Exec("UPDATE books SET version = ?, name = 'rival'", far+n+1).Error)
+				stand.Must(t, db.Exec("UPDATE cards SET version = ?, name = 'rival'", n+1).Error)
+				if err := db.Save(&s).Error; err != nil {
+					t.Errorf("at %d and %d: %v", far+n+1, n+1, err)
+				}
+				if far > 0 && n > 3 {
+					break
+				}
+			}
+		}
+		stand.Equal(t, "book", stand.Row[book](t, db, 1).Name, "rival")
+		stand.Equal(t, "card", stand.Row[card](t, db, 1).Name, "rival")
+		stand.Equal(t, "struct", s.Books[0].Version, 1)
+		s.Books[0].Name = "mine"
+		stand.MustStale(t, db.Save(&s.Books[0]).Error)
+		stand.Must(t, db.Exec("DELETE FROM books").Error)
+		stand.MustStale(t, db.Save(&s).Error)
+	})
+}
+
+// So it is where versions are ignored.
+func TestIgnoreVersion_atAnyVersionOfARival(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&shelf{}, &book{}, &card{}, &date{}}, func(t *testing.T, db *gorm.DB) {
+		c := card{Name: "mine"}
+		stand.Must(t, db.Create(&c).Error)
+		for n := 1; n < 253; n++ {
+			stand.Must(t, db.Exec("UPDATE cards SET version = ?, name = 'rival'", n).Error)
+			copied := []card{c}
+			if err := db.Clauses(gormlock.IgnoreVersion()).Save(&copied).Error; err != nil {
+				t.Errorf("at %d: %v", n, err)
+			}
+			if now := stand.Row[card](t, db, 1); now.Name != "mine" || int(now.Version) <= n || now.Version != copied[0].Version {
+				t.Errorf("at %d: %+v", n, now)
+			}
+		}
+	})
 }
 
 // GORM takes the time of creation after the plan of a write is made.
