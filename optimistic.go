@@ -92,23 +92,23 @@ type StaleError struct {
 	Actual     any            // the version of the row; nil where it is unknown, NULL, or the row is gone
 	Deleted    bool           // the row is gone, or soft-deleted
 
-	columns []string // what IfUnchanged compared
-	keys    []string // the columns of the key in their order
-	own     bool     // the transaction itself has moved the row from that version
-	given   bool     // the caller named that version
-	soft    bool     // the row is there, soft-deleted
-	cause   error    // what the server said
+	columns      []string // what IfUnchanged compared
+	keys         []string // the columns of the key in their order
+	own          bool     // the transaction itself has moved the row from that version
+	given        bool     // the caller named that version
+	soft, hidden bool     // the row is there, soft-deleted; or a clause of its model hides it
+	cause        error    // what the server said
 }
 
 func newStaleError(s fault.Stale) error {
-	return &StaleError{s.Table, s.Op, s.PrimaryKey, s.Expected, s.Actual, s.Deleted, s.Columns, s.Keys, s.Own, s.Given, s.Soft, s.Cause}
+	return &StaleError{s.Table, s.Op, s.PrimaryKey, s.Expected, s.Actual, s.Deleted, s.Columns, s.Keys, s.Own, s.Given, s.Soft, s.Hidden, s.Cause}
 }
 
 // Error names the row, the version that was expected and the one the row has.
 func (e *StaleError) Error() string {
 	return (&fault.Stale{
 		Table: e.Table, Op: e.Op, PrimaryKey: e.PrimaryKey, Keys: e.keys, Expected: e.Expected, Actual: e.Actual,
-		Deleted: e.Deleted, Columns: e.columns, Own: e.own, Given: e.given, Soft: e.soft, Cause: e.cause,
+		Deleted: e.Deleted, Columns: e.columns, Own: e.own, Given: e.given, Soft: e.soft, Hidden: e.hidden, Cause: e.cause,
 	}).Text()
 }
 

@@ -20,6 +20,7 @@ type Stale struct {
 	Own              bool     // the transaction itself has moved the row from the version expected
 	Given            bool     // the caller named that version: no struct holds it
 	Soft             bool     // the row is there, soft-deleted
+	Hidden           bool     // a clause of the model hides the row, or may do so
 	Cause            error    // what the server said
 }
 

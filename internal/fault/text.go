@@ -25,15 +25,15 @@ func (s *Stale) Text() string {
 			fmt.Fprintf(&b, ", at version %s or any other", Version(s.Expected))
 		}
 	case s.Soft && s.Expected == nil:
-		b.WriteString("the row is soft-deleted")
+		b.WriteString("the row is " + s.away())
 	case s.Soft:
-		fmt.Fprintf(&b, "version %s is stale, the row is soft-deleted", Version(s.Expected))
+		fmt.Fprintf(&b, "version %s is stale, the row is %s", Version(s.Expected), s.away())
 	case s.Deleted && s.Expected == nil && s.Op == "touch":
 		b.WriteString("this root is gone, so its part was not written: use Unscoped if it is soft-deleted, or else delete or reassign the part with db.Exec")
 	case s.Deleted && s.Expected == nil:
-		b.WriteString("the row is gone")
+		b.WriteString("the row is " + s.away())
 	case s.Deleted:
-		fmt.Fprintf(&b, "version %s is stale, the row is gone", Version(s.Expected))
+		fmt.Fprintf(&b, "version %s is stale, the row is %s", Version(s.Expected), s.away())
 	case s.Actual == nil && s.Expected == nil && s.Cause != nil:
 		b.WriteString("another transaction has changed " + s.one())
 	case s.Actual == nil:
@@ -54,6 +54,19 @@ func (s *Stale) Text() string {
 		b.WriteString(s.Cause.Error())
 	}
 	return b.String()
+}
+
+// away is what became of a row that the statement does not find.
+func (s *Stale) away() string {
+	switch {
+	case s.Hidden && s.Soft:
+		return "soft-deleted, or a clause of its model hides it"
+	case s.Hidden:
+		return "gone, or a clause of its model hides it"
+	case s.Soft:
+		return "soft-deleted"
+	}
+	return "gone"
 }
 
 // one is the row that was named, or one that was not.

@@ -152,7 +152,7 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 		return nil
 	case !current.IsValid():
 		e := j.stale(stmt, row, nil, true)
-		e.Soft = now.deleted
+		e.Soft, e.Hidden = now.deleted, j.mayBeHidden()
 		return e.Err()
 	}
 	for i, g := range j.guards() {
@@ -239,6 +239,14 @@ func (e asExpected) Build(to clause.Builder) {
 			g.hold(b)
 		}
 	}
+}
+
+// mayBeHidden reports whether rows of the model may be hidden by something else than GORM's own soft delete, such as a tenant.
+func (p *plan) mayBeHidden() bool {
+	return slices.ContainsFunc(p.model.Schema.QueryClauses, func(c clause.Interface) bool {
+		_, soft := c.(gorm.SoftDeleteQueryClause)
+		return !soft
+	})
 }
 
 // insertInstead stores the new struct with a plain INSERT. GORM would use an upsert, which would overwrite a row that

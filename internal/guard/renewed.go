@@ -35,13 +35,21 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 			continue
 		}
 		if !mayBeSave(stmt) && !holdsSame(stmt, field, dest) {
-			return fmt.Errorf("%w: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", fault.ErrOption, w.model.Schema.Name, field.Name)
+			return renewedError(fmt.Sprintf("gormlock: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", w.model.Schema.Name, field.Name))
 		}
 		stmt.Omits = append(slices.Clip(stmt.Omits), field.DBName)
 		w.where.leftOut++
 	}
 	return nil
 }
+
+// renewedError is an ErrOption, whose own text speaks of locks.
+type renewedError string
+
+func (e renewedError) Error() string { return string(e) }
+
+// Is makes it that error.
+func (renewedError) Is(target error) bool { return target == fault.ErrOption }
 
 // omitAsBefore gives the statement the Omit of the caller again, who may use it once more.
 func (w *Write) omitAsBefore(stmt *gorm.Statement) {
