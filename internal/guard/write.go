@@ -28,8 +28,8 @@ type Write struct {
 	draftedOne [1]column.Value
 
 	at            interface{ Settled() } // the journal of its transaction
-	writtenBefore int                  // how many statements may have written in the transaction when this one began
-	path          int                  // what the name of its table stood for then
+	writtenBefore int                    // how many statements may have written in the transaction when this one began
+	path          int                    // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
