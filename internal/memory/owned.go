@@ -30,8 +30,8 @@ func (p *Places) hasOwn(row reflect.Value, s *Structs, i int) bool {
 			}
 		case by.of == s:
 		case by.of.undone:
-			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && mine > its {
-				return true
+			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {
+				return true // and what s left is still where s left it
 			}
 		case by.of.keptIn(row, by.of.After, by.i):
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.After, by.i)); mine > its || its == 0 {

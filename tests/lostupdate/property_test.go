@@ -138,6 +138,14 @@ type writer struct {
 	state int // the state of the row that its version stands for
 }
 
+// settle accepts what columns an unread struct holds: what was read into it may be just what a statement that is taken back left in
+// another struct of the row, and then it is taken back in both.
+func (w *writer) settle() {
+	if now := fieldsOf(w.ptr); w.want.version == 0 && now.version == 0 {
+		w.want.a, w.want.b, w.want.note = now.a, now.b, now.note
+	}
+}
+
 // fields are the columns of a struct.
 type fields struct{ id, a, b, note, version int64 }
 
@@ -249,6 +257,7 @@ func (p *program) undo(n int) {
 		}
 		if c.read {
 			c.w.want.version, c.w.state = 0, 0
+			defer c.w.settle()
 			continue
 		}
 		back := func(now *int64, before, after int64) {

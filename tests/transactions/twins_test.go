@@ -121,3 +121,34 @@ func TestTransaction_rollbackFindsWhatMoved(t *testing.T) {
 		})
 	}
 }
+
+// Also if the two hold the same in all columns.
+func TestTransaction_rollbackLeavesTheOtherStructThatIsEqual(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, db.AutoMigrate(&stand.Account{}))
+	errBack := errors.New("back")
+	first := &stand.Account{Balance: 5}
+	stand.Must(t, db.Create(first).Error)
+	other := &stand.Account{ID: first.ID}
+	stand.Must(t, db.First(other).Error)
+	other.Balance = 6
+	stand.Must(t, db.Save(other).Error)
+	want, held := *other, *first
+	tx := db.Begin()
+	defer tx.Rollback()
+	for _, do := range []func(tx *gorm.DB) error{
+		func(tx *gorm.DB) error { return tx.Model(other).Update("balance", 7).Error },
+		func(tx *gorm.DB) error {
+			return tx.Model(first).Clauses(gormlock.IgnoreVersion()).Update("balance", 6).Error
+		},
+	} {
+		_ = tx.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, do(tx))
+			return errBack
+		})
+	}
+	if *other != want || *first != held {
+		t.Errorf("the other is %+v, want %+v; the first is %+v, want %+v", *other, want, *first, held)
+	}
+}
