@@ -250,6 +250,7 @@ func (p *program) follows(w *writer, after fields, state int) {
 // undo takes back what statements did to structs since the journal had n entries: of each column that it changed and
 // nobody changed since.
 func (p *program) undo(n int) {
+	var read []*writer
 	for i := len(p.journal) - 1; i >= n; i-- {
 		c := p.journal[i]
 		if c.w == nil || c.w.want.id != c.after.id {
@@ -257,7 +258,7 @@ func (p *program) undo(n int) {
 		}
 		if c.read {
 			c.w.want.version, c.w.state = 0, 0
-			defer c.w.settle()
+			read = append(read, c.w)
 			continue
 		}
 		back := func(now *int64, before, after int64) {
@@ -271,6 +272,9 @@ func (p *program) undo(n int) {
 		back(&c.w.want.note, c.before.note, c.after.note)
 		back(&c.w.want.version, c.before.version, c.after.version)
 		c.w.state = c.state
+	}
+	for _, w := range read {
+		w.settle()
 	}
 	p.journal = p.journal[:n]
 }
