@@ -63,4 +63,27 @@ func isCopied(stmt *gorm.Statement) bool {
 	return copied
 }
 
+// loseGrown makes the children unread that GORM has copied into a grown slice of their owner before a statement that failed: a rollback
+// reaches those in the old slice.
+func loseGrown(db *gorm.DB) {
+	stmt := db.Statement
+	if marked, _ := stmt.Settings.Load(copiedSetting); db.Error == nil || marked == nil || marked != any(stmt.Schema) {
+		return
+	}
+	relations := statement.OwnRelations(stmt.Schema)
+	if saved := savedRelation(stmt); saved != nil {
+		relations = []*schema.Relationship{saved}
+	}
+	for _, relation := range relations {
+		if !isHeldByValue(relation) {
+			continue
+		}
+		statement.EachStruct(stmt.ReflectValue, func(owner reflect.Value) {
+			if place := statement.Place(relation.Field, owner); place.IsValid() {
+				statement.EachStruct(place, func(child reflect.Value) { loseAll(db, relation.FieldSchema, child) })
+			}
+		})
+	}
+}
+
 func differ(was, after column.Value) bool { return !was.Equal(after) }

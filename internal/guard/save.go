@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -44,6 +45,7 @@ func SaveByKey(db *gorm.DB) bool {
 	}
 	db.RowsAffected = saved.RowsAffected
 	db.Error = &savedByKeyError{saved.Error}
+	journal.AtWork(db) // the end of the create is still to come
 	return true
 }
 

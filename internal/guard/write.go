@@ -27,9 +27,8 @@ type Write struct {
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
 
-	at            interface{ Settled() } // the journal of its transaction
-	writtenBefore int                    // how many statements may have written in the transaction when this one began
-	path          int                    // what the name of its table stood for then
+	writtenBefore int // how many statements may have written in the transaction when this one began
+	path          int // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
@@ -182,8 +181,6 @@ func begin(db *gorm.DB, op Op) *Write {
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
-		w.at = j
-		j.Begun()
 	}
 	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
 	return w
@@ -219,9 +216,6 @@ func Close(db *gorm.DB) {
 		return
 	}
 	w.outcome.over = true
-	if w.at != nil {
-		defer w.at.Settled()
-	}
 	w.returning.restore(db.Statement)
 	w.upsert.restore(db.Statement)
 	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored

@@ -75,8 +75,12 @@ func Adopt(db *gorm.DB) {
 	}
 }
 
-// Leave ends the journal that Adopt gave, if it gave one, when the statement's own transaction has ended.
+// Leave is called when a statement has put its structs back, if it failed. It ends the journal that Adopt gave, if it gave one: the
+// statement's own transaction has ended.
 func Leave(db *gorm.DB) {
+	if j := Of(db.Statement); j != nil {
+		j.settled()
+	}
 	if j, ok := adopted.LoadAndDelete(db.Statement); ok {
 		j.(*journal).Ended(db.Error == nil)
 	}

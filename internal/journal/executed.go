@@ -63,19 +63,20 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 	case (answer.After == sqltx.Idle) != over:
 		j.lose(answer.After)
 	case answer.Failed && (answer.After == sqltx.Aborted || answer.After == sqltx.Gone):
-		j.aborted(answer)
+		j.aborted(answer, answer.Ours && len(text.Commands) > 0 && text.Commands[0].Verb == sqltext.Savepoint)
 	}
 }
 
 // aborted is called when the server has taken back all since the last savepoint, or all, and freed its locks: nothing but a rollback
-// is left. Structs follow now, because the program may use them elsewhere before it rolls back.
-func (j *journal) aborted(answer sqltx.Answer) {
+// is left. Structs follow now, because the program may use them elsewhere before it rolls back. Certain says that the server has the last
+// savepoint: the text that failed is ours, and began with it.
+func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	j.Mu.Lock()
 	var undone, lost []Step
 	if answer.After == sqltx.Gone {
 		undone = j.past.remove(0)
 	} else {
-		undone, lost = j.past.abort(answer.Ours)
+		undone, lost = j.past.abort(certain)
 	}
 	if len(undone)+len(lost) > 0 {
 		all := j.past.all()
@@ -91,18 +92,23 @@ func (j *journal) aborted(answer sqltx.Answer) {
 	}
 }
 
-// Begun is called by a statement that may put its structs back when it has failed. What the server takes back meanwhile is taken
-// back in memory after that.
-func (j *journal) Begun() {
+// AtWork is called once by each statement that may put its structs back when it has failed, and Leave at its end. What the server
+// takes back meanwhile is taken back in memory after that.
+func AtWork(db *gorm.DB) {
+	if j := Of(db.Statement); j != nil {
+		j.begun()
+	}
+}
+
+func (j *journal) begun() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	j.atWork++
 }
 
-// Settled is called at its end.
-func (j *journal) Settled() {
+func (j *journal) settled() {
 	j.Mu.Lock()
-	j.atWork--
+	j.atWork = max(0, j.atWork-1)
 	atWork := j.atWork > 0
 	j.Mu.Unlock()
 	if !atWork {

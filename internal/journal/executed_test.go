@@ -88,6 +88,9 @@ func TestExecuted(t *testing.T) {
 			[]event{step("a"), {"SAVEPOINT s; SELECT 1/0", sqltx.Answer{Failed: true, Ours: true, After: aborted}}, did("ROLLBACK TO s"), did("ROLLBACK")},
 			[]string{"undo a"},
 		},
+		"aborted by a text of ours behind a savepoint that may not be": {
+			[]event{step("a"), failed("SAVEPOINT s; SELECT 1/0"), {"SELECT 1/0", sqltx.Answer{Failed: true, Ours: true, After: aborted}}}, []string{"lose a"},
+		},
 		"aborted behind a savepoint that only the server knows": {
 			[]event{step("a"), did("RELEASE r"), step("b"), abort("SELECT 1/0")}, []string{"lose b", "lose a"},
 		},
@@ -111,10 +114,10 @@ func TestExecuted(t *testing.T) {
 				}
 				switch e.text {
 				case "begun":
-					j.Begun()
+					j.begun()
 					continue
 				case "settled":
-					j.Settled()
+					j.settled()
 					continue
 				}
 				j.Executed(sqltext.Read(e.text), e.answer)

@@ -115,6 +115,7 @@ func (p *ConnPool) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 // journal that is the plain *sql.DB: no round trip, no allocation more than without the plugin. Where something can, a
 // plain *sql.DB, which GORM's dbresolver or an older session may bring, gets a ConnPool in front.
 func ChoosePool(db *gorm.DB, needed bool) {
+	AtWork(db)
 	if db.SkipDefaultTransaction || db.Error != nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"errors"
 
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
@@ -64,6 +65,9 @@ func (c *loan) tell(h *heard, err error) {
 	answer := Answer{Failed: err != nil, Ours: h.ours, Before: h.before}
 	if err != nil || h.text.Ends() || h.text.Unsure {
 		answer.After = c.status()
+	}
+	if answer.After == Unknown && !c.opening.Implicit && sqlstate.Of(err) != "" {
+		answer.After = Aborted // the driver does not tell, and an error of PostgreSQL aborts
 	}
 	c.opening.Watcher.Executed(h.text, answer)
 }

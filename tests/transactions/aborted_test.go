@@ -1,15 +1,23 @@
 package transactions_test
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -170,4 +178,144 @@ func TestAborted_behindASavepoint(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+type abortedParent struct {
+	ID   int64
+	Name string
+	Kids []abortedKid `gorm:"foreignKey:ParentID"`
+}
+
+type abortedKid struct {
+	ID       int64
+	ParentID *int64
+	Note     string `gorm:"check:note <> 'bad'"`
+	Version  int64  `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// TestAborted_foreignKeys: what an aborted transaction gave to children goes back too, also if the statement that failed had them.
+func TestAborted_foreignKeys(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&abortedParent{}, &abortedKid{}})
+	for name, fails := range map[string]func(tx *gorm.DB, p *abortedParent) error{
+		"another statement": func(tx *gorm.DB, _ *abortedParent) error { return tx.Exec("SELECT 1/0").Error },
+		"the same parent": func(tx *gorm.DB, p *abortedParent) error {
+			p.Kids[0].Note = "bad"
+			return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(p).Error
+		},
+	} {
+		kid := abortedKid{Note: "good"}
+		stand.MustDo(t, db.Create(&kid))
+		p := abortedParent{Kids: []abortedKid{kid}}
+		var then string
+		err := db.Transaction(func(tx *gorm.DB) error {
+			stand.MustDo(t, tx.Create(&p))
+			if p.Kids[0].ParentID == nil {
+				t.Fatal("the child has no parent")
+			}
+			err := fails(tx, &p)
+			then = fmt.Sprintf("%+v", p)
+			if p.Kids[0].ParentID != nil {
+				t.Errorf("%s: the child has the parent %d", name, *p.Kids[0].ParentID)
+			}
+			return err
+		})
+		if now := fmt.Sprintf("%+v", p); err == nil || then != now {
+			t.Errorf("%s: %v, %s, and rolled back %s", name, err, then, now)
+		}
+	}
+}
+
+// TestAppend_thatFails: GORM has copied the children into a larger slice by then, where a rollback does not reach them.
+func TestAppend_thatFails(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&abortedParent{}, &abortedKid{}})
+	for name, appends := range map[string]func(a *gorm.Association) error{
+		"Append":  func(a *gorm.Association) error { return a.Append(&abortedKid{Note: "bad"}) },
+		"a slice": func(a *gorm.Association) error { return a.Append([]abortedKid{{Note: "good"}, {Note: "bad"}}) },
+	} {
+		p := abortedParent{Kids: []abortedKid{{Note: "good"}}}
+		stand.MustDo(t, db.Create(&p))
+		if err := db.Transaction(func(tx *gorm.DB) error {
+			p.Kids[0].Note = "mine"
+			stand.MustDo(t, tx.Save(&p.Kids[0]))
+			return appends(tx.Model(&p).Association("Kids"))
+		}); err == nil {
+			t.Fatalf("%s: it did not fail", name)
+		}
+		stand.MustDo(t, db.Exec("UPDATE aborted_kids SET note = 'rival', version = version + 1 WHERE parent_id = ?", p.ID))
+		if err := db.Save(&p.Kids[0]).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.Equal(t, name, stand.Row[abortedKid](t, db, p.Kids[0].ID).Note, "rival")
+	}
+}
+
+// TestAborted_byAContext: the ctx of a statement ends, and the driver closes the connection. The ctx of the transaction lives.
+func TestAborted_byAContext(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	a := stand.Account{ID: 1, Balance: 100}
+	stand.MustDo(t, db.Create(&a))
+	tx := db.Begin()
+	a.Balance = 5
+	stand.MustDo(t, tx.Save(&a))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := tx.WithContext(ctx).Exec("SELECT pg_sleep(30)").Error; err == nil {
+		t.Fatal("it did not fail")
+	}
+	stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1"))
+	stand.MustStale(t, db.Save(&a).Error)
+	stand.Equal(t, "balance", stand.Row[stand.Account](t, db, 1).Balance, 777)
+	_ = tx.Rollback()
+}
+
+// quietDriver hides pgx, so nobody sees the status in the server's answers.
+type quietDriver struct{ driver.Connector }
+
+func (d quietDriver) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := d.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return quietConn{conn, conn.(driver.ExecerContext), conn.(driver.QueryerContext), conn.(driver.ConnBeginTx), conn.(driver.NamedValueChecker)}, nil
+}
+
+type quietConn struct {
+	driver.Conn
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.ConnBeginTx
+	driver.NamedValueChecker
+}
+
+// TestAborted_byADriverThatIsSilent: then an error of the server says it.
+func TestAborted_byADriverThatIsSilent(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(pgtest.SchemaDSN(t))
+	stand.Must(t, err)
+	pool := sql.OpenDB(quietDriver{stdlib.GetConnector(*config)})
+	t.Cleanup(func() { _ = pool.Close() })
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), &gorm.Config{Logger: logger.Discard})
+	stand.Must(t, err)
+	stand.Must(t, db.Use(gormlock.New()))
+	stand.Must(t, db.AutoMigrate(&stand.Account{}))
+	a := stand.Account{ID: 1, Balance: 100}
+	stand.MustDo(t, db.Create(&a))
+	for name, fails := range failing {
+		stand.MustDo(t, db.First(&a))
+		tx := db.Begin()
+		a.Balance = 5
+		stand.MustDo(t, tx.Save(&a))
+		if fails(tx, &a) == nil {
+			t.Fatalf("%s: it did not fail", name)
+		}
+		stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1"))
+		if err := db.Save(&a).Error; !errors.Is(err, gormlock.ErrStale) && !errors.Is(err, gormlock.ErrVersionMissing) {
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.Equal(t, name, stand.Row[stand.Account](t, db, 1).Balance, 777)
+		_ = tx.Rollback()
+	}
 }
