@@ -67,7 +67,10 @@ func isCopied(stmt *gorm.Statement) bool {
 // reaches those in the old slice.
 func loseGrown(db *gorm.DB) {
 	stmt := db.Statement
-	if marked, _ := stmt.Settings.Load(copiedSetting); db.Error == nil || marked == nil || marked != any(stmt.Schema) {
+	if db.Error == nil {
+		return
+	}
+	if marked, _ := stmt.Settings.Load(copiedSetting); marked == nil || marked != any(stmt.Schema) {
 		return
 	}
 	relations := statement.OwnRelations(stmt.Schema)
