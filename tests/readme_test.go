@@ -56,7 +56,7 @@ func emptyModule(t *testing.T) *scratchModule {
 	t.Helper()
 	m := &scratchModule{dir: t.TempDir()}
 	proxies := strings.Fields(m.run(t, "go", "env", "GOMODCACHE", "GOPROXY"))
-	m.env = []string{"GOPROXY=file://" + filepath.ToSlash(proxies[0]) + "/cache/download," + proxies[1], "GOSUMDB=off", "GOFLAGS=", "GOWORK=off"}
+	m.env = []string{"GOPROXY=file://" + filepath.ToSlash(proxies[0]) + "/cache/download," + proxies[1], "GOSUMDB=off", "GOFLAGS=-trimpath", "GOWORK=off"}
 	return m
 }
 

@@ -1,14 +1,13 @@
 package tests
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gormlock/gormlock/internal/modules"
 )
@@ -16,9 +15,8 @@ import (
 // What a release tags can be installed and required as users do it: here from the tree, as a version of its own.
 func TestRelease_installs(t *testing.T) {
 	t.Parallel()
-	version := fmt.Sprintf("v0.99.%d", time.Now().UnixNano()) // the go command remembers what a version has
-	tree, proxy := t.TempDir(), t.TempDir()
-	copyTree(t, tree)
+	tree, proxy, cache := t.TempDir(), t.TempDir(), t.TempDir()
+	version := "v0.99." + copyTree(t, tree)
 	if err := modules.Release(t.Context(), tree, version); err != nil {
 		t.Fatal(err)
 	}
@@ -27,17 +25,8 @@ func TestRelease_installs(t *testing.T) {
 	}
 	m := emptyModule(t)
 	m.env[0] = strings.Replace(m.env[0], "GOPROXY=", "GOPROXY=file://"+filepath.ToSlash(proxy)+",", 1)
-	// A module cache of its own would fetch all anew: what is unpacked into the shared one has a version nobody else asks for.
 	bin := t.TempDir()
-	m.env = append(m.env, "GOBIN="+bin, "GONOSUMDB=*", "GOFLAGS=-mod=mod -modcacherw")
-	cache := strings.TrimSpace(m.run(t, "go", "env", "GOMODCACHE"))
-	t.Cleanup(func() {
-		for _, dir := range modules.Released {
-			path := filepath.FromSlash(strings.TrimSuffix(ours+"/"+dir, "/."))
-			_ = os.RemoveAll(filepath.Join(cache, path+"@"+version))
-			_ = os.RemoveAll(filepath.Join(cache, "cache", "download", path, "@v"))
-		}
-	})
+	m.env = append(m.env, "GOMODCACHE="+cache, "GOBIN="+bin, "GONOSUMDB=*", "GOFLAGS=-trimpath -mod=mod -modcacherw")
 	for _, command := range []string{"cmd/gormlock", "gormlockvet/cmd/gormlockvet"} {
 		m.run(t, "go", "install", ours+"/"+command+"@"+version)
 		if _, err := os.Stat(filepath.Join(bin, filepath.Base(command))); err != nil {
@@ -56,14 +45,21 @@ func TestRelease_installs(t *testing.T) {
 	}
 }
 
-// copyTree copies the files that git knows of this repository, and makes a repository of them.
-func copyTree(t *testing.T, to string) {
+// copyTree copies the files that git knows of this repository, and makes a repository of them. It returns a number that is another
+// one for another tree: what was built of the same one need not be built again.
+func copyTree(t *testing.T, to string) string {
 	t.Helper()
 	copying := exec.CommandContext(t.Context(), "bash", "-c", `set -euo pipefail
 		git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d "" file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
-			tar --null -T - -cf - | tar -xf - -C "$0"; git -C "$0" init -q; git -C "$0" add -A`, to)
+			tar --null -T - -cf - | tar -xf - -C "$0"; git -C "$0" init -q; git -C "$0" add -A; git -C "$0" write-tree`, to)
 	copying.Dir = ".."
-	if out, err := copying.CombinedOutput(); err != nil {
+	out, err := copying.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	number, err := strconv.ParseUint(string(out[:min(15, len(out))]), 16, 64)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strconv.FormatUint(number, 10)
 }
