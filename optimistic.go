@@ -25,7 +25,7 @@ func IgnoreVersion() VersionClause {
 
 // ExpectVersion lets one statement write only rows at this version: rows at other versions are left as they are, which is no
 // error of a bulk statement that writes others (RowsAffected says how many), and [ErrStale] if it writes none. What the struct
-// holds does not matter.
+// holds does not matter. Two of them that differ are an error.
 //
 // Use it for a version that came in a form, and with gorm.G, whose updates know no struct. The version is an integer, or a
 // time.Time for a temporal version column.

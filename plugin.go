@@ -134,8 +134,7 @@ var handlers = hooks.Handlers{
 }
 
 func beforeCreate(db *gorm.DB) {
-	mark.Heed(db.Statement)
-	mark.RefuseLeftOut(db)
+	mark.HeedWrite(db)
 	if guard.SaveByKey(db) {
 		return
 	}
@@ -147,8 +146,7 @@ func beforeCreate(db *gorm.DB) {
 
 func beforeUpdate(db *gorm.DB) {
 	statement.NameModel(db)
-	mark.Heed(db.Statement)
-	mark.RefuseLeftOut(db)
+	mark.HeedWrite(db)
 	rowlock.Refuse(db)
 	guard.NoticeCopies(db)
 	guard.RememberUpdate(db)
@@ -156,8 +154,7 @@ func beforeUpdate(db *gorm.DB) {
 }
 
 func beforeDelete(db *gorm.DB) {
-	mark.Heed(db.Statement)
-	mark.RefuseLeftOut(db)
+	mark.HeedWrite(db)
 	rowlock.Refuse(db)
 	guard.RememberDelete(db)
 	beforeBegin(db)
@@ -235,8 +232,7 @@ func inTransaction(db *gorm.DB) {
 }
 
 func beforeQuery(db *gorm.DB) {
-	mark.HeedRead(db.Statement)
-	mark.RefuseLeftOutOfRead(db)
+	mark.HeedRead(db)
 	guard.RefuseOnText(db)
 	guard.RefuseInRead(db)
 	model.CheckTags(db)
@@ -247,8 +243,7 @@ func beforeQuery(db *gorm.DB) {
 }
 
 func beforeRaw(db *gorm.DB) {
-	mark.Heed(db.Statement)
-	mark.RefuseLeftOut(db)
+	mark.HeedWrite(db)
 	guard.RefuseOnText(db)
 	rowlock.Refuse(db)
 	model.CheckTags(db)
@@ -271,12 +266,14 @@ func afterQueryHooks(db *gorm.DB) {
 }
 
 func beforeRow(db *gorm.DB) {
-	mark.HeedRead(db.Statement)
-	mark.RefuseLeftOutOfRead(db)
+	mark.HeedRead(db)
 	guard.RefuseOnText(db)
 	claim.PrepareClaim(db)
 	guard.RefuseInRead(db)
 	xact.Take(db)
 	rowlock.BeginRow(db)
 	xact.RefuseRow(db)
+	if !claim.Is(db.Statement) {
+		guard.AskForScan(db)
+	}
 }

@@ -55,9 +55,25 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 		intent = *old
 		mark.Remove(stmt, func(m mark.Mark) bool { return m == mark.Mark(askedHere{old}) }) // there is one for all clauses together
 	}
-	c.change(&intent)
+	if err := intent.refuseSecond(c.change); err != nil {
+		fault.Add(stmt.DB, err)
+		return
+	}
 	stmt.Clauses[VersionIntentClause] = clause.Clause{Expression: &intent}
 	mark.Put(stmt, askedHere{&intent})
+}
+
+// refuseSecond changes i, and returns the error of a clause that takes the place of another one which compares something else.
+func (i *Intent) refuseSecond(change func(*Intent)) error {
+	first := *i
+	change(i)
+	switch {
+	case first.Expects && !sameVersion(first.Expected, i.Expected):
+		return fmt.Errorf("gormlock: a statement is to find its row at version %v and at version %v: name one, by ExpectVersion or IfMatch", first.Expected, i.Expected)
+	case first.Unchanged != nil && !first.Unchanged.same(i.Unchanged):
+		return errors.New("gormlock: a statement has two clauses IfUnchanged: name all columns in one")
+	}
+	return nil
 }
 
 // The clauses that callers know by the names of the root package, where their docs are.

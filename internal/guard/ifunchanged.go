@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -34,6 +35,11 @@ func IfUnchanged(before any, names []string) Clause {
 	kept := reflect.New(row.Elem().Type()).Elem()
 	kept.Set(memory.Own(row.Elem()))
 	return Clause{change: func(i *Intent) { i.Unchanged = &unchangedColumns{before: kept, names: names} }}
+}
+
+// same reports whether both compare the same: a scope may have run twice.
+func (u *unchangedColumns) same(other *unchangedColumns) bool {
+	return u == other || slices.Equal(u.names, other.names) && u.before.Type() == other.before.Type() && reflect.DeepEqual(u.before.Interface(), other.before.Interface())
 }
 
 // of finds the columns in the model.

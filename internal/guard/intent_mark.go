@@ -69,6 +69,9 @@ func sameVersion(a, b any) bool {
 	if a != nil && b != nil && av.CanInt() && bv.CanInt() {
 		return av.Int() == bv.Int()
 	}
+	if a != nil && b != nil && (av.CanUint() && bv.CanInt() || av.CanInt() && bv.CanUint()) {
+		return fmt.Sprint(a) == fmt.Sprint(b)
+	}
 	return reflect.DeepEqual(a, b)
 }
 

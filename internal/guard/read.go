@@ -3,6 +3,7 @@ package guard
 import (
 	"database/sql"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -24,6 +25,7 @@ type readInTransaction struct {
 	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
 	others []reflect.Value // maps, and places of single columns
 	text   string          // the query
+	models []*model.Model  // whose versions are in what is no struct of theirs
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
@@ -54,9 +56,27 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 		return
 	}
 	r := readOf(stmt)
-	if r.hold(rows); r.concerns(stmt) {
+	r.hold(rows)
+	needed := model.NeedsJournal(r.db, r.schema)
+	if strange := r.strange(); len(strange) > 0 {
+		if carried := carriedBy(r.db, versioned(db), strange, r.text); len(carried) > 0 {
+			r.models = mayBeOf(stmt, carried)
+		}
+	}
+	if needed || len(r.models) > 0 {
 		j.Keep(r)
 	}
+}
+
+// strange is what was read into something else than structs of a model with a version.
+func (r *readInTransaction) strange() []reflect.Value {
+	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && model.OfSchema(r.db, r.schema).Column != nil {
+		return r.others
+	}
+	if len(r.others) == 0 {
+		return r.rows
+	}
+	return slices.Concat(r.rows, r.others)
 }
 
 // KeepScan notes that Scan may read rows of a statement whose rows are open now. Rows that the caller scans one by one pass
@@ -72,7 +92,10 @@ func KeepScan(db *gorm.DB) {
 		return
 	}
 	r := readOf(stmt)
-	r.later = stmt
+	r.later, r.models = stmt, versioned(db)
+	if named := namedIn(r.text, r.models); len(named) > 0 && !hasOthers(r.models, named) || readsTables(stmt, r.text, false) {
+		r.models = named
+	}
 	j.Keep(r)
 }
 
@@ -91,18 +114,6 @@ func (r *readInTransaction) hold(dest reflect.Value) {
 	})
 }
 
-// concerns reports whether what was read may carry versions.
-func (r *readInTransaction) concerns(stmt *gorm.Statement) bool {
-	if model.NeedsJournal(r.db, r.schema) {
-		return true
-	}
-	text := r.text
-	if r.schema != nil && stmt.TableExpr == nil && len(r.others) == 0 {
-		text = stmt.Table // a model without a version reads its own table, as a rule
-	}
-	return len(modelsRead(r.db, r.schema, text)) > 0
-}
-
 // Undo implements journal.Step, as does Lose.
 func (r *readInTransaction) Undo() { r.Lose() }
 
@@ -117,16 +128,15 @@ func (r *readInTransaction) Lose() {
 			of = r.later.Schema // the statement holds the destination since then
 		}
 	}
-	models := modelsRead(r.db, of, r.text)
 	for _, row := range r.rows {
 		if of != nil && row.Type() == of.ModelType && model.NeedsJournal(r.db, of) {
 			r.forgetIn(of, row, seen)
 			continue
 		}
-		forgetCarrier(r.db, models, row, r.text)
+		forgetCarrier(r.db, r.models, row, r.text)
 	}
 	for _, other := range r.others {
-		forgetCarrier(r.db, models, other, r.text)
+		forgetCarrier(r.db, r.models, other, r.text)
 	}
 }
 

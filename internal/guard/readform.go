@@ -4,16 +4,15 @@ import (
 	"database/sql"
 	"math"
 	"reflect"
-	"regexp"
 	"strings"
 	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -50,15 +49,7 @@ func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
 			return []*model.Model{m}
 		}
 	}
-	var all []*model.Model
-	text = strings.ToLower(text)
-	install.Of(db).Models.Range(func(_, known any) bool {
-		if m := known.(*model.Model); m.Column != nil && names(text, strings.ToLower(m.Table)) { //nolint:forcetypeassert // as it is stored
-			all = append(all, m)
-		}
-		return true
-	})
-	return all
+	return namedIn(text, versioned(db))
 }
 
 // names reports whether a text has a name that is no part of a longer one.
@@ -90,7 +81,7 @@ func forgetCarrier(db *gorm.DB, models []*model.Model, value reflect.Value, text
 			m.Column.Write(value, m.Column.Unread())
 		case kind == reflect.Struct && !scans(value):
 			forgetForm(db, m, value)
-		case value.CanSet() && selectsOnly(text, m.Column.Field.DBName):
+		case value.CanSet() && sqltext.ReadsInto(text, m.Column.Field.DBName):
 			forgetPlace(m, value)
 		}
 	}
@@ -110,22 +101,29 @@ func forgetInMap(m *model.Model, value reflect.Value) {
 
 // forgetForm makes a struct that is not the model but has its version hold none that a row has.
 func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
-	stmt := &gorm.Statement{DB: db}
-	if !row.CanAddr() || stmt.Parse(row.Addr().Interface()) != nil {
-		return
-	}
-	for _, field := range stmt.Schema.Fields { // it may embed models under prefixes, each with a version
-		if word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ","); field.DBName != m.Column.Field.DBName && strings.TrimSpace(word) != "version" {
-			continue
-		}
-		column, holds := m.Column.FormColumn(field)
-		if !holds {
-			continue
-		}
+	for _, field := range fieldsOfForm(db, m, row) {
+		column, _ := m.Column.FormColumn(field)
 		if held := column.Read(row); !held.Null && !column.Unset(held) {
 			column.Write(row, column.OfNoRow())
 		}
 	}
+}
+
+// fieldsOfForm are those of a struct that an update would take as the model's version. It may embed models under prefixes, each with one.
+func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*schema.Field) {
+	stmt := &gorm.Statement{DB: db}
+	if !row.CanAddr() || stmt.Parse(row.Addr().Interface()) != nil {
+		return nil
+	}
+	for _, field := range stmt.Schema.Fields {
+		if word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ","); field.DBName != m.Column.Field.DBName && strings.TrimSpace(word) != "version" {
+			continue
+		}
+		if _, holds := m.Column.FormColumn(field); holds {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 func scans(value reflect.Value) bool {
@@ -134,14 +132,6 @@ func scans(value reflect.Value) bool {
 	}
 	_, is := reflect.New(value.Type()).Interface().(sql.Scanner)
 	return is
-}
-
-// oneColumn finds the only column that a query selects.
-var oneColumn = regexp.MustCompile(`(?is)^\s*SELECT\s+(?:DISTINCT\s+)?(?:[\w$"]+\.)*"?([\w$]+)"?(?:\s+AS\s+\S+|\s+"?[\w$]+"?)?\s+FROM\s`)
-
-func selectsOnly(text, column string) bool {
-	found := oneColumn.FindStringSubmatch(text)
-	return found != nil && strings.EqualFold(found[1], column)
 }
 
 // forgetPlace writes a version that no row has over one that was read by itself.
@@ -190,11 +180,13 @@ func loseForms(db *gorm.DB, dest reflect.Value) {
 	if len(forms) == 0 {
 		return
 	}
-	models := modelsRead(db, stmt.Schema, stmt.Table)
+	text := stmt.SQL.String()
+	models := carriedBy(db, versioned(db), forms, text)
 	if len(models) == 0 || j == nil && !hasWritten(stmt) {
 		return
 	}
+	models = mayBeOf(stmt, models)
 	for _, form := range forms {
-		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, stmt.SQL.String())
+		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
 	}
 }

@@ -27,8 +27,8 @@ func RefuseLeftOut(db *gorm.DB) {
 	refuseInJoins(db, true)
 }
 
-// RefuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
-func RefuseLeftOutOfRead(db *gorm.DB) {
+// refuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
+func refuseLeftOutOfRead(db *gorm.DB) {
 	if db.Statement.SQL.Len() > 0 {
 		RefuseLeftOut(db)
 	} else {

@@ -63,11 +63,18 @@ func Heed(stmt *gorm.Statement) {
 	heed(stmt, func(m Mark) bool { return m.Heeded(stmt) })
 }
 
-// HeedRead does so for a read, to which clauses about versions say nothing but what it must be like.
-func HeedRead(stmt *gorm.Statement) {
-	heed(stmt, func(m Mark) bool {
-		return !m.Matters(false) || m.Heeded(stmt)
+// HeedWrite does so for a write, and refuses what would be left out of it.
+func HeedWrite(db *gorm.DB) {
+	Heed(db.Statement)
+	RefuseLeftOut(db)
+}
+
+// HeedRead does so for a read, to which clauses about versions say nothing but what it must be like, and refuses what would be left out.
+func HeedRead(db *gorm.DB) {
+	heed(db.Statement, func(m Mark) bool {
+		return !m.Matters(false) || m.Heeded(db.Statement)
 	})
+	refuseLeftOutOfRead(db)
 }
 
 // heed takes these marks away until the statement has run. The db that carries it may be used again, as a group too: then

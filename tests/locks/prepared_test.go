@@ -144,10 +144,16 @@ func TestPrepared_refused(t *testing.T) {
 	if sent := s.proxy.Statements(); len(sent) != 2 || kindOf(sent[0]) != "executed" || sent[1] != "ROLLBACK" {
 		t.Errorf("sent %q", sent)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	wantKinds(t, kindsOf(s.proxy, func() {
-		if err := gormlock.Transaction(s.db.WithContext(ctx), empty, gormlock.Locking(key, gormlock.Timeout(time.Minute))); !errors.Is(err, context.DeadlineExceeded) {
+		ended := make(chan error, 1)
+		go func() {
+			ended <- gormlock.Transaction(s.db.WithContext(ctx), empty, gormlock.Locking(key, gormlock.Timeout(time.Minute)))
+		}()
+		pgtest.WaitBlocked(t, key, 1)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("ctx ended: %v", err)
 		}
 	}), "executed")
