@@ -134,14 +134,16 @@ func TestRenewal_cutOffTheHolderKnowsFirst(t *testing.T) {
 			bound, stop := l.Bind(t.Context())
 			defer stop()
 			cut(proxy)
-			var known bool
+			var known, late bool
+			until := l.Until()
 			got := make(chan *lease.Lease)
 			go func() {
 				next, err := rival.Acquire(t.Context(), k, time.Minute)
 				if err != nil {
 					t.Error(err)
 				}
-				known = bound.Err() != nil
+				late = bound.Err() == nil && time.Since(until) > time.Second // timers of a busy machine are late, but not that much
+				known = l.Err() != nil
 				got <- next
 			}()
 			pgtest.Await(t, "the end of the ctx", bound.Done())
@@ -149,8 +151,8 @@ func TestRenewal_cutOffTheHolderKnowsFirst(t *testing.T) {
 				t.Errorf("%v", l.Err())
 			}
 			release(t, <-got)
-			if !known {
-				t.Error("somebody else had it before its holder knew")
+			if !known || late {
+				t.Errorf("somebody else had it before its holder knew, or its ctx went on: %v, %v", !known, late)
 			}
 			proxy.Resume()
 			proxy.Admit()
