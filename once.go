@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/once"
+	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // ErrOtherRequest says that the key of [Once] was used before, for another request: see [ForRequest]. Nothing was
@@ -116,7 +117,10 @@ func newOnceCall(tx *gorm.DB, key string, opts []OnceOption) (*once.Call, error)
 			return nil, err
 		}
 	}
-	return o, o.Enter(tx)
+	if err := o.Enter(tx); err != nil {
+		return nil, err
+	}
+	return o, xact.AcquireAsked(tx)
 }
 
 // OnceSchema is the DDL of the table of [Once], for those who keep their own migrations.

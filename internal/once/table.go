@@ -18,7 +18,7 @@ func Migrate(db *gorm.DB, ddl string) error {
 		return err
 	}
 	table := newtable.Table{Name: "gormlock_once", Quoted: "gormlock_once", DDL: ddl, Lock: 7452331120164530001}
-	if err := db.Session(&gorm.Session{NewDB: true}).Exec(table.Migration()).Error; err != nil {
+	if err := statement.Beside(db).Exec(table.Migration()).Error; err != nil {
 		return fmt.Errorf("gormlock: create table gormlock_once: %w", err)
 	}
 	return nil
@@ -41,7 +41,7 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	case limit < 1:
 		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}
-	swept := db.Session(&gorm.Session{NewDB: true}).Exec(sweep, olderThan.Microseconds(), limit)
+	swept := statement.Beside(db).Exec(sweep, olderThan.Microseconds(), limit)
 	if swept.Error != nil {
 		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", swept.Error)
 	}

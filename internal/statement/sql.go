@@ -4,6 +4,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
@@ -50,7 +51,13 @@ func IsScalar(value any) bool {
 }
 
 // IsClosed reports whether the text from start on closes no parenthesis that it did not open.
-func (s SQL) IsClosed(start int) bool { return sqltext.IsClosed(s.SQL.String()[start:]) }
+func (s SQL) IsClosed(start int) bool {
+	part := s.SQL.String()[start:]
+	if dialect.Of(s.DB).IsMySQL() {
+		return sqltext.IsClosedOnMySQL(part)
+	}
+	return sqltext.IsClosed(part)
+}
 
 // Column writes a column's name in the dialect's quotes, behind that of a table if there is one.
 func (s SQL) Column(table, name string) {

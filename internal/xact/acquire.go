@@ -11,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -38,6 +39,22 @@ func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 	}
 	journal.TellLocks(db.Statement.Context, plugin, request, began, journal.Of(db.Statement), err)
 	return err
+}
+
+// AcquireAsked takes locks, if there are any, and those that are asked on db itself: it is for calls that make no statement of db.
+func AcquireAsked(db *gorm.DB, requests ...*lockrequest.Request) error {
+	if asked := mark.Asked(db); asked != nil {
+		if asked.Error != nil {
+			return asked.Error
+		}
+		if on := On(asked); on != nil {
+			requests = append(requests, on)
+		}
+	}
+	if len(requests) == 0 || db.DryRun {
+		return nil
+	}
+	return Acquire(db, requests[0].And(requests[1:]...))
 }
 
 // errBack is the error of locks that a text would free as it goes back to a savepoint.
