@@ -240,6 +240,7 @@ func beforeQuery(db *gorm.DB) {
 	rowlock.Begin(db)
 	belongs.BeforeRead(db)
 	guard.ReadApart(db)
+	guard.NoteColumns(db)
 }
 
 func beforeRaw(db *gorm.DB) {
@@ -251,10 +252,11 @@ func beforeRaw(db *gorm.DB) {
 }
 
 func afterQuery(db *gorm.DB) {
+	columns := statement.ColumnsNoted(db.Statement)
 	rowlock.End(db)
 	journal.Hear(db)
 	belongs.AfterRead(db)
-	guard.KeepRead(db)
+	guard.KeepRead(db, columns)
 }
 
 func afterQueryHooks(db *gorm.DB) {

@@ -17,33 +17,70 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // GORM keeps the last of two columns of one name. A join that selects a star may give a struct the version of another table's row.
 
-// refuseDoubled fails a query that has read two columns under the name of one of the model's. Its structs count as not read.
-func refuseDoubled(db *gorm.DB) {
+// NoteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
+// names.
+func NoteColumns(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || isOwnList(stmt) || !sqltext.MayDouble(stmt.SQL.String()) {
+	if db.Error != nil || db.DryRun || install.Of(db) == nil || isOwnList(stmt) {
 		return
 	}
-	models := modelsRead(db, stmt.Schema, stmt.SQL.String())
-	if len(models) == 0 {
+	row := rowType(stmt.Dest)
+	if row != nil && (row.Kind() == reflect.Struct || row.Kind() == reflect.Map || row.Kind() == reflect.Interface) {
+		statement.NoteColumns(stmt)
+	}
+}
+
+// refuseDoubled fails a query that has read two columns under the name of one of the model's. Its structs count as not read, also if
+// it has failed behind some of them.
+func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
+	stmt := db.Statement
+	if columns == nil || columns.Asked && columns.Names == nil || db.RowsAffected == 0 || db.DryRun {
 		return
 	}
-	query, is := sqltext.Query(stmt.SQL.String())
-	if !is { // it writes, and cannot be asked about
-		for _, row := range rowsIn(stmt.Dest) {
-			forgetCarrier(&gorm.DB{Config: db.Config}, models, row, "")
+	text := stmt.SQL.String()
+	if !columns.Asked { // somebody else has answered the query, and nobody knows what it would have returned
+		if sqltext.MayDouble(text) {
+			forgetRead(stmt)
 		}
 		return
 	}
-	names, err := columnsOf(db, query)
-	if err != nil {
-		fault.Add(db, fmt.Errorf("gormlock: %s: ask which columns the query returns: %w", models[0].Schema.Name, err))
+	err := doubledFor(db, modelsRead(db, stmt.Schema, text), renamed(stmt, columns.Names), readInto(stmt.Dest))
+	if err == nil {
 		return
 	}
-	into := reflect.ValueOf(stmt.Dest)
+	forgetRead(stmt)
+	if sqltext.Reads(text) { // if not, it has written
+		fault.Add(db, err)
+	}
+}
+
+// renamed are the columns by the names that MapColumns gives them.
+func renamed(stmt *gorm.Statement, names []string) []string {
+	for i, name := range names {
+		if other, is := stmt.ColumnMapping[name]; is {
+			names[i] = other
+		} else if dialect.Of(stmt.DB).IsSQLite() { // which numbers those of a sub-query that occur again
+			names[i], _, _ = strings.Cut(name, ":")
+		}
+	}
+	return names
+}
+
+// forgetRead makes all that the query has read count as not read.
+func forgetRead(stmt *gorm.Statement) {
+	r := readOf(stmt)
+	r.hold(reflect.ValueOf(stmt.Dest))
+	r.Lose()
+}
+
+// readInto is what a row was read into.
+func readInto(dest any) reflect.Value {
+	into := reflect.ValueOf(dest)
 	for kind := into.Kind(); kind == reflect.Pointer || (kind == reflect.Slice || kind == reflect.Array) && into.Len() > 0; kind = into.Kind() {
 		if kind == reflect.Pointer {
 			into = into.Elem()
@@ -51,18 +88,7 @@ func refuseDoubled(db *gorm.DB) {
 			into = into.Index(0)
 		}
 	}
-	if err := doubledFor(db, models, names, into); err != nil {
-		fault.Add(db, err)
-		for _, row := range rowsIn(stmt.Dest) {
-			forgetCarrier(&gorm.DB{Config: db.Config}, models, row, "")
-		}
-	}
-}
-
-// rowsIn are what carries rows in the destination of a query.
-func rowsIn(dest any) (rows []reflect.Value) {
-	carriers(reflect.ValueOf(dest), func(row reflect.Value) { rows = append(rows, row) })
-	return rows
+	return into
 }
 
 // refuseDoubledScan does the same for Scan, which says only after its first row what it reads into. Until then no version is the row's.
@@ -101,14 +127,19 @@ func refuseDoubledScan(db *gorm.DB) {
 
 // oneOf is what one row is read into, of a destination that may have none yet.
 func oneOf(dest any) reflect.Value {
-	kind := reflect.TypeOf(dest)
-	if kind == nil {
-		return reflect.Value{}
+	if row := rowType(dest); row != nil {
+		return reflect.New(row).Elem()
 	}
-	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice || kind.Kind() == reflect.Array {
-		kind = kind.Elem()
+	return reflect.Value{}
+}
+
+// rowType is the type of it; nil if there is no destination.
+func rowType(dest any) reflect.Type {
+	row := reflect.TypeOf(dest)
+	for row != nil && (row.Kind() == reflect.Pointer || row.Kind() == reflect.Slice || row.Kind() == reflect.Array) {
+		row = row.Elem()
 	}
-	return reflect.New(kind).Elem()
+	return row
 }
 
 // inScan reports whether GORM's Scan makes the query: it records what the query logs.
@@ -154,31 +185,16 @@ func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
 	return into.Kind() == reflect.Struct && into.CanAddr() && form.Parse(into.Addr().Interface()) == nil && form.Schema.LookUpField(column) != nil
 }
 
-// isOwnList reports whether GORM has written which columns a query returns, and from which table: each of them once.
+// isOwnList reports whether GORM writes which columns the query returns, each of them once.
 func isOwnList(stmt *gorm.Statement) bool {
-	selects, built := stmt.Clauses["SELECT"].Expression.(clause.Select)
-	from, _ := stmt.Clauses["FROM"].Expression.(clause.From)
-	alone := len(from.Tables) == 0 && len(from.Joins) == 0 && stmt.TableExpr == nil
-	return built && selects.Expression == nil && len(stmt.Selects) == 0 && (alone || len(selects.Columns) > 0 && len(stmt.Joins) > 0)
-}
-
-// columnsOf asks the server which columns the query returns. It reads no row.
-func columnsOf(db *gorm.DB, query string) (names []string, err error) {
-	stmt := db.Statement
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT * FROM ("+query+"\n) AS gormlock_columns LIMIT 0", stmt.Vars...)
-	if err != nil {
-		return nil, err
+	_, selects := stmt.Clauses["SELECT"]
+	from, is := stmt.Clauses["FROM"].Expression.(clause.From)
+	given := len(from.Tables)+len(from.Joins) > 0 || !is && stmt.Clauses["FROM"].Expression != nil
+	if selects || given || stmt.SQL.Len() > 0 || len(stmt.ColumnMapping) > 0 || stmt.Schema == nil && len(stmt.Joins) > 0 {
+		return false
 	}
-	defer func() { _ = rows.Close() }()
-	names, err = rows.Columns()
-	if err == nil {
-		rows.Next()
-		err = rows.Err()
+	if table := stmt.TableExpr; table != nil && (len(table.Vars) > 0 || strings.ContainsAny(table.SQL, " \t\n,(")) {
+		return false
 	}
-	if dialect.Of(db).IsSQLite() { // which numbers those that occur again
-		for i, name := range names {
-			names[i], _, _ = strings.Cut(name, ":")
-		}
-	}
-	return names, err
+	return !slices.ContainsFunc(stmt.Selects, func(name string) bool { return stmt.Schema == nil || stmt.Schema.LookUpField(name) == nil })
 }

@@ -30,7 +30,7 @@ type readInTransaction struct {
 }
 
 // KeepRead notes what a query read, and what it preloads.
-func KeepRead(db *gorm.DB) {
+func KeepRead(db *gorm.DB, columns *statement.Columns) {
 	rows := reflect.ValueOf(db.Statement.Dest)
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
@@ -38,7 +38,7 @@ func KeepRead(db *gorm.DB) {
 	KeepRowsRead(db, rows)
 	loseCopies(db, rows)
 	loseForms(db, rows)
-	refuseDoubled(db)
+	refuseDoubled(db, columns)
 }
 
 // KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have read some of

@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // DatabaseUnder is the *sql.DB under a pool, nil when there is none.
@@ -23,6 +24,8 @@ func DatabaseUnder(pool gorm.ConnPool) *sql.DB {
 	case *sql.DB:
 		return pool
 	case *gorm.PreparedStmtDB:
+		return DatabaseUnder(pool.ConnPool)
+	case *statement.Columns:
 		return DatabaseUnder(pool.ConnPool)
 	}
 	return nil

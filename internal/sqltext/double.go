@@ -126,21 +126,21 @@ func indexOf(query, word string) int {
 	return -1
 }
 
-// Query is a text without what ends it, so that it can stand in another query. It is none if it writes, or is several statements.
-func Query(text string) (query string, is bool) {
+// Reads reports whether a text is one query, in which nothing is written.
+func Reads(text string) bool {
 	r, _ := newReader(text, false, Asked{})
 	if r.unread || !r.opens(0) && !r.isAny(0, "select", "with", "values", "table") {
-		return "", false
+		return false
 	}
 	before := token{}
 	for at, t := range r.tokens {
 		if t.kind == semicolon {
-			return text[:t.start], at == len(r.tokens)-1
+			return at == len(r.tokens)-1
 		}
 		if isWriting(text, t, before) {
-			return "", false
+			return false
 		}
 		before = t
 	}
-	return text, true
+	return true
 }

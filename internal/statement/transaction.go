@@ -22,11 +22,14 @@ func Transaction(stmt *gorm.Statement) advisory.Tx {
 // statements. A session with PrepareStmt on a database with PrepareStmt is two of them.
 func Unprepared(pool gorm.ConnPool) gorm.ConnPool {
 	for {
-		prepared, ok := pool.(*gorm.PreparedStmtTX)
-		if !ok {
+		switch over := pool.(type) {
+		case *gorm.PreparedStmtTX:
+			pool = over.Tx
+		case *Columns:
+			pool = over.ConnPool
+		default:
 			return pool
 		}
-		pool = prepared.Tx
 	}
 }
 
