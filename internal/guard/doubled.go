@@ -2,10 +2,11 @@ package guard
 
 import (
 	"database/sql"
-	"fmt"
+	"database/sql/driver"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -14,13 +15,13 @@ import (
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// GORM keeps the last of two columns of one name. A join that selects a star may give a struct the version of another table's row.
+// GORM keeps the last of two columns that it reads to one place. A join that selects a star may give a struct the version of another
+// table's row, and so may a column that is named as the field is.
 
 // NoteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
 // names.
@@ -35,7 +36,7 @@ func NoteColumns(db *gorm.DB) {
 	}
 }
 
-// refuseDoubled fails a query that has read two columns under the name of one of the model's. Its structs count as not read, also if
+// refuseDoubled fails a query that has read two columns to one place of the model. Its structs count as not read, also if
 // it has failed behind some of them.
 func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
 	stmt := db.Statement
@@ -49,7 +50,8 @@ func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
 		}
 		return
 	}
-	err := doubledFor(db, modelsRead(db, stmt.Schema, text), renamed(stmt, columns.Names), readInto(stmt.Dest))
+	read := placesIn(stmt, modelsRead(db, stmt.Schema, text), renamed(stmt, columns.Names), rowType(stmt.Dest))
+	err := read.refused(text)
 	if err == nil {
 		return
 	}
@@ -74,49 +76,40 @@ func renamed(stmt *gorm.Statement, names []string) []string {
 // forgetRead makes all that the query has read count as not read.
 func forgetRead(stmt *gorm.Statement) {
 	r := readOf(stmt)
+	r.models = modelsRead(r.db, r.schema, r.text)
 	r.hold(reflect.ValueOf(stmt.Dest))
 	r.Lose()
 }
 
-// readInto is what a row was read into.
-func readInto(dest any) reflect.Value {
-	into := reflect.ValueOf(dest)
-	for kind := into.Kind(); kind == reflect.Pointer || (kind == reflect.Slice || kind == reflect.Array) && into.Len() > 0; kind = into.Kind() {
-		if kind == reflect.Pointer {
-			into = into.Elem()
-		} else {
-			into = into.Index(0)
-		}
-	}
-	return into
-}
-
-// refuseDoubledScan does the same for Scan, which says only after its first row what it reads into. Until then no version is the row's.
+// refuseDoubledScan does the same for Scan, which says only after its first row what it reads into. No version reaches structs that are
+// refused.
 func refuseDoubledScan(db *gorm.DB) {
-	stmt := db.Statement
+	stmt, text := db.Statement, db.Statement.SQL.String()
 	rows, are := stmt.Dest.(*sql.Rows)
-	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || !sqltext.MayDouble(stmt.SQL.String()) || !inScan(db) {
+	if db.Error != nil || !are || rows == nil || install.Of(db) == nil || len(stmt.ColumnMapping) == 0 && !sqltext.MayDouble(text) || !inScan(db) {
 		return
 	}
-	names, err := rows.Columns()
-	models := modelsRead(db, nil, stmt.SQL.String())
-	if err != nil || doubledFor(db, models, names, reflect.Value{}) == nil {
+	columns, err := rows.Columns()
+	models, names := modelsRead(db, nil, text), renamed(stmt, slices.Clone(columns))
+	if err != nil || !mayMeet(models, names) {
 		return
 	}
-	read, err := sqltx.Relay(rows, func(row []any) { //nolint:rowserrcheck // Scan does
-		for _, m := range models {
-			for i, name := range names {
-				if name == m.Column.Field.DBName {
-					row[i] = m.Column.Any(m.Column.OfNoRow())
-				}
+	var refused error
+	var none []any // the versions that refused structs get
+	judge := sync.OnceFunc(func() {
+		read := placesIn(stmt, models, names, rowType(stmt.Dest))
+		if refused = read.refused(text); refused != nil {
+			none = read.unread()
+		}
+	})
+	read, err := sqltx.Relay(rows, func(row []driver.Value) { //nolint:rowserrcheck // Scan does
+		judge()
+		for i, version := range none {
+			if version != nil {
+				row[i] = version
 			}
 		}
-	}, func() error {
-		if _, unscanned := stmt.Dest.(*sql.Rows); unscanned {
-			return nil
-		}
-		return doubledFor(db, models, names, oneOf(stmt.Dest))
-	})
+	}, func() error { return refused })
 	if err != nil {
 		_ = rows.Close()
 		fault.Add(db, err)
@@ -125,18 +118,17 @@ func refuseDoubledScan(db *gorm.DB) {
 	stmt.Dest = read
 }
 
-// oneOf is what one row is read into, of a destination that may have none yet.
-func oneOf(dest any) reflect.Value {
-	if row := rowType(dest); row != nil {
-		return reflect.New(row).Elem()
-	}
-	return reflect.Value{}
-}
-
-// rowType is the type of it; nil if there is no destination.
+// rowType is the type of what one row is read into; nil if there is no destination.
 func rowType(dest any) reflect.Type {
-	row := reflect.TypeOf(dest)
-	for row != nil && (row.Kind() == reflect.Pointer || row.Kind() == reflect.Slice || row.Kind() == reflect.Array) {
+	into := reflect.ValueOf(dest)
+	for (into.Kind() == reflect.Pointer || into.Kind() == reflect.Interface) && !into.IsNil() {
+		into = into.Elem()
+	}
+	if !into.IsValid() {
+		return nil
+	}
+	row := into.Type()
+	for row.Kind() == reflect.Pointer || row.Kind() == reflect.Slice || row.Kind() == reflect.Array {
 		row = row.Elem()
 	}
 	return row
@@ -145,44 +137,6 @@ func rowType(dest any) reflect.Type {
 // inScan reports whether GORM's Scan makes the query: it records what the query logs.
 func inScan(db *gorm.DB) bool {
 	return reflect.TypeOf(db.Logger) == reflect.TypeOf(logger.Recorder.New())
-}
-
-// doubledFor is the error of a query that returns different columns under one name, if that is a version's, or that of any other column
-// of a model whose structs are read. What it reads the rows into is not valid where that is not known.
-func doubledFor(db *gorm.DB, models []*model.Model, names []string, into reflect.Value) error {
-	for i, name := range names {
-		if !slices.Contains(names[:i], name) {
-			continue
-		}
-		for _, m := range models {
-			isModel := into.IsValid() && into.Type() == m.Schema.ModelType
-			if (isModel && m.Schema.FieldsByDBName[name] != nil || !isModel && name == m.Column.Field.DBName && mayHold(db, into, name)) && !isRepeated(db, names, name) {
-				return fmt.Errorf("gormlock: %s: the query returns two columns %q, of which GORM keeps the last: select the columns by name, as in Select(%q)",
-					m.Schema.Name, name, m.Schema.Table+".*")
-			}
-		}
-	}
-	return nil
-}
-
-// isRepeated reports whether all columns of a name are the same one.
-func isRepeated(db *gorm.DB, names []string, name string) bool {
-	n := 0
-	for _, other := range names {
-		if other == name {
-			n++
-		}
-	}
-	return sqltext.IsRepeated(db.Statement.SQL.String(), name, n)
-}
-
-// mayHold reports whether what is read into has a place for a column.
-func mayHold(db *gorm.DB, into reflect.Value, column string) bool {
-	if !into.IsValid() || into.Kind() == reflect.Map || into.Kind() == reflect.Interface {
-		return true
-	}
-	form := &gorm.Statement{DB: db}
-	return into.Kind() == reflect.Struct && into.CanAddr() && form.Parse(into.Addr().Interface()) == nil && form.Schema.LookUpField(column) != nil
 }
 
 // isOwnList reports whether GORM writes which columns the query returns, each of them once.

@@ -92,8 +92,8 @@ func forgetInMap(m *model.Model, value reflect.Value) {
 	if !is {
 		return
 	}
-	for _, name := range []string{m.Column.Field.DBName, m.Column.Field.Name} {
-		if held, has := row[name]; has && held != nil {
+	for name, held := range row {
+		if held != nil && m.Schema.LookUpField(name) == m.Column.Field {
 			row[name] = m.Column.Any(m.Column.OfNoRow())
 		}
 	}
@@ -109,21 +109,26 @@ func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	}
 }
 
-// fieldsOfForm are those of a struct that an update would take as the model's version. It may embed models under prefixes, each with one.
+// fieldsOfForm are those of a struct that may be the version of a row.
 func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*schema.Field) {
 	stmt := &gorm.Statement{DB: db}
 	if !row.CanAddr() || stmt.Parse(row.Addr().Interface()) != nil {
 		return nil
 	}
 	for _, field := range stmt.Schema.Fields {
-		if word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ","); field.DBName != m.Column.Field.DBName && strings.TrimSpace(word) != "version" {
-			continue
-		}
-		if _, holds := m.Column.FormColumn(field); holds {
+		if _, holds := m.Column.FormColumn(field); holds && carriesVersion(m, stmt.Schema, field) {
 			fields = append(fields, field)
 		}
 	}
 	return fields
+}
+
+// carriesVersion reports whether a field of a form may be the version of a row: an update takes it for that of the model, or it has the tag,
+// because a form may embed models under prefixes.
+func carriesVersion(m *model.Model, form *schema.Schema, field *schema.Field) bool {
+	name := m.Column.Field.DBName
+	word, _, _ := strings.Cut(field.Tag.Get("gormlock"), ",")
+	return field.DBName == name || form.LookUpField(name) == field || strings.TrimSpace(word) == "version"
 }
 
 func scans(value reflect.Value) bool {

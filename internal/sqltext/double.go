@@ -1,10 +1,17 @@
 package sqltext
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-// MayDouble reports whether a query may return two columns of one name: it writes a name twice, has a star beside other columns, or a
-// star over more than one table.
+// MayDouble reports whether a query may return two columns whose names are one for GORM: it writes a name twice, in whatever spelling,
+// or a column whose name only the server knows, has a star beside other columns, or a star over more than one table.
 func MayDouble(query string) bool {
+	if !saysColumns(query) {
+		return true
+	}
 	if !strings.Contains(query, ",") && !has(query, "join") && !has(query, "using") && (!has(query, "returning") || !has(query, "from")) {
 		return false
 	}
@@ -29,10 +36,25 @@ func MayDouble(query string) bool {
 	return twice || stars > 1 || stars == 1 && tables
 }
 
+// saysColumns reports whether a text says which columns it returns: not what fetches from a cursor, or calls a procedure.
+func saysColumns(query string) bool {
+	l := lexer{text: query}
+	first := l.next()
+	for first.kind == opening {
+		first = l.next()
+	}
+	for _, known := range [...]string{"select", "with", "values", "table", "insert", "update", "delete", "merge", "replace"} {
+		if is(query, first, known) {
+			return true
+		}
+	}
+	return false
+}
+
 // selected is a list of columns.
 type selected struct {
 	stars int
-	twice bool // two of its columns have one name, or one is a star
+	twice bool // two of its columns may have one name, or one is a star
 }
 
 // list reads the columns behind SELECT or RETURNING.
@@ -40,33 +62,66 @@ func (r *reader) list(at int) (l selected) {
 	end := r.find(at, len(r.tokens), func(at int) bool {
 		return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) || r.closes(at) || r.tokens[at].kind == semicolon
 	})
-	names := map[string]bool{}
+	if r.isAny(at, "distinct", "all") && at+1 < end && !r.sign(at+1, ",") {
+		at++
+	}
+	names, columns := map[string]bool{}, 0
 	for at < end {
 		next := r.find(at, end, func(at int) bool { return r.sign(at, ",") })
-		switch last := next - 1; {
-		case last < at:
-		case r.sign(last, "*"):
+		columns++
+		if r.sign(next-1, "*") {
 			l.stars++
-			l.twice = l.twice || at > 0 && r.sign(at-1, ",") || next < end
-		case r.is(last, "end") && r.has(at, next, "case"), r.closes(last) && r.has(at, next, "select", "cast"):
-			l.twice = true // it has the name of a column in it
-		case r.isName(last):
-			l.twice = l.twice || names[r.name(last)]
-			names[r.name(last)] = true
+			l.twice = true
+		} else if name, known := r.columnName(at, next); !known {
+			l.twice = true
+		} else if name != "" {
+			key := strings.ToLower(strings.ReplaceAll(name, "_", "")) // as naming strategies do
+			l.twice = l.twice || names[key] || IsGoName(name)
+			names[key] = true
 		}
 		at = next + 1
 	}
+	l.twice = l.twice && columns > 1
 	return l
 }
 
-// has reports whether one of these keywords is between two places.
-func (r *reader) has(at, end int, keywords ...string) bool {
-	for ; at < end; at++ {
-		if r.isAny(at, keywords...) {
-			return true
-		}
+// columnName is the name of a column in a list, as it is written. It is empty for one that no field has, and not known where the server
+// takes it from what the column is computed of.
+func (r *reader) columnName(at, end int) (name string, known bool) {
+	last := end - 1
+	of := r.unnamed(at, end)
+	call := r.find(at, end, r.opens)
+	switch {
+	case last < at, r.is(last, "end"): // of a CASE
+		return "", false
+	case last == at && r.tokens[at].kind == other:
+		return "", true
+	case r.isName(last) && r.tokens[last].kind != coded && (of == end && r.isPath(at, end) || of == last-1 || of == last && (r.isPath(at, of) || r.closes(of-1) && !r.casts(at, of))):
+		return r.written(last), true
+	case call > at && call < end && r.ends[call] == last && r.isPath(at, call) && !r.is(call-1, "cast"):
+		return r.written(call - 1), true
 	}
-	return false
+	return "", false
+}
+
+// casts reports whether there is a cast between two places, outside of brackets.
+func (r *reader) casts(at, end int) bool {
+	return r.find(at, end, func(at int) bool { return r.sign(at, ":") }) < end
+}
+
+// written is a name without its quotes. What is not quoted stays as it is: not each server changes it.
+func (r *reader) written(at int) string {
+	t := r.tokens[at]
+	if t.kind == word {
+		return r.text[t.start:t.end]
+	}
+	return name(r.text, t)
+}
+
+// IsGoName reports whether a name may be that of a field in a struct, by which GORM finds it too, whatever its column is named.
+func IsGoName(name string) bool {
+	first, _ := utf8.DecodeRuneInString(name)
+	return unicode.IsUpper(first)
 }
 
 func (r *reader) closes(at int) bool {

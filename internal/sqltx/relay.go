@@ -9,9 +9,11 @@ import (
 	"reflect"
 )
 
-// Relay is rows that come from others: change sees each of them first, and the error of end is that of their end, unless they have one.
-// It is also that of Close if the caller ends them sooner. database/sql makes no rows for others, so a database that has only these does.
-func Relay(rows *sql.Rows, change func(row []any), end func() error) (*sql.Rows, error) {
+// Relay is rows that come from others: change sees each of them before it is scanned, and the error of end is that of their end, unless
+// they have one. It is also that of Close if the caller ends them sooner. Who steps to the first row and asks for the columns then has
+// decided what he reads it into: change sees that row when he asks, not before. database/sql makes no rows for others, so a database
+// that has only these does.
+func Relay(rows *sql.Rows, change func(row []driver.Value), end func() error) (*sql.Rows, error) {
 	names, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ type relay struct {
 	rows   *sql.Rows
 	names  []string
 	types  []*sql.ColumnType
-	change func(row []any)
+	change func(row []driver.Value)
 	end    func() error
 }
 
@@ -41,27 +43,39 @@ func (r relay) Begin() (driver.Tx, error)                    { return nil, drive
 func (r relay) Close() error                                 { return nil }
 
 func (r relay) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	return &relayed{r}, nil
+	return &relayed{relay: r}, nil
 }
 
-type relayed struct{ relay }
+type relayed struct {
+	relay
+	first []driver.Value // the first row, until it is changed
+	begun bool           // there was one
+}
 
-func (r *relayed) Columns() []string { return r.names }
+func (r *relayed) Columns() []string {
+	if r.first != nil {
+		r.change(r.first)
+		r.first = nil
+	}
+	return r.names
+}
 
 func (r *relayed) Next(to []driver.Value) error {
 	if !r.rows.Next() {
 		return cmp.Or(r.rows.Err(), r.end(), io.EOF)
 	}
-	row, places := make([]any, len(to)), make([]any, len(to))
-	for i := range row {
-		places[i] = &row[i]
+	places := make([]any, len(to))
+	for i := range to {
+		places[i] = (*any)(&to[i])
 	}
 	if err := r.rows.Scan(places...); err != nil {
 		return err
 	}
-	r.change(row)
-	for i := range row {
-		to[i] = row[i]
+	if r.begun {
+		r.first = nil
+		r.change(to)
+	} else {
+		r.first, r.begun = to, true // database/sql scans from there
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package mariadb_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,6 +139,121 @@ func TestDoubledColumns(t *testing.T) {
 				t.Errorf("%s is refused: %v", name, err)
 			}
 		}
+	})
+}
+
+// GORM finds a field by its name in Go too, and by what the naming strategy makes its column of.
+func TestDoubledColumns_inOtherSpellings(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, db *gorm.DB) {
+		field := db.Statement.Quote("Version")
+		refused := []string{
+			"baskets.*, apples.version AS " + field, "baskets.*, (apples.version) AS " + field, "baskets.*, max(apples.version) OVER () AS " + field,
+			"apples.version AS " + field + ", baskets.*", "baskets.id, baskets.version, apples.version AS " + field,
+			"baskets.version AS " + field + ", baskets.id, apples.version", "baskets.*, apples.id AS " + db.Statement.Quote("ID"),
+			"baskets.*, 'x' AS " + db.Statement.Quote("Note"),
+		}
+		allowed := []string{"baskets.*, baskets.Version", "baskets.id, baskets.note, baskets.version AS " + field}
+		if db.Name() == "postgres" {
+			refused = append(refused, "baskets.id, baskets.version, apples.version::int", "baskets.id, baskets.version, (apples.version)", "baskets.id, baskets.version, version(apples)")
+		} else { // these return a name as it is written
+			refused = append(refused, "baskets.*, apples.Version", "baskets.*, apples.version AS VERSION", "baskets.id, baskets.version, apples.VERSION")
+		}
+		through(t, db, func(where string, read func(list, join string) (basket, error)) {
+			for _, list := range refused {
+				b, err := read(list, withApples)
+				if err == nil || !strings.Contains(err.Error(), twoColumns) || b.Version > 0 {
+					t.Errorf("%s: %s is %+v, %v", where, list, b, err)
+				}
+			}
+			for _, list := range allowed {
+				if b, err := read(list, withApples); err != nil || b.ID != 1 || b.Version != ofVersion || b.Note != onceWritten {
+					t.Errorf("%s: %s is %+v, %v", where, list, b, err)
+				}
+			}
+		})
+	})
+}
+
+type basketForm struct {
+	ID  int64
+	Ver int64 `gorm:"column:version"`
+}
+
+// What is no struct of the model can carry its version too.
+func TestDoubledColumns_inOtherSpellings_intoForms(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, db *gorm.DB) {
+		named := func(name string) *gorm.DB {
+			return db.Model(&basket{}).Select("baskets.id, baskets.version, apples.version AS " + db.Statement.Quote(name)).Joins(withApples)
+		}
+		twice := db.Model(&basket{}).Select("baskets.version AS " + db.Statement.Quote("Version") + ", apples.version AS " + db.Statement.Quote("Version")).Joins(withApples).Session(&gorm.Session{})
+		var forms [4][]basketForm
+		var one basketForm
+		var maps [4]map[string]any
+		var anything any = &basketForm{}
+		for name, err := range map[string]error{
+			"Find":           named("Ver").Find(&forms[0]).Error,
+			"Scan":           named("Ver").Scan(&forms[1]).Error,
+			"Scan of one":    named("Ver").Scan(&one).Error,
+			"an interface":   named("Ver").Take(anything).Error,
+			"its address":    named("Ver").Scan(&anything).Error,
+			"a map":          twice.Take(&maps[0]).Error,
+			"a map, Scan":    twice.Scan(&maps[1]).Error,
+			"MapColumns":     named("n").MapColumns(map[string]string{"n": "version"}).Find(&forms[2]).Error,
+			"MapColumns too": named("n").MapColumns(map[string]string{"n": "version"}).Scan(&forms[3]).Error,
+		} {
+			if err == nil || !strings.Contains(err.Error(), twoColumns) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, form := range append(slices.Concat(forms[:]...), one) {
+			if form.Ver > 0 {
+				t.Errorf("a form has the version of another row: %+v", forms)
+			}
+		}
+		for _, row := range maps[:2] {
+			if version, is := row["Version"].(int64); !is || version > 0 {
+				t.Errorf("a map has the version of another row: %v", row)
+			}
+		}
+		var totals []struct {
+			ID    int64
+			Total int64
+		}
+		stand.Must(t, named("Total").Find(&totals).Error)
+		stand.Must(t, named("Total").Scan(&totals).Error)
+		stand.Equal(t, "total", totals[0].Total, anothers)
+		stand.Must(t, named("Version").Take(&maps[2]).Error) // an update with both is an error
+		if err := db.Model(&basket{ID: 1}).Updates(maps[2]).Error; err == nil {
+			t.Error("a map with two versions is written")
+		}
+	})
+}
+
+type crate struct {
+	ID       int64
+	BasketID int64
+	Basket   *basket
+	Version  int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// Joins reads a struct beside the struct.
+func TestDoubledColumns_ofWhatIsJoined(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, db *gorm.DB) {
+		stand.Must(t, db.AutoMigrate(&crate{}))
+		stand.Must(t, db.Create(&crate{ID: 3, BasketID: 1}).Error)
+		for _, name := range []string{"Basket__version", "Basket__Version"} {
+			var c crate
+			err := db.Select("crates.*", "9 AS "+db.Statement.Quote(name)).Joins("Basket").Take(&c).Error
+			if err == nil || !strings.Contains(err.Error(), twoColumns) || c.Version > 0 || c.Basket != nil && c.Basket.Version > 0 {
+				t.Errorf("%s: %+v, %+v, %v", name, c, c.Basket, err)
+			}
+		}
+		var c crate
+		stand.Must(t, db.Joins("Basket").Take(&c).Error)
+		stand.Equal(t, "joined", c.Basket.Version, ofVersion)
 	})
 }
 

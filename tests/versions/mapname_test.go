@@ -165,3 +165,22 @@ func TestOmit_inASaveOfANewRow(t *testing.T) {
 		}
 	})
 }
+
+// A map that was read under another spelling of the version loses it with the transaction that had written it.
+func TestMap_readUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"version", "Version", "VERSION"} {
+		db := stand.Versioned(t, []any{&entry{}})
+		mine := entry{Amount: 1}
+		stand.Must(t, db.Create(&mine).Error)
+		row := map[string]any{}
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			stand.Must(t, tx.Model(&entry{}).Where("id = ?", mine.ID).Update("amount", 2).Error)
+			stand.Must(t, tx.Model(&entry{}).Select(`amount, version AS "`+name+`"`).Take(&row, mine.ID).Error)
+		})
+		stand.Must(t, db.Model(&entry{}).Where("id = ?", mine.ID).Update("amount", 7).Error)
+		if err := db.Model(&entry{ID: mine.ID}).Updates(row).Error; err == nil {
+			t.Errorf("%s: a rival's row is overwritten with %v", name, row)
+		}
+	}
+}
