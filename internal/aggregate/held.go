@@ -51,7 +51,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	if !place.IsValid() || m.Column == nil {
 		return
 	}
-	copied := guard.IsCopied(p.db.Statement, relation)
+	copied := guard.IsCopied(p.db.Statement, place)
 	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place)
 	if key == nil {
 		return

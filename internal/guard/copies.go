@@ -25,7 +25,7 @@ func NoticeCopies(db *gorm.DB) {
 		return
 	}
 	if relation := savedRelation(stmt); relation == nil || isHeldByValue(relation) {
-		stmt.Settings.Store(copiedSetting, stmt.Schema)
+		stmt.Settings.Store(copiedSetting, stmt)
 	}
 }
 
@@ -47,20 +47,40 @@ func isHeldByValue(relation *schema.Relationship) bool {
 	return relation.Field.FieldType.Kind() == reflect.Struct
 }
 
-// IsCopied reports whether GORM copies this field of the statement to the caller after the statement. A rollback does not
-// reach the copy.
-func IsCopied(stmt *gorm.Statement, relation *schema.Relationship) bool {
-	_, copied := stmt.Settings.Load(copiedSetting)
-	return copied && isHeldByValue(relation)
-}
-
-// isCopied reports whether GORM will copy the structs of the statement.
-func isCopied(stmt *gorm.Statement) bool {
-	if !statement.IsAssociation(stmt) {
+// IsCopied reports whether GORM copies a struct to the caller after the statement that saves it. A rollback does not reach the copy.
+func IsCopied(stmt *gorm.Statement, row reflect.Value) (copied bool) {
+	marked, _ := stmt.Settings.Load(copiedSetting)
+	owner, _ := marked.(*gorm.Statement)
+	if owner == nil || !row.CanAddr() {
 		return false
 	}
-	_, copied := stmt.Settings.Load(copiedSetting)
+	at := row.Addr().Pointer()
+	eachCopied(owner, func(_ *schema.Relationship, place reflect.Value) {
+		from, size := place.Addr().Pointer(), place.Type().Size()
+		if place.Kind() == reflect.Slice {
+			from, size = place.Pointer(), place.Type().Elem().Size()*uintptr(place.Len())
+		}
+		copied = copied || at >= from && at < from+size
+	})
 	return copied
+}
+
+// eachCopied visits what the owner in an Append or a Replace holds by value and GORM copies.
+func eachCopied(stmt *gorm.Statement, visit func(*schema.Relationship, reflect.Value)) {
+	relations := []*schema.Relationship{savedRelation(stmt)}
+	if relations[0] == nil {
+		relations = statement.OwnRelations(stmt.Schema)
+	}
+	for _, relation := range relations {
+		if !isHeldByValue(relation) {
+			continue
+		}
+		statement.EachStruct(stmt.ReflectValue, func(owner reflect.Value) {
+			if place := reflect.Indirect(statement.Place(relation.Field, owner)); place.CanAddr() {
+				visit(relation, place)
+			}
+		})
+	}
 }
 
 // loseGrown makes the children unread that GORM has copied into a grown slice of their owner before a statement that failed: a rollback
@@ -70,23 +90,12 @@ func loseGrown(db *gorm.DB) {
 	if db.Error == nil {
 		return
 	}
-	if marked, _ := stmt.Settings.Load(copiedSetting); marked == nil || marked != any(stmt.Schema) {
+	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
-	relations := statement.OwnRelations(stmt.Schema)
-	if saved := savedRelation(stmt); saved != nil {
-		relations = []*schema.Relationship{saved}
-	}
-	for _, relation := range relations {
-		if !isHeldByValue(relation) {
-			continue
-		}
-		statement.EachStruct(stmt.ReflectValue, func(owner reflect.Value) {
-			if place := statement.Place(relation.Field, owner); place.IsValid() {
-				statement.EachStruct(place, func(child reflect.Value) { loseAll(db, relation.FieldSchema, child) })
-			}
-		})
-	}
+	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
+		statement.EachStruct(place, func(child reflect.Value) { loseAll(db, relation.FieldSchema, child) })
+	})
 }
 
 func differ(was, after column.Value) bool { return !was.Equal(after) }

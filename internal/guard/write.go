@@ -258,7 +258,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		w.Lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
-		if isCopied(stmt) {
+		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
 			w.Lose()
 		}
 		if w.op != OpCreate && len(w.rows) == 0 && statement.AsksForRows(stmt) {
