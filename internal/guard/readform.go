@@ -88,15 +88,20 @@ func forgetCarrier(db *gorm.DB, models []*model.Model, value reflect.Value, text
 }
 
 func forgetInMap(m *model.Model, value reflect.Value) {
-	row, is := value.Interface().(map[string]any)
-	if !is {
-		return
+	row, _ := value.Interface().(map[string]any)
+	for _, name := range keysOfVersion(m, row) {
+		row[name] = m.Column.Any(m.Column.OfNoRow())
 	}
+}
+
+// keysOfVersion are those of a map that an update would take as the model's version.
+func keysOfVersion(m *model.Model, row map[string]any) (names []string) {
 	for name, held := range row {
 		if held != nil && m.Schema.LookUpField(name) == m.Column.Field {
-			row[name] = m.Column.Any(m.Column.OfNoRow())
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
 // forgetForm makes a struct that is not the model but has its version hold none that a row has.

@@ -135,8 +135,8 @@ func carriedBy(db *gorm.DB, models []*model.Model, read []reflect.Value, text st
 func carries(db *gorm.DB, m *model.Model, value reflect.Value, text string) bool {
 	switch kind := value.Kind(); {
 	case kind == reflect.Map:
-		row, is := value.Interface().(map[string]any)
-		return is && (row[m.Column.Field.DBName] != nil || row[m.Column.Field.Name] != nil)
+		row, _ := value.Interface().(map[string]any)
+		return len(keysOfVersion(m, row)) > 0
 	case value.Type() == m.Schema.ModelType:
 		return true
 	case kind == reflect.Struct && !scans(value):
