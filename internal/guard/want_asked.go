@@ -63,11 +63,13 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 		d.returning.bulk = true
 		return
 	}
-	if all {
+	_, joins := stmt.Clauses["FROM"]
+	if all && !joins {
 		return
 	}
-	columns, table := slices.Clone(asked.Columns), ""
-	if _, joins := stmt.Clauses["FROM"]; joins { // other tables may have columns of the same name
+	isStar := func(c clause.Column) bool { return c.Name == "*" }
+	columns, table := slices.DeleteFunc(slices.Clone(asked.Columns), isStar), ""
+	if joins { // other tables may have columns of the same name
 		table = clause.CurrentTable
 	}
 	for _, field := range d.model.Readable() {

@@ -37,20 +37,11 @@ func IsRepeated(query, name string, n int) bool {
 
 // reference is the column that a part of a list names, and of what. It is none for an expression and for a column with another name.
 func (r *reader) reference(at, end int) (of, column string) {
-	last := end - 1
-	if last < at || !r.isPath(at, last) && last > at || (last-at)%2 != 0 {
+	of, column = r.columnOf(at, end)
+	if end-at == 1 && r.isAny(at, computedNames...) {
 		return "", ""
 	}
-	if last > at {
-		of = r.name(last - 2)
-	}
-	switch {
-	case r.sign(last, "*"):
-		return of, "*"
-	case !r.isName(last) || last == at && r.isAny(at, computedNames...):
-		return "", ""
-	}
-	return of, r.name(last)
+	return of, column
 }
 
 // computedNames are words that are values where they stand alone, of columns of these names.
