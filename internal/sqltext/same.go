@@ -1,6 +1,9 @@
 package sqltext
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // IsRepeated reports whether n columns of one name that a query returns are one column of one table: a star has it, and the list names it
 // beside that, by itself and of the same table. It reports false where the text does not show that.
@@ -31,15 +34,22 @@ func IsRepeated(query, name string, n int) bool {
 		}
 		at = end + 1
 	}
-	isStars := func(of string) bool { return alone || star != "" && of == star }
+	// Only where two tables have one name, their schemas must be said.
+	isStars := func(of string) bool {
+		return alone || star != "" && of != "" && (strings.HasPrefix(of, star) || strings.HasPrefix(star, of))
+	}
 	return stars == 1 && (alone || star != "") && len(named) == n-1 && !slices.ContainsFunc(named, func(of string) bool { return !isStars(of) })
 }
 
-// reference is the column that a part of a list names, and of what. It is none for an expression and for a column with another name.
+// reference is the column that a part of a list names, and of what, with its schema behind it. It is none for an expression and for a column with
+// another name.
 func (r *reader) reference(at, end int) (of, column string) {
-	of, column = r.columnOf(at, end)
-	if end-at == 1 && r.isAny(at, computedNames...) {
+	_, column = r.columnOf(at, end)
+	if column == "" || end-at == 1 && r.isAny(at, computedNames...) {
 		return "", ""
+	}
+	for i := end - 3; i >= at; i -= 2 {
+		of += r.name(i) + "\x00"
 	}
 	return of, column
 }

@@ -20,6 +20,8 @@ func TestIsRepeated(t *testing.T) {
 		`SELECT *, a.id FROM a JOIN b ON true`:                                         false,
 		`SELECT *, a.id FROM a, b`:                                                     false,
 		`SELECT *, b.id FROM (a LEFT JOIN b USING (id))`:                               false,
+		`SELECT s.a.*, t.a.id FROM s.a JOIN t.a ON true`:                               false,
+		`SELECT s.a.*, a.id FROM s.a JOIN b ON true`:                                   true,
 		`SELECT *, n AS id FROM a`:                                                     false,
 		`SELECT *, n id FROM a`:                                                        false,
 		`SELECT *, n + id FROM a`:                                                      false,
