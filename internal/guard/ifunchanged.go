@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -39,7 +40,16 @@ func IfUnchanged(before any, names []string) Clause {
 
 // same reports whether both compare the same: a scope may have run twice.
 func (u *unchangedColumns) same(other *unchangedColumns) bool {
-	return u == other || slices.Equal(u.names, other.names) && u.before.Type() == other.before.Type() && reflect.DeepEqual(u.before.Interface(), other.before.Interface())
+	return u == other || slices.Equal(inOrder(u.names), inOrder(other.names)) && u.before.Type() == other.before.Type() && reflect.DeepEqual(u.before.Interface(), other.before.Interface())
+}
+
+func inOrder(names []string) []string {
+	ordered := make([]string, len(names))
+	for i, name := range names {
+		ordered[i] = strings.ToLower(name)
+	}
+	slices.Sort(ordered)
+	return ordered
 }
 
 // of finds the columns in the model.

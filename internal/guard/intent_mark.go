@@ -1,10 +1,13 @@
 package guard
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -61,18 +65,43 @@ func (i *Intent) covers(part *Intent) bool {
 
 // sameVersion compares versions as an application names them.
 func sameVersion(a, b any) bool {
+	a, b = plainVersion(a), plainVersion(b)
 	if at, ok := a.(time.Time); ok {
 		bt, ok := b.(time.Time)
 		return ok && at.Equal(bt)
 	}
-	av, bv := reflect.ValueOf(a), reflect.ValueOf(b)
-	if a != nil && b != nil && av.CanInt() && bv.CanInt() {
-		return av.Int() == bv.Int()
-	}
-	if a != nil && b != nil && (av.CanUint() && bv.CanInt() || av.CanInt() && bv.CanUint()) {
-		return fmt.Sprint(a) == fmt.Sprint(b)
+	at, tagged := a.(*tags)
+	if bt, both := b.(*tags); both && !tagged {
+		return sameVersion(bt, a)
+	} else if tagged && !both {
+		return slices.Contains(at.list, strconv.Quote(fmt.Sprint(b)))
 	}
 	return reflect.DeepEqual(a, b)
+}
+
+// plainVersion is a version without what it came in: a pointer, a type of the caller's, an integer of another size.
+func plainVersion(version any) any {
+	if _, are := version.(*tags); are {
+		return version
+	}
+	if valuer, is := version.(driver.Valuer); is && !absent.Is(version) {
+		if value, err := valuer.Value(); err == nil {
+			version = value
+		}
+	}
+	v := reflect.ValueOf(version)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint() && v.Uint() <= math.MaxInt64:
+		return int64(v.Uint())
+	case v.IsValid():
+		return v.Interface()
+	}
+	return version
 }
 
 // String names the clauses.

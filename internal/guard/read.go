@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -60,7 +61,7 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	needed := model.NeedsJournal(r.db, r.schema)
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(db), strange, r.text); len(carried) > 0 {
-			r.models = mayBeOf(stmt, carried)
+			r.models = mayBeOf(stmt, carried, columnsOf(r.db, carried, strange), true)
 		}
 	}
 	if needed || len(r.models) > 0 {
@@ -93,9 +94,13 @@ func KeepScan(db *gorm.DB) {
 	}
 	r := readOf(stmt)
 	r.later, r.models = stmt, versioned(db)
-	if named := namedIn(r.text, r.models); len(named) > 0 && !hasOthers(r.models, named) || readsTables(stmt, r.text, false) {
-		r.models = named
+	columns := versionNames(r.models)
+	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
+		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {
+			columns = nil // its own names say nothing
+		}
 	}
+	r.models = mayBeOf(stmt, r.models, columns, false)
 	j.Keep(r)
 }
 

@@ -195,7 +195,7 @@ func loseForms(db *gorm.DB, dest reflect.Value) {
 	if len(models) == 0 || j == nil && !hasWritten(stmt) {
 		return
 	}
-	models = mayBeOf(stmt, models)
+	models = mayBeOf(stmt, models, columnsOf(db, models, forms), true)
 	for _, form := range forms {
 		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
 	}

@@ -74,6 +74,12 @@ func lessonOf(stmt *gorm.Statement, asks, name string) lesson {
 	return l
 }
 
+// HasMadeTables reports whether the transaction may have made or renamed tables, so that nobody knows whose rows are in them.
+func HasMadeTables(stmt *gorm.Statement) bool {
+	_, tables := Of(stmt).turned()
+	return tables
+}
+
 // turned reports whether the transaction may have a search_path of its own, and whether it may have made or renamed tables.
 func (j *journal) turned() (path, tables bool) {
 	if j == nil {

@@ -78,14 +78,6 @@ func refuseOf(db, part *gorm.DB, write bool) {
 	}
 }
 
-// Asked is a statement with all that is asked on a db which makes none of its own: its scopes have run. It is nil where nothing is asked.
-func Asked(db *gorm.DB) *gorm.Statement {
-	if db.Statement == nil || !statement.HasScopes(db.Statement) && len(db.Statement.Clauses) == 0 {
-		return nil
-	}
-	return withScopes(db)
-}
-
 // withScopes runs the scopes of conditions on a copy. One that panics, for want of a model, does not take the program
 // down: without us it would not run.
 func withScopes(conditions *gorm.DB) *gorm.Statement {

@@ -2,22 +2,14 @@ package sqltext
 
 import "strings"
 
-// IsClosed reports whether a part of a text closes no parenthesis that it did not open. It says so only if that holds whether or not
-// the server takes a backslash for an escape, which its settings decide.
+// IsClosed reports whether a part of a text closes no parenthesis that it did not open, to a server on which a backslash is no escape: that
+// is PostgreSQL's default, and the driver sends its values so.
 func IsClosed(part string) bool {
-	closed, backslash := isClosed(part, false)
-	if closed && backslash {
-		closed, _ = isClosed(part, true)
-	}
-	return closed
-}
-
-func isClosed(part string, escapes bool) (closed, backslash bool) {
-	l := lexer{text: part, escapes: escapes}
+	l := lexer{text: part}
 	for open := 0; open >= 0; {
 		switch l.next().kind {
 		case eof:
-			return true, l.backslash
+			return true
 		case opening:
 			open++
 		case closing:
@@ -25,24 +17,15 @@ func isClosed(part string, escapes bool) (closed, backslash bool) {
 		case semicolon, word, quoted, coded, other:
 		}
 	}
-	return false, l.backslash
+	return false
 }
 
-// IsClosedOnMySQL is IsClosed for MariaDB and MySQL. Their comments begin with # too and do not nest, those with a ! are read, and a
-// setting decides whether a name or a string stands between double quotes.
+// IsClosedOnMySQL is IsClosed for MariaDB and MySQL, as they read by default: their comments begin with # too and do not nest, those with
+// a ! are read, and what stands between double quotes is a string.
 func IsClosedOnMySQL(part string) bool {
 	if strings.Contains(part, "/*!") || strings.Contains(part, "/*M!") {
 		return !strings.ContainsAny(part, "()") // the version of the server decides what it reads of these
 	}
-	for _, escaped := range [...]string{"", `'`, `"`, `'"`} { // the quotes between which a backslash is an escape
-		if !isClosedWhere(part, escaped) {
-			return false
-		}
-	}
-	return true
-}
-
-func isClosedWhere(part, escaped string) bool {
 	open := 0
 	for at := 0; at < len(part); at++ {
 		rest := part[at:]
@@ -55,7 +38,7 @@ func isClosedWhere(part, escaped string) bool {
 			open--
 		case c == '\'', c == '"', c == '`':
 			l := lexer{text: part, at: at}
-			l.quote(c, strings.IndexByte(escaped, c) >= 0)
+			l.quote(c, c != '`')
 			at = l.at - 1
 		case strings.HasPrefix(rest, "/*"):
 			at += len("/*") + until(rest[len("/*"):], "*/") - 1

@@ -12,12 +12,19 @@ func MayDouble(query string) bool {
 	if !saysColumns(query) {
 		return true
 	}
+	if with := indexOf(query, "with"); with >= 0 && with < indexOf(query, "select") {
+		return mayDouble(query) // the first list is not the one that returns
+	}
 	if !strings.Contains(query, ",") && !has(query, "join") && !has(query, "using") && (!has(query, "returning") || !has(query, "from")) {
 		return false
 	}
 	if !strings.Contains(query, "*") && !has(query, "join") && !listsTables(query) && !renames(query) {
 		return false // one table's columns, each by its name
 	}
+	return mayDouble(query)
+}
+
+func mayDouble(query string) bool {
 	r, _ := newReader(query, false, Asked{})
 	stars, twice, tables := 0, false, false
 	for at := range r.tokens {

@@ -74,6 +74,22 @@ func TestMayDouble(t *testing.T) {
 	}
 }
 
+func TestMayDouble_behindWith(t *testing.T) {
+	t.Parallel()
+	const with = "WITH x AS (SELECT basket_id, version FROM apples WHERE id = 7) SELECT "
+	for _, query := range []string{
+		with + "b.id, b.version, x.version FROM baskets b, x", with + "b.id, b.version, (SELECT version FROM x) FROM baskets b",
+		with + "b.version, x.version AS \"Version\" FROM baskets b JOIN x ON true", with + "b.*, x.version FROM baskets b, x",
+	} {
+		if !MayDouble(query) {
+			t.Errorf("%s: no two columns", query)
+		}
+	}
+	if MayDouble(with + "b.id, b.version FROM baskets b, x") {
+		t.Error("each column has a name of its own")
+	}
+}
+
 func TestReads(t *testing.T) {
 	t.Parallel()
 	for text, reads := range map[string]bool{

@@ -11,7 +11,6 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
-	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -41,20 +40,26 @@ func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 	return err
 }
 
-// AcquireAsked takes locks, if there are any, and those that are asked on db itself: it is for calls that make no statement of db.
+// AcquireAsked takes locks, if there are any, and those that are asked on db itself: it is for calls that make no statement of db. One that
+// does nothing takes them all together then.
 func AcquireAsked(db *gorm.DB, requests ...*lockrequest.Request) error {
-	if asked := mark.Asked(db); asked != nil {
-		if asked.Error != nil {
-			return asked.Error
-		}
-		if on := On(asked); on != nil {
-			requests = append(requests, on)
-		}
-	}
-	if len(requests) == 0 || db.DryRun {
+	asked := statement.HasScopes(db.Statement) || len(db.Statement.Clauses) > 0
+	switch {
+	case db.DryRun:
+		return nil
+	case !asked && len(requests) > 0:
+		return Acquire(db, requests[0].And(requests[1:]...))
+	case !asked:
 		return nil
 	}
-	return Acquire(db, requests[0].And(requests[1:]...))
+	with := statement.Beside(db)
+	for _, request := range requests {
+		if statement.Transaction(db.Statement) == nil && install.Pretended(db) == nil {
+			return fmt.Errorf("%w: lock %s", fault.ErrNoTransaction, request)
+		}
+		with = with.Clauses(New(request, nil))
+	}
+	return with.Exec("SELECT 1").Error
 }
 
 // errBack is the error of locks that a text would free as it goes back to a savepoint.

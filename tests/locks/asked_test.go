@@ -28,6 +28,9 @@ func TestLocks_askedOfFunctions(t *testing.T) {
 		for how, ask := range map[string]func(tx *gorm.DB, key lockkey.Key) *gorm.DB{
 			"a scope":  func(tx *gorm.DB, key lockkey.Key) *gorm.DB { return tx.Scopes(gormlock.WithXactLock(key)) },
 			"a clause": func(tx *gorm.DB, key lockkey.Key) *gorm.DB { return tx.Clauses(gormlock.XactLock(key)) },
+			"a scope of a scope": func(tx *gorm.DB, key lockkey.Key) *gorm.DB {
+				return tx.Scopes(func(db *gorm.DB) *gorm.DB { return db.Scopes(gormlock.WithXactLock(key)) })
+			},
 			"a session": func(tx *gorm.DB, key lockkey.Key) *gorm.DB {
 				return tx.Scopes(gormlock.WithXactLock(key)).Session(&gorm.Session{})
 			},

@@ -1,6 +1,7 @@
 package versions_test
 
 import (
+	"database/sql"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -75,10 +76,15 @@ func TestTwoExpectations(t *testing.T) {
 		t.Parallel()
 		db, a := stand.Stored(t, stand.Account{ID: 1})
 		stand.MustDo(t, db.Clauses(one, gormlock.ExpectVersion(uint8(1))).Scopes(scope(gormlock.ExpectVersion(int32(1)))).Model(&a).Update("balance", 5))
-		stand.MustDo(t, db.Clauses(ifMatch(2), ifMatch(2)).Model(&a).Update("balance", 6))
+		stand.MustDo(t, db.Clauses(ifMatch(2), ifMatch(2), gormlock.ExpectVersion(2), gormlock.ExpectVersion(sql.NullInt64{Int64: 2, Valid: true})).Model(&a).Update("balance", 6))
 		unchanged := func() gormlock.VersionClause {
 			return gormlock.IfUnchanged(&stand.Account{ID: 1, Balance: 6}, "balance")
 		}
 		stand.MustDo(t, db.Clauses(unchanged()).Scopes(scope(unchanged())).Model(&a).Update("balance", 7))
+		again := func(names ...string) gormlock.VersionClause {
+			return gormlock.IfUnchanged(&stand.Account{ID: 1, Balance: 7}, names...)
+		}
+		stand.MustDo(t, db.Clauses(again("balance", "note"), again("Note", "Balance")).Model(&a).Update("balance", 8))
+		stand.MustDo(t, db.Clauses(gormlock.ExpectVersion(uint64(5)), gormlock.ExpectVersion(uint8(5))).Model(&a).Update("balance", 9))
 	})
 }
