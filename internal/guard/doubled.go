@@ -50,7 +50,7 @@ func refuseDoubled(db *gorm.DB, columns *statement.Columns) {
 		}
 		return
 	}
-	read := placesIn(stmt, modelsRead(db, stmt.Schema, text), renamed(stmt, columns.Names), rowType(stmt.Dest))
+	read := placesIn(stmt, modelsRead(db, stmt.Schema, text), renamed(stmt, withoutOwn(text, columns.Names)), rowType(stmt.Dest))
 	err := read.refused(text)
 	if err == nil {
 		return
@@ -90,7 +90,7 @@ func refuseDoubledScan(db *gorm.DB) {
 		return
 	}
 	columns, err := rows.Columns()
-	models, names := modelsRead(db, nil, text), renamed(stmt, slices.Clone(columns))
+	models, names := modelsRead(db, nil, text), renamed(stmt, slices.Clone(withoutOwn(text, columns)))
 	if err != nil || !mayMeet(models, names) {
 		return
 	}

@@ -36,13 +36,26 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
-	const own = "pg_current_xact_id_if_assigned()::text::bigint"
+	const own = ownTransaction
 	later := "((" + xmin + "::text::bigint-" + own + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
-	_, _ = stmt.WriteString(",CASE WHEN " + own + " IS NULL OR " + later + ">=2147483648 THEN " + version +
+	_, _ = stmt.WriteString(beginsOwn + later + ">=2147483648 THEN " + version +
 		" WHEN CASE WHEN " + own + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
 		" THEN pg_xact_status((" + own + "+" + later + ")::text::xid8)<>'in progress' ELSE false END THEN " + version +
 		" ELSE " + unread + " END AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
+}
+
+const (
+	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
+	beginsOwn      = ",CASE WHEN " + ownTransaction + " IS NULL OR "
+)
+
+// withoutOwn are the columns of a query but for that of selectOwnUnread, which is the last and stands for another one.
+func withoutOwn(text string, names []string) []string {
+	if len(names) > 0 && strings.Contains(text, beginsOwn) {
+		return names[:len(names)-1]
+	}
+	return names
 }
 
 // ownUnread marks, among the clauses of a query, that the server leaves versions out.

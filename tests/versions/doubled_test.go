@@ -10,6 +10,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -193,4 +195,26 @@ func TestDoubledColumns_ofASubQuery(t *testing.T) {
 	}
 	stand.Must(t, db.Select("*", "(SELECT version FROM soft_entries WHERE soft_entries.id = entries.id) AS other").First(&read, mine.ID).Error)
 	stand.Equal(t, "version", read.Version, 2)
+}
+
+// gormlock names a column as the field itself, where the server leaves out versions that a rollback may take back.
+func TestDoubledColumns_ofItsOwn(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+	stand.Must(t, db.AutoMigrate(&entry{}))
+	stand.Must(t, db.Create(&entry{Amount: 1}).Error)
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		for name, read := range map[string]func(into *entry) error{
+			"Scan":        func(into *entry) error { return tx.Model(&entry{}).Scan(into).Error },
+			"Table":       func(into *entry) error { return tx.Table("entries AS entries").Take(into).Error },
+			"Table, Scan": func(into *entry) error { return tx.Model(&entry{}).Table("entries AS entries").Scan(into).Error },
+			"Joins": func(into *entry) error {
+				return tx.Table("entries AS entries").Joins("CROSS JOIN (SELECT 1 AS one) AS o").Take(into).Error
+			},
+		} {
+			var found entry
+			stand.Must(t, read(&found))
+			stand.Equal(t, name, found.Version, 1)
+		}
+	})
 }
