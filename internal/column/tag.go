@@ -19,7 +19,8 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 	c, err := ReadVersion(field, words)
 	if err == nil && c.IsTemporal() {
 		c.Tick = TickIn(db, field)
-		c.zoneless = dialect.Of(db).DropsZone(db.DataTypeOf(field))
+		c.zone.asks = dialect.Of(db).DropsZone(db.DataTypeOf(field))
+		c.zone.matters = c.zone.asks || dialect.Of(db).IsSQLite() // which keeps a text with its zone
 		if far, decided := dialect.Of(db).FarInTime(db.DataTypeOf(field)); decided {
 			c.FarInTime = far
 		}

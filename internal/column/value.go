@@ -38,7 +38,7 @@ type Version struct {
 	Narrow  bool // the field holds less than its column
 	Tick    time.Duration
 
-	zoneless bool // the column keeps the clock of a time without its zone, and it is read as that of UTC
+	zone zone // where a time is sent by its clock
 
 	FarInTime time.Duration // how far [Version.Apart] goes from a time
 }
@@ -96,7 +96,7 @@ func (v Value) Equal(other Value) bool {
 	return v.Null == other.Null && v.N == other.N && (v.At == other.At || v.Time().Equal(other.Time()))
 }
 
-// Any is the version as errors show it and as statements send it.
+// Any is the version as errors show it.
 func (c *Version) Any(v Value) any {
 	switch {
 	case v.Null:
@@ -137,17 +137,9 @@ func (c *Version) Unset(v Value) bool {
 // First is the version of a new row.
 func (c *Version) First(now time.Time) Value {
 	if c.IsTemporal() {
-		return At(c.clock(now))
+		return At(c.clock(now.Truncate(c.Tick)))
 	}
 	return Value{N: c.Initial}
-}
-
-// clock is a time as the column keeps it.
-func (c *Version) clock(now time.Time) time.Time {
-	if c.zoneless {
-		now = now.UTC()
-	}
-	return now.Truncate(c.Tick)
 }
 
 // Next is the version after v.
@@ -156,7 +148,7 @@ func (c *Version) Next(v Value, now time.Time) Value {
 		return Value{N: v.N + 1}
 	}
 	if v.Null || v.Time().IsZero() {
-		return At(c.clock(now))
+		return c.First(now)
 	}
 	later := v.Time().Truncate(c.Tick).Add(c.Tick)
 	if now = now.Truncate(c.Tick).In(v.Time().Location()); now.After(later) {
@@ -298,7 +290,7 @@ func (c *Version) fromJSON(value any) any {
 func (c *Version) Apart(v Value) (apart Value, ok bool) {
 	switch {
 	case c.IsTemporal():
-		return At(v.Time().Add(c.FarInTime)), !v.Null && !v.Time().IsZero()
+		return At(c.far(v.Time())), !v.Null && !v.Time().IsZero()
 	case !c.IsInteger():
 		return v, false
 	}

@@ -111,6 +111,15 @@ func (d Dialect) DropsZone(kind string) bool {
 	return d.IsPostgres() && strings.HasPrefix(kind, "timestamp") && !strings.HasPrefix(kind, "timestamptz") && !strings.Contains(kind, "with time zone")
 }
 
+// Instant is a column of times to be compared with one in UTC. SQLite compares texts, and has a zone in each.
+func (d Dialect) Instant(column string) string {
+	if !d.IsSQLite() {
+		return column
+	}
+	return "CASE WHEN substr(" + column + ",-6,1) IN ('+','-') AND substr(" + column + ",-3,1)=':' THEN " +
+		"datetime(substr(" + column + ",1,19)||substr(" + column + ",-6))||substr(" + column + ",20,length(" + column + ")-25)||'+00:00' ELSE " + column + " END"
+}
+
 // KnowsOtherNames reports whether the server finds a column by its name in other letters, or behind the name of its table, where one
 // is assigned to.
 func (d Dialect) KnowsOtherNames() bool { return d.IsMySQL() || d.IsSQLite() }

@@ -24,6 +24,7 @@ func NewClaim(m *model.Model, fence *FenceGuard) *Write {
 // WriteSet writes the SET clause of a claim with the version and the fence, as for an update of rows that are not loaded.
 func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 	if w.version.is() {
+		AskZone(stmt, w.model)
 		w.version.later = w.version.First(stmt.NowFunc())
 	}
 	if !w.version.is() && w.fence == nil {

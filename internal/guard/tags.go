@@ -84,7 +84,7 @@ func (v *versionGuard) holdChoice(b builder) {
 	}
 	switch {
 	case len(plain) > 0:
-		b.Text(between, b.draft.model.In(b.Statement).Column, " IN (")
+		b.Text(between, b.draft.model.In(b.Statement).Held, " IN (")
 		for i, version := range plain {
 			if i > 0 {
 				b.Text(",")

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -58,12 +59,12 @@ func (u upsertBump) Build(to clause.Builder) {
 	}
 	switch {
 	case v.IsTemporal() && speaks.IsSQLite():
-		b.Value(v.later.Time().Add(v.Tick))
+		b.Value(v.Sent(column.At(v.later.Time().Add(v.Tick))))
 	case v.IsTemporal():
 		if u.draft.upsert.links { // children propose times that no row is to have
 			proposed = had
 		}
-		speaks.Latest(b.Text, func() { b.Value(v.later.Time()) }, had, proposed, v.Tick)
+		speaks.Latest(b.Text, func() { b.Value(v.Sent(v.later)) }, had, proposed, v.Tick)
 	default:
 		first, one := strconv.FormatInt(v.Initial, 10), u.draft.model.In(b.Statement).One
 		b.Text("CASE WHEN ")
@@ -161,7 +162,7 @@ func (g upsertGuard) Build(to clause.Builder) {
 
 // current is the version that the row has, with a number in place of NULL.
 func (g upsertGuard) current(b builder) string {
-	name := g.draft.model.In(b.Statement).Column
+	name := g.draft.model.In(b.Statement).Held
 	if g.draft.version.IsInteger() {
 		return "COALESCE(" + name + ",0)"
 	}

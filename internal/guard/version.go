@@ -60,10 +60,10 @@ func (v *versionGuard) assign(b builder, written bool) bool {
 func (v *versionGuard) writeLater(b builder, had string) {
 	speaks := dialect.Of(b.DB)
 	if v.exact || speaks.IsSQLite() {
-		b.Value(v.later.Time())
+		b.Value(v.Sent(v.later))
 		return
 	}
-	speaks.Later(b.Text, func() { b.Value(v.later.Time()) }, had, v.Tick)
+	speaks.Later(b.Text, func() { b.Value(v.Sent(v.later)) }, had, v.Tick)
 }
 
 func (v *versionGuard) hold(b builder) {
@@ -84,7 +84,7 @@ func (v *versionGuard) hold(b builder) {
 // holdOne writes the condition on the version. A struct with 0 does not show whether the row had 0 or NULL, so both
 // fit.
 func (v *versionGuard) holdOne(b builder, expected column.Value) {
-	name := b.draft.model.In(b.Statement).Column
+	name := b.draft.model.In(b.Statement).Held
 	switch {
 	case v.IsSystem() && expected.N == 0:
 		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
@@ -108,7 +108,7 @@ func (v *versionGuard) writeValue(b builder, version column.Value) {
 		b.Value(version.N)
 		b.Text("::bigint") // whatever the caller named: the column may be narrower than its field
 	default:
-		b.Value(v.Any(version))
+		b.Value(v.Sent(version))
 	}
 }
 
@@ -238,7 +238,7 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	}
 	d, name := b.draft, v.Field.DBName
 	initial := v.First(b.NowFunc())
-	first := v.Any(initial)
+	first := v.Sent(initial)
 	if len(d.rows) == 0 {
 		d.single[0].next = initial
 	}
@@ -262,18 +262,22 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 		}
 		switch {
 		case i < len(d.rows):
-			*cell = v.Any(d.rows[i].next)
+			*cell = v.Sent(d.rows[i].next)
 		case i < d.memory.Count:
 			switch held := v.Read(d.memory.Row(i)); {
 			case v.Unset(held):
 				*cell = first
 			case held.N < 0:
 				fault.Add(b.DB, negative(b.Statement, held.N))
-			case left:
-				*cell = v.Any(held)
+			case left || v.IsTemporal():
+				*cell = v.Sent(held)
 			}
 		case v.isUnset(*cell):
 			*cell = first
+		case v.IsTemporal():
+			if given, err := v.Of(*cell); err == nil {
+				*cell = v.Sent(given)
+			}
 		}
 	}
 }

@@ -177,6 +177,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		fault.Add(db, fault.ErrNotPostgres)
 		return nil
 	}
+	AskZone(stmt, m)
 	w := &Write{dry: db.DryRun, table: stmt.TableExpr}
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {

@@ -21,6 +21,7 @@ type texts struct {
 type SQL struct {
 	Name    string // "version"
 	Column  string // "accounts"."version"
+	Held    string // the same, to be compared with a version that is sent
 	One     string // 1, or what fails where the column holds no larger version
 	Bump    string // "version"="accounts"."version"+1
 	BumpAny string // the same where the version may be NULL
@@ -32,6 +33,10 @@ func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
 	s := &SQL{}
 	s.Name = stmt.Quote(clause.Column{Name: m.Column.Field.DBName})
 	s.Column = stmt.Quote(clause.Column{Table: table, Name: m.Column.Field.DBName})
+	s.Held = s.Column
+	if m.Column.IsTemporal() {
+		s.Held = dialect.Of(db).Instant(s.Column)
+	}
 	s.One = dialect.Of(db).One(s.Column, m.Column.Largest, m.Column.Narrow)
 	s.Bump = s.Name + "=" + s.Column + "+" + s.One
 	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+" + s.One

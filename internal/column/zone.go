@@ -1,0 +1,56 @@
+package column
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// zone is that in which times are sent to a column, if the server compares them by what the clock shows and not by the instant.
+type zone struct {
+	matters, asks bool
+	at            atomic.Pointer[time.Location] // nil: the driver was not asked yet
+}
+
+// AsksZone reports whether times are sent in the zone in which the driver reads them, and nobody has asked which one that is.
+func (c *Version) AsksZone() bool { return c.zone.asks && c.zone.at.Load() == nil }
+
+// SetZone says which zone the driver reads the times in.
+func (c *Version) SetZone(in *time.Location) { c.zone.at.Store(in) }
+
+// clock is an instant in the zone of the column: that of UTC, as drivers read times if nobody has told them otherwise.
+func (c *Version) clock(t time.Time) time.Time {
+	if !c.zone.matters || t.IsZero() {
+		return t
+	}
+	if in := c.zone.at.Load(); in != nil {
+		return t.In(in)
+	}
+	return t.UTC()
+}
+
+// Sent is the version as statements send it. What the clock of UTC shows, drivers send as it is: of another
+// zone, some send the clock and some the instant.
+func (c *Version) Sent(v Value) any {
+	if !c.IsTemporal() || v.Null {
+		return c.Any(v)
+	}
+	t := c.clock(v.Time())
+	if c.zone.asks {
+		return showing(t, time.UTC)
+	}
+	return t
+}
+
+// far is a time far from this one, by the clock if the column has nothing else: the server goes back by that.
+func (c *Version) far(t time.Time) time.Time {
+	if !c.zone.asks {
+		return t.Add(c.FarInTime)
+	}
+	t = c.clock(t)
+	return showing(showing(t, time.UTC).Add(c.FarInTime), t.Location())
+}
+
+// showing is the time at which the clocks of a zone show the same as those of t.
+func showing(t time.Time, in *time.Location) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), in)
+}
