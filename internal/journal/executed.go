@@ -171,12 +171,14 @@ func (j *journal) did(command sqltext.Command, before sqltx.Status, aborted bool
 		switch {
 		case aborted:
 			with = undo
+			j.rolledBack()
 		case before != sqltx.Unknown && command.Verb == sqltext.Commit:
 			with = keepAll
 		}
 		j.restart(!command.Chain)
 		j.end(with)
 	case sqltext.Rollback:
+		j.rolledBack()
 		j.restart(!command.Chain)
 		j.end(undo)
 	case sqltext.Savepoint:
@@ -190,10 +192,17 @@ func (j *journal) did(command sqltext.Command, before sqltx.Status, aborted bool
 	}
 }
 
+// rolledBack notes that what was written is not to be committed any more.
+func (j *journal) rolledBack() {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.undone = j.past.written > 0
+}
+
 func (j *journal) restart(over bool) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	j.over = over
+	j.over, j.undone = over, over && j.undone
 }
 
 // maybe is called after a text has failed, for a command before or behind the one that failed.

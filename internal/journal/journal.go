@@ -2,6 +2,7 @@ package journal
 
 import (
 	"database/sql"
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -33,6 +34,7 @@ type journal struct {
 	atWork int      // number of statements that may still put their structs back
 	undo   []func() // what is to be taken back when they have
 	over   bool     // a text has ended it, and no other was begun
+	undone bool     // that was a rollback, of what was written before
 	gone   bool     // it has ended for good
 	ended  bool     // and memory has followed
 
@@ -189,11 +191,17 @@ func (j *journal) IsStrict() bool {
 func (j *journal) Commit() error {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if len(j.past.dooms) > 0 {
+	switch {
+	case len(j.past.dooms) > 0:
 		return j.past.dooms[0]
+	case j.over && j.undone:
+		return errUndone
 	}
 	return nil
 }
+
+// errUndone is the error of a commit that commits nothing, and says so nowhere.
+var errUndone = errors.New("gormlock: not committed: a statement has rolled back what was written in the transaction, and ended it")
 
 // Ended is called once, when the transaction has.
 func (j *journal) Ended(committed bool) {

@@ -161,7 +161,7 @@ func (s spelling) run(t *testing.T, db *gorm.DB, send func(*gorm.DB, string) err
 	t.Helper()
 	var a stand.Account
 	stand.Must(t, db.Create(&a).Error)
-	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+	err := db.Transaction(func(tx *gorm.DB) error {
 		for _, text := range s.texts {
 			if text == write {
 				stand.Must(t, tx.Model(&a).Update("balance", gorm.Expr("balance + 1")).Error)
@@ -172,7 +172,14 @@ func (s spelling) run(t *testing.T, db *gorm.DB, send func(*gorm.DB, string) err
 			}
 		}
 		return nil
-	}))
+	})
+	last := s.texts[len(s.texts)-1]
+	switch lost := last == "ROLLBACK" || last == "ABORT WORK"; {
+	case !lost:
+		stand.Must(t, err)
+	case err == nil || !strings.Contains(err.Error(), "not committed"):
+		t.Fatalf("what was written is rolled back: %v", err)
+	}
 	stand.Equal(t, "version", a.Version, s.want)
 	mustNotOverwrite(t, db, &a)
 }
