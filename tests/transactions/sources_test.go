@@ -175,8 +175,12 @@ func TestRollback_ofReadsFromAnySource(t *testing.T) {
 func TestRollback_leavesOtherTables(t *testing.T) {
 	t.Parallel()
 	db, _ := withSources(t)
+	stand.MustDo(t, db.Exec("CREATE VIEW memo_view AS SELECT * FROM memos"))
 	var (
 		row, raw, scanned memo
+		written           memo
+		highest           int64
+		others            []*memo
 		form, found       struct{ ID, Version int64 }
 		byMap, byScan     = map[string]any{}, map[string]any{}
 		number, count     int64
@@ -195,16 +199,35 @@ func TestRollback_leavesOtherTables(t *testing.T) {
 			stand.MustDo(t, tx.Raw("SELECT version FROM memos").Scan(&number))
 			stand.MustDo(t, tx.Model(&memo{}).Pluck("version", &plucked))
 			stand.MustDo(t, tx.Model(&stand.Account{}).Where("version = 2").Count(&count))
+			for i, query := range []*gorm.DB{
+				tx.Where("lower('A') = ?", "a"), tx.Where("account_id IN (SELECT id FROM accounts)"), tx.Joins("JOIN accounts ON accounts.id = account_id"),
+				tx.Where("'accounts' <> ''"), tx.Where("id IS DISTINCT FROM account_id::numeric + 7"), tx.Table("memo_view"), tx.Order("COALESCE(id, length(now()::text))"),
+			} {
+				var m, n memo
+				stand.MustDo(t, query.Session(&gorm.Session{}).Find(&m))
+				stand.MustDo(t, query.Session(&gorm.Session{}).Model(&memo{}).Scan(&n))
+				others = append(others, &m, &n)
+				if m.Version != 77 || n.Version != 77 {
+					t.Errorf("query %d read %+v and %+v", i, m, n)
+				}
+			}
+			stand.MustDo(t, tx.Raw("UPDATE memos SET account_id = 1 RETURNING *").Scan(&written))
+			stand.MustDo(t, tx.Raw("SELECT max(version) FROM memos").Scan(&highest))
 			return errUndo
 		}); !errors.Is(err, errUndo) {
 			t.Fatal(err)
 		}
-		for i, version := range []any{row.Version, raw.Version, scanned.Version, form.Version, found.Version, byMap["version"], byScan["version"], number, plucked[0], count + 76} {
+		for i, version := range []any{row.Version, raw.Version, scanned.Version, form.Version, found.Version, byMap["version"], byScan["version"], number, plucked[0], count + 76, written.Version, highest} {
 			if version != int64(77) {
 				t.Errorf("read %d has %v", i, version)
 			}
 		}
-		form.Version, found.Version = 0, 0
+		for i, m := range others {
+			if m.Version != 77 {
+				t.Errorf("other %d has %+v", i, m)
+			}
+		}
+		form.Version, found.Version, others = 0, 0, nil
 		row, raw, scanned, byMap, byScan, number = memo{}, memo{}, memo{}, map[string]any{}, map[string]any{}, 0
 	}
 }
