@@ -40,10 +40,10 @@ func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]boo
 		wanted = func(name string) bool { return columns[strings.ToLower(name)] }
 	}
 	sources, told := sqltext.Sources(text, wanted)
-	switch {
-	case sqltext.Writes(text):
-		return namedIn(text, models)
-	case !told || journal.HasMadeTables(stmt):
+	if target, writes := sqltext.Target(text); writes { // whatever else it reads from is in the text too
+		of, sources, told = namedIn(text, models), []string{target}, true
+	}
+	if !told || journal.HasMadeTables(stmt) {
 		return models
 	}
 	var others []string

@@ -271,14 +271,22 @@ func TableName(text string) (schema, table string, ok bool) {
 	return "", "", false
 }
 
-// Writes reports whether a text begins as a write of rows.
-func Writes(text string) bool {
-	l := lexer{text: text}
-	first := l.next()
-	for _, word := range [...]string{"insert", "update", "delete", "merge", "replace"} {
-		if is(text, first, word) {
-			return true
-		}
+// Target is the name of what a text writes to, if it begins as a write of rows.
+func Target(text string) (name string, writes bool) {
+	r, _ := newReader(text, false, Asked{})
+	if !r.isAny(0, "insert", "update", "delete", "merge", "replace") {
+		return "", false
 	}
-	return false
+	start := 1
+	for r.isAny(start, "into", "from", "only") {
+		start++
+	}
+	end := start + 1
+	for r.sign(end, ".") && r.isName(end+1) {
+		end += 2
+	}
+	if !r.isName(start) {
+		return "", true
+	}
+	return r.path(start, end), true
 }

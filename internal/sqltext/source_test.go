@@ -72,3 +72,19 @@ func TestReadsInto(t *testing.T) {
 		}
 	}
 }
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"INSERT INTO a (n) VALUES (1)": "a", `update only "s"."a" set n = 1`: `"s"."a"`, "DELETE FROM a USING b": "a", "MERGE INTO a USING b ON true": "a", "UPDATE (": "",
+	} {
+		if name, writes := sqltext.Target(text); !writes || name != want {
+			t.Errorf("%s: %q, %v", text, name, writes)
+		}
+	}
+	for _, text := range []string{"SELECT 1", "WITH x AS (SELECT 1) UPDATE a SET n = 1", ""} {
+		if name, writes := sqltext.Target(text); writes {
+			t.Errorf("%s: %q", text, name)
+		}
+	}
+}

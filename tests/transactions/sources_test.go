@@ -114,6 +114,24 @@ var readsFrom = map[string]func(t *testing.T, tx *gorm.DB, from string) (write f
 	},
 }
 
+// A write through a view returns rows of the table behind it.
+func TestRollback_ofWhatAViewReturned(t *testing.T) {
+	t.Parallel()
+	db, rival := withSources(t)
+	var form balanceOf
+	if err := db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Exec("UPDATE accounts SET version = version + 1"))
+		stand.MustDo(t, tx.Raw("UPDATE account_view SET note = 'mine' RETURNING id, balance, version").Scan(&form))
+		return errUndo
+	}); !errors.Is(err, errUndo) {
+		t.Fatal(err)
+	}
+	stand.MustDo(t, db.Model(&rival).Update("balance", 55))
+	if err := byForm(&form)(db); !errors.Is(err, gormlock.ErrStale) && !errors.Is(err, gormlock.ErrVersionMissing) {
+		t.Fatalf("written over %+v: %v", rival, err)
+	}
+}
+
 func selectFrom(from string) string {
 	if from == "" {
 		return "FETCH FIRST FROM account_cursor"
