@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"reflect"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -61,7 +60,7 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	needed := model.NeedsJournal(r.db, r.schema)
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(db), strange, r.text); len(carried) > 0 {
-			r.models = mayBeOf(stmt, carried, columnsOf(r.db, carried, strange), true)
+			r.models = mayBeOf(stmt, carried, true)
 		}
 	}
 	if needed || len(r.models) > 0 {
@@ -94,13 +93,7 @@ func KeepScan(db *gorm.DB) {
 	}
 	r := readOf(stmt)
 	r.later, r.models = stmt, versioned(db)
-	columns := versionNames(r.models)
-	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
-		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {
-			columns = nil // its own names say nothing
-		}
-	}
-	r.models = mayBeOf(stmt, r.models, columns, false)
+	r.models = mayBeOf(stmt, r.models, false)
 	j.Keep(r)
 }
 

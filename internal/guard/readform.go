@@ -49,7 +49,14 @@ func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
 			return []*model.Model{m}
 		}
 	}
-	return namedIn(text, versioned(db))
+	var named []*model.Model
+	text = strings.ToLower(text)
+	for _, m := range versioned(db) {
+		if names(text, strings.ToLower(tableOf(m))) {
+			named = append(named, m)
+		}
+	}
+	return named
 }
 
 // names reports whether a text has a name that is no part of a longer one.
@@ -195,7 +202,7 @@ func loseForms(db *gorm.DB, dest reflect.Value) {
 	if len(models) == 0 || j == nil && !hasWritten(stmt) {
 		return
 	}
-	models = mayBeOf(stmt, models, columnsOf(db, models, forms), true)
+	models = mayBeOf(stmt, models, true)
 	for _, form := range forms {
 		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
 	}

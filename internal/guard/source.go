@@ -13,12 +13,14 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/pgarray"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// A view, a function and a cursor give rows of tables that the query does not name, so a form or a map may have the version of any
-// model from them. A query of tables alone says whose rows it reads.
+// A view, a function and a cursor give rows of tables that the text does not name, so a form or a map may have the version of any
+// model from them. Which column comes from where only the server knows: so whatever the text names counts, unless all columns are
+// written to be of one table.
 
 // versioned are the models with a version that the plugin has met.
 func versioned(db *gorm.DB) (all []*model.Model) {
@@ -31,37 +33,22 @@ func versioned(db *gorm.DB) (all []*model.Model) {
 	return all
 }
 
-// mayBeOf are those of the models whose versions a query may have read into columns of these names; nil are all columns. The server is
-// asked what names stand for if that is allowed: it is not while rows of the query are open.
-func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]bool, ask bool) (of []*model.Model) {
-	text := stmt.SQL.String()
-	var wanted func(string) bool
-	if columns != nil {
-		wanted = func(name string) bool { return columns[strings.ToLower(name)] }
-	}
-	sources, told := sqltext.Sources(text, wanted)
-	if target, writes := sqltext.Target(text); writes { // whatever else it reads from is in the text too
-		of, sources, told = namedIn(text, models), []string{target}, true
-	}
+// mayBeOf are those of the models whose versions a text may have read. The server is asked what its names stand for if that is allowed:
+// it is not while rows of the query are open.
+func mayBeOf(stmt *gorm.Statement, models []*model.Model, ask bool) []*model.Model {
+	names, told := sqltext.Sources(stmt.SQL.String())
 	if !told || journal.HasMadeTables(stmt) {
 		return models
 	}
-	var others []string
-	for _, source := range sources {
-		if named := namedIn(source, models); len(named) > 0 {
-			of = append(of, named...)
-		} else {
-			others = append(others, source)
-		}
+	of := namedIn(names, models)
+	if covers(of, models) {
+		return of
 	}
-	for i := 0; i < len(others) && !covers(of, models); i++ {
-		tables := tablesBehind(stmt, others[i], ask)
-		if tables == "" {
-			return models
-		}
-		of = append(of, namedIn(tables, models)...)
+	tables, known := tablesBehind(stmt, names, ask)
+	if !known {
+		return models
 	}
-	return of
+	return append(of, namedIn(tables, models)...)
 }
 
 // covers reports whether each of all has its version in a column that one of the models has it in.
@@ -71,16 +58,19 @@ func covers(models, all []*model.Model) bool {
 	})
 }
 
-// namedIn are those of the models whose tables a text names, whatever it says of their schemas.
-func namedIn(text string, models []*model.Model) (named []*model.Model) {
-	text = strings.ToLower(text)
+// namedIn are those of the models whose tables have one of the names, whatever their schemas are.
+func namedIn(names []string, models []*model.Model) (named []*model.Model) {
 	for _, m := range models {
-		if names(text, strings.ToLower(m.Table[strings.LastIndexByte(m.Table, '.')+1:])) {
+		table := tableOf(m)
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, table) }) {
 			named = append(named, m)
 		}
 	}
 	return named
 }
+
+// tableOf is the name of a model's table, without its schema.
+func tableOf(m *model.Model) string { return m.Table[strings.LastIndexByte(m.Table, '.')+1:] }
 
 // AskForScan asks the server what Scan will need to know of the names in a query.
 func AskForScan(db *gorm.DB) {
@@ -96,7 +86,7 @@ func AskForScan(db *gorm.DB) {
 		return
 	}
 	if stmt.SQL.Len() > 0 {
-		mayBeOf(stmt, models, versionNames(models), true)
+		mayBeOf(stmt, models, true)
 		return
 	}
 	text := &strings.Builder{} // it is not built yet, and will have this much of it
@@ -116,62 +106,107 @@ func AskForScan(db *gorm.DB) {
 	}
 	likely := &gorm.Statement{DB: stmt.DB, ConnPool: stmt.ConnPool, Context: stmt.Context, Clauses: stmt.Clauses}
 	likely.SQL.WriteString(text.String())
-	mayBeOf(likely, models, versionNames(models), true)
+	mayBeOf(likely, models, true)
 }
 
-// versionNames are what versions of the models may be called, in small letters.
-func versionNames(models []*model.Model) map[string]bool {
-	all := map[string]bool{}
-	for _, m := range models {
-		all[strings.ToLower(m.Column.Field.DBName)], all[strings.ToLower(m.Column.Field.Name)] = true, true
-	}
-	return all
-}
-
-// asksTables is of a name and its schema, which may be empty: the tables whose rows it has, itself among them: those that a view reads, the
-// parts of a table and its parents. It is NULL where a function gives rows, or a table elsewhere. It raises no error, whatever the name is.
-const asksTables = `WITH RECURSIVE read AS (
- SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
- WHERE c.relname = $1 AND CASE WHEN $2 = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2 END
- UNION SELECT behind.oid FROM read CROSS JOIN LATERAL (
+// asksTables is of names: for each that a table, a view or a function has, in whatever schema, the tables whose rows it gives, itself among
+// them: those that a view reads or a rule names, the parts of a table and its parents. They are NULL where a function gives rows, or a
+// table elsewhere. It raises no error, whatever the names are.
+const asksTables = `WITH RECURSIVE named AS (SELECT unnest($1::text::text[]) AS name),
+read AS (
+ SELECT named.name, c.oid FROM named JOIN pg_catalog.pg_class c ON c.relname = named.name AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ UNION SELECT read.name, behind.oid FROM read CROSS JOIN LATERAL (
  SELECT d.refobjid AS oid FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.objid = r.oid
- WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass AND r.ev_class = read.oid AND r.ev_type = '1'
+ WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass AND r.ev_class = read.oid
  UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = read.oid
  UNION ALL SELECT i.inhparent FROM pg_catalog.pg_inherits i WHERE i.inhrelid = read.oid) behind)
-SELECT CASE WHEN bool_and(c.relkind IN ('r', 'p', 'v', 'm')) AND NOT EXISTS (SELECT 1 FROM read JOIN pg_catalog.pg_rewrite r ON r.ev_class = read.oid
- JOIN pg_catalog.pg_depend d ON d.objid = r.oid WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
- THEN string_agg(c.relname, ' ') END
-FROM read JOIN pg_catalog.pg_class c ON c.oid = read.oid`
+SELECT read.name, CASE WHEN c.relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_rewrite r
+ JOIN pg_catalog.pg_depend d ON d.objid = r.oid WHERE r.ev_class = c.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
+ THEN c.relname END
+FROM read JOIN pg_catalog.pg_class c ON c.oid = read.oid
+UNION ALL SELECT named.name, NULL FROM named JOIN pg_catalog.pg_proc p ON p.proname = named.name
+WHERE p.pronamespace <> 'pg_catalog'::regnamespace OR named.name LIKE '%\_to\_xml%' OR named.name IN ('ts_stat', 'ts_rewrite')`
 
-// tablesBehind answers asksTables. It is empty where that is not known.
-func tablesBehind(stmt *gorm.Statement, name string, ask bool) string {
-	if tables, known := journal.Known(stmt, asksTables, name); known || !ask {
-		behind, _ := tables.(string)
-		return behind
+// origin is what the server says of a name.
+type origin struct {
+	tables []string
+	known  bool
+}
+
+// tablesBehind answers asksTables, if that is known of all the names.
+func tablesBehind(stmt *gorm.Statement, names []string, ask bool) (tables []string, known bool) {
+	var unasked []string
+	for _, name := range names {
+		answer, is := journal.Known(stmt, asksTables, name)
+		if !is {
+			unasked = append(unasked, name)
+		} else if b, _ := answer.(*origin); !b.known {
+			return nil, false
+		} else {
+			tables = append(tables, b.tables...)
+		}
 	}
-	schema, table, ok := sqltext.TableName(name)
-	if !ok {
-		return ""
+	if len(unasked) == 0 {
+		return tables, true
 	}
-	question, about := asksTables, []any{table, schema}
+	if !ask {
+		return nil, false
+	}
+	answers, err := askTables(stmt, unasked)
+	if err != nil {
+		return nil, false
+	}
+	known = true
+	for name, b := range answers {
+		journal.Learn(stmt, asksTables, name, b)
+		tables, known = append(tables, b.tables...), known && b.known
+	}
+	return tables, known
+}
+
+func askTables(stmt *gorm.Statement, names []string) (map[string]*origin, error) {
+	var question string
+	var about []any
+	list := strings.TrimSuffix(strings.Repeat("?,", len(names)), ",")
+	for _, name := range names {
+		about = append(about, name)
+	}
 	switch d := dialect.Of(stmt.DB); {
 	case d.IsMySQL():
-		question = "SELECT max(table_name) FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name = ? AND table_schema = CASE WHEN ? = '' THEN DATABASE() ELSE ? END"
-		about = append(about, schema)
+		question = "SELECT table_name, CASE WHEN table_type = 'BASE TABLE' THEN table_name END FROM information_schema.tables WHERE table_name IN (" + list +
+			") UNION ALL SELECT routine_name, NULL FROM information_schema.routines WHERE routine_name IN (" + list + ")"
+		about = append(about, about...)
 	case d.IsSQLite():
-		question, about = "SELECT max(name) FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)", []any{table}
+		question = "SELECT name, CASE type WHEN 'table' THEN name END FROM sqlite_master WHERE type IN ('table', 'view') AND name COLLATE NOCASE IN (" + list + ")"
+	default:
+		var asked pgarray.Array
+		for _, name := range names {
+			asked.Text(name)
+		}
+		question, about = asksTables, []any{asked.String()}
 	}
 	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, question, about...)
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	var tables sql.NullString
-	if !rows.Next() || rows.Scan(&tables) != nil || rows.Err() != nil {
-		return ""
+	answers := map[string]*origin{}
+	for _, name := range names {
+		answers[name] = &origin{known: true} // a name of none of these
 	}
-	journal.Learn(stmt, asksTables, name, tables.String)
-	return tables.String
+	for rows.Next() {
+		var of string
+		var table sql.NullString
+		if err := rows.Scan(&of, &table); err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if b := answers[name]; strings.EqualFold(name, of) {
+				b.tables, b.known = append(b.tables, table.String), b.known && table.Valid
+			}
+		}
+	}
+	return answers, rows.Err()
 }
 
 // carriedBy are those of the models whose version is in what was read, if it is not one of their own structs.
@@ -203,25 +238,4 @@ func carries(db *gorm.DB, m *model.Model, value reflect.Value, text string) bool
 	default:
 		return sqltext.ReadsInto(text, m.Column.Field.DBName)
 	}
-}
-
-// columnsOf are the names under which the versions of these models came into what was read.
-func columnsOf(db *gorm.DB, models []*model.Model, read []reflect.Value) map[string]bool {
-	all := versionNames(models)
-	for _, value := range read {
-		if value.Kind() != reflect.Struct && value.Kind() != reflect.Map {
-			return nil // a place of one column, whatever it is called
-		}
-		for _, m := range models {
-			if value.Kind() == reflect.Struct && value.Type() != m.Schema.ModelType && !scans(value) {
-				for _, field := range fieldsOfForm(db, m, value) {
-					all[strings.ToLower(field.DBName)], all[strings.ToLower(field.Name)] = true, true
-				}
-			}
-		}
-		if value.Kind() == reflect.Struct {
-			break // as the others
-		}
-	}
-	return all
 }
