@@ -60,7 +60,7 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 	found := &unchangedColumns{before: u.before}
 	names := u.names
 	if len(names) == 0 {
-		names = m.Schema.DBNames
+		names = slices.DeleteFunc(slices.Clone(m.Schema.DBNames), func(name string) bool { return statement.IsComputed(m.Schema.FieldsByDBName[name]) })
 	}
 	for _, name := range names {
 		field := m.Schema.LookUpField(name)

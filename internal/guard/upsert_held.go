@@ -61,7 +61,7 @@ func (p *plan) readHeld(stmt *gorm.Statement, conflict clause.OnConflict) {
 func (p *plan) fieldsToHold(stmt *gorm.Statement, conflict clause.OnConflict) []*schema.Field {
 	var fields []*schema.Field
 	add := func(field *schema.Field) {
-		if field != nil && !field.PrimaryKey && !owned(p.guards(), field.DBName) && !slices.Contains(fields, field) &&
+		if field != nil && !field.PrimaryKey && !statement.IsComputed(field) && !owned(p.guards(), field.DBName) && !slices.Contains(fields, field) &&
 			(field.HasDefaultValue || field.AutoCreateTime > 0 || !field.Creatable) {
 			fields = append(fields, field)
 		}

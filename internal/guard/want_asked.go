@@ -120,7 +120,7 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 		fields = stmt.Schema.Fields
 	}
 	for _, field := range fields {
-		if field.DBName != "" && field.Readable && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
+		if field.DBName != "" && field.Readable && !statement.IsComputed(field) && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
 			columns = append(columns, clause.Column{Name: field.DBName})
 		}
 	}

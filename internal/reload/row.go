@@ -152,7 +152,7 @@ func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 	most := len(s.FieldsByDBName) + len(own)
 	h := &heldRow{make([]reflect.Value, 0, most), make([]reflect.Value, 0, most)}
 	for _, field := range s.FieldsByDBName {
-		if place := h.hold(field, row); place.IsValid() && field.Readable && !isComputed(field) {
+		if place := h.hold(field, row); place.IsValid() && field.Readable && !statement.IsComputed(field) {
 			place.SetZero()
 		}
 	}
@@ -160,11 +160,6 @@ func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
 		h.hold(relation.Field, row)
 	}
 	return h
-}
-
-// isComputed reports whether a field takes what another query works out: it is read, never written, and in no migration.
-func isComputed(field *schema.Field) bool {
-	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }
 
 // hold keeps what a field holds, or that an embedded struct on the way to it is nil.

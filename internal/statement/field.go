@@ -170,3 +170,9 @@ func OwnPath(field *schema.Field, row reflect.Value) {
 		row = row.Elem()
 	}
 }
+
+// IsComputed reports whether a field takes what some queries work out. It is no column of the table: it is read, never written, and in no
+// migration.
+func IsComputed(field *schema.Field) bool {
+	return field.IgnoreMigration && !field.Creatable && !field.Updatable
+}
