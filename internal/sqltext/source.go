@@ -1,9 +1,6 @@
 package sqltext
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Sources are the names in a text that the columns it returns may come from, as the server stores them: of the one table that the columns
 // are written to be of, else all of the text, whether they are of tables, columns or functions. They are told if all are known.
@@ -87,55 +84,4 @@ func (r *reader) ownColumns() int {
 		return 0
 	}
 	return end
-}
-
-// level is the end of the bracket that a place is in, or of the text.
-func (r *reader) level(at int) int {
-	level := len(r.tokens)
-	for open, end := range r.ends {
-		if open < at && at < end && r.opens(open) {
-			level = end
-		}
-	}
-	return level
-}
-
-// ReadsInto reports whether the only column that a text returns may hold what a column of this name does: one of its lists has it.
-func ReadsInto(text, column string) bool {
-	r, _ := newReader(text, false, Asked{})
-	start, main, within := 0, -1, false
-	for r.opens(start) {
-		start++
-	}
-	for at := range r.tokens {
-		if !r.isKeyword(at, "select", "returning") {
-			continue
-		}
-		end := r.level(at)
-		if from := r.find(at+1, end, func(at int) bool { return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) }); from < end {
-			end = from
-		}
-		if r.level(at) == r.level(start) {
-			main = at + 1
-			if r.is(main, "count") && r.opens(main+1) || r.find(main, end, func(at int) bool { return r.sign(at, ",") }) < end {
-				return false
-			}
-		}
-		within = within || r.mayBe(at+1, end, column)
-	}
-	return main >= 0 && within
-}
-
-// mayBe reports whether a list may give what the column holds: it stands there by itself, under another name or in an expression that
-// does not count or choose.
-func (r *reader) mayBe(at, end int, column string) bool {
-	for ; at < end; at++ {
-		switch {
-		case r.isAny(at, "case", "count", "select", "string_agg", "array_agg", "json_agg", "jsonb_agg"):
-			return false
-		case r.isName(at) && strings.EqualFold(r.name(at), column):
-			return true
-		}
-	}
-	return false
 }

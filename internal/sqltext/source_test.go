@@ -62,6 +62,12 @@ func TestReadsInto(t *testing.T) {
 		"SELECT COALESCE(version, 0) FROM a", "SELECT max(version) FROM a", "WITH w AS (SELECT 1, 2) SELECT version FROM a", "(SELECT version FROM a)",
 		"UPDATE a SET n = 1, m = 2 RETURNING version", "WITH w AS (UPDATE a SET n = 1 RETURNING id, version) SELECT version FROM w",
 		"SELECT (SELECT version FROM b LIMIT 1)", "SELECT v FROM (SELECT id, version AS v FROM a) AS q", "((SELECT version FROM a) UNION SELECT 1)",
+		"SELECT CASE WHEN n > 0 THEN version ELSE 0 END FROM a", "SELECT CASE n WHEN 1 THEN (version) END AS n FROM a", "SELECT CAST(version AS int) FROM a",
+		"SELECT pg_catalog.int8(version) FROM a", "SELECT first_value(version) OVER (ORDER BY id) FROM a", "SELECT w FROM (SELECT v AS w FROM (SELECT version AS v FROM a) p) q",
+		"SELECT b FROM (SELECT id, version FROM a) q (x, b)", "WITH q (x, b) AS (SELECT id, version FROM a) SELECT b FROM q", "SELECT max FROM (SELECT max(version) FROM a) q",
+		"SELECT 1 UNION SELECT version FROM a", "SELECT 1 UNION ALL (SELECT version FROM a LIMIT 1)", "SELECT * FROM (SELECT version FROM a) q", "SELECT version FROM a;",
+		"SELECT coalesce((SELECT version FROM a), 0)", "SELECT DISTINCT ON (id) version FROM a", "SELECT version FROM a FOR UPDATE", "DELETE FROM a RETURNING max(version)",
+		"INSERT INTO a SELECT * FROM b RETURNING version", "SELECT (version",
 	} {
 		if !sqltext.ReadsInto(text, "version") {
 			t.Errorf("%s: does not read a version", text)
@@ -71,9 +77,34 @@ func TestReadsInto(t *testing.T) {
 		"SELECT id FROM a WHERE version = 1", "SELECT id, version FROM a", "SELECT count(*) FROM (SELECT version FROM a) AS q", "SELECT count(version) FROM a",
 		"SELECT CASE WHEN version > 0 THEN n END FROM a", "SELECT (SELECT count(*) FROM a WHERE version > 0)", "SELECT COALESCE(count(version), 0) FROM a",
 		"UPDATE a SET version = 1", "UPDATE a SET version = 1 RETURNING id, version", "SELECT conversion FROM a", "SELECT 'version'", "",
+		"WITH w AS (SELECT id, version, n FROM a) SELECT sum(n)::bigint FROM w", "SELECT s.id FROM (SELECT id, version FROM a WHERE d IS NULL) s",
+		"SELECT r FROM (SELECT id, rank() OVER (ORDER BY version) AS r FROM a) s", "SELECT EXISTS (SELECT version FROM a)::int", "SELECT (version > 0)::int FROM a",
+		"SELECT id FROM a WHERE version = (SELECT max(version) FROM a)", "SELECT id FROM a ORDER BY version DESC LIMIT 1", "SELECT count(DISTINCT version) FROM a",
+		"SELECT count(*) FROM b JOIN (SELECT id, version FROM a) o ON o.id = b.id", "SELECT id FROM b WHERE id IN (SELECT version FROM a) OR true",
+		"INSERT INTO b (n) SELECT 'v' || version FROM a RETURNING id", "UPDATE a SET n = 3 WHERE version > 0 RETURNING id", "SELECT length(version::text) FROM a",
+		"SELECT array_length(array_agg(version), 1) FROM a", "SELECT count(*) FILTER (WHERE version > 0) FROM a", "SELECT sum(CASE WHEN version > 0 THEN 1 ELSE 0 END) FROM a",
+		"SELECT sum(version - 1) + 100 FROM a", "SELECT row_number() OVER (ORDER BY version) FROM a LIMIT 1", "SELECT id % 7 FROM a WHERE version IS NOT NULL",
+		"SELECT version(id) FROM a", "SELECT version.id FROM version", "SELECT x FROM (SELECT id, version FROM a) q (x, b)", "SELECT id AS version2 FROM (SELECT version FROM a) q",
+		"INSERT INTO a SELECT version FROM b", "SELECT n FROM (SELECT n, version FROM a FOR UPDATE) q", "TABLE a",
 	} {
 		if sqltext.ReadsInto(text, "version") {
 			t.Errorf("%s: reads a version", text)
 		}
 	}
+}
+
+func FuzzSources(f *testing.F) {
+	for _, text := range []string{
+		"SELECT a.n, b.n FROM a NATURAL JOIN b", "WITH q (x, b) AS (SELECT id, version FROM a) SELECT b FROM q", "((SELECT version FROM a) UNION SELECT 1)",
+		"SELECT CASE n WHEN 1 THEN (version) END FROM (SELECT max(version)) AS n (version)", "INSERT INTO a SELECT * FROM b RETURNING version", ")(", "SELECT DISTINCT ON (",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		names, _ := sqltext.Sources(text)
+		if slices.Contains(names, "") && !strings.Contains(text, `""`) && !strings.Contains(text, "``") {
+			t.Errorf("a name without letters: %q", names)
+		}
+		sqltext.ReadsInto(text, "version")
+	})
 }

@@ -89,3 +89,31 @@ func TestRollback_ofWhatATextReturns(t *testing.T) {
 		})
 	}
 }
+
+// A number that is counted, chosen or computed by a version, and is none itself, stays as it was read.
+func TestRollback_leavesOtherNumbers(t *testing.T) {
+	t.Parallel()
+	db, _ := withSources(t)
+	for _, text := range []string{
+		"SELECT id FROM accounts WHERE version = (SELECT max(version) FROM accounts)", "SELECT id FROM (SELECT id, version FROM accounts) a",
+		"WITH w AS (SELECT version, balance FROM accounts) SELECT sum(balance + 7)::bigint FROM w", "SELECT count(version) FROM accounts",
+		"SELECT r FROM (SELECT rank() OVER (ORDER BY version) AS r FROM accounts) s", "SELECT (version > 0)::int FROM accounts",
+		"INSERT INTO memos (id, account_id, version) SELECT 9, id, version FROM accounts RETURNING account_id", "SELECT length(version::text) FROM accounts",
+	} {
+		for name, read := range map[string]func(tx *gorm.DB, n *int64) *gorm.DB{
+			"Scan": func(tx *gorm.DB, n *int64) *gorm.DB { return tx.Raw(text).Scan(n) },
+			"Find": func(tx *gorm.DB, n *int64) *gorm.DB { return tx.Raw(text).Find(n) },
+		} {
+			var n, was int64
+			_ = db.Transaction(func(tx *gorm.DB) error {
+				stand.MustDo(t, tx.Exec("UPDATE accounts SET version = version + 1"))
+				stand.MustDo(t, read(tx, &n))
+				was = n
+				return errUndo
+			})
+			if n != was || n <= 0 {
+				t.Errorf("%s by %s: %d is %d after the rollback", text, name, was, n)
+			}
+		}
+	}
+}
