@@ -40,12 +40,6 @@ raced := ./tests $(patsubst %,./%...,$(filter-out $(ALONE:%=%/) $(APART:%=%/),$(
 export GORACE ?= atexit_sleep_ms=50
 # What is built does not say where it was built, so that a clone in another directory need not compile it again.
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
-# go_test FLAGS: the tests of the packages
-define go_test
-	$(if $(together),$(workspace) $(with_postgres) go test $(1) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(raced)),$(together)))
-	$(foreach m,$(APART),$(if $(call of,$(m)),$(with_postgres) go -C $(m) test $(call flags,$(m),$(1)) $(TESTFLAGS) $(call of,$(m))
-))
-endef
 # The PostgreSQL to test on: 14 to 18 from npm. Empty: the one at hand.
 PG ?=
 export PG
@@ -63,9 +57,24 @@ help: ## list the targets
 demo: go ## see the three main things on a throw-away server; ALL=1: all features
 	@ALL=$(ALL) $(with_postgres) go -C examples run ./tour
 
-.PHONY: test
-test: go cc rails pgbouncer pgpool pglite mariadb ## run all tests, with the race detector where goroutines meet
-	$(call go_test,-race -timeout 20m)
+# Its three parts may run beside each other: make -j2 test.
+.PHONY: test test-together test-apart test-alone
+test: test-together test-apart test-alone ## run all tests, with the race detector where goroutines meet
+
+test_tools := go cc postgres rails pgbouncer pgpool pglite mariadb
+race := -race -timeout 20m
+
+test-together: $(test_tools)
+	$(if $(together),$(workspace) $(with_postgres) go test $(race) $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(together:./tests/...=$(raced)),$(together)))
+
+define each_apart
+	$(foreach m,$(APART),$(if $(call of,$(m)),$(with_postgres) go -C $(m) test $(call flags,$(m),$(race)) $(TESTFLAGS) $(call of,$(m))
+))
+endef
+test-apart: $(test_tools)
+	$(each_apart)
+
+test-alone: $(test_tools)
 	$(if $(filter ./...,$(PKG)),$(workspace) $(with_postgres) go test -timeout 20m $(TESTFLAGS) $(ALONE:%=./%))
 
 .PHONY: test-matrix

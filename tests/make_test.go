@@ -38,6 +38,7 @@ func TestMake_testsPackagesOfAnyModule(t *testing.T) {
 		var ran []string
 		for line := range strings.Lines(dryMake(t, "test", pkg, "-v")) {
 			workspace, command, is := strings.Cut(strings.TrimSpace(line), "scripts/with-postgres ")
+			is = is && strings.HasPrefix(command, "go ") // before it, PostgreSQL is installed
 			if is && strings.HasPrefix(workspace, "GOWORK=/") && strings.HasSuffix(workspace, "/"+modules.Workspace+" ") {
 				command = "together: " + command
 			}
