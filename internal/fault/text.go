@@ -43,7 +43,7 @@ func (s *Stale) Text() string {
 	}
 	switch {
 	case s.Own:
-		b.WriteString(": this transaction itself changed it, through another struct")
+		b.WriteString(": this transaction itself changed it, through another struct or statement")
 	case s.Given && isAhead(s.Expected, s.Actual):
 		b.WriteString(": the row has not been at the expected version yet: is it that of another row?")
 	case isAhead(s.Expected, s.Actual):

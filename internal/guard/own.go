@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
@@ -36,12 +37,7 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
-	const own = ownTransaction
-	later := "((" + xmin + "::text::bigint-" + own + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
-	_, _ = stmt.WriteString(beginsOwn + later + ">=2147483648 THEN " + version +
-		" WHEN CASE WHEN " + own + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
-		" THEN pg_xact_status((" + own + "+" + later + ")::text::xid8)<>'in progress' ELSE false END THEN " + version +
-		" ELSE " + unread + " END AS ")
+	_, _ = stmt.WriteString("," + byWriter(xmin, version, unread) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
 }
 
@@ -49,6 +45,16 @@ const (
 	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
 	beginsOwn      = ",CASE WHEN " + ownTransaction + " IS NULL OR "
 )
+
+// byWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a
+// savepoint of it.
+func byWriter(xmin, others, own string) string {
+	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
+	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
+		" WHEN CASE WHEN " + ownTransaction + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
+		" THEN pg_xact_status((" + ownTransaction + "+" + later + ")::text::xid8)<>'in progress' ELSE false END THEN " + others +
+		" ELSE " + own + " END"
+}
 
 // withoutOwn are the columns of a query but for that of selectOwnUnread, which is the last and stands for another one.
 func withoutOwn(text string, names []string) []string {
@@ -157,4 +163,26 @@ func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
 			loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
 		}
 	}
+}
+
+// movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the
+// transaction wrote the row last.
+func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) (own bool) {
+	if !hasWrite(stmt, m, func(w *Write) bool { return w.isBulk() && w.built.bumps && !w.outcome.none }) || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil || !hasXmin(stmt) {
+		return false
+	}
+	q := stmt.DB.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard}).Unscoped().
+		Model(reflect.New(m.Schema.ModelType).Interface()).Where(KeyIn(m.Schema, [][]any{key})).
+		Select(byWriter("xmin", "false", "true"))
+	statement.SameTable(q.Statement, stmt)
+	q = q.Find(&[]map[string]any{})
+	if q.Error != nil {
+		return false
+	}
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, q.Statement.SQL.String(), q.Statement.Vars...)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = rows.Close() }()
+	return rows.Next() && rows.Scan(&own) == nil && rows.Err() == nil && own
 }

@@ -214,7 +214,9 @@ func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current ref
 		}
 		return nil
 	}
-	return j.stale(stmt, row, v.Any(actual), false).Err()
+	stale := j.stale(stmt, row, v.Any(actual), false)
+	stale.Own = stale.Own || v.IsInteger() && v.BeforeBump(actual).Equal(row.Expected) && movedByBulk(stmt, j.model, row.Key)
+	return stale.Err()
 }
 
 // accepts reports whether the row may be written at this version.

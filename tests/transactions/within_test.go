@@ -100,3 +100,45 @@ func TestV24_OwnConflicts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// So is one with a statement about many rows, also in a savepoint. If a rival moved the row first, another run helps.
+func TestV24_OwnConflictsOfMany(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	bulk := func(tx *gorm.DB) error {
+		return tx.Model(&stand.Account{}).Where("id > 0").Update("balance", 7).Error
+	}
+	for name, c := range map[string]struct {
+		write func(tx *gorm.DB) error
+		own   bool
+	}{
+		"bulk":   {bulk, true},
+		"nested": {func(tx *gorm.DB) error { return tx.Transaction(bulk) }, true},
+		"undone": {func(tx *gorm.DB) error {
+			_ = tx.Transaction(func(tx *gorm.DB) error { return errors.Join(bulk(tx), errUndo) })
+			return nil
+		}, false},
+		"a rival":  {func(*gorm.DB) error { return bulk(db) }, false},
+		"both":     {func(tx *gorm.DB) error { return errors.Join(bulk(db), bulk(tx)) }, false},
+		"no write": {func(*gorm.DB) error { return nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stand.MustDo(t, db.Exec("TRUNCATE accounts"))
+			stand.Made(t, db, stand.Account{ID: 1})
+			runs := 0
+			err := gormlock.Transaction(db, func(tx *gorm.DB) error {
+				runs++
+				read := stand.Row[stand.Account](t, tx, 1)
+				if runs == 1 {
+					stand.Must(t, c.write(tx))
+				} else if c.own {
+					t.Error("run again")
+				}
+				return tx.Model(&read).Update("balance", 3).Error
+			}, gormlock.Attempts(5))
+			if is := errors.Is(err, gormlock.ErrStale) && strings.Contains(err.Error(), "this transaction itself changed it"); is != c.own || !c.own && err != nil {
+				t.Errorf("after %d runs: %v", runs, err)
+			}
+		})
+	}
+}
