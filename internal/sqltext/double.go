@@ -25,19 +25,19 @@ func MayDouble(query string) bool {
 }
 
 func mayDouble(query string) bool {
-	r, _ := newReader(query, false, Asked{})
+	r, _ := newReader(query, false)
 	stars, twice, tables := 0, false, false
-	for at := range r.tokens {
+	for at := range r.all {
 		switch {
 		case r.isKeyword(at, "select", "returning"):
-			list := r.list(at + 1)
-			stars, twice = stars+list.stars, twice || list.twice
-			tables = tables || r.is(at, "returning") && list.stars > 0 && has(query, "update") && has(query, "from")
+			of, doubled := r.doubles(at + 1)
+			stars, twice = stars+of, twice || doubled
+			tables = tables || r.is(at, "returning") && of > 0 && has(query, "update") && has(query, "from")
 		case r.isKeyword(at, "join", "using"):
 			tables = true
 		case r.isKeyword(at, "from"):
-			end := r.find(at+1, len(r.tokens), func(at int) bool { return r.isKeyword(at, listEnds...) || r.isAny(at, "returning") || r.closes(at) })
-			tables = tables || r.find(at+1, end, func(at int) bool { return r.sign(at, ",") }) < end
+			end := r.find(at+1, len(r.all), func(at int) bool { return r.isKeyword(at, listEnds...) || r.isAny(at, "returning") || r.closes(at) })
+			tables = tables || r.comma(at+1, end) < end
 		}
 	}
 	return twice || stars > 1 || stars == 1 && tables
@@ -58,81 +58,33 @@ func saysColumns(query string) bool {
 	return false
 }
 
-// selected is a list of columns.
-type selected struct {
-	stars int
-	twice bool // two of its columns may have one name, or one is a star
-}
-
-// list reads the columns behind SELECT or RETURNING.
-func (r *reader) list(at int) (l selected) {
-	end := r.find(at, len(r.tokens), func(at int) bool {
-		return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) || r.closes(at) || r.tokens[at].kind == semicolon
+// doubles counts the stars behind SELECT or RETURNING, and reports whether two of the columns there may have one name, or one is a star.
+func (r reader) doubles(at int) (stars int, twice bool) {
+	end := r.find(at, len(r.all), func(at int) bool {
+		return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) || r.closes(at) || r.kind(at) == semicolon
 	})
 	if r.isAny(at, "distinct", "all") && at+1 < end && !r.sign(at+1, ",") {
 		at++
 	}
-	names, columns := map[string]bool{}, 0
-	for at < end {
-		next := r.find(at, end, func(at int) bool { return r.sign(at, ",") })
-		columns++
-		if r.sign(next-1, "*") {
-			l.stars++
-			l.twice = true
-		} else if name, known := r.columnName(at, next); !known {
-			l.twice = true
+	columns, names := r.columns(at, end), map[string]bool{}
+	for _, c := range columns {
+		if c.sign(c.end-1, "*") {
+			stars++
+		} else if name, known := c.called(); !known {
+			twice = true
 		} else if name != "" {
 			key := strings.ToLower(strings.ReplaceAll(name, "_", "")) // as naming strategies do
-			l.twice = l.twice || names[key] || IsGoName(name)
+			twice = twice || names[key] || IsGoName(name)
 			names[key] = true
 		}
-		at = next + 1
 	}
-	l.twice = l.twice && columns > 1
-	return l
-}
-
-// columnName is the name of a column in a list, as it is written. It is empty for one that no field has, and not known where the server
-// takes it from what the column is computed of.
-func (r *reader) columnName(at, end int) (name string, known bool) {
-	last := end - 1
-	of := r.unnamed(at, end)
-	call := r.find(at, end, r.opens)
-	switch {
-	case last < at, r.is(last, "end"): // of a CASE
-		return "", false
-	case last == at && r.tokens[at].kind == other:
-		return "", true
-	case r.isName(last) && r.tokens[last].kind != coded && (of == end && r.isPath(at, end) || of == last-1 || of == last && (r.isPath(at, of) || r.closes(of-1) && !r.casts(at, of))):
-		return r.written(last), true
-	case call > at && call < end && r.ends[call] == last && r.isPath(at, call) && !r.is(call-1, "cast"):
-		return r.written(call - 1), true
-	}
-	return "", false
-}
-
-// casts reports whether there is a cast between two places, outside of brackets.
-func (r *reader) casts(at, end int) bool {
-	return r.find(at, end, func(at int) bool { return r.sign(at, ":") }) < end
-}
-
-// written is a name without its quotes. What is not quoted stays as it is: not each server changes it.
-func (r *reader) written(at int) string {
-	t := r.tokens[at]
-	if t.kind == word {
-		return r.text[t.start:t.end]
-	}
-	return name(r.text, t)
+	return stars, (twice || stars > 0) && len(columns) > 1
 }
 
 // IsGoName reports whether a name may be that of a field in a struct, by which GORM finds it too, whatever its column is named.
 func IsGoName(name string) bool {
 	first, _ := utf8.DecodeRuneInString(name)
 	return unicode.IsUpper(first)
-}
-
-func (r *reader) closes(at int) bool {
-	return at >= 0 && at < len(r.tokens) && r.tokens[at].kind == closing
 }
 
 // listsTables reports whether there is a comma behind FROM and its first table. It allocates nothing.
@@ -190,14 +142,14 @@ func indexOf(query, word string) int {
 
 // Reads reports whether a text is one query, in which nothing is written.
 func Reads(text string) bool {
-	r, _ := newReader(text, false, Asked{})
+	r, _ := newReader(text, false)
 	if r.unread || !r.opens(0) && !r.isAny(0, "select", "with", "values", "table") {
 		return false
 	}
 	before := token{}
-	for at, t := range r.tokens {
+	for at, t := range r.all {
 		if t.kind == semicolon {
-			return at == len(r.tokens)-1
+			return at == len(r.all)-1
 		}
 		if isWriting(text, t, before) {
 			return false

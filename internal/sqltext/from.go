@@ -1,9 +1,6 @@
 package sqltext
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // item is one of FROM: a table, a query, a function, or a join in brackets.
 type item struct {
@@ -16,25 +13,20 @@ func (i item) isOne(names []string) bool {
 }
 
 // items reads what FROM has, between its commas and joins.
-func (r *reader) items(at, end int, known *withQuery) []item {
+func (r locking) items(at, end int, known *withQuery) []item {
 	var items []item
 	for at < end {
 		var one item
 		one, at = r.factor(at, end, known)
 		items = append(items, one)
-		at = 1 + r.find(at, end, func(at int) bool { return r.sign(at, ",") || r.isKeyword(at, "join", "straight_join") })
+		at = 1 + r.itemEnd(at, end)
 	}
 	return items
 }
 
-// aliasEnds are words behind an item that are no name of it.
-var aliasEnds = []string{
-	"on", "using", "join", "inner", "left", "right", "full", "cross", "natural", "tablesample", "with", "straight_join", "use", "force", "ignore", "partition",
-}
-
 // factor reads one item, and where it ends.
-func (r *reader) factor(at, end int, known *withQuery) (item, int) {
-	for r.is(at, "lateral") || r.is(at, "only") {
+func (r locking) factor(at, end int, known *withQuery) (item, int) {
+	for r.isAny(at, "lateral", "only") {
 		at++
 	}
 	var one item
@@ -43,7 +35,7 @@ func (r *reader) factor(at, end int, known *withQuery) (item, int) {
 	case at >= end:
 		r.unread = true
 		return one, end
-	case r.opens(at) && r.isAny(at+1, "select", "with", "values", "table"):
+	case r.isQuery(at):
 		one.found, passed = r.inBrackets(at, known)
 		at = r.ends[at] + 1
 	case r.opens(at):
@@ -65,21 +57,18 @@ func (r *reader) factor(at, end int, known *withQuery) (item, int) {
 		r.unread = true
 		return one, end
 	}
-	if r.is(at, "as") {
-		at++
-	}
-	if at < end && r.isName(at) && !r.isAny(at, aliasEnds...) {
-		one.names = []string{r.name(at)}
+	names, at := r.alias(at, end)
+	if len(names) > 0 {
+		one.names = names
 		if passed {
-			one.subQuery = one.names[0]
+			one.subQuery = names[0]
 		}
-		at++
 	}
 	return one, at
 }
 
 // inBrackets is what is found in a query in FROM, and whether the clause of the query around it passes by its rows.
-func (r *reader) inBrackets(at int, known *withQuery) (f found, passed bool) {
+func (r locking) inBrackets(at int, known *withQuery) (f found, passed bool) {
 	f = r.query(at+1, r.ends[at], known, nil)
 	switch {
 	case r.locks(at+1, r.ends[at]):
@@ -91,15 +80,11 @@ func (r *reader) inBrackets(at int, known *withQuery) (f found, passed bool) {
 }
 
 // named reads an item that begins with a name, and where it ends: a table, a WITH query or a function.
-func (r *reader) named(at int, known *withQuery) (item, int) {
-	start := at
-	at++
-	for r.sign(at, ".") && r.isName(at+1) {
-		at += 2
-	}
+func (r locking) named(at int, known *withQuery) (item, int) {
+	start, at := at, r.pathEnd(at)
 	one := item{names: []string{r.name(at - 1)}}
 	switch {
-	case r.tokens[at-1].kind == coded:
+	case r.kind(at-1) == coded:
 		r.unread = true
 	case r.opens(at):
 		one.functions = []string{r.path(start, at)}
@@ -118,58 +103,8 @@ func (r *reader) named(at int, known *withQuery) (item, int) {
 	return one, at
 }
 
-// path is a name with those before it, without what may stand between them.
-func (r *reader) path(at, end int) string {
-	var b strings.Builder
-	for _, t := range r.tokens[at:end] {
-		b.WriteString(r.text[t.start:t.end])
-	}
-	return b.String()
-}
-
-// with reads the list of WITH, and where the query begins that knows it.
-func (r *reader) with(at, end int, known *withQuery) (int, *withQuery) {
-	recursive := r.is(at, "recursive")
-	if recursive {
-		at++
-	}
-	var own []*withQuery
-	for r.isName(at) {
-		body := r.find(at+1, end, func(at int) bool { return r.opens(at) && (r.is(at-1, "as") || r.is(at-1, "materialized")) })
-		if body == end {
-			break
-		}
-		w := &withQuery{name: r.name(at), at: body + 1, end: r.ends[body], outer: known, knows: known}
-		known, own = w, append(own, w)
-		at = r.find(r.ends[body]+1, end, func(at int) bool { // behind it may stand SEARCH and CYCLE, which have commas too
-			return r.opens(at) || r.isAny(at, "select", "table", "values", "insert", "update", "delete", "merge") ||
-				r.sign(at, ",") && r.isName(at+1) && (r.opens(at+2) || r.is(at+2, "as"))
-		})
-		if !r.sign(at, ",") {
-			break
-		}
-		at++
-	}
-	for _, w := range own {
-		if recursive {
-			w.knows = known
-		}
-	}
-	r.unread = r.unread || len(own) == 0
-	return at, known
-}
-
-func (w *withQuery) named(name string) *withQuery {
-	for ; w != nil; w = w.outer {
-		if w.name == name {
-			return w
-		}
-	}
-	return nil
-}
-
 // ofWith is what is found in a WITH query: its rows are locked only if it locks them itself.
-func (r *reader) ofWith(w *withQuery) found {
+func (r locking) ofWith(w *withQuery) found {
 	if w.read {
 		return w.found
 	}
@@ -185,15 +120,15 @@ func (r *reader) ofWith(w *withQuery) found {
 	return w.found
 }
 
-func (r *reader) bodyOf(w *withQuery) found {
-	if r.isAny(w.at, "insert", "update", "delete", "merge") {
+func (r locking) bodyOf(w *withQuery) found {
+	if w.writes {
 		return found{with: w.name}
 	}
 	return r.query(w.at, w.end, w.knows, nil)
 }
 
 // locks reports whether a query locks all that it reads at least as strongly as was asked.
-func (r *reader) locks(at, end int) bool {
+func (r locking) locks(at, end int) bool {
 	at = r.find(at, end, func(at int) bool { return r.is(at, "for") || r.is(at, "lock") && r.is(at+1, "in") })
 	if at == end {
 		return false

@@ -43,11 +43,12 @@ func ReachOf(query string, asked Asked) Reach {
 }
 
 func readReach(query string, escapes bool, asked Asked) (Reach, lexer) {
-	r, l := newReader(query, escapes, asked)
+	from, l := newReader(query, escapes)
+	r := locking{from, asked}
 	if l.unterminated || r.unread {
 		return Reach{Unread: true}, l
 	}
-	f := r.query(0, len(r.tokens), nil, asked.Of)
+	f := r.query(0, len(r.all), nil, asked.Of)
 	if r.unread {
 		return Reach{Unread: true}, l
 	}
@@ -58,70 +59,10 @@ func readReach(query string, escapes bool, asked Asked) (Reach, lexer) {
 	return reach, l
 }
 
-// reader reads the tokens of a query.
-type reader struct {
-	text   string
-	tokens []token
-	ends   []int // of the token that opens a bracket, the place of the one that closes it
-	asked  Asked
-	unread bool
-}
-
-func newReader(text string, escapes bool, asked Asked) (*reader, lexer) {
-	r := &reader{text: text, tokens: make([]token, 0, 64), asked: asked}
-	l := lexer{text: text, escapes: escapes}
-	var open []int
-	for t := l.next(); t.kind != eof; t = l.next() {
-		here := len(r.tokens)
-		r.tokens, r.ends = append(r.tokens, t), append(r.ends, here)
-		switch {
-		case t.kind == opening, r.sign(here, "["):
-			open = append(open, here)
-		case t.kind == closing, r.sign(here, "]"):
-			if len(open) == 0 {
-				r.unread = true
-				return r, l
-			}
-			r.ends[open[len(open)-1]] = here
-			open = open[:len(open)-1]
-		}
-	}
-	r.unread = len(open) > 0
-	return r, l
-}
-
-// is, sign and isName look at the token at a place, which may be behind the last one.
-func (r *reader) is(at int, keyword string) bool {
-	return at >= 0 && at < len(r.tokens) && is(r.text, r.tokens[at], keyword)
-}
-
-func (r *reader) isAny(at int, keywords ...string) bool {
-	return slices.ContainsFunc(keywords, func(keyword string) bool { return r.is(at, keyword) })
-}
-
-// isKeyword is isAny where the word may be the name of a column too.
-func (r *reader) isKeyword(at int, keywords ...string) bool {
-	return r.isAny(at, keywords...) && !r.is(at-1, "as") && (at == 0 || !r.sign(at-1, "."))
-}
-
-func (r *reader) sign(at int, sign string) bool {
-	return at >= 0 && at < len(r.tokens) && r.tokens[at].kind == other && r.text[r.tokens[at].start:r.tokens[at].end] == sign
-}
-
-func (r *reader) opens(at int) bool { return at < len(r.tokens) && r.tokens[at].kind == opening }
-
-func (r *reader) isName(at int) bool {
-	return at >= 0 && at < len(r.tokens) && (r.tokens[at].kind == word || r.tokens[at].kind == quoted || r.tokens[at].kind == coded)
-}
-
-func (r *reader) name(at int) string { return name(r.text, r.tokens[at]) }
-
-// find is the place of the first token for which found holds, outside of brackets, or end.
-func (r *reader) find(at, end int, found func(at int) bool) int {
-	for at < end && !found(at) {
-		at = r.ends[at] + 1
-	}
-	return min(at, end)
+// locking follows a locking clause to what it locks.
+type locking struct {
+	reader
+	asked Asked
 }
 
 // found is what a locking clause does to a part of a query.
@@ -159,24 +100,9 @@ func (f found) settle() found {
 	return f
 }
 
-// withQuery is a query of WITH, whose name is known to what stands behind it.
-type withQuery struct {
-	name    string
-	at, end int
-	outer   *withQuery // known beside it
-	knows   *withQuery // what it knows itself
-	read    bool       // what is found in it is known, or is just being looked for
-	found   found
-}
-
-// listEnds are the words behind FROM and its tables.
-var listEnds = []string{"where", "group", "having", "window", "union", "intersect", "except", "order", "limit", "offset", "fetch", "for"}
-
 // query reads a query: what a locking clause behind it, of these names or of all, locks in it.
-func (r *reader) query(at, end int, known *withQuery, of []string) found {
-	if r.is(at, "with") {
-		at, known = r.with(at+1, end, known)
-	}
+func (r locking) query(at, end int, known *withQuery, of []string) found {
+	at, known = r.with(at, end, known)
 	switch {
 	case at < end && r.opens(at):
 		return r.query(at+1, r.ends[at], known, of)
@@ -189,18 +115,15 @@ func (r *reader) query(at, end int, known *withQuery, of []string) found {
 		r.unread = true
 		return found{}
 	}
-	from := r.find(at+1, end, func(at int) bool {
-		isDistinct := r.is(at-1, "distinct") && (r.is(at-2, "is") || r.is(at-2, "not"))
-		return r.isKeyword(at, "from") && !isDistinct || r.isKeyword(at, listEnds...)
-	})
-	if !r.is(from, "from") || from == end {
+	from, has := r.columnsEnd(at+1, end)
+	if !has {
 		return found{}
 	}
-	items := r.items(from+1, r.listEnd(from+1, end), known)
+	items := r.items(from+1, r.fromEnd(from+1, end), known)
 	if named := slices.DeleteFunc(slices.Clone(items), func(i item) bool { return !i.isOne(of) }); len(named) > 0 {
 		return allOf(named)
 	}
-	return r.readFrom(items, at+1, from)
+	return r.readFrom(items, r.columns(at+1, from))
 }
 
 func allOf(items []item) (f found) {
@@ -210,13 +133,9 @@ func allOf(items []item) (f found) {
 	return f
 }
 
-func (r *reader) listEnd(at, end int) int {
-	return r.find(at, end, func(at int) bool { return r.isKeyword(at, listEnds...) || r.is(at, "lock") && r.is(at+1, "in") })
-}
-
 // readFrom is what is found of the items that a list of columns reads from. If it may be any, the rows of the model are meant.
-func (r *reader) readFrom(items []item, at, end int) found {
-	names, all := r.columns(at, end)
+func (r locking) readFrom(items []item, list []column) found {
+	names, all := tablesOf(list)
 	var f found
 	for _, i := range items {
 		if all || i.isOne(names) {
@@ -232,42 +151,19 @@ func (r *reader) readFrom(items []item, at, end int) found {
 	return f
 }
 
-// columns are the names of what a list of columns reads from. It may be all if a column has no name before it.
-func (r *reader) columns(at, end int) (names []string, all bool) {
-	for at < end {
-		comma := r.find(at, end, func(at int) bool { return r.sign(at, ",") })
-		switch last := r.unnamed(at, comma); {
-		case last-at >= 3 && r.isName(last-3) && r.sign(last-2, ".") && (r.isName(last-1) || r.sign(last-1, "*")) && r.isPath(at, last-2):
-			names, all = append(names, r.name(last-3)), all || r.tokens[last-3].kind == coded
-		case last-at != 1 || !r.isConstant(at):
+// tablesOf are the names of what a list of columns reads from. It may be all if a column has no name before it.
+func tablesOf(list []column) (names []string, all bool) {
+	for _, c := range list {
+		switch {
+		case c.isNamed && c.of-c.at > 1:
+			names, all = append(names, c.table), all || c.kind(c.of-3) == coded
+		case c.of-c.at != 1 || !c.isConstant():
 			return nil, true
 		}
-		at = comma + 1
 	}
 	return names, all
 }
 
-// unnamed is the end of a column without the name that it gets.
-func (r *reader) unnamed(at, end int) int {
-	switch {
-	case end-at > 2 && r.is(end-2, "as"):
-		return end - 2
-	case end-at > 1 && r.isName(end-1) && !r.sign(end-2, "."):
-		return end - 1
-	}
-	return end
-}
-
-// isPath reports whether the tokens are names with dots between them.
-func (r *reader) isPath(at, end int) bool {
-	for i := at; i < end; i++ {
-		if (i-at)%2 == 0 && !r.isName(i) || (i-at)%2 == 1 && !r.sign(i, ".") {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *reader) isConstant(at int) bool {
-	return r.tokens[at].kind == other && !r.sign(at, "*") || r.isAny(at, "null", "true", "false")
+func (c column) isConstant() bool {
+	return c.kind(c.at) == other && !c.sign(c.at, "*") || c.isAny(c.at, "null", "true", "false")
 }
