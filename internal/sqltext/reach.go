@@ -107,8 +107,8 @@ func (r locking) query(at, end int, known *withQuery, of []string) found {
 	case at < end && r.opens(at):
 		return r.query(at+1, r.ends[at], known, of)
 	case r.is(at, "table"):
-		one, _ := r.factor(at+1, end, known)
-		return one.found
+		one, _ := r.item(at+1, end, known)
+		return r.foundIn(one)
 	case r.is(at, "values"):
 		return found{}
 	case !r.is(at, "select"):
@@ -120,6 +120,9 @@ func (r locking) query(at, end int, known *withQuery, of []string) found {
 		return found{}
 	}
 	items := r.items(from+1, r.fromEnd(from+1, end), known)
+	for i := range items {
+		items[i].found = r.foundIn(items[i])
+	}
 	if named := slices.DeleteFunc(slices.Clone(items), func(i item) bool { return !i.isOne(of) }); len(named) > 0 {
 		return allOf(named)
 	}

@@ -95,6 +95,9 @@ func TestReachOf_whole(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
+	if reach := sqltext.ReachOf("SELECT * FROM ((SELECT * FROM a) UNION SELECT * FROM b) AS c", sqltext.Asked{Strength: 1}); reach.SubQuery != "c" {
+		t.Errorf("a query that begins with a bracket: %+v", reach)
+	}
 	of := func(names ...string) sqltext.Reach {
 		const text = "SELECT a.* FROM a JOIN (SELECT * FROM b) AS c ON true JOIN (WITH d AS (TABLE e) TABLE d) AS f ON true"
 		return sqltext.ReachOf(text, sqltext.Asked{Strength: 1, Of: names, Descends: true})

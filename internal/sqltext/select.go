@@ -8,9 +8,16 @@ func newReader(text string, escapes bool) (reader, lexer) {
 	return reader{ts}, l
 }
 
-// isQuery reports whether a bracket opens with a query in it.
+// isQuery reports whether a bracket has a query in it, which may begin with a bracket too. A join of queries is none.
 func (r reader) isQuery(at int) bool {
-	return r.opens(at) && r.isAny(at+1, "select", "with", "values", "table")
+	switch {
+	case !r.opens(at):
+		return false
+	case r.isQuery(at + 1):
+		behind := r.ends[at+1] + 1
+		return behind == r.ends[at] || r.isAny(behind, listEnds...)
+	}
+	return r.isAny(at+1, "select", "with", "values", "table")
 }
 
 // behindDistinct is where the list of columns begins.
@@ -39,25 +46,4 @@ func (r reader) columnsEnd(at, end int) (from int, has bool) {
 // fromEnd is where FROM ends.
 func (r reader) fromEnd(at, end int) int {
 	return r.find(at, end, func(at int) bool { return r.isKeyword(at, listEnds...) || r.is(at, "lock") && r.is(at+1, "in") })
-}
-
-// itemEnd is what stands between an item of FROM and the next one, or end.
-func (r reader) itemEnd(at, end int) int {
-	return r.find(at, end, func(at int) bool { return r.sign(at, ",") || r.isKeyword(at, "join", "straight_join") })
-}
-
-// aliasEnds are words behind an item of FROM that are no name of it.
-var aliasEnds = []string{
-	"on", "using", "join", "inner", "left", "right", "full", "cross", "natural", "tablesample", "with", "straight_join", "use", "force", "ignore", "partition",
-}
-
-// alias is the name that an item of FROM gets, none if it gets none, and what stands behind that.
-func (r reader) alias(at, end int) (names []string, behind int) {
-	if r.is(at, "as") {
-		at++
-	}
-	if at < end && r.isName(at) && !r.isAny(at, aliasEnds...) {
-		return []string{r.name(at)}, at + 1
-	}
-	return nil, at
 }
