@@ -35,7 +35,7 @@ func mayDouble(query string) bool {
 			tables = tables || r.is(at, "returning") && of > 0 && has(query, "update") && has(query, "from")
 		case r.isKeyword(at, "join", "using"):
 			tables = true
-		case r.isKeyword(at, "from"):
+		case r.isFrom(at):
 			end := r.find(at+1, len(r.all), func(at int) bool { return r.isKeyword(at, listEnds...) || r.isAny(at, "returning") || r.closes(at) })
 			tables = tables || r.comma(at+1, end) < end
 		}
@@ -60,13 +60,9 @@ func saysColumns(query string) bool {
 
 // doubles counts the stars behind SELECT or RETURNING, and reports whether two of the columns there may have one name, or one is a star.
 func (r reader) doubles(at int) (stars int, twice bool) {
-	end := r.find(at, len(r.all), func(at int) bool {
-		return r.isKeyword(at, "from") || r.isKeyword(at, listEnds...) || r.closes(at) || r.kind(at) == semicolon
-	})
-	if r.isAny(at, "distinct", "all") && at+1 < end && !r.sign(at+1, ",") {
-		at++
-	}
-	columns, names := r.columns(at, end), map[string]bool{}
+	end := r.find(at, len(r.all), func(at int) bool { return r.closes(at) || r.kind(at) == semicolon })
+	end, _ = r.columnsEnd(at, end)
+	columns, names := r.columns(r.behindDistinct(at), end), map[string]bool{}
 	for _, c := range columns {
 		if c.sign(c.end-1, "*") {
 			stars++

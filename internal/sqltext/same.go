@@ -12,12 +12,11 @@ func IsRepeated(query, name string, n int) bool {
 	if l.unterminated || l.backslash || r.unread || !r.is(0, "select") || r.hasOuter("union", "intersect", "except") {
 		return false
 	}
-	at := r.behindDistinct(1)
-	from := r.find(at, len(r.all), func(at int) bool { return r.isKeyword(at, "from") })
-	alone := r.readsOne(from + 1)
+	from, has := r.columnsEnd(1, len(r.all))
+	alone := has && r.readsOne(from+1)
 	var star string // whose it is
 	stars, named := 0, []string{}
-	for _, c := range r.columns(at, from) {
+	for _, c := range r.columns(r.behindDistinct(1), from) {
 		switch {
 		case c.of < c.end, c.end-c.at == 1 && c.isAny(c.at, computedNames...):
 		case c.column == "*":

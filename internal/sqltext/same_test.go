@@ -13,6 +13,7 @@ func TestIsRepeated(t *testing.T) {
 		`SELECT ALL a.*, s.a.id FROM s.a JOIN b ON true`:                               true,
 		`SELECT *, x.id FROM (SELECT * FROM a JOIN b USING (id)) AS x`:                 true,
 		`SELECT *, id FROM a WHERE n IN (SELECT n FROM b UNION SELECT 1)`:              true,
+		`SELECT *, n IS DISTINCT FROM m AS x, id FROM a`:                               true,
 		`SELECT * FROM a JOIN b ON true`:                                               false,
 		`SELECT a.*, b.* FROM a JOIN b ON true`:                                        false,
 		`SELECT a.*, b.id FROM a JOIN b ON true`:                                       false,

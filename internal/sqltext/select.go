@@ -34,13 +34,15 @@ func (r reader) behindDistinct(at int) int {
 // listEnds are the words behind FROM and its tables.
 var listEnds = []string{"where", "group", "having", "window", "union", "intersect", "except", "order", "limit", "offset", "fetch", "for"}
 
-// columnsEnd is where the list of columns of a SELECT ends, and whether FROM stands there.
+// isFrom reports whether FROM begins here. It is a part of IS DISTINCT FROM too.
+func (r reader) isFrom(at int) bool {
+	return r.isKeyword(at, "from") && (!r.is(at-1, "distinct") || !r.isAny(at-2, "is", "not"))
+}
+
+// columnsEnd is where the list of columns ends that begins here, and whether FROM stands there.
 func (r reader) columnsEnd(at, end int) (from int, has bool) {
-	from = r.find(at, end, func(at int) bool {
-		isDistinct := r.is(at-1, "distinct") && (r.is(at-2, "is") || r.is(at-2, "not"))
-		return r.isKeyword(at, "from") && !isDistinct || r.isKeyword(at, listEnds...)
-	})
-	return from, from < end && r.is(from, "from")
+	from = r.find(at, end, func(at int) bool { return r.isFrom(at) || r.isKeyword(at, listEnds...) })
+	return from, from < end && r.isFrom(from)
 }
 
 // fromEnd is where FROM ends.
