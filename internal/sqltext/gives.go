@@ -1,18 +1,21 @@
 package sqltext
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ReadsInto reports whether the only column that a text returns may be a value of the column of this name: by itself, under another name,
 // or chosen by an expression. What is counted or computed from it is another number.
 func ReadsInto(text, column string) bool {
-	r, _ := newReader(text, false, Asked{})
+	r, _ := newReader(text, false)
 	if r.unread {
 		return has(text, column)
 	}
 	v := values{reader: r, names: map[string]bool{strings.ToLower(column): true}}
 	for known := 0; known < len(v.names); { // a name may be another's
 		known = len(v.names)
-		for at := range r.tokens {
+		for at := range r.all {
 			switch {
 			case r.isKeyword(at, "select", "returning"):
 				v.nameItems(at)
@@ -21,7 +24,7 @@ func ReadsInto(text, column string) bool {
 			}
 		}
 	}
-	lists := v.returned(0, len(r.tokens))
+	lists := v.returned(0, len(r.all))
 	for _, list := range lists {
 		if len(list) != 1 {
 			return false
@@ -32,47 +35,23 @@ func ReadsInto(text, column string) bool {
 
 // values follows what a column holds through the lists of a text.
 type values struct {
-	*reader
+	reader
 	names map[string]bool // the columns that may hold it, in small letters
 	star  bool            // a list that is not of a star has it, so that a star may
 }
 
-// span is a part of a text.
-type span struct{ at, end int }
-
 // listOf are the columns of the list behind SELECT or RETURNING.
-func (r *reader) listOf(at int) []span {
-	end := r.find(at+1, len(r.tokens), func(at int) bool {
-		return r.isKeyword(at, "from") && !r.isDistinctFrom(at) || r.isKeyword(at, listEnds...) || r.closes(at) || r.tokens[at].kind == semicolon
+func (r reader) listOf(at int) []column {
+	end := r.find(at+1, len(r.all), func(at int) bool {
+		return r.isFrom(at) || r.isKeyword(at, listEnds...) || r.closes(at) || r.kind(at) == semicolon
 	})
-	at++
-	switch {
-	case r.is(at, "distinct") && r.is(at+1, "on") && r.opens(at+2):
-		at = r.ends[at+2] + 1
-	case r.isAny(at, "distinct", "all"):
-		at++
-	}
-	return r.parts(at, end)
-}
-
-func (r *reader) isDistinctFrom(at int) bool {
-	return r.is(at-1, "distinct") && (r.is(at-2, "is") || r.is(at-2, "not"))
-}
-
-// parts are what is between commas.
-func (r *reader) parts(at, end int) (parts []span) {
-	for at < end {
-		next := r.find(at, end, func(at int) bool { return r.sign(at, ",") })
-		parts = append(parts, span{at, next})
-		at = next + 1
-	}
-	return parts
+	return r.columns(r.behindDistinct(at+1), end)
 }
 
 // returned are the lists of what a query or a write returns, one for each query of a UNION.
-func (v *values) returned(at, end int) (lists [][]span) {
+func (v *values) returned(at, end int) (lists [][]column) {
 	if last := v.find(at, end, func(at int) bool { return v.isKeyword(at, "returning") }); last < end {
-		return [][]span{v.listOf(last)}
+		return [][]column{v.listOf(last)}
 	}
 	if v.find(at, end, func(at int) bool {
 		return v.isKeyword(at, "insert", "update", "delete", "merge") && !v.is(at-1, "for") && !v.is(at-1, "key")
@@ -93,9 +72,9 @@ func (v *values) returned(at, end int) (lists [][]span) {
 }
 
 // anyGives reports whether a column of the lists, by its place, may be the value.
-func (v *values) anyGives(lists [][]span, place int) bool {
+func (v *values) anyGives(lists [][]column, place int) bool {
 	for _, list := range lists {
-		if place < len(list) && v.gives(list[place].at, list[place].end) {
+		if place < len(list) && v.gives(list[place]) {
 			return true
 		}
 	}
@@ -104,12 +83,12 @@ func (v *values) anyGives(lists [][]span, place int) bool {
 
 // nameItems adds the names of the columns of a list that may be the value.
 func (v *values) nameItems(at int) {
-	for _, item := range v.listOf(at) {
-		if v.sign(item.end-1, "*") || !v.gives(item.at, item.end) {
+	for _, c := range v.listOf(at) {
+		if c.column == "*" || !v.gives(c) {
 			continue
 		}
 		v.star = true
-		if name, known := v.columnName(item.at, item.end); known {
+		if name, known := c.called(); known {
 			v.names[strings.ToLower(name)] = true
 		} else {
 			v.names["case"] = true // what PostgreSQL calls it
@@ -128,13 +107,13 @@ func (v *values) rename(open int) {
 	case !v.isName(name):
 		return
 	case v.closes(query):
-		for from = range v.tokens {
+		for from = range v.all {
 			if v.ends[from] == query && v.opens(from) {
 				break
 			}
 		}
 	case v.is(end+1, "as"):
-		from = v.find(end+1, len(v.tokens), v.opens)
+		from = v.find(end+1, len(v.all), v.opens)
 	default:
 		return
 	}
@@ -142,7 +121,7 @@ func (v *values) rename(open int) {
 		return
 	}
 	lists := v.returned(from+1, v.ends[from])
-	for place, part := range v.parts(open+1, v.ends[open]) {
+	for place, part := range v.columns(open+1, v.ends[open]) {
 		if v.isName(part.at) && v.anyGives(lists, place) {
 			v.names[strings.ToLower(v.name(part.at))] = true
 		}
@@ -155,12 +134,12 @@ var choosing = []string{
 	"cast", "convert", "int2", "int4", "int8", "numeric",
 }
 
-// gives reports whether an expression may be the value, because it names or chooses it.
-func (v *values) gives(at, end int) bool {
-	if v.sign(end-1, "*") {
-		return v.star && (at == end-1 || v.isPath(at, end-2))
+// gives reports whether a column may be the value, because its expression names or chooses it.
+func (v *values) gives(c column) bool {
+	if c.column == "*" {
+		return v.star
 	}
-	start, end := at, v.unnamed(at, end)
+	at, end := c.at, c.of
 	given, condition := false, false
 	for ; at < end; at++ {
 		switch {
@@ -171,7 +150,7 @@ func (v *values) gives(at, end int) bool {
 		case v.opens(at):
 			open := at
 			at = v.ends[at]
-			given = given || !condition && v.givesInBrackets(start, open)
+			given = given || !condition && v.givesInBrackets(c.at, open)
 		case condition:
 		case v.computes(at):
 			return false
@@ -184,7 +163,7 @@ func (v *values) gives(at, end int) bool {
 
 // computes reports whether an operator is here, other than a cast.
 func (v *values) computes(at int) bool {
-	t := v.tokens[at]
+	t := v.all[at]
 	return t.kind == other && strings.ContainsAny(v.text[t.start:t.start+1], "+-*/%^<>=!|&#~@?") || v.isAny(at, "and", "or", "not", "is", "in", "like", "ilike", "between")
 }
 
@@ -193,23 +172,8 @@ func (v *values) givesInBrackets(start, open int) bool {
 	switch called := open > start && v.isName(open-1) && !v.isAny(open-1, "then", "else"); {
 	case called && !v.isAny(open-1, choosing...):
 		return false
-	case v.isAny(open+1, "select", "with", "values") || v.opens(open+1) && v.selects(open+1, end):
+	case v.isQuery(open):
 		return v.anyGives(v.returned(open+1, end), 0)
 	}
-	for _, part := range v.parts(open+1, end) {
-		if v.gives(part.at, part.end) {
-			return true
-		}
-	}
-	return false
-}
-
-// selects reports whether there is a query between two places, or in the brackets there.
-func (r *reader) selects(at, end int) bool {
-	for ; at < end; at++ {
-		if r.isAny(at, "select", "values", "table") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.columns(open+1, end), v.gives)
 }

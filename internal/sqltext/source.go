@@ -5,17 +5,17 @@ import "slices"
 // Sources are the names in a text that the columns it returns may come from, as the server stores them: of the one table that the columns
 // are written to be of, else all of the text, whether they are of tables, columns or functions. They are told if all are known.
 func Sources(text string) (names []string, told bool) {
-	r, l := newReader(text, false, Asked{})
+	r, l := newReader(text, false)
 	if r.unread || l.unterminated || l.backslash || !r.opens(0) && !r.isAny(0, "select", "with", "values", "insert", "update", "delete", "merge", "replace") {
 		return nil, false // FETCH and EXECUTE say nothing of what they give
 	}
 	end := r.ownColumns()
 	if end == 0 {
-		end = len(r.tokens)
+		end = len(r.all)
 	}
 	seen := map[string]bool{}
-	for at := range r.tokens {
-		if kind := r.tokens[at].kind; kind == coded || kind == semicolon && at < len(r.tokens)-1 {
+	for at := range r.all {
+		if kind := r.kind(at); kind == coded || kind == semicolon && at < len(r.all)-1 {
 			return nil, false
 		}
 		if at >= end || !r.isName(at) || r.isKeyword(at, reserved...) {
@@ -37,50 +37,38 @@ var reserved = []string{
 
 // ownColumns is where the first table of FROM ends in a query whose columns are all its own: it is the only one, or they are written with
 // its name. It is 0 for any other text.
-func (r *reader) ownColumns() int {
+func (r reader) ownColumns() int {
 	if !r.is(0, "select") || r.hasOuter("union", "intersect", "except") {
 		return 0
 	}
-	at := 1
-	if r.isAny(at, "distinct", "all") {
-		at++
+	from, has := r.columnsEnd(1, len(r.all))
+	if !has {
+		return 0
 	}
 	var tables []string // of each column, empty where none is written
-	for {
-		end := r.find(at, len(r.tokens), func(at int) bool { return r.sign(at, ",") || r.isKeyword(at, "from") })
-		of := r.unnamed(at, end)
-		table, column := r.columnOf(at, of)
-		if end == len(r.tokens) || column == "" {
+	for _, c := range r.columns(r.behindDistinct(1), from) {
+		if !c.isNamed {
 			return 0
 		}
-		tables = append(tables, table)
-		if at = end + 1; !r.sign(end, ",") {
-			break
-		}
+		tables = append(tables, c.table)
 	}
+	at := from + 1
 	if r.is(at, "only") {
 		at++
 	}
 	if !r.isName(at) {
 		return 0
 	}
-	at++
-	for r.sign(at, ".") && r.isName(at+1) {
-		at += 2
-	}
-	name, end := r.name(at-1), at
-	if r.is(at, "as") {
-		at++
-	}
-	joins := []string{"join", "inner", "left", "right", "full", "cross", "natural", "straight_join"}
-	if r.isName(at) && !r.isKeyword(at, joins...) && !r.isKeyword(at, listEnds...) {
-		name = r.name(at)
-		at++
+	end := r.pathEnd(at)
+	name, last := r.name(end-1), r.fromEnd(end, len(r.all))
+	names, behind := r.alias(end, last)
+	if len(names) > 0 {
+		name = names[0]
 	}
 	switch {
-	case at == len(r.tokens), r.tokens[at].kind == semicolon, r.isKeyword(at, listEnds...):
+	case behind == last, r.kind(behind) == semicolon:
 		return end
-	case !r.sign(at, ",") && !r.isKeyword(at, joins...), slices.ContainsFunc(tables, func(table string) bool { return table != name }):
+	case !r.sign(behind, ",") && !r.isAny(behind, aliasEnds...), slices.ContainsFunc(tables, func(table string) bool { return table != name }):
 		return 0
 	}
 	return end
