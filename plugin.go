@@ -233,6 +233,7 @@ func inTransaction(db *gorm.DB) {
 
 func beforeQuery(db *gorm.DB) {
 	mark.HeedRead(db)
+	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	guard.RefuseInRead(db)
 	model.CheckTags(db)
@@ -245,6 +246,7 @@ func beforeQuery(db *gorm.DB) {
 
 func beforeRaw(db *gorm.DB) {
 	mark.HeedWrite(db)
+	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	rowlock.Refuse(db)
 	model.CheckTags(db)
@@ -269,6 +271,7 @@ func afterQueryHooks(db *gorm.DB) {
 
 func beforeRow(db *gorm.DB) {
 	mark.HeedRead(db)
+	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	claim.PrepareClaim(db)
 	guard.RefuseInRead(db)

@@ -105,7 +105,7 @@ func (c *Call) once(db *gorm.DB, fn func(tx *gorm.DB) error) (err error) {
 		return err
 	}
 	open = false
-	err = tx.Commit().Error
+	err = journal.Commit(tx)
 	ended(err == nil)
 	return err
 }

@@ -52,6 +52,18 @@ func Watch(tx *gorm.DB) (ended func(committed bool)) {
 	return j.Ended
 }
 
+// Commit commits a transaction that Begin has begun. Where its connection reports nothing, it is asked first whether a text has
+// rolled back what is to be committed, as the pool asks for its own transactions.
+func Commit(tx *gorm.DB) error {
+	if j := Of(tx.Statement); j != nil && j.deaf {
+		if err := j.Commit(); err != nil {
+			tx.Rollback()
+			return err
+		}
+	}
+	return tx.Commit().Error
+}
+
 // watch returns a new journal for a transaction that has none. It returns nil if there is one, or if the transaction
 // cannot be told from others.
 func watch(stmt *gorm.Statement) *journal {
@@ -71,6 +83,7 @@ func Adopt(db *gorm.DB) {
 		return
 	}
 	if j := watch(db.Statement); j != nil {
+		j.alone = true
 		adopted.Store(db.Statement, j)
 	}
 }

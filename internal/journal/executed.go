@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"errors"
+
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -23,11 +25,17 @@ func Hear(db *gorm.DB) {
 	case !j.deaf:
 		return
 	}
-	answer := sqltx.Answer{Failed: db.Error != nil}
+	text, answer := sqltext.Read(db.Statement.SQL.String()), sqltx.Answer{Failed: db.Error != nil}
 	if sqlstate.Of(db.Error) != "" && statement.IsPostgres(db) {
 		answer.After = sqltx.Aborted
+		if text.RollsBack(true) {
+			answer.After = sqltx.Idle
+		}
 	}
-	j.Executed(sqltext.Read(db.Statement.SQL.String()), answer)
+	j.Executed(text, answer)
+	if j.alone && errors.Is(j.Commit(), errUndone) {
+		endUndone(db.Statement)
+	}
 }
 
 // Executed makes memory follow what a text did to the transaction.
@@ -58,9 +66,12 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 			aborted = aborted && command.Verb < sqltext.Savepoint
 		}
 	}
-	switch over := j.isOver(); {
+	switch over := j.IsOver(); {
 	case answer.After == sqltx.Unknown:
 	case (answer.After == sqltx.Idle) != over:
+		if !over && text.RollsBack(answer.Failed) {
+			j.rolledBack()
+		}
 		j.lose(answer.After)
 	case answer.Failed && (answer.After == sqltx.Aborted || answer.After == sqltx.Gone):
 		j.aborted(answer, answer.Ours && len(text.Commands) > 0 && text.Commands[0].Verb == sqltext.Savepoint)
@@ -139,7 +150,8 @@ func (j *journal) turn(text sqltext.Text) {
 	j.past.path = j.paths
 }
 
-func (j *journal) isOver() bool {
+// IsOver reports whether a text has ended the transaction, and no other was begun.
+func (j *journal) IsOver() bool {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	return j.over

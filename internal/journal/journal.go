@@ -23,6 +23,7 @@ type journal struct {
 	locks     lockrequest.Opening  // how they travelled
 	opening   sqltx.Opening        // what it began with
 	deaf      bool                 // its connection reports nothing: it only hears what GORM executes, see Hear
+	alone     bool                 // it was begun for one statement, see Adopt
 	plugin    *install.Settings
 	database  *sql.DB // that of the application; nil: it is not known
 

@@ -162,7 +162,11 @@ func hearOutside(db *gorm.DB) {
 	if _, built := stmt.Clauses["FROM"]; s == nil || built {
 		return
 	}
-	if text := sqltext.Read(stmt.SQL.String()); text.Renames {
+	text := sqltext.Read(stmt.SQL.String())
+	if text.Renames {
 		heed(&s.Learned, databaseOf(stmt, nil), text, DatabaseUnder(stmt.ConnPool) == nil)
+	}
+	if text.RollsBack(db.Error != nil) {
+		endUndone(stmt)
 	}
 }

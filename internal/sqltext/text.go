@@ -90,6 +90,20 @@ func (t Text) Commits() bool {
 	return false
 }
 
+// RollsBack reports whether the text leaves the transaction rolled back, and no other one open. One that failed may have done so before.
+func (t Text) RollsBack(failed bool) (is bool) {
+	for _, c := range t.Commands {
+		switch c.Verb {
+		case Rollback:
+			is = !c.Chain
+		case Begin, Commit, Detach:
+			is = failed && is
+		case Savepoint, Release, RollbackTo:
+		}
+	}
+	return is
+}
+
 // IsSavepoint reports whether the text is a command about a savepoint, and nothing else.
 func (t Text) IsSavepoint() bool {
 	return t.Single && !t.Unsure && len(t.Commands) == 1 && t.Commands[0].Verb >= Savepoint
