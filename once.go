@@ -1,7 +1,6 @@
 package gormlock
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -39,6 +38,9 @@ var ErrOtherRequest = fault.ErrOtherRequest
 // fields are unexported), if the JSON cannot be read back, or if it is longer than 1 MiB. If T has changed since, the
 // result is read as json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
+// If the transaction is rolled back, the structs in the result count as not read. A struct returned by value cannot be
+// reached then, so it has no version if the transaction has stored the key and written more: return a pointer instead.
+//
 // What fn does outside of the database happens again if the commit fails: send the key along to services that accept one.
 // fn must not commit or roll back tx. If it changes search_path or role, it must set them back before it returns.
 //
@@ -65,13 +67,7 @@ func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts 
 		}
 		return once.Stored(key, made)
 	}
-	read := func(stored []byte) error {
-		if err := json.Unmarshal(stored, &result); err != nil {
-			return fmt.Errorf("gormlock: once %q: the stored result is no %T: %w", key, none, err)
-		}
-		return nil
-	}
-	if err := o.Run(effect, read); err != nil {
+	if err := o.Run(effect, &result); err != nil {
 		return none, fault.Caused(tx, err)
 	}
 	return result, nil

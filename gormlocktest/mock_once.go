@@ -54,8 +54,8 @@ func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any,
 	}
 	untilRequest, fromEnd := claim[:at[3]], claim[at[6]:]
 	expectPattern(mock, regexp.QuoteMeta(untilRequest)+".*"+regexp.QuoteMeta(fromEnd)).WillReturnResult(sqlmock.NewResult(0, 0))
-	mock.ExpectQuery(`^SELECT result::text, request FROM gormlock_once WHERE key = \$1$`).WithArgs(key).
-		WillReturnRows(sqlmock.NewRows([]string{"result", "request"}).AddRow(stored, request))
+	mock.ExpectQuery(`^SELECT result::text, request, created_at = now\(\) FROM gormlock_once WHERE key = \$1$`).WithArgs(key).
+		WillReturnRows(sqlmock.NewRows([]string{"result", "request", "own"}).AddRow(stored, request, false))
 	expect(mock, "RELEASE SAVEPOINT gormlock_once_1")
 }
 

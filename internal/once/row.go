@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
@@ -40,17 +43,18 @@ var onceCalls atomic.Uint64
 // longestResult is how many bytes a result can have. It travels as text, and is parsed by the server.
 const longestResult = 1 << 20
 
-// Run runs effect and stores what it returns, or reads what was stored before.
-func (o *Call) Run(effect func(*gorm.DB) ([]byte, error), read func([]byte) error) error {
+// Run runs effect and stores what it returns, or reads what was stored before. What is stored is read into dest, a pointer.
+func (o *Call) Run(effect func(*gorm.DB) ([]byte, error), dest any) error {
+	before := o.written()
 	for range 3 { // again only if the key is removed between two statements
 		fresh, err := o.claim()
 		if err != nil {
 			return err
 		}
 		if fresh {
-			return o.perform(effect, read)
+			return o.perform(effect, dest, before)
 		}
-		found, err := o.repeat(read)
+		found, err := o.repeat(dest)
 		if err != nil || found {
 			return err
 		}
@@ -102,9 +106,28 @@ func (o *Call) onStandby() (is bool) {
 	return rows.Next() && rows.Scan(&is) == nil && rows.Err() == nil && is
 }
 
-// perform runs effect and stores the result, or takes all back.
-func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) error) (err error) {
-	open := true
+// written is how many statements have written something in the transaction, as far as gormlock sees them.
+func (o *Call) written() int {
+	if j := journal.Of(o.Session.Statement); j != nil {
+		return j.Written()
+	}
+	return 1
+}
+
+// read reads a stored result. Its versions may never be committed if they are the transaction's own.
+func (o *Call) read(stored []byte, dest any, own bool) error {
+	if err := json.Unmarshal(stored, dest); err != nil {
+		return fmt.Errorf("gormlock: once %q: the stored result is no %s: %w", o.Key, reflect.TypeOf(dest).Elem(), err)
+	}
+	if own {
+		guard.KeepResult(o.Session, dest)
+	}
+	return nil
+}
+
+// perform runs effect and stores the result, or takes all back. Before is how many statements had written something before the row was.
+func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), dest any, before int) (err error) {
+	open, claimed := true, o.written()
 	defer func() {
 		if open { // the effect failed, panicked or ended the goroutine
 			err = o.undo(err)
@@ -121,7 +144,7 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), read func([]byte) 
 	if len(stored) > longestResult {
 		return fmt.Errorf("gormlock: once %q: the result has %d bytes, at most %d are allowed: store it elsewhere, and return its key", o.Key, len(stored), longestResult)
 	}
-	if err := read(stored); err != nil {
+	if err := o.read(stored, dest, before > 0 || o.written() > claimed); err != nil {
 		return err
 	}
 	if err := o.store(stored); err != nil {
@@ -152,8 +175,8 @@ func (o *Call) store(result []byte) error {
 }
 
 // repeat reads what was stored. It is found unless the row was removed meanwhile.
-func (o *Call) repeat(read func([]byte) error) (found bool, err error) {
-	found, stored, request, err := o.look()
+func (o *Call) repeat(dest any) (found bool, err error) {
+	found, stored, request, own, err := o.look()
 	switch {
 	case err != nil:
 		return false, o.undo(err)
@@ -162,7 +185,7 @@ func (o *Call) repeat(read func([]byte) error) (found bool, err error) {
 	case found && o.Request != nil && string(o.Request) != string(request):
 		err = fmt.Errorf("%w: once %q", fault.ErrOtherRequest, o.Key)
 	case found:
-		err = read(stored)
+		err = o.read(stored, dest, own)
 	}
 	if _, released := o.tx.ExecContext(o.ctx(), "RELEASE SAVEPOINT "+o.savepoint); err == nil && released != nil {
 		err = fmt.Errorf("gormlock: once %q: %w", o.Key, released)
@@ -171,22 +194,23 @@ func (o *Call) repeat(read func([]byte) error) (found bool, err error) {
 	return found, err
 }
 
-func (o *Call) look() (found bool, stored, request []byte, err error) {
-	rows, err := o.tx.QueryContext(o.ctx(), "SELECT result::text, request FROM gormlock_once WHERE key = $1", o.Key)
+// look looks for the row. It is the transaction's own if it was made at its now(), which is when the transaction began.
+func (o *Call) look() (found bool, stored, request []byte, own bool, err error) {
+	rows, err := o.tx.QueryContext(o.ctx(), "SELECT result::text, request, created_at = now() FROM gormlock_once WHERE key = $1", o.Key)
 	if err != nil {
-		return false, nil, nil, o.explain(err)
+		return false, nil, nil, false, o.explain(err)
 	}
 	defer rows.Close()
 	if rows.Next() {
 		found = true
-		if err := rows.Scan(&stored, &request); err != nil {
-			return false, nil, nil, o.explain(err)
+		if err := rows.Scan(&stored, &request, &own); err != nil {
+			return false, nil, nil, false, o.explain(err)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return false, nil, nil, o.explain(err)
+		return false, nil, nil, false, o.explain(err)
 	}
-	return found, stored, request, nil
+	return found, stored, request, own, nil
 }
 
 // undo takes the transaction back to where it was before the row. Where that fails nothing can be committed either: the
