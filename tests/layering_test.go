@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model",
+		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/pgarray",
 		"internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "fence", gormModule,
 	},
 	"internal/xact": {
