@@ -57,7 +57,7 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	}
 	r := readOf(stmt)
 	r.hold(rows)
-	needed := model.NeedsJournal(r.db, r.schema)
+	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(db), strange, r.text); len(carried) > 0 {
 			r.models = mayBeOf(stmt, carried, true)
@@ -66,6 +66,34 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	if needed || len(r.models) > 0 {
 		j.Keep(r)
 	}
+}
+
+// isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.
+func (r *readInTransaction) isNeeded() bool {
+	if model.NeedsJournal(r.db, r.schema) {
+		return true
+	}
+	var last reflect.Type
+	return slices.ContainsFunc(r.rows, func(row reflect.Value) bool {
+		if row.Type() == last {
+			return false // as the one before
+		}
+		last = row.Type()
+		return model.NeedsJournal(r.db, r.schemaOf(row))
+	})
+}
+
+// schemaOf is that of the struct's own type, which may be another than the model that the statement is about. It is nil if the
+// type has none.
+func (r *readInTransaction) schemaOf(row reflect.Value) *schema.Schema {
+	if r.schema != nil && row.Type() == r.schema.ModelType {
+		return r.schema
+	}
+	own := &gorm.Statement{DB: r.db}
+	if !row.CanAddr() || own.Parse(row.Addr().Interface()) != nil {
+		return nil
+	}
+	return own.Schema
 }
 
 // strange is what was read into something else than structs of a model with a version.
@@ -116,28 +144,33 @@ func (r *readInTransaction) hold(dest reflect.Value) {
 func (r *readInTransaction) Undo() { r.Lose() }
 
 func (r *readInTransaction) Lose() {
-	seen := map[any]bool{}
-	of := r.schema
 	if r.later != nil {
 		if _, unscanned := r.later.Dest.(*sql.Rows); unscanned {
 			return
 		}
-		if r.hold(reflect.ValueOf(r.later.Dest)); of == nil {
-			of = r.later.Schema // the statement holds the destination since then
+		if r.hold(reflect.ValueOf(r.later.Dest)); r.schema == nil {
+			r.schema = r.later.Schema // the statement holds the destination since then
 		}
 	}
+	seen := map[any]bool{}
 	for _, row := range r.rows {
-		if of != nil && row.Type() == of.ModelType && model.NeedsJournal(r.db, of) {
-			r.forgetIn(of, row, seen)
-			continue
+		switch own := r.schemaOf(row); {
+		case !model.NeedsJournal(r.db, own):
+			forgetCarrier(r.db, r.models, row, r.text)
+		case own == r.schema && model.OfSchema(r.db, own).Column != nil:
+			r.forgetIn(own, row, seen)
+		default:
+			forgetCarrier(r.db, r.models, row, r.text)
+			forgetTagged(model.OfSchema(r.db, own), row)
+			r.forgetHeld(own, row, seen)
 		}
-		forgetCarrier(r.db, r.models, row, r.text)
 	}
 	for _, other := range r.others {
 		forgetCarrier(r.db, r.models, other, r.text)
 	}
 }
 
+// forgetIn makes the structs of a model count as not read, and what they hold at any depth.
 func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
 	m := model.OfSchema(r.db, s)
 	statement.EachStruct(value, func(row reflect.Value) {
@@ -151,10 +184,15 @@ func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen
 		if m.Column != nil {
 			m.Column.Write(row, m.Column.Unread())
 		}
-		for _, relation := range statement.OwnRelations(s) {
-			if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) {
-				r.forgetIn(relation.FieldSchema, place, seen)
-			}
-		}
+		r.forgetHeld(s, row, seen)
 	})
+}
+
+// forgetHeld does so with what a struct holds, whether it has a version or not.
+func (r *readInTransaction) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
+	for _, relation := range statement.OwnRelations(s) {
+		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) {
+			r.forgetIn(relation.FieldSchema, place, seen)
+		}
+	}
 }

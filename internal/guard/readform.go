@@ -121,6 +121,15 @@ func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	}
 }
 
+// forgetTagged makes a form hold no row's version in the field that it has tagged itself.
+func forgetTagged(form *model.Model, row reflect.Value) {
+	if column := form.Column; column != nil && row.CanAddr() {
+		if held := column.Read(row); !held.Null && !column.Unset(held) {
+			column.Write(row, column.OfNoRow())
+		}
+	}
+}
+
 // fieldsOfForm are those of a struct that may be the version of a row.
 func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*schema.Field) {
 	stmt := &gorm.Statement{DB: db}
