@@ -8,7 +8,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
@@ -22,6 +21,7 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	if !outOfReach(stmt) {
 		return
 	}
+	noteWritten(stmt)
 	m := model.Of(stmt.DB)
 	_, grouped := stmt.Clauses["GROUP BY"]
 	whole := len(s.Columns) == 0 || len(stmt.Selects) == 0 && len(s.Columns) >= len(stmt.Schema.DBNames)
@@ -109,60 +109,6 @@ func readsStructs(stmt *gorm.Statement) bool {
 		t = t.Elem()
 	}
 	return t == stmt.Schema.ModelType || t != nil && t.Kind() == reflect.Interface
-}
-
-// loseCopies makes copies that a rollback cannot reach count as not read, if the server could not say which rows the
-// transaction itself wrote.
-func loseCopies(db *gorm.DB, rows reflect.Value) {
-	stmt := db.Statement
-	if db.RowsAffected == 0 || !outOfReach(stmt) {
-		return
-	}
-	if !readsStructs(stmt) {
-		return
-	}
-	m := model.OfSchema(db, stmt.Schema)
-	_, asked := stmt.Clauses[ownUnread]
-	_, locks := stmt.Clauses["FOR"] // which counts as a write
-	if journal.Of(stmt) == nil && (asked || locks || !hasWritten(stmt)) {
-		return
-	}
-	delete(stmt.Clauses, ownUnread)
-	statement.EachStruct(rows, func(row reflect.Value) {
-		if row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
-			return
-		}
-		if m.Column != nil && !asked {
-			m.Column.Write(row, m.Column.Unread())
-		}
-		for _, join := range stmt.Joins { // what was joined is in the copy, where it is no pointer
-			name, _, _ := strings.Cut(join.Name, ".")
-			if relation := stmt.Schema.Relationships.Relations[name]; relation != nil && relation.Field.FieldType.Kind() == reflect.Struct {
-				loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
-			}
-		}
-	})
-}
-
-// hasWritten reports whether the transaction has written or locked a row. It is asked of a transaction that nobody sees.
-func hasWritten(stmt *gorm.Statement) bool {
-	written := true // also if the answer does not come
-	if err := stmt.ConnPool.QueryRowContext(stmt.Context, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").Scan(&written); err != nil {
-		return true
-	}
-	return written
-}
-
-// loseAll makes a struct, and what was joined to it, count as not read.
-func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
-	if m := model.OfSchema(db, s); m.Column != nil {
-		m.Column.Write(row, m.Column.Unread())
-	}
-	for _, relation := range statement.OwnRelations(s) {
-		if relation.Field.FieldType.Kind() == reflect.Struct && relation.FieldSchema != s {
-			loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
-		}
-	}
 }
 
 // movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the

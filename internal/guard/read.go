@@ -36,8 +36,7 @@ func KeepRead(db *gorm.DB, columns *statement.Columns) {
 		statement.EachStruct(rows, memory.Forget)
 	}
 	KeepRowsRead(db, rows)
-	loseCopies(db, rows)
-	loseForms(db, rows)
+	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
 }
 
@@ -55,17 +54,42 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 	if j == nil || j.Written() <= reading {
 		return
 	}
+	if r := heldRead(stmt, rows); r != nil {
+		j.Keep(r)
+	}
+}
+
+// keepReturned notes the rows that an update or a delete about no struct has returned: it read them, and it wrote them.
+func keepReturned(db *gorm.DB) {
+	stmt, w := db.Statement, writeOf(db.Statement)
+	asked, asks := stmt.Clauses["RETURNING"]
+	if _, ours := asked.Expression.(*returning); !asks || ours || db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || w != nil && len(w.rows) > 0 || !journal.InTransaction(stmt) {
+		return
+	}
+	r := heldRead(stmt, stmt.ReflectValue)
+	switch j := journal.Of(stmt); {
+	case r == nil:
+	case j == nil || w != nil && w.outcome.undone:
+		r.Lose() // gormlock does not see how the transaction ends
+	default:
+		j.Keep(r)
+	}
+}
+
+// heldRead holds what a statement has read. It is nil if nothing of it has a version.
+func heldRead(stmt *gorm.Statement, rows reflect.Value) *readInTransaction {
 	r := readOf(stmt)
 	r.hold(rows)
 	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
-		if carried := carriedBy(r.db, versioned(db), strange, r.text); len(carried) > 0 {
+		if carried := carriedBy(r.db, versioned(stmt.DB), strange, r.text); len(carried) > 0 {
 			r.models = mayBeOf(stmt, carried, true)
 		}
 	}
 	if needed || len(r.models) > 0 {
-		j.Keep(r)
+		return r
 	}
+	return nil
 }
 
 // isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.

@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -183,36 +182,5 @@ func forgetPlace(m *model.Model, place reflect.Value) {
 		place.SetFloat(-1)
 	case kind == reflect.String:
 		place.SetString("-1")
-	}
-}
-
-// loseForms makes what a query read into something else than structs of its model count as not read, if no rollback can reach
-// it and the transaction has written.
-func loseForms(db *gorm.DB, dest reflect.Value) {
-	stmt := db.Statement
-	if db.RowsAffected == 0 || db.DryRun || db.Error != nil || !statement.IsPostgres(db) || !journal.InTransaction(stmt) {
-		return
-	}
-	j := journal.Of(stmt)
-	if j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
-		return
-	}
-	var forms []reflect.Value
-	carriers(dest, func(value reflect.Value) {
-		if stmt.Schema == nil || value.Type() != stmt.Schema.ModelType || model.OfSchema(db, stmt.Schema).Column == nil {
-			forms = append(forms, value)
-		}
-	})
-	if len(forms) == 0 {
-		return
-	}
-	text := stmt.SQL.String()
-	models := carriedBy(db, versioned(db), forms, text)
-	if len(models) == 0 || j == nil && !hasWritten(stmt) {
-		return
-	}
-	models = mayBeOf(stmt, models, true)
-	for _, form := range forms {
-		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
 	}
 }

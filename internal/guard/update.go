@@ -61,6 +61,7 @@ func AfterUpdate(db *gorm.DB) {
 		w.settle(db)
 		w.omitAsBefore(db.Statement)
 	}
+	keepReturned(db)
 	refuseTwinsOfWritten(db)
 	noticeMoved(db)
 }
@@ -108,6 +109,7 @@ func AfterDelete(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settle(db)
 	}
+	keepReturned(db)
 }
 
 // BeforeCreate decides what a create with a conflict clause does to the versions of existing rows.

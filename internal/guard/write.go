@@ -262,8 +262,5 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
 			w.Lose()
 		}
-		if w.op != OpCreate && len(w.rows) == 0 && statement.AsksForRows(stmt) {
-			KeepRowsRead(stmt.DB, stmt.ReflectValue) // a bulk statement that returns rows reads them
-		}
 	}
 }

@@ -223,9 +223,12 @@ func first[T any](all []T) *T {
 	return &all[0]
 }
 
-// undone are the transactions that are rolled back.
+// undone are the transactions that are rolled back, whether gormlock sees it or not.
 func undone() map[string]func(t *testing.T) (db *gorm.DB, within transacting) {
 	all := map[string]func(t *testing.T) (*gorm.DB, transacting){}
+	for name, open := range unseen {
+		all[name] = open
+	}
 	for name, within := range map[string]func(db *gorm.DB, fn func(tx *gorm.DB) error) error{
 		"Transaction":          func(db *gorm.DB, fn func(tx *gorm.DB) error) error { return db.Transaction(fn) },
 		"gormlock.Transaction": func(db *gorm.DB, fn func(tx *gorm.DB) error) error { return gormlock.Transaction(db, fn) },

@@ -1,0 +1,174 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// unreached is a query whose rows no rollback reaches, in a transaction that may have written some of them: gormlock does not see how
+// the transaction ends, or GORM copies the row to the caller. What was read counts as not read at once.
+type unreached struct {
+	stmt   *gorm.Statement
+	copied bool // gormlock sees the end, and reaches what the copy has pointers to
+	wrote  func() bool
+}
+
+// loseUnreached makes what the query has read count as not read, if no rollback reaches it. A query that failed may have read
+// some rows.
+func loseUnreached(db *gorm.DB, dest reflect.Value) {
+	stmt := db.Statement
+	_, asked := stmt.Clauses[ownUnread]
+	delete(stmt.Clauses, ownUnread)
+	if db.RowsAffected == 0 || db.DryRun || !statement.IsPostgres(db) || !journal.InTransaction(stmt) {
+		return
+	}
+	j := journal.Of(stmt)
+	if j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
+		return
+	}
+	u := unreached{stmt: stmt, copied: j != nil, wrote: func() bool { return true }}
+	if j == nil {
+		u.wrote = onceWritten(stmt)
+	}
+	if !asked {
+		u.loseOwn(dest)
+	}
+	u.loseForms(dest)
+	u.loseAlong(dest)
+}
+
+// loseOwn loses the structs of the statement's model, if the server could not say which rows the transaction itself wrote.
+func (u *unreached) loseOwn(dest reflect.Value) {
+	_, locks := u.stmt.Clauses["FOR"] // which counts as a write
+	if locks && !u.copied || !u.isOfVersioned() || !readsStructs(u.stmt) || !u.wrote() {
+		return
+	}
+	column := model.OfSchema(u.stmt.DB, u.stmt.Schema).Column
+	statement.EachStruct(dest, func(row reflect.Value) {
+		if row.Type() == u.stmt.Schema.ModelType && row.CanAddr() {
+			column.Write(row, column.Unread())
+		}
+	})
+}
+
+// isOfVersioned reports whether the statement's model has a version.
+func (u *unreached) isOfVersioned() bool {
+	return u.stmt.Schema != nil && model.OfSchema(u.stmt.DB, u.stmt.Schema).Column != nil
+}
+
+// loseForms loses versions in what is something else than structs of the statement's model.
+func (u *unreached) loseForms(dest reflect.Value) {
+	var forms []reflect.Value
+	carriers(dest, func(value reflect.Value) {
+		if !u.isOfVersioned() || value.Type() != u.stmt.Schema.ModelType {
+			forms = append(forms, value)
+		}
+	})
+	if len(forms) == 0 {
+		return
+	}
+	db, text := u.stmt.DB, u.stmt.SQL.String()
+	models := carriedBy(db, versioned(db), forms, text)
+	if len(models) == 0 || !u.wrote() {
+		return
+	}
+	models = mayBeOf(u.stmt, models, true)
+	for _, form := range forms {
+		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
+	}
+}
+
+// loseAlong loses what the query read along with its rows: structs that it joined, and versions by tags of the rows' own. What it
+// preloads is read by queries of its own.
+func (u *unreached) loseAlong(dest reflect.Value) {
+	r, seen := readOf(u.stmt), map[any]bool{}
+	isOne := reflect.Indirect(dest).Kind() == reflect.Struct
+	carriers(dest, func(row reflect.Value) {
+		if row.Kind() != reflect.Struct || scans(row) || !row.CanAddr() {
+			return
+		}
+		own := r.schemaOf(row)
+		if !model.NeedsJournal(r.db, own) {
+			return
+		}
+		if m := model.OfSchema(r.db, own); m.Column != nil && own != u.stmt.Schema && u.wrote() {
+			forgetTagged(m, row)
+		}
+		for _, relation := range slices.Concat(own.Relationships.HasOne, own.Relationships.BelongsTo) {
+			place := statement.Place(relation.Field, row)
+			switch {
+			case !place.IsValid() || place.IsZero() || isOne && !u.names(relation) || !u.wrote():
+			case !u.copied:
+				r.forgetIn(relation.FieldSchema, place, seen)
+			case place.Kind() == reflect.Struct:
+				loseAll(u.stmt.DB, relation.FieldSchema, place)
+			}
+		}
+	})
+}
+
+// names reports whether the query may read into a relation. A struct that is read again may hold others, which were read before.
+func (u *unreached) names(relation *schema.Relationship) bool {
+	for _, join := range u.stmt.Joins {
+		if slices.Contains(strings.Split(join.Name, "."), relation.Name) {
+			return true
+		}
+	}
+	return len(u.stmt.ColumnMapping) > 0 || strings.Contains(u.stmt.SQL.String(), relation.Name+"__")
+}
+
+// writtenBefore marks, among the clauses of a query that takes locks, whether the transaction had written or locked a row before.
+type writtenBefore bool
+
+// Build writes nothing.
+func (writtenBefore) Build(clause.Builder) {}
+
+const writtenClause = "gormlock:written_before"
+
+// noteWritten asks before a query that joins and takes locks, which count as writes, whether the transaction has written.
+func noteWritten(stmt *gorm.Statement) {
+	if _, locks := stmt.Clauses["FOR"]; locks && len(stmt.Joins) > 0 && journal.Of(stmt) == nil {
+		stmt.Clauses[writtenClause] = clause.Clause{Expression: writtenBefore(hasWritten(stmt))}
+	}
+}
+
+// onceWritten returns a function that asks whether the transaction has written, once.
+func onceWritten(stmt *gorm.Statement) func() bool {
+	noted, is := stmt.Clauses[writtenClause].Expression.(writtenBefore)
+	delete(stmt.Clauses, writtenClause)
+	return sync.OnceValue(func() bool { return is && bool(noted) || !is && hasWritten(stmt) })
+}
+
+// hasWritten reports whether the transaction has written or locked a row. It is asked of a transaction that nobody sees.
+func hasWritten(stmt *gorm.Statement) bool {
+	written := true // also if the answer does not come
+	if err := stmt.ConnPool.QueryRowContext(stmt.Context, "SELECT pg_current_xact_id_if_assigned() IS NOT NULL").Scan(&written); err != nil {
+		return true
+	}
+	return written
+}
+
+// loseAll makes a struct, and what was joined to it, count as not read.
+func loseAll(db *gorm.DB, s *schema.Schema, row reflect.Value) {
+	if !row.IsValid() { // an embedded pointer on the way is nil
+		return
+	}
+	if m := model.OfSchema(db, s); m.Column != nil {
+		m.Column.Write(row, m.Column.Unread())
+	}
+	for _, relation := range statement.OwnRelations(s) {
+		if relation.Field.FieldType.Kind() == reflect.Struct && relation.FieldSchema != s {
+			loseAll(db, relation.FieldSchema, statement.Place(relation.Field, row))
+		}
+	}
+}
