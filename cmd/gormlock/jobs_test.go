@@ -89,7 +89,7 @@ func TestJobs(t *testing.T) {
 	on(t, dsn, "jobs", "letters").is(t, 0, "letters: all is done")
 	for _, text := range []string{
 		"INSERT INTO letters (queue, run_at) VALUES ('bulk', now() - interval '90 s'), ('bulk', now())",
-		"INSERT INTO letters (id, state, attempts, last_error, updated_at) VALUES (101, 'dead', 3, E'no such street\nat line 7', now() - interval '1 h'), (102, 'dead', 20, 'nobody', now()), (103, 'done', 1, '', now())",
+		"INSERT INTO letters (id, state, attempts, last_error, updated_at) VALUES (101, 'dead', 3, E'no such street\nat line 7', now() - interval '1 h'), (102, 'dead', 20, 'nobody', now()), (777777, 'done', 1, '', now())",
 	} {
 		if err := db.Exec(text).Error; err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestJobs(t *testing.T) {
 	}
 	r := on(t, dsn, "jobs", "letters")
 	r.is(t, 0, "QUEUE", "bulk", "1m3", "DEAD", "101", "no such street", "1h0m", "nobody")
-	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "103") {
+	if strings.Contains(r.out, "at line 7") || strings.Contains(r.out, "777777") {
 		t.Errorf("%s", r.out)
 	}
 	if err := db.Exec(`INSERT INTO letters (id, queue, state, last_error, updated_at) VALUES (104, E'q\x1b[31m\nx', 'dead', E'e\x1b[2J\u009b2J', now())`).Error; err != nil {
