@@ -62,7 +62,7 @@ func covers(models, all []*model.Model) bool {
 func namedIn(names []string, models []*model.Model) (named []*model.Model) {
 	for _, m := range models {
 		table := tableOf(m)
-		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, table) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(strings.TrimPrefix(name, "."), table) }) {
 			named = append(named, m)
 		}
 	}
@@ -109,12 +109,13 @@ func AskForScan(db *gorm.DB) {
 	mayBeOf(likely, models, true)
 }
 
-// asksTables is of names: for each that a table, a view or a function has, in whatever schema, the tables whose rows it gives, itself among
-// them: those that a view reads or a rule names, the parts of a table and its parents. They are NULL where a function gives rows, or a
-// table elsewhere. It raises no error, whatever the names are.
-const asksTables = `WITH RECURSIVE named AS (SELECT unnest($1::text::text[]) AS name),
+// asksTables is of names: for each that a table, a view or a function has, the tables whose rows it gives, itself among them: those that a
+// view reads or a rule names, the parts of a table and its parents. They are NULL where a function gives rows, or a table elsewhere. A
+// name with a dot before it may be in any schema. No error is raised, whatever the names are.
+const asksTables = `WITH RECURSIVE named AS (SELECT name, ltrim(name, '.') AS bare, left(name, 1) = '.' AS behind FROM unnest($1::text::text[]) name),
 read AS (
- SELECT named.name, c.oid FROM named JOIN pg_catalog.pg_class c ON c.relname = named.name AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ SELECT named.name, c.oid FROM named JOIN pg_catalog.pg_class c ON c.relname = named.bare AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ WHERE named.behind OR pg_catalog.pg_table_is_visible(c.oid)
  UNION SELECT read.name, behind.oid FROM read CROSS JOIN LATERAL (
  SELECT d.refobjid AS oid FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d ON d.objid = r.oid
  WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_class'::regclass AND r.ev_class = read.oid
@@ -124,8 +125,9 @@ SELECT read.name, CASE WHEN c.relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT EXIST
  JOIN pg_catalog.pg_depend d ON d.objid = r.oid WHERE r.ev_class = c.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.refclassid = 'pg_catalog.pg_proc'::regclass)
  THEN c.relname END
 FROM read JOIN pg_catalog.pg_class c ON c.oid = read.oid
-UNION ALL SELECT named.name, NULL FROM named JOIN pg_catalog.pg_proc p ON p.proname = named.name
-WHERE p.pronamespace <> 'pg_catalog'::regnamespace OR named.name LIKE '%\_to\_xml%' OR named.name IN ('ts_stat', 'ts_rewrite')`
+UNION ALL SELECT named.name, NULL FROM named JOIN pg_catalog.pg_proc p ON p.proname = named.bare
+WHERE (named.behind OR pg_catalog.pg_function_is_visible(p.oid)) AND
+ (p.pronamespace <> 'pg_catalog'::regnamespace OR named.bare LIKE '%\_to\_xml%' OR named.bare IN ('ts_stat', 'ts_rewrite'))`
 
 // origin is what the server says of a name.
 type origin struct {
@@ -169,7 +171,7 @@ func askTables(stmt *gorm.Statement, names []string) (map[string]*origin, error)
 	var about []any
 	list := strings.TrimSuffix(strings.Repeat("?,", len(names)), ",")
 	for _, name := range names {
-		about = append(about, name)
+		about = append(about, strings.TrimPrefix(name, "."))
 	}
 	switch d := dialect.Of(stmt.DB); {
 	case d.IsMySQL():
@@ -201,7 +203,7 @@ func askTables(stmt *gorm.Statement, names []string) (map[string]*origin, error)
 			return nil, err
 		}
 		for _, name := range names {
-			if b := answers[name]; strings.EqualFold(name, of) {
+			if b := answers[name]; name == of || !statement.IsPostgres(stmt.DB) && strings.EqualFold(strings.TrimPrefix(name, "."), of) {
 				b.tables, b.known = append(b.tables, table.String), b.known && table.Valid
 			}
 		}

@@ -3,7 +3,8 @@ package sqltext
 import "slices"
 
 // Sources are the names in a text that the columns it returns may come from, as the server stores them: of the one table that the columns
-// are written to be of, else all of the text, whether they are of tables, columns or functions. They are told if all are known.
+// are written to be of, else all of the text, whether they are of tables, columns or functions. A name that stands behind a dot has it
+// before it. They are told if all are known.
 func Sources(text string) (names []string, told bool) {
 	r, l := newReader(text, false)
 	if r.unread || l.unterminated || l.backslash || !r.opens(0) && !r.isAny(0, "select", "with", "values", "insert", "update", "delete", "merge", "replace") {
@@ -21,7 +22,11 @@ func Sources(text string) (names []string, told bool) {
 		if at >= end || !r.isName(at) || r.isKeyword(at, reserved...) {
 			continue
 		}
-		if name := r.name(at); !seen[name] {
+		name := r.name(at)
+		if r.sign(at-1, ".") {
+			name = "." + name
+		}
+		if !seen[name] {
 			seen[name] = true
 			names = append(names, name)
 		}

@@ -14,35 +14,35 @@ func TestSources(t *testing.T) {
 	for query, want := range map[string]string{
 		// The columns are of one table alone.
 		"SELECT * FROM a": "a",
-		"SELECT x.version FROM ONLY shop.a AS x WHERE id IN (1, 2) AND EXISTS (SELECT FROM b) FOR UPDATE": "a only shop version x",
-		`SELECT "a"."id", a."Version" AS v, A.* FROM "a" LEFT JOIN b ON (b.id = a.id), c x`:               "Version a id v",
+		"SELECT x.version FROM ONLY shop.a AS x WHERE id IN (1, 2) AND EXISTS (SELECT FROM b) FOR UPDATE": ".a only shop .version x",
+		`SELECT "a"."id", a."Version" AS v, A.* FROM "a" LEFT JOIN b ON (b.id = a.id), c x`:               ".Version a .id v",
 		"select distinct n, m from a x order by f(n)":                                                     "a m n",
 		"SELECT n FROM a;": "a n",
-		`SELECT a.version FROM a, b WHERE a.from IS DISTINCT FROM c.d.e`: "a version",
-		"SELECT a.f FROM a NATURAL JOIN b":                               "a f",
+		`SELECT a.version FROM a, b WHERE a.from IS DISTINCT FROM c.d.e`: "a .version",
+		"SELECT a.f FROM a NATURAL JOIN b":                               "a .f",
 		// What is not so simple: all names.
 		"SELECT * FROM a JOIN b ON true":                                  "a b true",
-		"SELECT a.n, b.n FROM a, b":                                       "a b n",
+		"SELECT a.n, b.n FROM a, b":                                       "a b .n",
 		"SELECT n FROM a, b":                                              "a b n",
-		"SELECT u.version FROM a JOIN b USING (version) AS u":             "a b u using version",
-		"SELECT DISTINCT ON (a.id) a.version FROM a, v":                   "a id version",
-		"SELECT m.version FROM m (version) WHERE EXISTS (SELECT FROM b)":  "b exists m version",
+		"SELECT u.version FROM a JOIN b USING (version) AS u":             "a b u using .version version",
+		"SELECT DISTINCT ON (a.id) a.version FROM a, v":                   "a .id .version",
+		"SELECT m.version FROM m (version) WHERE EXISTS (SELECT FROM b)":  "b exists m .version version",
 		"SELECT max(n), COALESCE(n, 0) AS version FROM a":                 "a coalesce max n version",
 		"SELECT n FROM a UNION (SELECT n FROM b ORDER BY (1))":            "a b n union",
 		"WITH q(c) AS (SELECT version FROM v) SELECT c AS version FROM q": "c q v version",
-		"SELECT m.version, (SELECT count(*) FROM v) AS n FROM m":          "count m n v version",
-		"SELECT l.version FROM a, LATERAL (SELECT a.version) l":           "a l lateral version",
+		"SELECT m.version, (SELECT count(*) FROM v) AS n FROM m":          "count m n v .version",
+		"SELECT l.version FROM a, LATERAL (SELECT a.version) l":           "a l lateral .version",
 		"VALUES ((SELECT version FROM a))":                                "a values version",
-		"UPDATE a SET n = b.n FROM b RETURNING b.version":                 "a b n update version",
+		"UPDATE a SET n = b.n FROM b RETURNING b.version":                 "a b n .n update .version",
 		"INSERT INTO a SELECT * FROM b RETURNING *":                       "a b insert",
 		"((SELECT version FROM b)) /* FROM c */ -- d":                     "b version",
-		"SELECT rows.n FROM rows FROM (f(1), g(2))":                       "f g n rows",
-		"SELECT a.n FROM a TABLESAMPLE f(1)":                              "a n",
+		"SELECT rows.n FROM rows FROM (f(1), g(2))":                       "f g .n rows",
+		"SELECT a.n FROM a TABLESAMPLE f(1)":                              "a .n",
 		"SELECT 1 AS version":                                             "version",
 		"":                                                                "-",
 	} {
 		names, told := sqltext.Sources(query)
-		slices.Sort(names)
+		slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.TrimPrefix(a, "."), strings.TrimPrefix(b, ".")) })
 		if got := strings.Join(names, " "); told != (want != "-") || told && got != want {
 			t.Errorf("%s: %q, told: %v; want %q", query, got, told, want)
 		}
@@ -103,7 +103,7 @@ func FuzzSources(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		names, _ := sqltext.Sources(text)
-		if utf8.ValidString(text) && slices.Contains(names, "") && !strings.Contains(text, `""`) && !strings.Contains(text, "``") {
+		if utf8.ValidString(text) && slices.ContainsFunc(names, func(name string) bool { return strings.Trim(name, ".") == "" }) && !strings.Contains(text, `""`) && !strings.Contains(text, "``") {
 			t.Errorf("a name without letters: %q", names)
 		}
 		sqltext.ReadsInto(text, "version")

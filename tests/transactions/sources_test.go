@@ -193,7 +193,16 @@ func TestRollback_ofReadsFromAnySource(t *testing.T) {
 func TestRollback_leavesOtherTables(t *testing.T) {
 	t.Parallel()
 	db, _ := withSources(t)
-	stand.MustDo(t, db.Exec("CREATE VIEW memo_view AS SELECT * FROM memos"))
+	var here string
+	stand.MustDo(t, db.Raw("SELECT current_schema()").Scan(&here))
+	elsewhere := here + "_other"
+	for _, sql := range []string{
+		"CREATE VIEW memo_view AS SELECT * FROM memos",
+		"CREATE SCHEMA " + elsewhere, "CREATE VIEW " + elsewhere + ".memo_view AS SELECT * FROM accounts", // nobody means it
+	} {
+		stand.MustDo(t, db.Exec(sql))
+	}
+	t.Cleanup(func() { db.Exec("DROP SCHEMA " + elsewhere + " CASCADE") })
 	var (
 		row, raw, scanned memo
 		written           memo
@@ -220,6 +229,7 @@ func TestRollback_leavesOtherTables(t *testing.T) {
 			for i, query := range []*gorm.DB{
 				tx.Where("lower('A') = ?", "a"), tx.Where("account_id IN (SELECT id FROM accounts)"), tx.Joins("JOIN accounts ON accounts.id = account_id"),
 				tx.Where("'accounts' <> ''"), tx.Where("id IS DISTINCT FROM account_id::numeric + 7"), tx.Table("memo_view"), tx.Order("COALESCE(id, length(now()::text))"),
+				tx.Table("memo_view").Select("id, COALESCE(version, ?) AS version", 0),
 			} {
 				var m, n memo
 				stand.MustDo(t, query.Session(&gorm.Session{}).Find(&m))

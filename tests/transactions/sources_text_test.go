@@ -2,6 +2,7 @@ package transactions_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -45,6 +46,9 @@ var rowTexts = []string{
 	`SELECT "id", "version" FROM "account_view"`,
 	"SELECT id, version FROM /* memos */ account_view -- memos\n",
 	"SELECT id, version FROM account_view;",
+	`SELECT id, version FROM {far}.far_view`,
+	`SELECT * FROM ONLY {far}."far_view" f`,
+	"SELECT f.id, f.version FROM {far} . far_rows() f",
 	"SELECT f.* FROM memos m, account_rows() f",
 	"SELECT m.account_id AS id, m.account_version AS version FROM memos m",
 	"TABLE account_view",
@@ -64,7 +68,14 @@ func TestRollback_ofWhatATextReturns(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			db, rival := withSources(t)
+			var here string
+			stand.MustDo(t, db.Raw("SELECT current_schema()").Scan(&here))
+			far := here + "_far"
+			text = strings.ReplaceAll(text, "{far}", far)
+			t.Cleanup(func() { db.Exec("DROP SCHEMA " + far + " CASCADE") })
 			for _, sql := range []string{
+				"CREATE SCHEMA " + far, "CREATE VIEW " + far + ".far_view AS SELECT * FROM accounts",
+				"CREATE FUNCTION " + far + ".far_rows() RETURNS SETOF accounts LANGUAGE sql STABLE AS 'SELECT * FROM " + here + ".accounts'",
 				"CREATE FUNCTION account_version(memos) RETURNS bigint LANGUAGE sql STABLE AS 'SELECT version FROM accounts'",
 			} {
 				stand.MustDo(t, db.Exec(sql))
