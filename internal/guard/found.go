@@ -105,7 +105,7 @@ func (a *answer) readInto(db *gorm.DB, keys [][]any, chosen func([]reflect.Value
 		fields = append(fields, a.version.Field)
 	}
 	if a.upsert != nil { // an upsert compares its structs with their rows
-		fields = a.model.Readable()
+		fields = readable(db.Statement, a.model)
 	}
 	names := make([]string, 0, len(fields))
 	for _, field := range fields {

@@ -24,6 +24,7 @@ type unchangedColumns struct {
 	before  reflect.Value
 	names   []string
 	columns []*schema.Field
+	all     bool // the caller names none
 }
 
 // IfUnchanged keeps what the columns hold in before.
@@ -57,10 +58,10 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 	if u.before.Type() != m.Schema.ModelType {
 		return nil, fmt.Errorf("gormlock: IfUnchanged: %s is not the model %s", u.before.Type(), m.Schema.Name)
 	}
-	found := &unchangedColumns{before: u.before}
+	found := &unchangedColumns{before: u.before, all: len(u.names) == 0}
 	names := u.names
-	if len(names) == 0 {
-		names = slices.DeleteFunc(slices.Clone(m.Schema.DBNames), func(name string) bool { return statement.IsComputed(m.Schema.FieldsByDBName[name]) })
+	if found.all {
+		names = m.Schema.DBNames
 	}
 	for _, name := range names {
 		field := m.Schema.LookUpField(name)
@@ -71,6 +72,18 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 		found.names = append(found.names, field.DBName)
 	}
 	return found, nil
+}
+
+// leaveOut leaves out what is no column of the table, if the caller names none.
+func (u *unchangedColumns) leaveOut(p *plan, stmt *gorm.Statement) {
+	if u == nil || !u.all || !slices.ContainsFunc(u.columns, statement.IsComputed) {
+		return
+	}
+	u.columns = slices.DeleteFunc(u.columns, func(field *schema.Field) bool { return !isColumn(stmt, p.model, field) })
+	u.names = u.names[:0]
+	for _, field := range u.columns {
+		u.names = append(u.names, field.DBName)
+	}
 }
 
 // isOf returns the error of a struct that was read from another row than the one that is written. A struct without a key names

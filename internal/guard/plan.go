@@ -51,6 +51,7 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	if p.batch && p.intent.columns() != nil {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
+	p.intent.columns().leaveOut(p, stmt)
 	if err := cmp.Or(p.dropped(stmt), p.rekeyed(stmt), p.intent.columns().isOf(p, stmt)); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -83,7 +84,7 @@ func heldRead(stmt *gorm.Statement, rows reflect.Value) *readInTransaction {
 	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(stmt.DB), strange, r.text); len(carried) > 0 {
-			r.models = mayBeOf(stmt, carried, true)
+			r.models = mayBeOf(stmt, carried, columnsOf(r.db, carried, strange), true)
 		}
 	}
 	if needed || len(r.models) > 0 {
@@ -145,7 +146,13 @@ func KeepScan(db *gorm.DB) {
 	}
 	r := readOf(stmt)
 	r.later, r.models = stmt, versioned(db)
-	r.models = mayBeOf(stmt, r.models, false)
+	columns := versionNames(r.models)
+	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
+		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {
+			columns = nil // its own names say nothing
+		}
+	}
+	r.models = mayBeOf(stmt, r.models, columns, false)
 	j.Keep(r)
 }
 
@@ -180,17 +187,25 @@ func (r *readInTransaction) Lose() {
 	for _, row := range r.rows {
 		switch own := r.schemaOf(row); {
 		case !model.NeedsJournal(r.db, own):
-			forgetCarrier(r.db, r.models, row, r.text)
+			r.forgetStrange(own, row)
 		case own == r.schema && model.OfSchema(r.db, own).Column != nil:
 			r.forgetIn(own, row, seen)
 		default:
-			forgetCarrier(r.db, r.models, row, r.text)
+			r.forgetStrange(own, row)
 			forgetTagged(model.OfSchema(r.db, own), row)
 			r.forgetHeld(own, row, seen)
 		}
 	}
 	for _, other := range r.others {
 		forgetCarrier(r.db, r.models, other, r.text)
+	}
+}
+
+// forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its
+// own, whatever it is called.
+func (r *readInTransaction) forgetStrange(own *schema.Schema, row reflect.Value) {
+	if !isOwnRow(r.text, own, r.models) {
+		forgetCarrier(r.db, r.models, row, r.text)
 	}
 }
 

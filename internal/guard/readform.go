@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,16 @@ func modelsRead(db *gorm.DB, s *schema.Schema, text string) []*model.Model {
 		}
 	}
 	return named
+}
+
+// isOwnRow reports whether a text names the table of a schema, which is that of none of the models: what comes of it is no version.
+func isOwnRow(text string, s *schema.Schema, models []*model.Model) bool {
+	if s == nil {
+		return false
+	}
+	own := s.Table[strings.LastIndexByte(s.Table, '.')+1:]
+	return names(strings.ToLower(text), strings.ToLower(own)) &&
+		!slices.ContainsFunc(models, func(m *model.Model) bool { return strings.EqualFold(tableOf(m), own) })
 }
 
 // names reports whether a text has a name that is no part of a longer one.

@@ -48,7 +48,7 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	r.had, r.hadAny = stmt.Clauses["RETURNING"]
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)
-		d.wantAsked(asked.Columns)
+		d.wantAsked(stmt, asked.Columns)
 	}
 	r.installed = true
 	if r.back {

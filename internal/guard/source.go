@@ -33,10 +33,14 @@ func versioned(db *gorm.DB) (all []*model.Model) {
 	return all
 }
 
-// mayBeOf are those of the models whose versions a text may have read. The server is asked what its names stand for if that is allowed:
+// mayBeOf are those of the models whose versions a text may have read into columns of these names; nil are all columns. The server is asked what its names stand for if that is allowed:
 // it is not while rows of the query are open.
-func mayBeOf(stmt *gorm.Statement, models []*model.Model, ask bool) []*model.Model {
-	names, told := sqltext.Sources(stmt.SQL.String())
+func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]bool, ask bool) []*model.Model {
+	var wanted func(string) bool
+	if columns != nil {
+		wanted = func(name string) bool { return columns[strings.ToLower(name)] }
+	}
+	names, told := sqltext.Sources(stmt.SQL.String(), wanted)
 	if !told || journal.HasMadeTables(stmt) {
 		return models
 	}
@@ -86,7 +90,7 @@ func AskForScan(db *gorm.DB) {
 		return
 	}
 	if stmt.SQL.Len() > 0 {
-		mayBeOf(stmt, models, true)
+		askFor(stmt, models)
 		return
 	}
 	text := &strings.Builder{} // it is not built yet, and will have this much of it
@@ -106,7 +110,22 @@ func AskForScan(db *gorm.DB) {
 	}
 	likely := &gorm.Statement{DB: stmt.DB, ConnPool: stmt.ConnPool, Context: stmt.Context, Clauses: stmt.Clauses}
 	likely.SQL.WriteString(text.String())
-	mayBeOf(likely, models, true)
+	askFor(likely, models)
+}
+
+// askFor asks what Scan may need, whatever it reads the columns to.
+func askFor(stmt *gorm.Statement, models []*model.Model) {
+	mayBeOf(stmt, models, versionNames(models), true)
+	mayBeOf(stmt, models, nil, true)
+}
+
+// versionNames are what versions of the models may be called, in small letters.
+func versionNames(models []*model.Model) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range models {
+		all[strings.ToLower(m.Column.Field.DBName)], all[strings.ToLower(m.Column.Field.Name)] = true, true
+	}
+	return all
 }
 
 // asksTables is of names: for each that a table, a view or a function has, the tables whose rows it gives, itself among them: those that a
@@ -240,4 +259,25 @@ func carries(db *gorm.DB, m *model.Model, value reflect.Value, text string) bool
 	default:
 		return sqltext.ReadsInto(text, m.Column.Field.DBName)
 	}
+}
+
+// columnsOf are the names under which the versions of these models came into what was read.
+func columnsOf(db *gorm.DB, models []*model.Model, read []reflect.Value) map[string]bool {
+	all := versionNames(models)
+	for _, value := range read {
+		if value.Kind() != reflect.Struct && value.Kind() != reflect.Map {
+			return nil // a place of one column, whatever it is called
+		}
+		for _, m := range models {
+			if value.Kind() == reflect.Struct && value.Type() != m.Schema.ModelType && !scans(value) {
+				for _, field := range fieldsOfForm(db, m, value) {
+					all[strings.ToLower(field.DBName)], all[strings.ToLower(field.Name)] = true, true
+				}
+			}
+		}
+		if value.Kind() == reflect.Struct {
+			break // as the others
+		}
+	}
+	return all
 }

@@ -70,7 +70,9 @@ func (u *unreached) isOfVersioned() bool {
 func (u *unreached) loseForms(dest reflect.Value) {
 	var forms []reflect.Value
 	carriers(dest, func(value reflect.Value) {
-		if !u.isOfVersioned() || value.Type() != u.stmt.Schema.ModelType {
+		switch is := u.stmt.Schema != nil && value.Type() == u.stmt.Schema.ModelType; {
+		case is && (u.isOfVersioned() || isOwnRow(u.stmt.SQL.String(), u.stmt.Schema, versioned(u.stmt.DB))):
+		default:
 			forms = append(forms, value)
 		}
 	})
@@ -82,7 +84,7 @@ func (u *unreached) loseForms(dest reflect.Value) {
 	if len(models) == 0 || !u.wrote() {
 		return
 	}
-	models = mayBeOf(u.stmt, models, true)
+	models = mayBeOf(u.stmt, models, columnsOf(db, models, forms), true)
 	for _, form := range forms {
 		forgetCarrier(&gorm.DB{Config: db.Config}, models, form, text)
 	}

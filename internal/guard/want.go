@@ -46,13 +46,13 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	}
 	if d.batch && d.op != OpDelete && !stmt.ReflectValue.CanAddr() {
 		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
-		d.wantWhole()
+		d.wantWhole(stmt)
 	}
 	if d.intent.Merges() {
-		d.wantWhole()
+		d.wantWhole(stmt)
 	}
 	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() {
-		d.wantWhole()
+		d.wantWhole(stmt)
 	}
 	ours := v.is() && !v.IsInteger() && !d.intent.ignores() && (d.batch || d.op != OpDelete)
 	if ours || d.batch && v.checked && statement.AsksForRows(stmt) || asked {
@@ -198,7 +198,7 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 		return
 	}
 	if !u.child || u.updates && !u.links || u.skips && dialect.Of(stmt.DB).IsMySQL() {
-		d.wantWhole()
+		d.wantWhole(stmt)
 		return
 	}
 	for _, field := range stmt.Schema.FieldsWithDefaultDBValue {
@@ -211,7 +211,7 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 		d.want(d.version.Field)
 	}
 	if u.skips && len(d.rows) > 1 && slices.ContainsFunc(d.rows, func(row Row) bool { return row.Key == nil }) {
-		d.want(d.model.Readable()...) // by what they hold, rows find structs without a key: some may be left out
+		d.want(readable(stmt, d.model)...) // by what they hold, rows find structs without a key: some may be left out
 	}
 }
 
@@ -237,9 +237,9 @@ func (d *draft) want(fields ...*schema.Field) {
 }
 
 // wantWhole asks for whole rows, so that the structs are the rows afterwards.
-func (d *draft) wantWhole() {
+func (d *draft) wantWhole(stmt *gorm.Statement) {
 	if d.returning == nil || !d.returning.whole {
-		d.want(d.model.Readable()...)
+		d.want(readable(stmt, d.model)...)
 		d.returning.whole = true
 	}
 }

@@ -25,18 +25,18 @@ func asksByClause(stmt *gorm.Statement) bool {
 }
 
 // wantAsked makes the statement return what its caller asks for: all columns of the model if it is not said by their names which.
-func (d *draft) wantAsked(asked []clause.Column) {
+func (d *draft) wantAsked(stmt *gorm.Statement, asked []clause.Column) {
 	if len(asked) == 0 {
-		d.wantWhole()
+		d.wantWhole(stmt)
 	}
 	for _, column := range asked {
 		switch field := d.model.Schema.LookUpField(column.Name); {
 		case column.Name == "*":
-			d.wantWhole()
+			d.wantWhole(stmt)
 		case field != nil && field.DBName != "" && !column.Raw:
 			d.want(field)
 		default:
-			d.wantWhole()
+			d.wantWhole(stmt)
 			d.returning.others = append(d.returning.others, column)
 		}
 	}
@@ -59,7 +59,7 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 		return
 	}
 	if into := stmt.ReflectValue; into.Kind() == reflect.Struct && into.CanSet() && asksByClause(stmt) {
-		d.wantWhole()
+		d.wantWhole(stmt)
 		d.returning.bulk = true
 		return
 	}
@@ -72,7 +72,7 @@ func (d *draft) wantWholeRows(stmt *gorm.Statement) {
 	if joins { // other tables may have columns of the same name
 		table = clause.CurrentTable
 	}
-	for _, field := range d.model.Readable() {
+	for _, field := range readable(stmt, d.model) {
 		if !names(field) {
 			columns = append(columns, clause.Column{Table: table, Name: field.DBName})
 		}
@@ -120,7 +120,7 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 		fields = stmt.Schema.Fields
 	}
 	for _, field := range fields {
-		if field.DBName != "" && field.Readable && !statement.IsComputed(field) && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
+		if field.DBName != "" && field.Readable && isColumn(stmt, d.model, field) && (field != v.Field || all && v.IsInteger()) && !slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == field.DBName || c.Name == field.Name }) {
 			columns = append(columns, clause.Column{Name: field.DBName})
 		}
 	}

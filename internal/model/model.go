@@ -16,11 +16,11 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Readable are the columns of the table that are read.
+// Readable are the columns that are read, and what only queries fill.
 func (m *Model) Readable() []*schema.Field {
 	fields := make([]*schema.Field, 0, len(m.Schema.DBNames))
 	for _, name := range m.Schema.DBNames {
-		if field := m.Schema.FieldsByDBName[name]; field.Readable && !statement.IsComputed(field) {
+		if field := m.Schema.FieldsByDBName[name]; field.Readable {
 			fields = append(fields, field)
 		}
 	}

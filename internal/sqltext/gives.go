@@ -152,6 +152,8 @@ func (v *values) gives(c column) bool {
 			at = v.ends[at]
 			given = given || !condition && v.givesInBrackets(c.at, open)
 		case condition:
+		case v.sign(at, "-") && (at == c.at || v.isAny(at-1, "then", "else")): // of a number
+			at++
 		case v.computes(at):
 			return false
 		case v.isName(at) && !v.opens(at+1) && !v.sign(at+1, ".") && v.names[strings.ToLower(v.name(at))]:

@@ -171,8 +171,8 @@ func OwnPath(field *schema.Field, row reflect.Value) {
 	}
 }
 
-// IsComputed reports whether a field takes what some queries work out. It is no column of the table: it is read, never written, and in no
-// migration.
+// IsComputed reports whether a field is read, never written, and in no migration. It may take what some queries work out, and be no column
+// of the table.
 func IsComputed(field *schema.Field) bool {
 	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }

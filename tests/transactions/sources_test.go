@@ -259,3 +259,49 @@ func TestRollback_leavesOtherTables(t *testing.T) {
 		row, raw, scanned, byMap, byScan, number = memo{}, memo{}, memo{}, map[string]any{}, map[string]any{}, 0
 	}
 }
+
+// joinedMemo is a memo with its account.
+type joinedMemo struct {
+	ID, AccountID, Version int64
+	Account                *stand.Account
+}
+
+func (joinedMemo) TableName() string { return "memos" }
+
+// What is joined to a row of a table without a version does not make the row's own columns versions.
+func TestRollback_leavesWhatJoinsAVersion(t *testing.T) {
+	t.Parallel()
+	db, rival := withSources(t)
+	for name, read := range map[string]func(tx *gorm.DB, m *joinedMemo) *gorm.DB{
+		"Find": func(tx *gorm.DB, m *joinedMemo) *gorm.DB { return tx.Joins("Account").Find(m) },
+		"Scan": func(tx *gorm.DB, m *joinedMemo) *gorm.DB {
+			return tx.Model(&joinedMemo{}).Select("memos.*, accounts.note AS note").Joins("JOIN accounts ON accounts.id = account_id").Scan(m)
+		},
+		"WITH": func(tx *gorm.DB, m *joinedMemo) *gorm.DB {
+			return tx.Raw("WITH a AS (SELECT id FROM accounts) SELECT * FROM memos WHERE account_id IN (SELECT id FROM a)").Find(m)
+		},
+		"RETURNING": func(tx *gorm.DB, m *joinedMemo) *gorm.DB {
+			return tx.Raw("UPDATE memos SET account_id = 1 FROM accounts WHERE accounts.id = account_id RETURNING memos.*").Scan(m)
+		},
+	} {
+		var m joinedMemo
+		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+			_ = tx.Transaction(func(tx *gorm.DB) error {
+				stand.MustDo(t, tx.Exec("UPDATE accounts SET version = version + 1"))
+				stand.MustDo(t, read(tx, &m))
+				return errUndo
+			})
+			if m.Version != 77 {
+				t.Errorf("%s: %+v", name, m)
+			}
+			return nil
+		}))
+		if m.Account == nil {
+			continue
+		}
+		stand.MustDo(t, db.Model(&rival).Update("balance", 55))
+		if err := db.Save(m.Account).Error; !errors.Is(err, gormlock.ErrStale) && !errors.Is(err, gormlock.ErrVersionMissing) {
+			t.Errorf("%s: written over %+v: %v", name, rival, err)
+		}
+	}
+}

@@ -165,3 +165,80 @@ func TestComputed(t *testing.T) {
 		})
 	}
 }
+
+// tally has a column that the server computes, and that no migration of GORM's makes.
+type tally struct {
+	ID      int64
+	Count   int64
+	Twice   int64 `gorm:"->;-:migration"`
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A column that the server computes is read with the others.
+func TestComputed_byTheServer(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(t *testing.T, db *gorm.DB, read *tally) error{
+		"update": func(t *testing.T, db *gorm.DB, read *tally) error {
+			t.Helper()
+			return db.Model(read).Clauses(clause.Returning{}).Update("count", gorm.Expr("count + 1")).Error
+		},
+		"upsert": func(t *testing.T, db *gorm.DB, read *tally) error {
+			t.Helper()
+			read.Count++
+			return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(read).Error
+		},
+		"many": func(t *testing.T, db *gorm.DB, read *tally) error {
+			t.Helper()
+			var all []tally
+			err := db.Model(&all).Clauses(clause.Returning{}).Where("id > 0").Update("count", 2).Error
+			*read = all[0]
+			return err
+		},
+		"create": func(t *testing.T, db *gorm.DB, read *tally) error {
+			t.Helper()
+			*read = tally{Count: 2}
+			return db.Clauses(clause.Returning{}).Create(read).Error
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&tally{}})
+			stand.MustDo(t, db.Exec("ALTER TABLE tallies ADD twice bigint GENERATED ALWAYS AS (count * 2) STORED"))
+			read := stand.Made(t, db, tally{Count: 1})
+			stand.Must(t, write(t, db, &read))
+			if read.Count != 2 || read.Twice != 4 {
+				t.Errorf("%+v", read)
+			}
+			stand.Must(t, db.Save(&read).Error)
+		})
+	}
+}
+
+// A rival's write that shows only in a column which the server computes is seen by IfUnchanged.
+func TestComputed_isCompared(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&tally{}})
+	stand.MustDo(t, db.Exec("ALTER TABLE tallies ADD twice bigint"))
+	stand.Made(t, db, tally{Count: 1})
+	read := stand.Row[tally](t, db, 1)
+	stand.MustDo(t, db.Exec("UPDATE tallies SET twice = 7"))
+	stand.MustStale(t, db.Model(&read).Clauses(gormlock.IfUnchanged(&read)).Update("count", 2).Error)
+	again := stand.Row[tally](t, db, 1)
+	stand.MustDo(t, db.Model(&again).Clauses(gormlock.IfUnchanged(&again)).Update("count", 2))
+}
+
+// byServer has the version that the server keeps.
+type byServer struct {
+	ID    int64
+	Title string
+	Stamp uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+}
+
+func TestComputed_xmin(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&byServer{}})
+	read := byServer{ID: 1, Title: "old"}
+	stand.MustDo(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&read))
+	read.Title = "new"
+	stand.MustDo(t, db.Save(&read))
+}

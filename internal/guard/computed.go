@@ -1,0 +1,53 @@
+package guard
+
+import (
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// readable are the columns of the table that are read.
+func readable(stmt *gorm.Statement, m *model.Model) []*schema.Field {
+	return slices.DeleteFunc(m.Readable(), func(field *schema.Field) bool { return !isColumn(stmt, m, field) })
+}
+
+// isColumn reports whether the table has the column of a field. The server is asked for those that may be filled by queries only, such as
+// a count: they may also be columns that it computes.
+func isColumn(stmt *gorm.Statement, m *model.Model, field *schema.Field) bool {
+	if !statement.IsComputed(field) || m.Column != nil && m.Column.Field == field {
+		return true
+	}
+	table := statement.NameInSQL(stmt)
+	asks := "column " + field.DBName
+	if is, known := journal.Known(stmt, asks, table); known {
+		return is == true
+	}
+	if stmt.DryRun || table == "" {
+		return false
+	}
+	question, about := "SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped", []any{table, field.DBName}
+	switch d := dialect.Of(stmt.DB); {
+	case d.IsMySQL():
+		question = "SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ?"
+		about[0] = stmt.Table
+	case d.IsSQLite():
+		question = "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?"
+		about[0] = stmt.Table
+	}
+	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, question, about...)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = rows.Close() }()
+	is := rows.Next()
+	if rows.Err() == nil {
+		journal.Learn(stmt, asks, table, is)
+	}
+	return is
+}
