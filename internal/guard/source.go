@@ -33,8 +33,8 @@ func versioned(db *gorm.DB) (all []*model.Model) {
 	return all
 }
 
-// mayBeOf are those of the models whose versions a text may have read into columns of these names; nil are all columns. The server is asked what its names stand for if that is allowed:
-// it is not while rows of the query are open.
+// mayBeOf are those of the models whose versions a text may have read into columns of these names; nil are all columns. The server is
+// asked what the names of the text stand for, if ask allows it: it is not allowed while rows of the query are open.
 func mayBeOf(stmt *gorm.Statement, models []*model.Model, columns map[string]bool, ask bool) []*model.Model {
 	var wanted func(string) bool
 	if columns != nil {

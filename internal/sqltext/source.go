@@ -2,9 +2,10 @@ package sqltext
 
 import "slices"
 
-// Sources are the names in a text that the columns it returns may come from, those that are wanted by the names they come back under or all, as the server stores them: of the one table that the columns
-// are written to be of, else all of the text, whether they are of tables, columns or functions. A name that stands behind a dot has it
-// before it. They are told if all are known.
+// Sources are the names in a text that the columns which it returns may come from, as the server stores them. If all columns are written to
+// be of one table, they are those of the columns and of that table. Else they are all names of the text, be they of tables, columns or
+// functions. Only columns count that come back under a wanted name; where wanted is nil, all do. A name behind a dot has the dot before it.
+// Told says that nothing else can give the columns.
 func Sources(text string, wanted func(name string) bool) (names []string, told bool) {
 	r, l := newReader(text, false)
 	if r.unread || l.unterminated || l.backslash || !r.opens(0) && !r.isAny(0, "select", "with", "values", "insert", "update", "delete", "merge", "replace") {
@@ -34,7 +35,7 @@ func Sources(text string, wanted func(name string) bool) (names []string, told b
 // reserved are words of most queries, which no name is without quotes.
 var reserved = []string{
 	"select", "distinct", "all", "from", "where", "and", "or", "not", "as", "in", "is", "null", "on", "join", "left", "inner",
-	"group", "order", "by", "limit", "returning", "with", "into", "set",
+	"group", "order", "limit", "returning", "with", "into",
 }
 
 // ownColumns are the places of the columns that are wanted and of the first table of FROM, if they are all its own: it is the only one, or

@@ -46,6 +46,8 @@ var rowTexts = []string{
 	`SELECT "id", "version" FROM "account_view"`,
 	"SELECT id, version FROM /* memos */ account_view -- memos\n",
 	"SELECT id, version FROM account_view;",
+	"SELECT set.id, set.version FROM set",
+	"SELECT by.* FROM (SELECT 1) one, by",
 	`SELECT id, version FROM {far}.far_view`,
 	`SELECT * FROM ONLY {far}."far_view" f`,
 	"SELECT f.id, f.version FROM {far} . far_rows() f",
@@ -74,6 +76,7 @@ func TestRollback_ofWhatATextReturns(t *testing.T) {
 			text = strings.ReplaceAll(text, "{far}", far)
 			t.Cleanup(func() { db.Exec("DROP SCHEMA " + far + " CASCADE") })
 			for _, sql := range []string{
+				"CREATE VIEW set AS SELECT * FROM accounts", "CREATE VIEW by AS SELECT * FROM accounts",
 				"CREATE SCHEMA " + far, "CREATE VIEW " + far + ".far_view AS SELECT * FROM accounts",
 				"CREATE FUNCTION " + far + ".far_rows() RETURNS SETOF accounts LANGUAGE sql STABLE AS 'SELECT * FROM " + here + ".accounts'",
 				"CREATE FUNCTION account_version(memos) RETURNS bigint LANGUAGE sql STABLE AS 'SELECT version FROM accounts'",
