@@ -158,35 +158,40 @@ func TestEvery_byTheClockOfTheDatabase(t *testing.T) {
 func TestEvery_missedTicks(t *testing.T) {
 	t.Parallel()
 	db := tables(t)
+	const step = 10*time.Minute + time.Second
 	for name, c := range map[string]struct {
-		missed lease.MissedPolicy
-		first  time.Duration // of the tick that is run first, after the last settled one
+		opts []lease.EveryOption
+		runs []int // which ticks after the last settled one, of the five that were missed
 	}{
-		"Skip":    {lease.Skip, 6 * time.Second},
-		"RunLast": {lease.RunLast, 4 * time.Second},
-		"RunAll":  {lease.RunAll, 2 * time.Second},
+		"RunLast":        {[]lease.EveryOption{lease.Missed(lease.RunLast)}, []int{5}},
+		"without a word": {nil, []int{5}},
+		"RunAll":         {[]lease.EveryOption{lease.Missed(lease.RunAll)}, []int{1, 2, 3, 4, 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := lockkey.Of("report", name)
-			settled := setBack(t, db, k, 5*time.Second)
+			settled := setBack(t, db, k, time.Hour)
 			r := newRuns(t)
-			every(t, open(t, db), k, lease.Interval(2*time.Second), r.fn, lease.Missed(c.missed))
-			for want := c.first; want <= 6*time.Second; want += 2 * time.Second {
-				if tick := r.next(); tick.Sub(settled) != want {
-					t.Fatalf("run is the tick of %s, want %s", tick.Sub(settled), want)
+			every(t, open(t, db), k, lease.Interval(step), r.fn, c.opts...)
+			for _, want := range c.runs {
+				if tick := r.next(); tick.Sub(settled) != time.Duration(want)*step {
+					t.Fatalf("run is the tick of %s, want that of %s", tick.Sub(settled), time.Duration(want)*step)
 				}
 			}
 		})
 	}
-	t.Run("without a word it is RunLast", func(t *testing.T) {
+	t.Run("Skip", func(t *testing.T) {
 		t.Parallel()
-		k := lockkey.Of("report", "default")
-		settled := setBack(t, db, k, time.Hour)
+		k := lockkey.Of("report", "Skip")
+		settled := setBack(t, db, k, 5*time.Second)
 		r := newRuns(t)
-		every(t, open(t, db), k, lease.Interval(10*time.Minute+time.Second), r.fn)
-		if tick := r.next(); tick.Sub(settled) != 5*(10*time.Minute+time.Second) {
-			t.Errorf("run is the tick of %s", tick.Sub(settled))
+		var began time.Time
+		if err := db.QueryRowContext(t.Context(), "SELECT clock_timestamp()").Scan(&began); err != nil {
+			t.Fatal(err)
+		}
+		every(t, open(t, db), k, lease.Interval(2*time.Second), r.fn, lease.Missed(lease.Skip))
+		if tick := r.next(); !tick.After(began) || tick.Sub(settled)%(2*time.Second) != 0 {
+			t.Errorf("run is the tick of %s, which was missed %s before", tick.Sub(settled), began.Sub(tick))
 		}
 	})
 }
