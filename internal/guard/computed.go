@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -24,30 +23,12 @@ func isColumn(stmt *gorm.Statement, m *model.Model, field *schema.Field) bool {
 		return true
 	}
 	table := statement.NameInSQL(stmt)
-	asks := "column " + field.DBName
-	if is, known := journal.Known(stmt, asks, table); known {
-		return is == true
-	}
-	if stmt.DryRun || table == "" {
-		return false
-	}
-	question, about := "SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped", []any{table, field.DBName}
+	question, of := "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped)", table
 	switch d := dialect.Of(stmt.DB); {
 	case d.IsMySQL():
-		question = "SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ?"
-		about[0] = stmt.Table
+		question, of = "SELECT EXISTS (SELECT 1 FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ?)", stmt.Table
 	case d.IsSQLite():
-		question = "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?"
-		about[0] = stmt.Table
+		question, of = "SELECT EXISTS (SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?)", stmt.Table
 	}
-	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, question, about...)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = rows.Close() }()
-	is := rows.Next()
-	if rows.Err() == nil {
-		journal.Learn(stmt, asks, table, is)
-	}
-	return is
+	return askTable(stmt, "column "+field.DBName, table, question, of, field.DBName)
 }

@@ -79,27 +79,10 @@ func outOfReach(stmt *gorm.Statement) bool {
 	return model.NeedsJournal(stmt.DB, stmt.Schema)
 }
 
-// hasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not. The
-// server is asked once.
+// hasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not.
 func hasXmin(stmt *gorm.Statement) bool {
 	table := statement.NameInSQL(stmt)
-	if table == "" {
-		return false
-	}
-	if has, known := journal.Known(stmt, "xmin", table); known {
-		return has.(bool) //nolint:forcetypeassert // it is kept below
-	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = rows.Close() }()
-	var has bool
-	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
-		return false
-	}
-	journal.Learn(stmt, "xmin", table, has)
-	return has
+	return askTable(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
 // readsStructs reports whether the destination of a query is structs of its model.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -109,32 +108,14 @@ func (d *draft) skipByKey(stmt *gorm.Statement, conflict clause.OnConflict) {
 	stmt.Clauses["ON CONFLICT"] = clause.Clause{Name: "ON CONFLICT", Expression: conflict}
 }
 
-// hasUniqueKey reports whether there is a unique index on the key of the model alone. A partitioned table may have none. The server is
-// asked once.
+// hasUniqueKey reports whether there is a unique index on the key of the model alone. A partitioned table may have none.
 func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 	if !dialect.Of(stmt.DB).IsPostgres() {
 		return true
 	}
 	names := slices.Sorted(slices.Values(p.model.Schema.PrimaryFieldDBNames))
 	table, key := statement.NameInSQL(stmt), strings.Join(names, ",")
-	if table == "" || stmt.DryRun {
-		return false
-	}
-	asks := "unique " + key
-	if has, known := journal.Known(stmt, asks, table); known {
-		return has.(bool) //nolint:forcetypeassert // it is kept below
-	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
+	return askTable(stmt, "unique "+key, table, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
 		AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND $2 = (SELECT string_agg(a.attname::text, ',' ORDER BY a.attname::text COLLATE "C")
 			FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])))`, table, key)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = rows.Close() }()
-	var has bool
-	if !rows.Next() || rows.Scan(&has) != nil || rows.Err() != nil {
-		return false
-	}
-	journal.Learn(stmt, asks, table, has)
-	return has
 }
