@@ -41,7 +41,7 @@ func (c *Call) Run(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	if c.Within > 0 {
 		ctx, cancel := context.WithTimeout(db.Statement.Context, c.Within)
 		defer cancel()
-		db = db.WithContext(ctx)
+		db = statement.Session(db, gorm.Session{Context: ctx})
 	}
 	if statement.Transaction(db.Statement) != nil {
 		return c.nested(db, fn)

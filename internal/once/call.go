@@ -40,7 +40,7 @@ func (o *Call) Enter(tx *gorm.DB) error {
 	if !statement.IsPostgres(tx) {
 		return fmt.Errorf("%w, not %s: once %q", fault.ErrNotPostgres, tx.Name(), o.Key)
 	}
-	o.Session = tx.Session(&gorm.Session{})
+	o.Session = statement.Session(tx, gorm.Session{})
 	if tx.DryRun {
 		return nil
 	}

@@ -66,9 +66,16 @@ func Beside(db *gorm.DB) *gorm.DB {
 	return db.Session(&gorm.Session{})
 }
 
+// Session is db.Session, except that a session which makes new statements goes on to do so, as in GORM's own Transaction. In a hook GORM's
+// Session, and WithContext, would take up the hook's own statement: its table, its conditions, its clauses.
+func Session(db *gorm.DB, config gorm.Session) *gorm.DB {
+	config.NewDB = config.NewDB || cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() == 1
+	return db.Session(&config)
+}
+
 // Nested is a db whose Transaction is a savepoint inside of another one, also if the program has told GORM to make none.
 func Nested(db *gorm.DB) *gorm.DB {
-	nested := db.Session(&gorm.Session{})
+	nested := Session(db, gorm.Session{})
 	nested.DisableNestedTransaction = false
 	return nested
 }
