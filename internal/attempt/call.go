@@ -54,16 +54,17 @@ func (c *Call) nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	if c.Options != (sql.TxOptions{}) {
 		return fmt.Errorf("%w: Isolation and ReadOnly cannot change a transaction that is already open", fault.ErrOption)
 	}
-	flat := db.DisableNestedTransaction
-	return statement.Nested(db).Transaction(func(tx *gorm.DB) error {
-		tx.DisableNestedTransaction = flat
-		if c.request != nil && !tx.DryRun {
-			if err := xact.Acquire(tx, c.request); err != nil {
-				return err
+	once := func() error {
+		return statement.Nested(db, func(tx *gorm.DB) error {
+			if c.request != nil && !tx.DryRun {
+				if err := xact.Acquire(tx, c.request); err != nil {
+					return err
+				}
 			}
-		}
-		return journal.Within(tx, fn)
-	})
+			return journal.Within(tx, fn)
+		})
+	}
+	return repeat.Budget{Within: c.Within}.Run(db.Statement.Context, once)
 }
 
 // repeat runs fn until it succeeds, no other run can cure its error, or attempts or time are used up.

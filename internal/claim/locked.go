@@ -22,7 +22,7 @@ import (
 // inTransaction claims in a transaction of its own.
 func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 	var claimed error
-	err := statement.Nested(statement.Beside(db)).Transaction(func(tx *gorm.DB) error {
+	err := statement.Nested(statement.Beside(db), func(tx *gorm.DB) error {
 		claimed = Into(tx, rows, c.limit, c.assign, c.scopes)
 		return claimed
 	})

@@ -130,6 +130,22 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	}
 }
 
+// Held writes the condition that the column has what a struct holds that was read from it. NULL is read as zero into a field that cannot
+// hold it.
+func (c Comparison) Held(row reflect.Value) {
+	_, zero := c.field.ValueOf(c.Context, row)
+	orNull := zero && !c.field.NotNull && !c.field.PrimaryKey && c.field.FieldType.Kind() != reflect.Pointer
+	if orNull {
+		c.Text("(")
+	}
+	c.Equal(c.Own, c.In(row, false))
+	if orNull {
+		c.Text(" OR ")
+		c.Column(c.table, c.field.DBName)
+		c.Text(" IS NULL)")
+	}
+}
+
 // Equal writes the condition that a equals b.
 func (c Comparison) Equal(a, b func()) {
 	a()

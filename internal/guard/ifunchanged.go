@@ -65,8 +65,13 @@ func (u *unchangedColumns) of(m *model.Model) (*unchangedColumns, error) {
 	}
 	for _, name := range names {
 		field := m.Schema.LookUpField(name)
-		if field == nil || field.DBName == "" || !field.Readable {
+		switch {
+		case field == nil || field.DBName == "":
 			return nil, fmt.Errorf("gormlock: IfUnchanged: %s has no column %q", m.Schema.Name, name)
+		case !field.Readable && found.all:
+			continue
+		case !field.Readable:
+			return nil, fmt.Errorf("gormlock: IfUnchanged: %s.%s cannot be compared: its tag keeps GORM from reading the column", m.Schema.Name, field.Name)
 		}
 		found.columns = append(found.columns, field)
 		found.names = append(found.names, field.DBName)
@@ -125,7 +130,7 @@ func (u *unchangedColumns) hold(b builder) {
 		}
 		c := compare.Of(b.SQL, b.Table, field)
 		b.Text(" AND ")
-		c.Equal(c.Own, c.In(u.before, false))
+		c.Held(u.before)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Intent is what the clauses of one statement ask about versions. It is replaced and never changed, because a statement
@@ -41,6 +42,11 @@ func IntentOf(stmt *gorm.Statement) *Intent {
 		return nil
 	}
 	intent, _ := c.Expression.(*Intent)
+	if intent.Merges() && !statement.SamePointer(stmt.Dest, intent.merged.mine) { // a hook's, which has the clauses of the merge too
+		other := *intent
+		other.merged = nil
+		return &other
+	}
 	return intent
 }
 

@@ -14,15 +14,16 @@ import (
 
 // mergedRow is the row with which a struct was merged, and the columns of the struct that must be written.
 type mergedRow struct {
+	mine   any // the struct
 	row    reflect.Value
-	mine   map[string]bool
+	writes map[string]bool
 	before func(*gorm.Statement) error
 }
 
-// Merged limits an update of a merged struct to these columns, the times of the update, and what a hook changes. The
+// Merged limits an update of the merged struct mine to these columns, the times of the update, and what a hook changes. The
 // rest of the row is already there, perhaps in a form that the struct cannot hold. After the hooks, before may refuse the update.
-func Merged(row reflect.Value, mine map[string]bool, before func(*gorm.Statement) error) Clause {
-	return Clause{change: func(i *Intent) { i.merged = &mergedRow{row, mine, before} }}
+func Merged(mine any, row reflect.Value, writes map[string]bool, before func(*gorm.Statement) error) Clause {
+	return Clause{change: func(i *Intent) { i.merged = &mergedRow{mine, row, writes, before} }}
 }
 
 // holds reports whether both structs hold the same in a field.

@@ -293,7 +293,7 @@ func (p *plan) onlyMerged(set clause.Set) clause.Set {
 	kept := make(clause.Set, 0, len(set))
 	for _, assignment := range set {
 		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
-		if field == nil || merged.mine[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
+		if field == nil || merged.writes[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
 			kept = append(kept, assignment)
 		}
 	}

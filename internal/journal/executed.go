@@ -18,6 +18,9 @@ func Hear(db *gorm.DB) {
 		return
 	}
 	j := Of(db.Statement)
+	if err := unsentWayBack(db); err != nil {
+		doom(db, j, err)
+	}
 	switch {
 	case j == nil:
 		hearOutside(db)

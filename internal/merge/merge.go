@@ -40,6 +40,7 @@ func Save(tx *gorm.DB, mine, base any) error {
 	if err := install.Usable(tx); err != nil {
 		return err
 	}
+	tx = statement.Beside(tx) // in a hook it has nothing of the statement whose hook it is
 	s, err := newSave(tx, mine, base)
 	switch {
 	case err != nil:
@@ -187,11 +188,17 @@ func (s *save) lockRow(tx *gorm.DB) (reflect.Value, *gorm.DB, error) {
 			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(place)
 		}
 	}
-	s.eachOther(tx, func(field *schema.Field) { // those that AfterFind does not set stay
+	stays := func(field *schema.Field) {
 		if from := statement.Place(field, s.base); from.IsValid() {
 			field.ReflectValueOf(tx.Statement.Context, theirs.Elem()).Set(memory.Own(from))
 		}
-	})
+	}
+	s.eachOther(tx, stays) // those that AfterFind does not set
+	for _, field := range s.columns {
+		if statement.IsComputed(field) { // another query may have filled it
+			stays(field)
+		}
+	}
 	var lock rowlock.Lock // a database without row locks keeps writers out by the transaction
 	if dialect.Of(tx).LocksRows() {
 		lock = rowlock.Lock{Strength: rowlock.ForNoKeyUpdate}
@@ -224,8 +231,9 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
 	had := writtenIn(tx)
 	before := func(stmt *gorm.Statement) error { return s.refuse(tx, s.madeOver(stmt, theirs, mine)) }
-	saved := statement.Beside(tx).Model(s.mine.Addr().Interface()).Clauses(guard.Merged(theirs, mine, before)).
-		Omit(clause.Associations).Select("*").Updates(s.mine.Addr().Interface())
+	written := s.mine.Addr().Interface()
+	saved := statement.Beside(tx).Model(written).Clauses(guard.Merged(written, theirs, mine, before)).
+		Omit(clause.Associations).Select("*").Updates(written)
 	err := saved.Error
 	if err == nil && saved.RowsAffected == 0 {
 		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger or a row-level security policy keeps it as it is", s.name(saved.Statement))

@@ -40,7 +40,7 @@ func Auto(db *gorm.DB, models []any, patience time.Duration) error {
 		if err := wait.turn(func(request *lockrequest.Request) error { return xact.Acquire(db, request) }); err != nil {
 			return err
 		}
-		return statement.Nested(db).Transaction(func(tx *gorm.DB) error { return all(tx, models) })
+		return statement.Nested(db, func(tx *gorm.DB) error { return all(tx, models) })
 	}
 	return wait.turn(func(request *lockrequest.Request) error {
 		held := false

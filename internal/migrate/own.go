@@ -15,7 +15,7 @@ func Own(db *gorm.DB, once string) error {
 	if err := usable(db, "MigrateAll"); err != nil {
 		return err
 	}
-	return statement.Nested(db.Session(&gorm.Session{NewDB: true})).Transaction(func(tx *gorm.DB) error {
+	return statement.Nested(db.Session(&gorm.Session{NewDB: true}), func(tx *gorm.DB) error {
 		for _, table := range tables.Own(once) {
 			if err := tx.Exec(table.Migration()).Error; err != nil {
 				return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s: %w", table.Name, err)

@@ -260,7 +260,7 @@ const policies = "gormlock_policies"
 func (r rowToLock) hiddenByPolicy(query *gorm.DB, lock rowlock.Lock) bool {
 	lock.Try, lock.Skip = true, false
 	var there []map[string]any
-	err := statement.Nested(query.Session(&gorm.Session{NewDB: true, SkipHooks: true})).Transaction(func(tx *gorm.DB) error {
+	err := statement.Nested(query.Session(&gorm.Session{NewDB: true, SkipHooks: true}), func(tx *gorm.DB) error {
 		probe := query.Session(&gorm.Session{SkipHooks: true}).Clauses(lock).Select("1").Scopes(mark.Narrow(r.isKey()...)).Limit(1)
 		probe.Statement.ConnPool, probe.Statement.Preloads = tx.Statement.ConnPool, nil
 		return probe.Find(&there).Error //gormlockvet:ignore outer its ConnPool is that of tx

@@ -72,10 +72,3 @@ func Session(db *gorm.DB, config gorm.Session) *gorm.DB {
 	config.NewDB = config.NewDB || cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() == 1
 	return db.Session(&config)
 }
-
-// Nested is a db whose Transaction is a savepoint inside of another one, also if the program has told GORM to make none.
-func Nested(db *gorm.DB) *gorm.DB {
-	nested := Session(db, gorm.Session{})
-	nested.DisableNestedTransaction = false
-	return nested
-}
