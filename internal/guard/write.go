@@ -88,6 +88,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
+	refuseOther(db)
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
@@ -98,6 +99,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
+	refuseOther(db)
 	w := begin(db, OpDelete)
 	if w == nil {
 		return

@@ -1,0 +1,59 @@
+package versions_test
+
+import (
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// logLine has no version.
+type logLine struct {
+	ID      int64
+	Balance int64
+	Note    string
+}
+
+// A chain keeps the model that it was used with. A create or a delete of another model's struct would write that one's table: it is an error.
+func TestReusedChain_ofAnotherModel(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&stand.Account{}, &shelvedPage{}, &logLine{}}, func(t *testing.T, db *gorm.DB) {
+		for before, first := range map[string]func(tx *gorm.DB) *gorm.DB{
+			"create of a log": func(tx *gorm.DB) *gorm.DB { return tx.Create(&logLine{Note: "log"}) },
+			"count of logs":   func(tx *gorm.DB) *gorm.DB { var n int64; return tx.Model(&logLine{}).Count(&n) },
+			"update of a log": func(tx *gorm.DB) *gorm.DB { return tx.Model(&logLine{ID: 100}).Update("note", "x") },
+			"create of a page": func(tx *gorm.DB) *gorm.DB {
+				return tx.Create(&shelvedPage{Text: "page"})
+			},
+		} {
+			for after, second := range map[string]func(tx *gorm.DB, a *stand.Account) *gorm.DB{
+				"create":          func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Create(&stand.Account{Balance: 5}) },
+				"create of many":  func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Create(&[]*stand.Account{{Balance: 5}}) },
+				"delete":          func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Delete(a) },
+				"delete by a key": func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Delete(&stand.Account{}, a.ID) },
+				"save of many":    func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Save([]*stand.Account{a}) },
+				"upsert": func(tx *gorm.DB, a *stand.Account) *gorm.DB {
+					return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(a)
+				},
+			} {
+				what := after + " behind " + before
+				for _, model := range []any{&stand.Account{}, &shelvedPage{}, &logLine{}} {
+					stand.MustDo(t, db.Where("1 = 1").Unscoped().Delete(model))
+				}
+				stand.MustDo(t, db.Create(&logLine{ID: 100}))
+				a := stand.Made(t, db, stand.Account{ID: 1, Balance: 1})
+				stand.Must(t, db.Connection(func(tx *gorm.DB) error {
+					stand.MustDo(t, first(tx))
+					mustSayReused(t, what, second(tx, &a).Error)
+					return nil
+				}))
+				stand.Equal(t, what, stand.Row[stand.Account](t, db, 1), a)
+				var logs int64
+				stand.MustDo(t, db.Model(&logLine{}).Where("id = 100 OR note = 'log'").Count(&logs))
+				stand.Equal(t, what+": no log was lost", logs, map[bool]int64{true: 2, false: 1}[before == "create of a log"])
+			}
+		}
+	})
+}
