@@ -25,6 +25,7 @@ type Comparison struct {
 	value         around // each value
 	stored        around // what a struct holds: the type as which the column stores it
 	shown         bool   // compared by its text
+	typed         bool   // what a struct holds gets the type that the column has on the server
 	noText        bool   // the column has no empty value: a struct has an empty text if the row has NULL
 }
 
@@ -45,15 +46,17 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	case !speaks.IsPostgres():
 		return c
 	}
-	switch kind := ColumnType(sql.DB, field); {
+	switch kind, declared := ColumnType(sql.DB, field), isDeclared(field); {
 	case kind == "json":
 		c.value.behind, c.noText = "::jsonb", true
 	case IsText(kind) && isJSON(field):
 		c.value.before, c.value.behind, c.noText = "NULLIF(", "::text,'')::jsonb", true
 	case IsText(kind):
 		if field.IndirectFieldType.Kind() == reflect.String {
-			c.value.behind, c.collate = "::text", byBytes
+			c.value.behind, c.collate, c.shown = "::text", byBytes, !declared
 		}
+	case !declared && field.IndirectFieldType == statement.TimeType:
+		c.typed = true
 	case rounds.MatchString(kind):
 		c.stored.behind, c.noText = "::"+kind, true
 	case !comparedByValue.MatchString(kind):
@@ -62,6 +65,17 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 		c.noText = !strings.HasPrefix(kind, "bytea")
 	}
 	return c
+}
+
+// isDeclared reports whether the tag of a field says which type the column has. If it does not, the program may have made it of another one
+// than GORM would: a date, an inet, a char(3).
+func isDeclared(field *schema.Field) bool {
+	for _, setting := range []string{"TYPE", "PRECISION"} {
+		if field.TagSettings[setting] != "" {
+			return true
+		}
+	}
+	return false
 }
 
 const byBytes = ` COLLATE "C"`
@@ -115,7 +129,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 			c.Text("''::text")
 			return
 		}
-		if typed || c.shown {
+		if typed || c.typed || c.shown {
 			c.Text("(CASE WHEN 1=0 THEN ")
 			c.Column(c.table, c.field.DBName)
 			c.Text(" ELSE ")
@@ -123,7 +137,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 		c.Text(c.stored.before)
 		c.Expression(value)
 		c.Text(c.stored.behind)
-		if typed || c.shown {
+		if typed || c.typed || c.shown {
 			c.Text(" END)")
 		}
 		c.Text(c.value.behind)

@@ -23,7 +23,8 @@ func Nested(db *gorm.DB, fn func(tx *gorm.DB) error) error {
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(backTime, cancel) })()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(backTime, cancel) })
+	defer stop()
 	return nest(Session(db, gorm.Session{Context: longer}), func(tx *gorm.DB) error {
 		if err := fn(Session(tx, gorm.Session{Context: ctx})); err != nil {
 			return err
