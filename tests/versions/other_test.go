@@ -57,3 +57,17 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 		}
 	})
 }
+
+// accountAgain is another type of the same rows.
+type accountAgain stand.Account
+
+func (accountAgain) TableName() string { return "accounts" }
+
+func TestReusedChain_ofAnotherTypeOfTheSameTable(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	a := accountAgain(stand.Made(t, db, stand.Account{Balance: 1}))
+	stand.Equal(t, "deleted", stand.MustDo(t, db.Model(&stand.Account{}).Delete(&a)).RowsAffected, 1)
+	stand.MustDo(t, db.Model(&stand.Account{}).Create(&a))
+	stand.Equal(t, "created again", stand.Row[stand.Account](t, db, a.ID).Balance, 1)
+}
