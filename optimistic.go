@@ -48,8 +48,8 @@ func PreserveVersion() VersionClause {
 
 // IfUnchanged lets an update or delete write its row only if the named columns still have the values of before, a pointer
 // to the struct as it was read. It is for tables without a version. Name fields or columns; no name means all columns.
-// NULL equals NULL, json is compared as jsonb, times at the precision of their column. If a column has changed the error is
-// [ErrStale]. Put it on the write itself, as [ExpectVersion].
+// NULL equals NULL, and the zero of a field that cannot hold it. Json is compared as jsonb, times at the precision of their
+// column. If a column has changed the error is [ErrStale]. Put it on the write itself, as [ExpectVersion].
 func IfUnchanged(before any, names ...string) VersionClause {
 	return VersionClause{guard.IfUnchanged(before, names)}
 }

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"reflect"
 	"regexp"
 	"strings"
@@ -25,7 +27,6 @@ type Comparison struct {
 	value         around // each value
 	stored        around // what a struct holds: the type as which the column stores it
 	shown         bool   // compared by its text
-	typed         bool   // what a struct holds gets the type that the column has on the server
 	noText        bool   // the column has no empty value: a struct has an empty text if the row has NULL
 }
 
@@ -46,17 +47,15 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	case !speaks.IsPostgres():
 		return c
 	}
-	switch kind, declared := ColumnType(sql.DB, field), isDeclared(field); {
+	switch kind := ColumnType(sql.DB, field); {
 	case kind == "json":
 		c.value.behind, c.noText = "::jsonb", true
 	case IsText(kind) && isJSON(field):
 		c.value.before, c.value.behind, c.noText = "NULLIF(", "::text,'')::jsonb", true
 	case IsText(kind):
-		if field.IndirectFieldType.Kind() == reflect.String {
-			c.value.behind, c.collate, c.shown = "::text", byBytes, !declared
+		if held := field.IndirectFieldType; held.Kind() == reflect.String || held == nullString || held == nullOfString {
+			c.value.behind, c.collate, c.shown = "::text", byBytes, isUndeclaredText(field)
 		}
-	case !declared && field.IndirectFieldType == statement.TimeType:
-		c.typed = true
 	case rounds.MatchString(kind):
 		c.stored.behind, c.noText = "::"+kind, true
 	case !comparedByValue.MatchString(kind):
@@ -67,15 +66,13 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	return c
 }
 
-// isDeclared reports whether the tag of a field says which type the column has. If it does not, the program may have made it of another one
-// than GORM would: a date, an inet, a char(3).
-func isDeclared(field *schema.Field) bool {
-	for _, setting := range []string{"TYPE", "PRECISION"} {
-		if field.TagSettings[setting] != "" {
-			return true
-		}
-	}
-	return false
+var nullString, nullOfString = reflect.TypeFor[sql.NullString](), reflect.TypeFor[sql.Null[string]]()
+
+// isUndeclaredText reports whether a field is a plain string whose tag does not say which type the column has. The program may have made it of
+// another one than GORM would: an inet, a char(3), an enum.
+func isUndeclaredText(field *schema.Field) bool {
+	_, writesItself := reflect.New(field.IndirectFieldType).Interface().(driver.Valuer)
+	return field.IndirectFieldType.Kind() == reflect.String && field.TagSettings["TYPE"] == "" && field.Serializer == nil && !writesItself
 }
 
 const byBytes = ` COLLATE "C"`
@@ -129,7 +126,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 			c.Text("''::text")
 			return
 		}
-		if typed || c.typed || c.shown {
+		if typed || c.shown {
 			c.Text("(CASE WHEN 1=0 THEN ")
 			c.Column(c.table, c.field.DBName)
 			c.Text(" ELSE ")
@@ -137,7 +134,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 		c.Text(c.stored.before)
 		c.Expression(value)
 		c.Text(c.stored.behind)
-		if typed || c.typed || c.shown {
+		if typed || c.shown {
 			c.Text(" END)")
 		}
 		c.Text(c.value.behind)

@@ -9,11 +9,12 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseOther refuses to create or delete structs of a model, where one of both has a version or a fence, by a statement about another table: a
-// chain that was used before keeps the model of that statement, and GORM would write its table.
-func refuseOther(db *gorm.DB) {
+// refuseOther refuses to create, save or delete structs of a model, where one of both has a version or a fence, by a statement about another table:
+// a chain that was used before keeps the model of that statement, and GORM would write its table. What Updates is given may be a form.
+func refuseOther(db *gorm.DB, op Op) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
 		return
@@ -26,7 +27,7 @@ func refuseOther(db *gorm.DB) {
 		return
 	}
 	given := &gorm.Statement{DB: db}
-	if given.Parse(reflect.New(t).Interface()) != nil || given.Schema.Table == stmt.Schema.Table || !isGuarded(db, given.Schema) && !isGuarded(db, stmt.Schema) {
+	if t.ConvertibleTo(stmt.Schema.ModelType) || given.Parse(reflect.New(t).Interface()) != nil || given.Schema.Table == stmt.Table || !isGuarded(db, given.Schema) && !isGuarded(db, stmt.Schema) || op == OpUpdate && !statement.InSave() {
 		return
 	}
 	fault.Add(db, fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s: a chain that was used before keeps its model, "+

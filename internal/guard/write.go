@@ -76,6 +76,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
+	refuseOther(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
@@ -88,7 +89,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
-	refuseOther(db)
+	refuseOther(db, OpCreate)
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
@@ -99,7 +100,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	refuseOther(db)
+	refuseOther(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
 		return

@@ -18,8 +18,8 @@ func Hear(db *gorm.DB) {
 		return
 	}
 	j := Of(db.Statement)
-	if err := unsentWayBack(db); err != nil {
-		doom(db, j, err)
+	if isUnsentWayBack(db) {
+		j.sendWayBack(db)
 	}
 	switch {
 	case j == nil:

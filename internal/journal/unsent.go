@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -12,27 +13,36 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// unsentWayBack is the error of a nested transaction that GORM could not roll back, because its context has ended. GORM drops the error, and
-// would commit with the outer transaction what the nested one did.
-func unsentWayBack(db *gorm.DB) error {
+// isUnsentWayBack reports whether a nested transaction was not rolled back, because its context has ended. GORM drops the error, and would
+// commit with the outer transaction what the nested one did.
+func isUnsentWayBack(db *gorm.DB) bool {
 	ended := db.Statement.Context.Err()
-	if db.Error == nil || ended == nil || !errors.Is(db.Error, ended) || !sqltext.Read(db.Statement.SQL.String()).GoesBack() || !statement.InNesting() {
-		return nil
-	}
-	return fmt.Errorf("gormlock: a nested transaction was not rolled back, because its context had ended: "+
-		"this transaction can only be rolled back as a whole; gormlock.Transaction rolls nested ones back all the same: %w", ended)
+	return db.Error != nil && ended != nil && errors.Is(db.Error, ended) && sqltext.Read(db.Statement.SQL.String()).GoesBack() && statement.InNesting()
 }
 
-// doom lets a transaction only be rolled back, whether gormlock sees its end or not.
-func doom(db *gorm.DB, j *journal, err error) {
-	if j != nil {
-		j.Doom(err)
-		return
-	}
-	if !statement.IsPostgres(db) {
-		return
+// sendWayBack sends it. If that fails, the transaction can only be rolled back.
+func (j *journal) sendWayBack(db *gorm.DB) {
+	text := db.Statement.SQL.String()
+	if j != nil && !j.hasSavepoint(sqltext.Read(text).Commands) {
+		return // it was not set, because the context had ended before
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(db.Statement.Context), 5*time.Second)
 	defer cancel()
-	_, _ = db.Statement.ConnPool.ExecContext(ctx, "SELECT 'gormlock: a nested transaction was not rolled back'::bigint")
+	_, err := statement.Unprepared(db.Statement.ConnPool).ExecContext(ctx, text)
+	switch {
+	case err == nil:
+		db.Error = nil
+	case j != nil:
+		j.Doom(fmt.Errorf("gormlock: a nested transaction was not rolled back, so this one can only be rolled back as a whole: %w", err))
+	}
+}
+
+// hasSavepoint reports whether the savepoint to which a text goes back may have been set.
+func (j *journal) hasSavepoint(commands []sqltext.Command) bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return slices.ContainsFunc(commands, func(c sqltext.Command) bool {
+		newest, _ := j.past.find(c.Name)
+		return c.Verb == sqltext.RollbackTo && (newest >= 0 || j.past.unsure)
+	})
 }

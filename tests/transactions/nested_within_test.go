@@ -3,6 +3,7 @@ package transactions_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -48,62 +49,55 @@ func TestWithin_nested(t *testing.T) {
 	}
 }
 
-// GORM does not send the way back to a savepoint when the context of the nested transaction has ended, and drops the error. What the nested one
-// did would be committed: then the outer transaction can only be rolled back.
+// GORM does not send the way back to a savepoint when the context of the nested transaction has ended, and drops the error. gormlock sends it,
+// whoever began the nested one, and whether the end of the outer one is seen or not. What the outer one did is stored.
 func TestNested_whoseContextEnds(t *testing.T) {
 	t.Parallel()
-	for name, nest := range map[string]func(tx *gorm.DB, fn func(tx *gorm.DB) error) error{
-		"GORM's":      func(tx *gorm.DB, fn func(tx *gorm.DB) error) error { return tx.Transaction(fn) },
-		"Transaction": func(tx *gorm.DB, fn func(tx *gorm.DB) error) error { return gormlock.Transaction(tx, fn) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db, a := stand.Stored(t, stand.Account{Balance: 1})
-			err := db.Transaction(func(tx *gorm.DB) error {
-				ctx, cancel := context.WithCancel(t.Context())
-				err := nest(tx.WithContext(ctx), func(tx *gorm.DB) error {
-					b := a
-					b.Balance = 7
-					stand.Must(t, tx.Save(&b).Error)
-					cancel()
-					return ctx.Err()
-				})
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("the inner call: %v", err)
-				}
-				return nil
-			})
-			if row := stand.Row[stand.Account](t, db, a.ID); row.Balance != 1 {
-				t.Errorf("stored %+v", row)
-			}
-			if goesOn := name == "Transaction"; goesOn != (err == nil) {
-				t.Errorf("the outer transaction: %v", err)
-			}
-			a.Balance++
-			stand.MustDo(t, db.Save(&a))
-		})
+	ways := maps.Clone(unseen)
+	ways["seen"] = func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := openLined(t, gormlock.New())
+		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
 	}
-}
-
-func TestNested_whoseContextEndsUnseen(t *testing.T) {
-	t.Parallel()
-	for name, open := range unseen {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db, within := open(t)
-			a := stand.Made(t, db, stand.Account{Balance: 1})
-			err := within(func(tx *gorm.DB) error {
-				ctx, cancel := context.WithCancel(t.Context())
-				_ = tx.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-					stand.MustDo(t, tx.Model(&stand.Account{}).Where("id = ?", a.ID).Update("balance", 7))
-					cancel()
-					return ctx.Err()
+	ways["in SQLite"] = func(t *testing.T) (*gorm.DB, transacting) {
+		t.Helper()
+		db := stand.OnSQLite(t, []any{&stand.Account{}})
+		return db, func(fn func(tx *gorm.DB) error) error {
+			return db.Connection(func(c *gorm.DB) error { return c.Transaction(fn) })
+		}
+	}
+	for way, open := range ways {
+		for name, nest := range map[string]func(tx *gorm.DB, fn func(tx *gorm.DB) error) error{
+			"GORM's":      func(tx *gorm.DB, fn func(tx *gorm.DB) error) error { return tx.Transaction(fn) },
+			"Transaction": func(tx *gorm.DB, fn func(tx *gorm.DB) error) error { return gormlock.Transaction(tx, fn) },
+		} {
+			for before, ends := range map[string]func(cancel func()){"ended before": func(cancel func()) { cancel() }, "ends": func(func()) {}} {
+				t.Run(way+"/"+name+"/"+before, func(t *testing.T) {
+					t.Parallel()
+					db, within := open(t)
+					rows := []stand.Account{{Balance: 1}, {Balance: 1}}
+					stand.MustDo(t, db.Create(&rows))
+					err := within(func(tx *gorm.DB) error {
+						stand.MustDo(t, tx.Model(&stand.Account{}).Where("id = ?", rows[1].ID).Update("balance", 2))
+						ctx, cancel := context.WithCancel(t.Context())
+						ends(cancel)
+						err := nest(tx.WithContext(ctx), func(tx *gorm.DB) error {
+							_ = tx.Model(&stand.Account{}).Where("id = ?", rows[0].ID).Update("balance", 7)
+							cancel()
+							return ctx.Err()
+						})
+						if !errors.Is(err, context.Canceled) {
+							t.Errorf("the inner call: %v", err)
+						}
+						return nil
+					})
+					rolledBack := err != nil && way != "seen" && before == "ended before" // nobody knows whether there is a savepoint
+					first, second := stand.Row[stand.Account](t, db, rows[0].ID), stand.Row[stand.Account](t, db, rows[1].ID)
+					if first.Balance != 1 || (err != nil || second.Balance != 2) && !rolledBack {
+						t.Errorf("%v, stored %+v and %+v", err, first, second)
+					}
 				})
-				return nil
-			})
-			if row := stand.Row[stand.Account](t, db, a.ID); row.Balance != 1 || err == nil {
-				t.Errorf("%v, stored %+v", err, row)
 			}
-		})
+		}
 	}
 }

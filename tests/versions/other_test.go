@@ -33,6 +33,7 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 				"create of many":  func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Create(&[]*stand.Account{{Balance: 5}}) },
 				"delete":          func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Delete(a) },
 				"delete by a key": func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Delete(&stand.Account{}, a.ID) },
+				"save":            func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Save(a) },
 				"save of many":    func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Save([]*stand.Account{a}) },
 				"upsert": func(tx *gorm.DB, a *stand.Account) *gorm.DB {
 					return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(a)
@@ -58,6 +59,19 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 	})
 }
 
+// A row with a version is not overwritten by a struct of another model either.
+func TestReusedChain_ofAModelWithAVersion(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}, &logLine{}})
+	a := stand.Made(t, db, stand.Account{Balance: 1})
+	stand.Must(t, db.Connection(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Model(&a).Update("balance", 2))
+		mustSayReused(t, "save", tx.Save(&logLine{ID: 55}).Error)
+		return nil
+	}))
+	stand.Equal(t, "stored", stand.Row[stand.Account](t, db, a.ID), a)
+}
+
 // accountAgain is another type of the same rows.
 type accountAgain stand.Account
 
@@ -70,4 +84,6 @@ func TestReusedChain_ofAnotherTypeOfTheSameTable(t *testing.T) {
 	stand.Equal(t, "deleted", stand.MustDo(t, db.Model(&stand.Account{}).Delete(&a)).RowsAffected, 1)
 	stand.MustDo(t, db.Model(&stand.Account{}).Create(&a))
 	stand.Equal(t, "created again", stand.Row[stand.Account](t, db, a.ID).Balance, 1)
+	type plain stand.Account // without its methods, as programs write it to leave out hooks
+	stand.MustDo(t, db.Model(&stand.Account{}).Create((*plain)(&stand.Account{Balance: 3})))
 }

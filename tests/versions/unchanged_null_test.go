@@ -25,7 +25,7 @@ type older struct {
 	Lock  int64 `gorm:"column:lock_version;default:0" gormlock:"version,rails"`
 }
 
-// What was read as zero from NULL is unchanged. What others write there is not.
+// What was read as zero from NULL is unchanged: the struct cannot tell them apart. What others write there is not.
 func TestIfUnchanged_whereTheRowHasNULL(t *testing.T) {
 	t.Parallel()
 	for server, open := range map[string]func(t *testing.T) *gorm.DB{
