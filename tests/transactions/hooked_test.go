@@ -177,3 +177,15 @@ func TestTransaction_ofNewStatements(t *testing.T) {
 		}
 	}
 }
+
+// What a hook sets in its own statement from inside of a transaction is written.
+func TestTransaction_inAHookThatSetsAColumn(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&order{}}).WithContext(t.Context())
+	o := stand.Made(t, db, order{State: "old"})
+	o.Before = func(tx *gorm.DB) error {
+		return gormlock.Transaction(tx, func(tx *gorm.DB) error { tx.Statement.SetColumn("State", "set"); return nil })
+	}
+	stand.MustDo(t, db.Model(&o).Updates(order{State: "new"}))
+	stand.Equal(t, "state", stand.Row[order](t, db, o.ID).State, "set")
+}

@@ -2,6 +2,9 @@ package versions_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +86,31 @@ func TestIfUnchanged_ofTextsInOtherLetters(t *testing.T) {
 		stand.MustDo(t, db.Exec("UPDATE shouteds SET "+column+" = 'A'"))
 		stand.MustStale(t, db.Model(&read).Clauses(gormlock.IfUnchanged(&before, column)).Update("name", "z").Error)
 	}
+}
+
+// enciphered writes itself, an empty one too.
+type enciphered string
+
+func (s enciphered) Value() (driver.Value, error) { return "sealed:" + string(s), nil }
+
+func (s *enciphered) Scan(from any) error {
+	*s = enciphered(strings.TrimPrefix(fmt.Sprint(from), "sealed:"))
+	return nil
+}
+
+type letter struct {
+	ID    int64
+	Title string
+	Text  enciphered
+}
+
+func TestIfUnchanged_ofTextsThatWriteThemselves(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&letter{}})
+	stand.Made(t, db, letter{Title: "a"})
+	read := stand.Row[letter](t, db, 1)
+	before := read
+	stand.MustDo(t, db.Model(&read).Clauses(gormlock.IfUnchanged(&before, "text")).Update("title", "b"))
+	stand.MustDo(t, db.Exec("UPDATE letters SET text = 'sealed:x'"))
+	stand.MustStale(t, db.Model(&read).Clauses(gormlock.IfUnchanged(&before, "text")).Update("title", "c").Error)
 }
