@@ -141,8 +141,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	}
 }
 
-// Held writes the condition that the column has what a struct holds that was read from it. NULL is read as zero into a field that cannot
-// hold it.
+// Held writes the condition that the column still has what was read from it into a struct. NULL was read as zero if the field cannot hold it.
 func (c Comparison) Held(row reflect.Value) {
 	_, zero := c.field.ValueOf(c.Context, row)
 	orNull := zero && !c.field.NotNull && !c.field.PrimaryKey && c.field.FieldType.Kind() != reflect.Pointer

@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -70,6 +71,39 @@ func TestReusedChain_ofAModelWithAVersion(t *testing.T) {
 		return nil
 	}))
 	stand.Equal(t, "stored", stand.Row[stand.Account](t, db, a.ID), a)
+}
+
+// Two models may have the same fields: what has a table of its own is another model.
+func TestReusedChain_ofAModelWithTheSameFields(t *testing.T) {
+	t.Parallel()
+	type archived stand.Account
+	for server, open := range map[string]func(t *testing.T) *gorm.DB{
+		"postgres": func(t *testing.T) *gorm.DB {
+			t.Helper()
+			return stand.Versioned(t, []any{&stand.Account{}, &archived{}})
+		},
+		"sqlite": func(t *testing.T) *gorm.DB {
+			t.Helper()
+			return stand.OnSQLite(t, []any{&stand.Account{}, &archived{}})
+		},
+		"mariadb": func(t *testing.T) *gorm.DB {
+			t.Helper()
+			return mariaserver.Open(t, []any{&stand.Account{}, &archived{}})
+		},
+	} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			a, old := stand.Made(t, db, stand.Account{ID: 1, Balance: 1}), stand.Made(t, db, archived{ID: 1, Balance: 2})
+			stand.Must(t, db.Connection(func(tx *gorm.DB) error {
+				var n int64
+				stand.MustDo(t, tx.Model(&stand.Account{}).Count(&n))
+				mustSayReused(t, "delete", tx.Delete(&old).Error)
+				return nil
+			}))
+			stand.Equal(t, "stored", stand.Row[stand.Account](t, db, 1), a)
+		})
+	}
 }
 
 // accountAgain is another type of the same rows.
