@@ -236,6 +236,7 @@ func beforeQuery(db *gorm.DB) {
 	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	guard.RefuseInRead(db)
+	guard.RefuseOtherRead(db)
 	model.CheckTags(db)
 	xact.Take(db)
 	rowlock.Begin(db)

@@ -13,31 +13,86 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuseOther refuses to create, save or delete structs by a statement about the table of another model, if one of the two models has a version
-// or a fence. A chain that was used before keeps its model, and GORM would write the table of that one. What Updates is given may be a form.
+// refuseOther refuses a write of the table of one model that was given another one, if one of the two has a version or a fence. A chain that was
+// used before keeps its model and its table, and so does a session of the tx of a hook. What Updates is given may be a form.
 func refuseOther(db *gorm.DB, op Op) {
 	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil {
+	if db.Error != nil || stmt.Schema == nil || refuseKept(db) {
 		return
 	}
+	given := givenModel(db)
+	switch {
+	case given == nil:
+		return
+	case !isGuarded(db, given) && !isGuarded(db, stmt.Schema), op == OpUpdate && !statement.InSave():
+		return
+	case (given.ModelType.ConvertibleTo(stmt.Schema.ModelType) || op == OpDelete && isEmptySlice(stmt.ReflectValue)) && !hasTable(stmt, given.Table):
+		return // type plain Account, or what a RETURNING is read into
+	}
+	fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+}
+
+// RefuseOtherRead does so for a read: the structs would have the version of a row of another table.
+func RefuseOtherRead(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil || refuseKept(db) || stmt.TableExpr != nil && !statement.IsUsed(stmt) {
+		return
+	}
+	if given := givenModel(db); given != nil && isGuarded(db, given) && hasTable(stmt, given.Table) {
+		fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+	}
+}
+
+// refuseKept refuses a statement about one model that would go to the table of another one.
+func refuseKept(db *gorm.DB) bool {
+	kept := keptTable(db)
+	if kept != nil {
+		fault.Add(db, errOther(kept.Table, db.Statement.Schema.Table))
+	}
+	return kept != nil
+}
+
+// keptTable is the model whose table the statement has kept, though it is about another one by now. It is nil where there is none, where none
+// of the two is guarded, and where the caller has named the table.
+func keptTable(db *gorm.DB) (kept *schema.Schema) {
+	stmt := db.Statement
+	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.Table == statement.NameInStatement(stmt.Schema.Table) ||
+		stmt.TableExpr != nil && !statement.IsUsed(stmt) {
+		return nil
+	}
+	guarded := isGuarded(db, stmt.Schema)
+	statement.EachParsed(db, func(s *schema.Schema) bool {
+		if s.ModelType != stmt.Schema.ModelType && statement.NameInStatement(s.Table) == stmt.Table && (guarded || isGuarded(db, s)) {
+			kept = s
+		}
+		return kept == nil
+	})
+	return kept
+}
+
+// givenModel is the model of what the statement was given, if it is that of another table than the statement's.
+func givenModel(db *gorm.DB) *schema.Schema {
+	stmt := db.Statement
 	t := reflect.TypeOf(stmt.Dest)
 	for t != nil && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
 		t = t.Elem()
 	}
 	if t == nil || t.Kind() != reflect.Struct || t == stmt.Schema.ModelType {
-		return
+		return nil
 	}
 	given := &gorm.Statement{DB: db}
-	switch {
-	case given.Parse(reflect.New(t).Interface()) != nil || given.Schema.Table == stmt.Table:
-		return
-	case !isGuarded(db, given.Schema) && !isGuarded(db, stmt.Schema), op == OpUpdate && !statement.InSave():
-		return
-	case t.ConvertibleTo(stmt.Schema.ModelType) && !hasTable(stmt, given.Schema.Table): // type plain Account
-		return
+	if given.Parse(reflect.New(t).Interface()) != nil || given.Schema.Table == stmt.Table || given.Schema.Table == stmt.Schema.Table {
+		return nil
 	}
-	fault.Add(db, fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s: a chain that was used before keeps its model, "+
-		"so begin each statement from a chain, as the db of db.Connection is one, with Session(&gorm.Session{NewDB: true})", stmt.Schema.Table, given.Schema.Table))
+	return given.Schema
+}
+
+func isEmptySlice(given reflect.Value) bool { return given.Kind() == reflect.Slice && given.Len() == 0 }
+
+func errOther(about, given string) error {
+	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s: a chain that was used before keeps its model and its table, "+
+		"as does tx.WithContext or tx.Session of the tx of a hook, so begin each statement from a chain, as the db of db.Connection is one, with "+
+		"Session(&gorm.Session{NewDB: true})", about, given)
 }
 
 // hasTable reports whether there is a table of this name.

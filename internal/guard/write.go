@@ -76,6 +76,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
+	leaveRunning(db.Statement)
 	refuseOther(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
@@ -89,6 +90,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
+	leaveRunning(db.Statement)
 	refuseOther(db, OpCreate)
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
@@ -100,6 +102,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
+	leaveRunning(db.Statement)
 	refuseOther(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
@@ -134,6 +137,10 @@ func (p *plan) hasKeys(stmt *gorm.Statement) bool {
 func begin(db *gorm.DB, op Op) *Write {
 	stmt := db.Statement
 	if db.Error != nil {
+		return nil
+	}
+	if stmt.SQL.Len() > 0 && !db.DryRun {
+		fault.Add(db, errBuilt)
 		return nil
 	}
 	if stmt.Schema == nil {
@@ -188,6 +195,14 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
 	return w
+}
+
+// leaveRunning takes the Write of another statement out of this one. In a hook, tx.WithContext and tx.Session carry on with the clauses of the
+// statement whose hook it is; its Write ends with that one.
+func leaveRunning(stmt *gorm.Statement) {
+	if writeOf(stmt) != nil {
+		delete(stmt.Clauses, writeClause)
+	}
 }
 
 // errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.

@@ -15,7 +15,7 @@ func NameModel(db *gorm.DB) {
 	if stmt.Schema != nil || stmt.Table == "" || db.Error != nil || !ExecutedIn(associationUpdate) {
 		return
 	}
-	eachParsed(db, func(s *schema.Schema) bool {
+	EachParsed(db, func(s *schema.Schema) bool {
 		if NameInStatement(s.Table) != stmt.Table {
 			return true
 		}
@@ -24,9 +24,9 @@ func NameModel(db *gorm.DB) {
 	})
 }
 
-// eachParsed visits the schemas that GORM has parsed for db, until visit says that it has seen enough. GORM keeps them
+// EachParsed visits the schemas that GORM has parsed for db, until visit says that it has seen enough. GORM keeps them
 // where no method leads.
-func eachParsed(db *gorm.DB, visit func(*schema.Schema) bool) {
+func EachParsed(db *gorm.DB, visit func(*schema.Schema) bool) {
 	kept := reflect.ValueOf(db.Config).Elem().FieldByName("cacheStore")
 	if kept.Kind() != reflect.Pointer || kept.Type() != reflect.TypeFor[*sync.Map]() {
 		return

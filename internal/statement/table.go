@@ -138,3 +138,14 @@ var (
 func QuoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
+
+// IsUsed reports, before a statement is built, whether the chain was executed before: GORM leaves a clause of its own behind, without anything
+// of the caller's in it.
+func IsUsed(stmt *gorm.Statement) bool {
+	if len(stmt.Clauses) == 0 {
+		return false
+	}
+	from, is := stmt.Clauses["FROM"].Expression.(clause.From)
+	return is && len(from.Tables) == 0 && len(from.Joins) == 0 || stmt.Clauses["INSERT"].Expression == clause.Expression(clause.Insert{}) ||
+		stmt.Clauses["UPDATE"].Expression == clause.Expression(clause.Update{}) || stmt.Clauses["DELETE"].Expression == clause.Expression(clause.Delete{})
+}

@@ -28,6 +28,12 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 			"create of a page": func(tx *gorm.DB) *gorm.DB {
 				return tx.Create(&shelvedPage{Text: "page"})
 			},
+			"read of a log": func(tx *gorm.DB) *gorm.DB { return tx.First(&logLine{}, 100) },
+			"logs by raw SQL": func(tx *gorm.DB) *gorm.DB {
+				var logs []logLine
+				return tx.Raw("SELECT * FROM log_lines").Scan(&logs)
+			},
+			"count of a table": func(tx *gorm.DB) *gorm.DB { var n int64; return tx.Table("log_lines").Count(&n) },
 		} {
 			for after, second := range map[string]func(tx *gorm.DB, a *stand.Account) *gorm.DB{
 				"create":          func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Create(&stand.Account{Balance: 5}) },
@@ -38,6 +44,22 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 				"save of many":    func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Save([]*stand.Account{a}) },
 				"upsert": func(tx *gorm.DB, a *stand.Account) *gorm.DB {
 					return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(a)
+				},
+				"update": func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Model(a).Update("balance", 5) },
+				"update of many": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
+					return tx.Model(&stand.Account{}).Where("balance = 1").Update("balance", 5)
+				},
+				"delete of many": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
+					return tx.Model(&stand.Account{}).Where("balance = 1").Delete(&stand.Account{})
+				},
+				"create of a map": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
+					return tx.Model(&stand.Account{}).Create(map[string]any{"balance": 5})
+				},
+				"read":         func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.First(&stand.Account{}, 100) },
+				"read of many": func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Find(&[]stand.Account{}) },
+				"read of a model": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
+					var balances []int64
+					return tx.Model(&stand.Account{}).Pluck("balance", &balances)
 				},
 			} {
 				what := after + " behind " + before
@@ -104,6 +126,29 @@ func TestReusedChain_ofAModelWithTheSameFields(t *testing.T) {
 			stand.Equal(t, "stored", stand.Row[stand.Account](t, db, 1), a)
 		})
 	}
+}
+
+// A new chain of one model may read into what is no model, and return deleted rows into it.
+func TestNewChain_intoAnotherType(t *testing.T) {
+	t.Parallel()
+	type summary struct {
+		ID, Balance int64
+	}
+	type view struct {
+		ID, Balance int64
+		Version     int64 `gormlock:"version"`
+	}
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	stand.Made(t, db, stand.Account{Balance: 1})
+	var summaries, gone []summary
+	stand.MustDo(t, db.Model(&stand.Account{}).Find(&summaries))
+	stand.Equal(t, "read", len(summaries), 1)
+	var views []view
+	stand.MustDo(t, db.Model(&stand.Account{}).Find(&views))
+	stand.Equal(t, "read with the version", views[0].Version, 1)
+	stand.MustDo(t, db.Table("accounts").Find(&views))
+	stand.MustDo(t, db.Model(&stand.Account{}).Clauses(clause.Returning{}).Where("balance = 1").Delete(&gone))
+	stand.Equal(t, "deleted", len(gone), 1)
 }
 
 // accountAgain is another type of the same rows.
