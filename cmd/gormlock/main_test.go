@@ -80,9 +80,10 @@ const bound = 60 * time.Second
 
 func (p program) command(t *testing.T) *exec.Cmd {
 	t.Helper()
+	path := binary(t) // to build it may take longer
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, binary(t), p.args...)
+	cmd := exec.CommandContext(ctx, path, p.args...)
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(name, "PG") && name != "DATABASE_URL" && name != "NO_COLOR" {

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -95,8 +96,11 @@ func errOther(about, given string) error {
 		"Session(&gorm.Session{NewDB: true})", about, given)
 }
 
-// hasTable reports whether there is a table of this name.
+// hasTable reports whether there is a table of this name. A type without a name has none.
 func hasTable(stmt *gorm.Statement, name string) bool {
+	if name == "" || strings.Count(name, ".") > 1 {
+		return false
+	}
 	question, of := "SELECT to_regclass($1) IS NOT NULL", stmt.Quote(name)
 	switch d := dialect.Of(stmt.DB); {
 	case d.IsMySQL():

@@ -113,7 +113,7 @@ func (p *Pool) Begin(ctx context.Context, opening *Opening) (*sql.Tx, error) {
 		if errors.Is(err, driver.ErrBadConn) && ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return nil, err
+		return nil, opening.because(err) // a connection that is made meanwhile fails in its own words
 	}
 	opening.loan.isMade(tx)
 	return tx, nil
