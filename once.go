@@ -38,6 +38,9 @@ var ErrOtherRequest = fault.ErrOtherRequest
 // fields are unexported), if the JSON cannot be read back, or if it is longer than 1 MiB. If T has changed since, the
 // result is read as json.Unmarshal does; if that fails, the error says so and fn is not run.
 //
+// A struct of a versioned model counts as not read if JSON does not hold all its columns, as with `json:"-"` or a MarshalJSON that hides a
+// secret, or if T has got fields since: its next Save would empty what is missing. Return what callers need, or read the row again.
+//
 // If the transaction is rolled back, the structs in the result count as not read. A struct returned by value cannot be
 // reached then, so it has no version if the transaction has stored the key and written more: return a pointer instead.
 //
@@ -60,13 +63,7 @@ func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts 
 	if tx.DryRun {
 		return fn(o.Session)
 	}
-	effect := func(tx *gorm.DB) ([]byte, error) {
-		made, err := fn(tx)
-		if err != nil {
-			return nil, err
-		}
-		return once.Stored(key, made)
-	}
+	effect := func(tx *gorm.DB) (any, error) { return fn(tx) }
 	if err := o.Run(effect, &result); err != nil {
 		return none, fault.Caused(tx, err)
 	}

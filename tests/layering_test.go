@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 		"internal/absent", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
 		gormModule,
 	},
-	"internal/once": {"internal/absent", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
+	"internal/once": {"internal/absent", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
 		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/pgarray",
 		"internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "fence", gormModule,

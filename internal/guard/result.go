@@ -132,7 +132,7 @@ func (r *result) modelOf(row reflect.Value) *model.Model {
 		}
 	}
 	stmt := &gorm.Statement{DB: r.db}
-	if !hasTags(row.Type()) || stmt.Parse(row.Addr().Interface()) != nil {
+	if !hasTags(row.Type()) || stmt.Parse(reflect.New(row.Type()).Interface()) != nil {
 		return nil
 	}
 	if m := model.OfSchema(r.db, stmt.Schema); m.Column != nil {

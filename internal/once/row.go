@@ -43,8 +43,8 @@ var onceCalls atomic.Uint64
 // longestResult is how many bytes a result can have. It travels as text, and is parsed by the server.
 const longestResult = 1 << 20
 
-// Run runs effect and stores what it returns, or reads what was stored before. What is stored is read into dest, a pointer.
-func (o *Call) Run(effect func(*gorm.DB) ([]byte, error), dest any) error {
+// Run runs effect and stores what it returns, or reads what was stored before. What is stored is read into dest, a pointer to the same type.
+func (o *Call) Run(effect func(*gorm.DB) (any, error), dest any) error {
 	before := o.written()
 	for range 3 { // again only if the key is removed between two statements
 		fresh, err := o.claim()
@@ -114,19 +114,16 @@ func (o *Call) written() int {
 	return 1
 }
 
-// read reads a stored result. Its versions may never be committed if they are the transaction's own.
-func (o *Call) read(stored []byte, dest any, own bool) error {
+// read reads a stored result.
+func (o *Call) read(stored []byte, dest any) error {
 	if err := json.Unmarshal(stored, dest); err != nil {
 		return fmt.Errorf("gormlock: once %q: the stored result is no %s: %w", o.Key, reflect.TypeOf(dest).Elem(), err)
-	}
-	if own {
-		guard.KeepResult(o.Session, dest)
 	}
 	return nil
 }
 
 // perform runs effect and stores the result, or takes all back. Before is how many statements had written something before the row was.
-func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), dest any, before int) (err error) {
+func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int) (err error) {
 	open, claimed := true, o.written()
 	defer func() {
 		if open { // the effect failed, panicked or ended the goroutine
@@ -134,8 +131,11 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), dest any, before i
 		}
 	}()
 	var stored []byte
+	var made any
 	err = journal.Within(o.Session, func(tx *gorm.DB) (err error) {
-		stored, err = effect(tx)
+		if made, err = effect(tx); err == nil {
+			stored, err = Stored(o.Key, made)
+		}
 		return err
 	})
 	if err != nil {
@@ -144,8 +144,14 @@ func (o *Call) perform(effect func(*gorm.DB) ([]byte, error), dest any, before i
 	if len(stored) > longestResult {
 		return fmt.Errorf("gormlock: once %q: the result has %d bytes, at most %d are allowed: store it elsewhere, and return its key", o.Key, len(stored), longestResult)
 	}
-	if err := o.read(stored, dest, before > 0 || o.written() > claimed); err != nil {
+	if err := o.read(stored, dest); err != nil {
 		return err
+	}
+	if stored, err = o.loseUnkept(stored, made, dest); err != nil {
+		return err
+	}
+	if before > 0 || o.written() > claimed { // its versions may never be committed
+		guard.KeepResult(o.Session, dest)
 	}
 	if err := o.store(stored); err != nil {
 		return err
@@ -185,7 +191,12 @@ func (o *Call) repeat(dest any) (found bool, err error) {
 	case found && o.Request != nil && string(o.Request) != string(request):
 		err = fmt.Errorf("%w: once %q", fault.ErrOtherRequest, o.Key)
 	case found:
-		err = o.read(stored, dest, own)
+		if err = o.read(stored, dest); err != nil {
+			break
+		}
+		if o.loseChanged(stored, dest); own {
+			guard.KeepResult(o.Session, dest)
+		}
 	}
 	if _, released := o.tx.ExecContext(o.ctx(), "RELEASE SAVEPOINT "+o.savepoint); err == nil && released != nil {
 		err = fmt.Errorf("gormlock: once %q: %w", o.Key, released)

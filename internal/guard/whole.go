@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"database/sql/driver"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A result that was text for a while may have lost columns: JSON leaves fields out, and types hide what they hold. Its structs have the
+// versions of their rows all the same, so a Save would empty those columns.
+
+// Unlike are the models of which structs in what got points to do not hold the columns that they hold in made, of which it is a copy.
+func Unlike(db *gorm.DB, made, got any) map[*model.Model]bool {
+	found := unlike{result: newResult(&gorm.DB{Config: db.Config}), models: map[*model.Model]bool{}}
+	if !install.Of(db).WithoutVersions {
+		found.walk(reflect.ValueOf(made), reflect.ValueOf(got).Elem())
+	}
+	return found.models
+}
+
+// LoseResult makes the structs of some models unread in what dest points to, and reports whether there are any.
+func LoseResult(db *gorm.DB, dest any, isLost func(*model.Model) bool) (lost bool) {
+	if install.Of(db).WithoutVersions {
+		return false
+	}
+	found := newResult(&gorm.DB{Config: db.Config})
+	found.look(reflect.ValueOf(dest).Elem(), false)
+	for m, rows := range found.models {
+		if isLost(m) {
+			unread(m, rows)
+			lost = true
+		}
+	}
+	for _, entries := range found.maps {
+		for _, key := range entries.MapKeys() {
+			entry := reflect.New(entries.Type().Elem())
+			entry.Elem().Set(entries.MapIndex(key))
+			lost = LoseResult(db, entry.Interface(), isLost) || lost
+			entries.SetMapIndex(key, entry.Elem())
+		}
+	}
+	return lost
+}
+
+// unlike looks at a value and a copy of it.
+type unlike struct {
+	*result
+	models map[*model.Model]bool
+}
+
+func (u *unlike) walk(made, got reflect.Value) {
+	if !made.IsValid() || !got.IsValid() || made.Type() != got.Type() {
+		return
+	}
+	switch got.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		u.walk(made.Elem(), got.Elem())
+	case reflect.Slice, reflect.Array:
+		for i := 0; i < min(made.Len(), got.Len()) && mayHold(got.Type().Elem()); i++ {
+			u.walk(made.Index(i), got.Index(i))
+		}
+	case reflect.Map:
+		for entries := got.MapRange(); mayHold(got.Type().Elem()) && entries.Next(); {
+			u.walk(made.MapIndex(entries.Key()), entries.Value())
+		}
+	case reflect.Struct:
+		if scans(got) {
+			return
+		}
+		if m := u.modelOf(got); m != nil && got.CanInterface() && !haveSameColumns(m, made, got) {
+			u.models[m] = true
+		}
+		for i := range got.NumField() {
+			if field := got.Type().Field(i); field.IsExported() || field.Anonymous && field.Type.Kind() == reflect.Struct {
+				u.walk(made.Field(i), got.Field(i))
+			}
+		}
+	default:
+	}
+}
+
+// haveSameColumns reports whether two structs hold the same in all columns that a Save writes.
+func haveSameColumns(m *model.Model, a, b reflect.Value) bool {
+	for _, field := range m.Schema.FieldsByDBName {
+		if field.Updatable && field != m.Column.Field && !sameIn(field, a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameIn(field *schema.Field, a, b reflect.Value) bool {
+	x, y := statement.Place(field, a), statement.Place(field, b)
+	if !x.IsValid() || !y.IsValid() {
+		return x.IsValid() == y.IsValid()
+	}
+	return reflect.DeepEqual(x.Interface(), y.Interface()) || reflect.DeepEqual(sentAs(x.Interface()), sentAs(y.Interface()))
+}
+
+// sentAs is a value as a driver gets it, a time without its zone.
+func sentAs(value any) any {
+	if valuer, is := value.(driver.Valuer); is && !isNil(value) {
+		if sent, err := valuer.Value(); err == nil {
+			value = sent
+		}
+	}
+	switch at := value.(type) {
+	case time.Time:
+		return at.UnixNano()
+	case *time.Time:
+		if at != nil {
+			return at.UnixNano()
+		}
+	}
+	return value
+}
+
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -1,0 +1,90 @@
+package once
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/model"
+)
+
+// loseUnkept makes unread what JSON has not kept whole of the result that was made. It returns the text to store then: every later call
+// gets the same.
+func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
+	unlike := guard.Unlike(o.Session, made, dest)
+	if !guard.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m.Schema) }) {
+		return stored, nil
+	}
+	return json.Marshal(reflect.ValueOf(dest).Elem().Interface())
+}
+
+// loseChanged makes unread what the stored text is not the whole of any more: the type has got fields since, or hides one.
+func (o *Call) loseChanged(stored []byte, dest any) {
+	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
+	changed := err != nil || lacks(parsed(stored), parsed(now))
+	guard.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m.Schema) })
+}
+
+func parsed(text []byte) (value any) {
+	_ = json.Unmarshal(text, &value) // it was read before
+	return value
+}
+
+// lacks reports whether objects in a text do not have all the names that they have in a later text.
+func lacks(stored, now any) bool {
+	switch now := now.(type) {
+	case map[string]any:
+		had, is := stored.(map[string]any)
+		for name, value := range now {
+			was, has := had[name]
+			for other := range had {
+				if !has && strings.EqualFold(other, name) {
+					was, has = had[other], true
+				}
+			}
+			if !is || !has || lacks(was, value) {
+				return true
+			}
+		}
+	case []any:
+		had, _ := stored.([]any)
+		for i, value := range now {
+			if i >= len(had) || lacks(had[i], value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keepsColumns reports whether JSON has a place for each column of a model that a Save writes.
+func keepsColumns(s *schema.Schema) bool {
+	for _, field := range s.FieldsByDBName {
+		if field.Updatable && !keepsField(s.ModelType, field) {
+			return false
+		}
+	}
+	return true
+}
+
+func keepsField(t reflect.Type, field *schema.Field) bool {
+	for _, i := range field.StructField.Index {
+		if i < 0 { // GORM's sign that a pointer is on the way
+			i = -i - 1
+		}
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || i >= t.NumField() || marshalsItself(reflect.New(t).Elem()) {
+			return true // what becomes of it is seen in the text alone
+		}
+		if !isKept(t.Field(i)) {
+			return false
+		}
+		t = t.Field(i).Type
+	}
+	return true
+}
