@@ -57,6 +57,11 @@ type OtherKey struct {
 	Part int64 `gorm:"primaryKey"`
 }
 
+type AskedJob struct {
+	work.Job
+	Sent bool `gorm:"column:sent?"`
+}
+
 func TestModels_withoutJobAreRefused(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -78,6 +83,7 @@ func TestModels_withoutJobAreRefused(t *testing.T) {
 	check("Migrate of nil", work.Migrate(db, (*Mail)(nil)), "nil")
 	check("Migrate of an untyped nil", work.Migrate(db, nil), "nil")
 	check("another key", work.Migrate(db, &OtherKey{}), "primary key")
+	check("a name that is taken for a placeholder", work.Migrate(db, &AskedJob{}), "question mark")
 	_, err = work.Stats(t.Context(), db, &NoJob{})
 	check("Stats", err, embed)
 	_, err = work.Requeue(t.Context(), db, &NoJob{}, 1)

@@ -71,6 +71,11 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	if err := mustOwnItsFields(stmt, s); err != nil {
 		return nil, err
 	}
+	for _, name := range append([]string{s.Table}, s.DBNames...) {
+		if strings.Contains(name, "?") {
+			return nil, optionError("%s: the name %q has a question mark, which GORM takes for a placeholder: give it another", s.Name, name)
+		}
+	}
 	t := &table{name: s.Table, quoted: stmt.Quote(s.Table), fields: s}
 	pairs := []string{"{table}", t.quoted, "{live}", ""}
 	for _, f := range s.Fields {
