@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/reload"
@@ -46,7 +47,7 @@ func Save(tx *gorm.DB, mine, base any) error {
 	case err != nil:
 		return err
 	case statement.Transaction(tx.Statement) == nil && !tx.DryRun:
-		return (&attempt.Call{}).Run(tx, s.run)
+		return (&attempt.Call{}).Run(journal.ForWrite(tx, mine), s.run)
 	}
 	return s.run(tx)
 }
