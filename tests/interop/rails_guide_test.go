@@ -283,13 +283,13 @@ func guideTriggerDropped(t *testing.T, s shared) {
 	look, drop, _ := strings.Cut(dropping, "\n\n")
 	var found struct{ Table, Trigger, Function string }
 	must(t, s.db.Raw(strings.Replace(look, "WHERE", "WHERE tgrelid = 'accounts'::regclass AND", 1)).Scan(&found).Error)
-	equal(t, "trigger", found.Trigger, "gormlock_version_accounts")
-	equal(t, "function", found.Function, "gormlock_version_accounts()")
+	equal(t, "trigger", found.Trigger, "gormlock_version_accounts__lock_version")
+	equal(t, "function", found.Function, "gormlock_version_accounts__lock_version()")
 	must(t, s.db.Exec(drop).Error)
 	must(t, s.db.Exec("UPDATE accounts SET name = 'unseen'").Error)
 	s.mustHave(t, a.ID, "unseen", 0)
 	var functions int64
-	must(t, s.db.Raw("SELECT count(*) FROM pg_proc WHERE oid = to_regproc('gormlock_version_accounts')").Scan(&functions).Error)
+	must(t, s.db.Raw("SELECT count(*) FROM pg_proc WHERE oid = to_regproc('gormlock_version_accounts__lock_version')").Scan(&functions).Error)
 	equal(t, "functions left", functions, 0)
 }
 

@@ -59,7 +59,7 @@ Checks, as the role and through the address that the program itself would use:
   timeouts    idle_session_timeout, idle_in_transaction_session_timeout, transaction_timeout,
               statement_timeout, lock_timeout: of this session, and set for other roles
   network     tcp_keepalives_*, tcp_user_timeout, client_connection_check_interval
-  columns     version columns that are nullable or have no default
+  columns     version columns that are nullable, have no default, or are generated
   writes      with --observe: rows that were written and kept their version
   tables      gormlock_fence, gormlock_lease, gormlock_schedule, gormlock_once,
               gormlock_key_name: each column with its type, NOT NULL and default, the key,

@@ -19,8 +19,9 @@ import (
 // observed is a table whose rows are read twice.
 type observed struct {
 	versionColumn
-	keys     []string // the columns of the primary key, quoted
-	types    []string // and their types
+	root     versionColumn // of the table that it is a partition of, or of itself
+	keys     []string      // the columns of the primary key, quoted
+	types    []string      // and their types
 	readable bool
 	rows     int64 // about how many it has
 	updates  int64 // how many the server has counted
@@ -28,6 +29,29 @@ type observed struct {
 	whole  bool // every row was read
 	failed string
 	first  map[string]row // by key
+	writes writes
+}
+
+// writes are what was seen of a table, or of all partitions of one.
+type writes struct {
+	partitions    int // 0: it has none
+	watched       int
+	rows          int64 // about how many there are
+	whole         bool  // every row was read
+	written, kept int
+	updates       int64    // that the server has counted
+	examples      []string // keys of rows that kept the version
+}
+
+func (w *writes) add(other writes) {
+	w.partitions += other.partitions
+	w.watched += other.watched
+	w.rows += other.rows
+	w.whole = w.whole && other.whole
+	w.written += other.written
+	w.kept += other.kept
+	w.updates += other.updates
+	w.examples = append(w.examples, other.examples...)
 }
 
 // row is one version of a row of a table.
@@ -62,6 +86,7 @@ func (x *examination) checkWrites(ctx context.Context) error {
 			return err
 		}
 	}
+	x.reportAll(tables)
 	if left > 0 {
 		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s with fewer updates were not watched: at most %d are", terminal.Count(left, "more table"), maxObserved)})
 	}
@@ -72,23 +97,25 @@ func (x *examination) checkWrites(ctx context.Context) error {
 }
 
 func (x *examination) observedTables(ctx context.Context) (tables []observed, left int, err error) {
-	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname,
+	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname, rn.nspname, r.relname,
 		ARRAY(SELECT quote_ident(k.attname) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS u(n, at) JOIN pg_attribute k ON k.attnum = u.n
 			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
 		ARRAY(SELECT format_type(k.atttypid, k.atttypmod) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS u(n, at) JOIN pg_attribute k ON k.attnum = u.n
 			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
 		has_table_privilege(c.oid, 'SELECT'), greatest(c.reltuples, 0)::int8, coalesce(pg_stat_get_tuples_updated(c.oid), 0)
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+		JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid) JOIN pg_namespace rn ON rn.oid = r.relnamespace
+		WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attidentity <> 'a'
 		AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND a.attname = ANY ($1)
 		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
 		AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))
-		ORDER BY 8 DESC, 1, 2, 3`, x.columnNames())
+		ORDER BY 10 DESC, 1, 2, 3`, x.columnNames())
 	if err != nil {
 		return nil, 0, err
 	}
 	tables, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (o observed, err error) {
-		err = r.Scan(&o.schema, &o.table, &o.column, &o.keys, &o.types, &o.readable, &o.rows, &o.updates)
+		err = r.Scan(&o.schema, &o.table, &o.column, &o.root.schema, &o.root.table, &o.keys, &o.types, &o.readable, &o.rows, &o.updates)
+		o.root.column = o.column
 		return o, err
 	})
 	if len(tables) > maxObserved {
@@ -142,17 +169,14 @@ func (x *examination) readSome(ctx context.Context, o *observed) error {
 
 // secondLook compares the rows that were read with what became of them.
 func (x *examination) secondLook(ctx context.Context, o *observed) error {
-	if o.failed == "" {
-		second, err := x.again(ctx, o)
-		if err := o.excuse(ctx, err); err != nil {
-			return err
-		}
-		if o.failed == "" {
-			return x.reportWrites(ctx, o, second)
-		}
+	if o.failed != "" {
+		return nil
 	}
-	x.add(finding{Check: "writes", Status: note, Says: o.name() + " was not watched: " + o.failed})
-	return nil
+	second, err := x.again(ctx, o)
+	if err := o.excuse(ctx, err); err != nil || o.failed != "" {
+		return err
+	}
+	return x.compare(ctx, o, second)
 }
 
 // read adds rows to found.
@@ -230,49 +254,84 @@ func (o *observed) excuse(ctx context.Context, err error) error {
 }
 
 // trigger is the DDL that moves the version in writes which do not.
-func (o *observed) trigger() string {
-	if strings.Contains(o.schema+o.table, ".") {
+func (v versionColumn) trigger() string {
+	if strings.Contains(v.schema+v.table, ".") {
 		return ""
 	}
-	return "\nor let a trigger move the version, by gormlock.VersionTrigger:\n" + strings.TrimSpace(gormlock.VersionTrigger(o.schema+"."+o.table, o.column))
+	return "\nor let a trigger move the version, by gormlock.VersionTrigger:\n" + strings.TrimSpace(gormlock.VersionTrigger(v.schema+"."+v.table, v.column))
 }
 
-func (x *examination) reportWrites(ctx context.Context, o *observed, second map[string]row) error {
-	var written, kept int
-	var examples []string
+// compare notes which rows were written, and which of them kept the version.
+func (x *examination) compare(ctx context.Context, o *observed, second map[string]row) error {
+	w := writes{watched: len(o.first), rows: o.rows, whole: o.whole}
+	if o.whole {
+		w.rows = int64(w.watched)
+	}
+	if o.root != (versionColumn{schema: o.schema, table: o.table, column: o.column}) {
+		w.partitions = 1
+	}
 	for id, before := range o.first {
 		after, there := second[id]
 		if !there || after.xmin == before.xmin {
 			continue
 		}
-		written++
+		w.written++
 		if after.version == before.version {
-			kept++
-			examples = append(examples, strings.Join(before.key, ","))
+			w.kept++
+			w.examples = append(w.examples, strings.Join(before.key, ","))
 		}
 	}
-	slices.Sort(examples)
-	examples = examples[:min(len(examples), 3)]
-	var updates int64
-	if err := x.conn.QueryRow(ctx, "SELECT coalesce(pg_stat_get_tuples_updated(to_regclass($1)), 0)", o.on()).Scan(&updates); err != nil {
+	if err := x.conn.QueryRow(ctx, "SELECT coalesce(pg_stat_get_tuples_updated(to_regclass($1)), 0)", o.on()).Scan(&w.updates); err != nil {
 		return err
 	}
-	updates = max(updates-o.updates, 0)
-	scope := fmt.Sprintf("%s watched for %s", terminal.Count(len(o.first), "row"), x.observe)
-	if !o.whole {
-		scope = fmt.Sprintf("%s of about %s watched for %s", terminal.Count(len(o.first), "row"), terminal.Thousands(o.rows), x.observe)
+	w.updates = max(w.updates-o.updates, 0)
+	o.writes = w
+	return nil
+}
+
+// reportAll says what was seen of each table, and of partitions together: programs know the table that they are of.
+func (x *examination) reportAll(tables []observed) {
+	reported := map[versionColumn]bool{}
+	for _, o := range tables {
+		if o.failed != "" {
+			x.add(finding{Check: "writes", Status: note, Says: o.name() + " was not watched: " + o.failed})
+			continue
+		}
+		if reported[o.root] {
+			continue
+		}
+		reported[o.root] = true
+		all := writes{whole: true}
+		for _, other := range tables {
+			if other.root == o.root && other.failed == "" {
+				all.add(other.writes)
+			}
+		}
+		x.reportWrites(o.root, all)
 	}
+}
+
+func (x *examination) reportWrites(v versionColumn, w writes) {
+	slices.Sort(w.examples)
+	examples := strings.Join(w.examples[:min(len(w.examples), 3)], " and ")
+	scope := terminal.Count(w.watched, "row")
+	if !w.whole {
+		scope += " of about " + terminal.Thousands(w.rows)
+	}
+	if w.partitions > 0 {
+		scope += " in " + terminal.Count(w.partitions, "partition")
+	}
+	scope += fmt.Sprintf(" watched for %s", x.observe)
 	switch {
-	case kept > 0:
+	case w.kept > 0:
 		x.add(finding{
 			Check: "writes", Status: wrong,
-			Says: fmt.Sprintf("%s: %d of %s kept the version, such as the key %s (%s)", o.name(), kept, terminal.Count(written, "written row"), strings.Join(examples, " and "), scope),
-			Cure: "find the writer: another program, psql, raw SQL, a model without the plugin; it is fine if only columns tagged unversioned were written" + o.trigger(),
+			Says: fmt.Sprintf("%s: %d of %s kept the version, such as the key %s (%s)", v.name(), w.kept, terminal.Count(w.written, "written row"), examples, scope),
+			Cure: "find the writer: another program, psql, raw SQL, a model without the plugin; it is fine if only columns tagged unversioned were written" + v.trigger(),
 		})
-	case written == 0 && !o.whole && updates > 0:
-		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s: the server counted %s, none in the sample (%s)", o.name(), terminal.Count(updates, "update"), scope), Cure: "--sample watches more rows"})
+	case w.written == 0 && !w.whole && w.updates > 0:
+		x.add(finding{Check: "writes", Status: note, Says: fmt.Sprintf("%s: the server counted %s, none in the sample (%s)", v.name(), terminal.Count(w.updates, "update"), scope), Cure: "--sample watches more rows"})
 	default:
-		x.well("writes", "%s: %s, each moved the version (%s)", o.name(), terminal.Count(written, "written row"), scope)
+		x.well("writes", "%s: %s, each moved the version (%s)", v.name(), terminal.Count(w.written, "written row"), scope)
 	}
-	return nil
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
+	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/inspect"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -26,8 +26,8 @@ type filter struct {
 
 func (f *filter) declare(set *flag.FlagSet) {
 	set.BoolVar(&f.waiting, "waiting", false, "only requests that wait, and what they wait for")
-	set.StringVar(&f.key, "key", "", "only locks on this `KEY`: a name as it is shown (invoice/42), with * for anything\n"+
-		"(invoice/*), or an id; the name is hashed too, so a lock is found whose name nobody noted")
+	set.StringVar(&f.key, "key", "", "only locks on this `KEY`: a name as it is shown (invoice/42, \"in voice\"/42), with *\n"+
+		"for anything (invoice/*), or an id; the name is hashed too, so a lock is found whose name nobody noted")
 	set.IntVar(&f.pid, "pid", 0, "only what this `PID` holds or waits for")
 	set.StringVar(&f.application, "app", "", "only locks of this `APPLICATION` or owner, with * for anything")
 	set.StringVar(&f.user, "user", "", "only locks of this `ROLE`")
@@ -42,7 +42,8 @@ func (f *filter) check() error {
 	case f.pid < 0:
 		return fmt.Errorf("--pid %d is negative", f.pid)
 	}
-	return nil
+	_, err := keysOf(f.key)
+	return err
 }
 
 // all reports whether nothing is filtered.
@@ -60,25 +61,10 @@ func (f *filter) options() []inspect.Option {
 		limit = server.Matters
 	}
 	opts := []inspect.Option{inspect.Limit(limit)}
-	if k, ok := f.named(); ok {
-		opts = append(opts, inspect.Known(k))
+	if keys, err := keysOf(f.key); err == nil {
+		opts = append(opts, inspect.Known(keys...))
 	}
 	return opts
-}
-
-// named is the key that --key names when it is the name of one.
-func (f *filter) named() (lockkey.Key, bool) {
-	if f.key == "" || strings.ContainsAny(f.key, `*"`) {
-		return lockkey.Key{}, false
-	}
-	if _, err := strconv.ParseInt(f.key, 10, 64); err == nil {
-		return lockkey.Key{}, false // an id
-	}
-	var parts []any
-	for part := range strings.SplitSeq(f.key, "/") {
-		parts = append(parts, part)
-	}
-	return lockkey.Of(parts...), true
 }
 
 // apply leaves in v what is to be shown.
@@ -119,7 +105,7 @@ func (f *filter) shows(l *inspect.Lock) bool {
 func (f *filter) showsRow(space int16, id int64, key, owner string) bool {
 	switch {
 	case f.waiting, f.pid != 0, f.user != "", f.kind != "",
-		f.key != "" && !f.isID(space, id) && !like(f.key, key),
+		f.key != "" && !f.isID(space, id) && !f.isName(key),
 		f.application != "" && !like(f.application, owner):
 		return false
 	}
@@ -127,16 +113,22 @@ func (f *filter) showsRow(space int16, id int64, key, owner string) bool {
 }
 
 func (f *filter) isKey(l *inspect.Lock) bool {
-	return l.Kind == inspect.Advisory && f.isID(l.Space, l.ID) || like(f.key, l.Key) || l.Name != "" && like(f.key, l.Name)
+	return l.Kind == inspect.Advisory && f.isID(l.Space, l.ID) || f.isName(l.Key) || l.Name != "" && f.isName(l.Name)
+}
+
+// isName reports whether --key is a name, in full or as it is shown.
+func (f *filter) isName(name string) bool {
+	return like(f.key, name) || like(f.key, terminal.OneLine(name))
 }
 
 // isID reports whether --key is an id, or the name that has it.
 func (f *filter) isID(space int16, id int64) bool {
-	if k, ok := f.named(); ok {
-		named, _ := k.Int64()
-		return space == 1 && id == named
+	keys, _ := keysOf(f.key) // check has said what is wrong with it
+	shown := lockkey.Int64(id)
+	if space == 2 {
+		shown = lockkey.Pair(int32(id>>32), int32(id))
 	}
-	return f.key == strconv.FormatInt(id, 10)
+	return slices.ContainsFunc(keys, func(k lockkey.Key) bool { return lockkey.Compare(k, shown) == 0 })
 }
 
 // like reports whether text matches pattern, in which * stands for anything.
