@@ -276,6 +276,7 @@ func beforeRow(db *gorm.DB) {
 	guard.RefuseOnText(db)
 	claim.PrepareClaim(db)
 	guard.RefuseInRead(db)
+	guard.RefuseOtherRead(db)
 	xact.Take(db)
 	rowlock.BeginRow(db)
 	xact.RefuseRow(db)

@@ -16,9 +16,9 @@ import (
 
 // refuseOther refuses a write of the table of one model that was given another one, if one of the two has a version or a fence. A chain that was
 // used before keeps its model and its table, and so does a session of the tx of a hook. What Updates is given may be a form.
-func refuseOther(db *gorm.DB, op Op) {
+func refuseOther(db *gorm.DB, op Op, around *Write) {
 	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil || refuseKept(db) {
+	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) {
 		return
 	}
 	given := givenModel(db)
@@ -33,10 +33,12 @@ func refuseOther(db *gorm.DB, op Op) {
 	fault.Add(db, errOther(stmt.Schema.Table, given.Table))
 }
 
-// RefuseOtherRead does so for a read: the structs would have the version of a row of another table.
+// RefuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
 func RefuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil || refuseKept(db) || stmt.TableExpr != nil && !statement.IsUsed(stmt) {
+	around := writeOf(stmt)
+	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) || around == nil && !statement.IsUsed(db) ||
+		stmt.TableExpr != nil || len(stmt.Joins) > 0 || len(stmt.Selects) > 0 {
 		return
 	}
 	if given := givenModel(db); given != nil && isGuarded(db, given) && hasTable(stmt, given.Table) {
@@ -44,9 +46,9 @@ func RefuseOtherRead(db *gorm.DB) {
 	}
 }
 
-// refuseKept refuses a statement about one model that would go to the table of another one.
-func refuseKept(db *gorm.DB) bool {
-	kept := keptTable(db)
+// refuseKept refuses a statement about one model that would go to the table of another one. Around is the write in whose hook it is.
+func refuseKept(db *gorm.DB, around *Write) bool {
+	kept := keptTable(db, around)
 	if kept != nil {
 		fault.Add(db, errOther(kept.Table, db.Statement.Schema.Table))
 	}
@@ -55,15 +57,19 @@ func refuseKept(db *gorm.DB) bool {
 
 // keptTable is the model whose table the statement has kept, though it is about another one by now. It is nil where there is none, where none
 // of the two is guarded, and where the caller has named the table.
-func keptTable(db *gorm.DB) (kept *schema.Schema) {
+func keptTable(db *gorm.DB, around *Write) (kept *schema.Schema) {
 	stmt := db.Statement
-	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.Table == statement.NameInStatement(stmt.Schema.Table) ||
-		stmt.TableExpr != nil && !statement.IsUsed(stmt) {
+	if around != nil && around.table == stmt.TableExpr { // those of the statement around it
+		if of := around.model.Schema; stmt.Table == statement.NameInStatement(of.Table) && of.Table != stmt.Schema.Table {
+			return of
+		}
+	}
+	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.TableExpr != nil || !statement.IsUsed(db) && !statement.InSave() {
 		return nil
 	}
 	guarded := isGuarded(db, stmt.Schema)
 	statement.EachParsed(db, func(s *schema.Schema) bool {
-		if s.ModelType != stmt.Schema.ModelType && statement.NameInStatement(s.Table) == stmt.Table && (guarded || isGuarded(db, s)) {
+		if s.ModelType != stmt.Schema.ModelType && s.Table == stmt.Table && (guarded || isGuarded(db, s)) {
 			kept = s
 		}
 		return kept == nil
@@ -96,19 +102,20 @@ func errOther(about, given string) error {
 		"Session(&gorm.Session{NewDB: true})", about, given)
 }
 
-// hasTable reports whether there is a table of this name. A type without a name has none.
+// hasTable reports whether there is a table of this name, and no view. A type without a name has none.
 func hasTable(stmt *gorm.Statement, name string) bool {
 	if name == "" || strings.Count(name, ".") > 1 {
 		return false
 	}
-	question, of := "SELECT to_regclass($1) IS NOT NULL", stmt.Quote(name)
+	question := "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'f') " +
+		"AND CASE WHEN strpos($1::text, '.') = 0 THEN c.relname = $1::text AND pg_table_is_visible(c.oid) ELSE n.nspname || '.' || c.relname = $1::text END)"
 	switch d := dialect.Of(stmt.DB); {
 	case d.IsMySQL():
-		question, of = "SELECT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?)", name
+		question = "SELECT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name = ?)"
 	case d.IsSQLite():
-		question, of = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?)", name
+		question = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)"
 	}
-	return askTable(stmt, "table", stmt.Quote(name), question, of)
+	return askTable(stmt, "table", stmt.Quote(name), question, name)
 }
 
 // isGuarded reports whether a model has a version or a fence.

@@ -1,7 +1,10 @@
 package guard
 
 import (
+	"bytes"
+	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"reflect"
 	"time"
 
@@ -61,6 +64,12 @@ func (u *unlike) walk(made, got reflect.Value) {
 	}
 	switch got.Kind() {
 	case reflect.Pointer, reflect.Interface:
+		if got.Kind() == reflect.Pointer && !got.IsNil() {
+			if u.seen[got.Pointer()] {
+				return
+			}
+			u.seen[got.Pointer()] = true
+		}
 		u.walk(made.Elem(), got.Elem())
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < min(made.Len(), got.Len()) && mayHold(got.Type().Elem()); i++ {
@@ -96,12 +105,43 @@ func haveSameColumns(m *model.Model, a, b reflect.Value) bool {
 	return true
 }
 
+// sameIn reports whether a column would be stored alike. JSON is the same in other words.
 func sameIn(field *schema.Field, a, b reflect.Value) bool {
 	x, y := statement.Place(field, a), statement.Place(field, b)
 	if !x.IsValid() || !y.IsValid() {
 		return x.IsValid() == y.IsValid()
 	}
-	return reflect.DeepEqual(x.Interface(), y.Interface()) || reflect.DeepEqual(sentAs(x.Interface()), sentAs(y.Interface()))
+	if reflect.DeepEqual(x.Interface(), y.Interface()) {
+		return true
+	}
+	ctx := context.Background()
+	first, _ := field.ValueOf(ctx, a)
+	second, _ := field.ValueOf(ctx, b)
+	first, second = sentAs(first), sentAs(second)
+	if field.Serializer != nil || field.IndirectFieldType.Kind() == reflect.Slice && field.IndirectFieldType.Implements(marshaler) {
+		first, second = asJSON(first), asJSON(second)
+	}
+	return reflect.DeepEqual(first, second)
+}
+
+var marshaler = reflect.TypeFor[json.Marshaler]()
+
+// asJSON is what a JSON text says, and any other value itself.
+func asJSON(value any) any {
+	text := reflect.ValueOf(value)
+	switch {
+	case text.Kind() == reflect.String:
+		text = reflect.ValueOf([]byte(text.String()))
+	case text.Kind() != reflect.Slice || text.Type().Elem().Kind() != reflect.Uint8:
+		return value
+	}
+	var says any
+	decoder := json.NewDecoder(bytes.NewReader(text.Bytes()))
+	decoder.UseNumber()
+	if decoder.Decode(&says) != nil {
+		return value
+	}
+	return says
 }
 
 // sentAs is a value as a driver gets it, a time without its zone.

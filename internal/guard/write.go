@@ -76,8 +76,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
-	leaveRunning(db.Statement)
-	refuseOther(db, OpUpdate)
+	refuseOther(db, OpUpdate, leaveRunning(db.Statement))
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
@@ -90,8 +89,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
-	leaveRunning(db.Statement)
-	refuseOther(db, OpCreate)
+	refuseOther(db, OpCreate, leaveRunning(db.Statement))
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
@@ -102,8 +100,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	leaveRunning(db.Statement)
-	refuseOther(db, OpDelete)
+	refuseOther(db, OpDelete, leaveRunning(db.Statement))
 	w := begin(db, OpDelete)
 	if w == nil {
 		return
@@ -197,12 +194,14 @@ func begin(db *gorm.DB, op Op) *Write {
 	return w
 }
 
-// leaveRunning takes the Write of another statement out of this one. In a hook, tx.WithContext and tx.Session carry on with the clauses of the
-// statement whose hook it is; its Write ends with that one.
-func leaveRunning(stmt *gorm.Statement) {
-	if writeOf(stmt) != nil {
+// leaveRunning takes the Write of another statement out of this one, and returns it. In a hook, tx.WithContext and tx.Session carry on with the
+// clauses of the statement whose hook it is; its Write ends with that one.
+func leaveRunning(stmt *gorm.Statement) *Write {
+	around := writeOf(stmt)
+	if around != nil {
 		delete(stmt.Clauses, writeClause)
 	}
+	return around
 }
 
 // errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.

@@ -21,10 +21,10 @@ func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 	return json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 }
 
-// loseChanged makes unread what the stored text is not the whole of any more: the type has got fields since, or hides one.
+// loseChanged makes unread what the stored text is not the whole of any more: the type has got or lost fields since, or hides one.
 func (o *Call) loseChanged(stored []byte, dest any) {
 	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
-	changed := err != nil || lacks(parsed(stored), parsed(now))
+	changed := err != nil || lacks(parsed(stored), parsed(now)) || lacks(parsed(now), parsed(stored))
 	guard.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m.Schema) })
 }
 
@@ -60,10 +60,10 @@ func lacks(stored, now any) bool {
 	return false
 }
 
-// keepsColumns reports whether JSON has a place for each column of a model that a Save writes.
+// keepsColumns reports whether JSON has a place for each column of a model that a Save writes. That of a soft delete is NULL in what is found.
 func keepsColumns(s *schema.Schema) bool {
 	for _, field := range s.FieldsByDBName {
-		if field.Updatable && !keepsField(s.ModelType, field) {
+		if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); field.Updatable && !hides && !keepsField(s.ModelType, field) {
 			return false
 		}
 	}

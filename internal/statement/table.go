@@ -139,13 +139,13 @@ func QuoteName(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// IsUsed reports, before a statement is built, whether the chain was executed before: GORM leaves a clause of its own behind, without anything
-// of the caller's in it.
-func IsUsed(stmt *gorm.Statement) bool {
-	if len(stmt.Clauses) == 0 {
-		return false
+// IsUsed reports, before a statement is built, whether its chain was executed before: GORM leaves behind how many rows that found, or a clause of
+// its own without anything of the caller's in it.
+func IsUsed(db *gorm.DB) bool {
+	if clauses := db.Statement.Clauses; db.RowsAffected == 0 && len(clauses) > 0 {
+		from, is := clauses["FROM"].Expression.(clause.From)
+		return is && len(from.Tables) == 0 && len(from.Joins) == 0 || clauses["INSERT"].Expression == clause.Expression(clause.Insert{}) ||
+			clauses["UPDATE"].Expression == clause.Expression(clause.Update{}) || clauses["DELETE"].Expression == clause.Expression(clause.Delete{})
 	}
-	from, is := stmt.Clauses["FROM"].Expression.(clause.From)
-	return is && len(from.Tables) == 0 && len(from.Joins) == 0 || stmt.Clauses["INSERT"].Expression == clause.Expression(clause.Insert{}) ||
-		stmt.Clauses["UPDATE"].Expression == clause.Expression(clause.Update{}) || stmt.Clauses["DELETE"].Expression == clause.Expression(clause.Delete{})
+	return db.RowsAffected != 0
 }
