@@ -42,7 +42,10 @@ type guest struct {
 	Phone   *string   `json:",omitempty"`
 	Stay    guestStay `gorm:"embedded"`
 	Photo   []byte
-	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	Papers  json.RawMessage `gorm:"type:jsonb"`
+	Wishes  map[string]any  `gorm:"serializer:json"`
+	Times   []guestStay     `gorm:"serializer:json"`
+	Version int64           `gorm:"not null;default:1" gormlock:"version"`
 }
 
 // A struct that JSON does not hold whole is unread in the result of Once, in the first call and in later ones: its Save would empty a column.
@@ -62,12 +65,13 @@ func TestOnce_losesNoColumn(t *testing.T) {
 	t.Run("all columns", func(t *testing.T) {
 		t.Parallel()
 		savesAll(t, db, true, func() *guest {
-			return &guest{Name: "ann", Phone: &phone, Stay: guestStay{3, time.Now().UTC()}, Photo: []byte("png")}
+			return &guest{Name: "ann", Phone: &phone, Stay: guestStay{3, time.Now().UTC()}, Photo: []byte("png"),
+				Papers: json.RawMessage(`{"b": 1,  "a": [1]}`), Wishes: map[string]any{"pillows": 2}, Times: []guestStay{{1, time.Now()}}}
 		}, func(g *guest) string { return string(g.Photo) })
 	})
 	t.Run("zero columns", func(t *testing.T) {
 		t.Parallel()
-		savesAll(t, db, true, func() *guest { return &guest{} }, func(g *guest) string { return string(g.Photo) })
+		savesAll(t, db, true, func() *guest { return &guest{Papers: json.RawMessage("{}")} }, func(g *guest) string { return string(g.Photo) })
 	})
 }
 
@@ -169,4 +173,46 @@ func TestOnce_ofAnEarlierType(t *testing.T) {
 		}
 	}
 	stand.Equal(t, "stored", stand.Row[client](t, db, 1).Phone, "unknown")
+}
+
+// leaf points back to its tree, which JSON leaves out and its own UnmarshalJSON sets again.
+type tree struct {
+	ID      int64
+	Leaves  []*leaf
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type leaf struct {
+	ID, TreeID int64
+	Tree       *tree `json:"-"`
+}
+
+func (t *tree) UnmarshalJSON(text []byte) error {
+	type plain tree
+	if err := json.Unmarshal(text, (*plain)(t)); err != nil {
+		return err
+	}
+	for _, leaf := range t.Leaves {
+		leaf.Tree = t
+	}
+	return nil
+}
+
+func TestOnce_resultInACircle(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&tree{}, &leaf{}})
+	stand.Must(t, gormlock.MigrateOnce(db))
+	for range 2 {
+		var got *tree
+		stand.Must(t, db.Transaction(func(tx *gorm.DB) (err error) {
+			got, err = gormlock.Once(tx, "tree", func(tx *gorm.DB) (*tree, error) {
+				made := &tree{Leaves: []*leaf{{}}}
+				err := tx.Create(made).Error
+				made.Leaves[0].Tree = made
+				return made, err
+			})
+			return err
+		}))
+		stand.Equal(t, "version", got.Version, 1)
+	}
 }

@@ -59,6 +59,24 @@ func doInHook(tx *gorm.DB, when string) error {
 	return do(tx)
 }
 
+// A schema book is in another schema, and so is a noted logbook, whose table has the name of that of another model.
+type schemaBook struct {
+	ID      int64
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type notedLogbook struct {
+	ID      int64
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func (*schemaBook) TableName() string              { return "hook_shelf.schema_books" }
+func (*notedLogbook) TableName() string            { return "hook_notes.logbooks" }
+func (*schemaBook) BeforeSave(tx *gorm.DB) error   { return doInHook(tx, "before") }
+func (*schemaBook) BeforeDelete(tx *gorm.DB) error { return doInHook(tx, "before") }
+
 // A session of the tx of a hook carries on with the statement whose hook it is. What is asked of it about another model is an error if it would
 // go to another table, and the statement around it compares its version in any case.
 func TestSessionInHook(t *testing.T) {
@@ -154,6 +172,74 @@ func TestSessionInHook(t *testing.T) {
 						stand.Equal(t, what+": another logbook", other, logbook{ID: 77, Version: 1})
 					}
 				}
+			}
+		}
+	}
+}
+
+// The same where tables lie in schemas: neither is the name of the table all that tells models apart, nor has the caller named it.
+func TestSessionInHook_ofAnotherSchema(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t, pgtest.Through(pgtest.Database(t)))
+	stand.MustDo(t, db.Exec("CREATE SCHEMA hook_shelf; CREATE SCHEMA hook_notes"))
+	stand.Must(t, db.AutoMigrate(&logbook{}, &schemaBook{}, &mention{}, &notedLogbook{}))
+	var within bool
+	for kind, do := range map[string]func(tx *gorm.DB) error{
+		"bulk of mentions": func(tx *gorm.DB) error { return tx.Model(&mention{}).Where("id = 77").Update("text", "hook").Error },
+		"mention":          func(tx *gorm.DB) error { return tx.Model(&mention{ID: 77}).Update("text", "hook").Error },
+		"bulk of notes": func(tx *gorm.DB) error {
+			return tx.Model(&notedLogbook{}).Where("id = 77").Update("text", "hook").Error
+		},
+		"note": func(tx *gorm.DB) error {
+			return tx.Model(&notedLogbook{ID: 77, Version: 1}).Update("text", "hook").Error
+		},
+		"touch": func(tx *gorm.DB) error { return gormlock.Touch(tx, &notedLogbook{ID: 77, Version: 1}) },
+		"delete of notes": func(tx *gorm.DB) error {
+			return tx.Model(&notedLogbook{}).Where("id = 77").Delete(&notedLogbook{}).Error
+		},
+		"create of a note": func(tx *gorm.DB) error {
+			return tx.Model(&notedLogbook{}).Create(map[string]any{"id": 5, "text": "x"}).Error
+		},
+	} {
+		for name, session := range map[string]func(tx *gorm.DB) *gorm.DB{
+			"tx":          func(tx *gorm.DB) *gorm.DB { return tx },
+			"WithContext": func(tx *gorm.DB) *gorm.DB { return tx.WithContext(tx.Statement.Context) },
+			"SkipHooks":   func(tx *gorm.DB) *gorm.DB { return tx.Session(&gorm.Session{SkipHooks: true}) },
+		} {
+			for way, write := range map[string]func(db *gorm.DB) error{
+				"save":          func(db *gorm.DB) error { return db.Save(&logbook{ID: 1, Text: "mine", Version: 1}).Error },
+				"delete":        func(db *gorm.DB) error { return db.Delete(&logbook{ID: 1, Version: 1}).Error },
+				"save shelf":    func(db *gorm.DB) error { return db.Save(&schemaBook{ID: 1, Text: "mine", Version: 1}).Error },
+				"create shelf":  func(db *gorm.DB) error { return db.Create(&schemaBook{ID: 3}).Error },
+				"delete shelf":  func(db *gorm.DB) error { return db.Delete(&schemaBook{ID: 1, Version: 1}).Error },
+				"update shelf":  func(db *gorm.DB) error { return db.Model(&schemaBook{ID: 1, Version: 1}).Update("text", "mine").Error },
+				"bulk of shelf": func(db *gorm.DB) error { return db.Model(&schemaBook{}).Where("id = 1").Update("text", "mine").Error },
+			} {
+				what := fmt.Sprintf("%s, %s by %s", way, kind, name)
+				for _, table := range []string{"logbooks", "hook_shelf.schema_books", "hook_notes.logbooks", "mentions"} {
+					stand.MustDo(t, db.Exec("DELETE FROM "+table))
+					stand.MustDo(t, db.Exec("INSERT INTO "+table+" (id, text) VALUES (1, ''), (77, '')"))
+				}
+				within = false
+				hook := func(tx *gorm.DB) error {
+					if within {
+						return nil
+					}
+					within = true
+					return do(session(tx))
+				}
+				err := write(db.WithContext(context.WithValue(t.Context(), inHookKey("before"), hook)))
+				if err != nil && name == "tx" {
+					t.Errorf("%s: %v", what, err)
+				}
+				var done int64
+				stand.MustDo(t, db.Raw(`SELECT (SELECT count(*) FROM mentions WHERE text = 'hook') + (SELECT count(*) FROM hook_notes.logbooks WHERE text = 'hook' OR version = 2 OR id = 5)
+					+ (SELECT 1 - count(*) FROM hook_notes.logbooks WHERE id = 77)`).Scan(&done))
+				if err == nil && done == 0 {
+					t.Errorf("%s: nil, and the hook wrote nothing", what)
+				}
+				stand.Equal(t, what+": another logbook", stand.Row[logbook](t, db, 77), logbook{ID: 77, Version: 1})
+				stand.Equal(t, what+": another book", stand.Row[schemaBook](t, db, 77), schemaBook{ID: 77, Version: 1})
 			}
 		}
 	}

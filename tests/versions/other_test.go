@@ -56,6 +56,9 @@ func TestReusedChain_ofAnotherModel(t *testing.T) {
 				},
 				"read":         func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.First(&stand.Account{}, 100) },
 				"read of many": func(tx *gorm.DB, _ *stand.Account) *gorm.DB { return tx.Find(&[]stand.Account{}) },
+				"scan": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
+					return tx.Model(&stand.Account{}).Where("id = 1").Scan(&stand.Account{})
+				},
 				"read of a model": func(tx *gorm.DB, _ *stand.Account) *gorm.DB {
 					var balances []int64
 					return tx.Model(&stand.Account{}).Pluck("balance", &balances)
@@ -148,6 +151,58 @@ func TestNewChain_intoAnotherType(t *testing.T) {
 	stand.MustDo(t, db.Table("accounts").Find(&views))
 	stand.MustDo(t, db.Model(&stand.Account{}).Clauses(clause.Returning{}).Where("balance = 1").Delete(&gone))
 	stand.Equal(t, "deleted", len(gone), 1)
+}
+
+// listed is a view of accounts, and old account a table of them.
+type listed struct {
+	ID, Balance int64
+	Version     int64 `gormlock:"version"`
+}
+
+type oldAccount stand.Account
+
+func (listed) TableName() string { return "listed" }
+
+// Pages of a query are read by one chain. A chain keeps the table that the caller has named.
+func TestReusedChain_inPages(t *testing.T) {
+	t.Parallel()
+	type row struct{ ID, Balance int64 }
+	db := stand.Versioned(t, []any{&stand.Account{}, &oldAccount{}})
+	stand.MustDo(t, db.Exec("CREATE VIEW listed AS SELECT * FROM accounts"))
+	for range 3 {
+		stand.Made(t, db, stand.Account{Balance: 1})
+	}
+	var rows []row
+	var views []listed
+	var accounts []stand.Account
+	var n int64
+	for what, chain := range map[string]struct {
+		query *gorm.DB
+		into  any
+	}{
+		"a table into rows":           {db.Table("accounts").Where("balance > 0"), &rows},
+		"a model into rows":           {db.Model(&stand.Account{}).Where("balance > 0"), &rows},
+		"a model into a view":         {db.Model(&stand.Account{}).Where("balance > 0"), &views},
+		"a table into a view":         {db.Table("accounts").Where("balance > 0"), &views},
+		"a view into the model":       {db.Model(&listed{}).Where("balance > 0"), &accounts},
+		"a table of another model":    {db.Table("old_accounts").Where("id > 0"), &accounts},
+		"joined rows of another one":  {db.Model(&oldAccount{}).Joins("RIGHT JOIN accounts ON true"), &rows},
+		"what its scope has named":    {db.Scopes(func(db *gorm.DB) *gorm.DB { db.Statement.Table = "old_accounts"; return db }).Model(&stand.Account{}), &accounts},
+		"a model into an old account": {db.Session(&gorm.Session{}).Model(&stand.Account{}), &[]oldAccount{}},
+	} {
+		if what != "a view into the model" && what != "what its scope has named" && what != "a model into an old account" {
+			stand.MustDo(t, chain.query.Count(&n))
+		}
+		if err := chain.query.Select("*").Limit(2).Find(chain.into).Error; err != nil && what != "joined rows of another one" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	archive := db.Table("old_accounts")
+	for range 2 {
+		stand.MustDo(t, archive.Create(&stand.Account{Balance: 2}))
+	}
+	stand.MustDo(t, db.Model(&oldAccount{}).Count(&n))
+	stand.Equal(t, "archived", n, 2)
 }
 
 // accountAgain is another type of the same rows.
