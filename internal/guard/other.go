@@ -37,13 +37,25 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 func RefuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
 	around := writeOf(stmt)
-	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) || around == nil && !statement.IsUsed(db) ||
-		stmt.TableExpr != nil || len(stmt.Joins) > 0 || len(stmt.Selects) > 0 {
+	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) || stmt.TableExpr != nil {
 		return
 	}
-	if given := givenModel(db); given != nil && isGuarded(db, given) && hasTable(stmt, given.Table) {
-		fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+	given := givenModel(db)
+	if given == nil || !isGuarded(db, given) {
+		return
 	}
+	inSession := around != nil || isLoaded(stmt) && statement.InHook()
+	if inSession || statement.IsUsed(db) && len(stmt.Joins) == 0 && len(stmt.Selects) == 0 {
+		if hasTable(stmt, given.Table) {
+			fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+		}
+	}
+}
+
+// isLoaded reports whether the model of a statement is a struct in use, and not one that names the model.
+func isLoaded(stmt *gorm.Statement) bool {
+	loaded := reflect.Indirect(reflect.ValueOf(stmt.Model))
+	return loaded.IsValid() && !loaded.IsZero()
 }
 
 // refuseKept refuses a statement about one model that would go to the table of another one. Around is the write in whose hook it is.
@@ -64,7 +76,7 @@ func keptTable(db *gorm.DB, around *Write) (kept *schema.Schema) {
 			return of
 		}
 	}
-	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.TableExpr != nil || !statement.IsUsed(db) && !statement.InSave() {
+	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.TableExpr != nil || !statement.IsUsed(db) && !statement.InSave() && !statement.InHook() {
 		return nil
 	}
 	guarded := isGuarded(db, stmt.Schema)

@@ -145,6 +145,16 @@ func InNesting() bool {
 	return false
 }
 
+// InHook reports whether a hook waits for the statement.
+func InHook() bool {
+	for function := range callers() {
+		if strings.HasSuffix(function, callMethod) {
+			return true
+		}
+	}
+	return false
+}
+
 // InAppend reports whether Association(…).Append or Replace waits for the statement, and no hook that these have called.
 func InAppend() bool { return madeFor(saveAssociation) }
 
