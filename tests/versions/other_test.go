@@ -197,6 +197,7 @@ func TestReusedChain_inPages(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	stand.MustDo(t, db.Model(&stand.Account{}).Find(&[]oldAccount{})) // to copy them, by a new chain
 	archive := db.Table("old_accounts")
 	for range 2 {
 		stand.MustDo(t, archive.Create(&stand.Account{Balance: 2}))
