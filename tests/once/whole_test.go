@@ -175,6 +175,44 @@ func TestOnce_ofAnEarlierType(t *testing.T) {
 	stand.Equal(t, "stored", stand.Row[client](t, db, 1).Phone, "unknown")
 }
 
+// Base brings the version of who embeds it.
+type Base struct {
+	ID      int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// The same in a program that has not used the model yet, whose version is in an embedded struct.
+func TestOnce_ofAnEarlierTypeThatWasNotUsed(t *testing.T) {
+	t.Parallel()
+	type caller struct {
+		Base
+		Name  string
+		Phone string `gorm:"not null;default:unknown"`
+	}
+	type visitor struct {
+		Own   Base `gorm:"embedded"`
+		Name  string
+		Phone string `gorm:"not null;default:unknown"`
+	}
+	db := stand.Open(t)
+	stand.Must(t, gormlock.MigrateOnce(db))
+	for _, table := range []string{"callers", "visitors"} {
+		stand.MustDo(t, db.Exec("CREATE TABLE "+table+" (id bigint PRIMARY KEY, name text, phone text NOT NULL DEFAULT 'unknown', version bigint NOT NULL DEFAULT 1)"))
+		stand.MustDo(t, db.Exec("INSERT INTO "+table+" (id, name) VALUES (1, 'ann')"))
+	}
+	stand.MustDo(t, db.Exec(`INSERT INTO gormlock_once (key, result) VALUES ('caller', '{"ID":1,"Version":1,"Name":"ann"}'), ('visitor', '{"Own":{"ID":1,"Version":1},"Name":"ann"}')`))
+	var who *caller
+	var guest *visitor
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) (err error) {
+		if who, err = gormlock.Once(tx, "caller", func(*gorm.DB) (*caller, error) { return nil, nil }); err == nil {
+			guest, err = gormlock.Once(tx, "visitor", func(*gorm.DB) (*visitor, error) { return nil, nil })
+		}
+		return err
+	}))
+	stand.MustBeUnread(t, db.Save(who).Error)
+	stand.MustBeUnread(t, db.Save(guest).Error)
+}
+
 // leaf points back to its tree, which JSON leaves out and its own UnmarshalJSON sets again.
 type tree struct {
 	ID      int64
