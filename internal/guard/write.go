@@ -23,6 +23,7 @@ type Write struct {
 	outcome outcome      // what became of it
 	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
+	passes  passedOn     // what sessions in its hooks carry on with
 
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
@@ -76,7 +77,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
-	refuseOther(db, OpUpdate, leaveRunning(db.Statement))
+	refuseSession(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
@@ -89,7 +90,7 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
-	refuseOther(db, OpCreate, leaveRunning(db.Statement))
+	refuseSession(db, OpCreate)
 	if w := begin(db, OpCreate); w != nil {
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
@@ -100,7 +101,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	refuseOther(db, OpDelete, leaveRunning(db.Statement))
+	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
 		return
@@ -185,7 +186,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	AskZone(stmt, m)
-	w := &Write{dry: db.DryRun, table: stmt.TableExpr}
+	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent)}
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
