@@ -80,8 +80,8 @@ var mayImport = map[string][]string{
 	},
 	"internal/repeat": {"internal/cause"},
 	"internal/claim": {
-		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/statement", "internal/xact",
-		"observe", gormModule,
+		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/rowlock", "internal/statement",
+		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {
 		"internal/absent", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",

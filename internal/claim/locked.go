@@ -13,16 +13,17 @@ import (
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Where an UPDATE returns no rows, on MariaDB and MySQL, a claim is three statements in one transaction, its own where none is
 // open: the free rows are read and locked, leaving out those that others have locked; updated by their keys; and read again.
 
-// inTransaction claims in a transaction of its own.
+// inTransaction claims in a transaction of its own, on the database where an update of the rows would run.
 func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 	var claimed error
-	err := statement.Nested(statement.Beside(db), func(tx *gorm.DB) error {
+	err := statement.Nested(journal.ForWrite(statement.Beside(db), rows), func(tx *gorm.DB) error {
 		claimed = Into(tx, rows, c.limit, c.assign, c.scopes)
 		return claimed
 	})
