@@ -36,6 +36,7 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 // RefuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
 func RefuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
+	beginRead(stmt)
 	around := writeOf(stmt)
 	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) || stmt.TableExpr != nil {
 		return

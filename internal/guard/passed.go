@@ -3,8 +3,10 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -12,43 +14,30 @@ import (
 
 // passedOn is what tx.WithContext and tx.Session, in a hook, carry on with besides the table of the statement whose hook it is.
 type passedOn struct {
-	model any
-	what  string // passesNothing, or what its caller has said besides
+	model    any
+	always   string // what makes any write another one
+	conflict bool   // an ON CONFLICT
+	all      bool   // Save selects all columns
+	leftOut  bool   // the Omit of associations
 }
-
-// What sessions carry on with.
-const (
-	passesNothing    = ""
-	passesModel      = "the struct"
-	passesConditions = "the conditions"
-	passesClauses    = "the clauses of gormlock"
-	passesUnscoped   = "the Unscoped"
-	passesSelection  = "the Select or Omit"
-	passesConflict   = "the ON CONFLICT"
-	passesAll        = "all columns, as Save selects them,"
-)
 
 // passedOnBy is what sessions in the hooks of a statement that begins would carry on with. Tokens of a fence are welcome there.
 func passedOnBy(stmt *gorm.Statement, intent *Intent) passedOn {
 	_, where := stmt.Clauses["WHERE"]
 	_, limit := stmt.Clauses["LIMIT"]
-	_, conflict := stmt.Clauses["ON CONFLICT"]
-	what := passesNothing
+	p := passedOn{model: stmt.Model, all: slices.Contains(stmt.Selects, "*"), leftOut: slices.Equal(stmt.Omits, []string{clause.Associations})}
+	_, p.conflict = stmt.Clauses["ON CONFLICT"]
 	switch {
 	case intent != nil && (intent.AsksVersion() || intent.ignoreFence):
-		what = passesClauses
+		p.always = "the clauses of gormlock"
 	case where, limit, len(stmt.Joins) > 0:
-		what = passesConditions
+		p.always = "the conditions"
 	case stmt.Unscoped:
-		what = passesUnscoped
-	case len(stmt.Omits) > 0, len(stmt.Selects) > 1, len(stmt.Selects) == 1 && stmt.Selects[0] != "*":
-		what = passesSelection
-	case conflict:
-		what = passesConflict
-	case len(stmt.Selects) == 1:
-		what = passesAll
+		p.always = "the Unscoped"
+	case len(stmt.Omits) > 0 && !p.leftOut, len(stmt.Selects) > 0 && !p.all:
+		p.always = "the Select or Omit"
 	}
-	return passedOn{stmt.Model, what}
+	return p
 }
 
 // refuseSession refuses a write that would be about something else than its caller sees, because it carries on with a statement before it.
@@ -58,7 +47,7 @@ func refuseSession(db *gorm.DB, op Op) {
 	if db.Error != nil || around == nil {
 		return
 	}
-	if what := around.passes.to(db.Statement, op); what != passesNothing {
+	if what := around.passes.to(db.Statement, op); what != "" {
 		fault.Add(db, fmt.Errorf("gormlock: nothing was executed: in a hook, tx.WithContext and tx.Session carry on with %s of the statement whose hook it is: "+
 			"use tx itself, or tx.Session(&gorm.Session{NewDB: true})", what))
 	}
@@ -66,16 +55,20 @@ func refuseSession(db *gorm.DB, op Op) {
 
 // to is what makes of a write another one than its caller has said: that it leaves out rows or columns, or writes more.
 func (p passedOn) to(stmt *gorm.Statement, op Op) string {
-	ofAnother := isSame(stmt.Model, p.model) && !isSame(stmt.Dest, p.model) && isStruct(stmt.Dest)
+	structs := isStruct(stmt.Dest)
 	switch {
-	case p.what == passesConflict && op == OpCreate, p.what == passesAll && op == OpUpdate && isStruct(stmt.Dest) && !statement.InSave():
-		return p.what
-	case p.what != passesNothing && p.what != passesConflict && p.what != passesAll:
-		return p.what
-	case op != OpCreate && ofAnother:
-		return passesModel
+	case p.always != "":
+		return p.always
+	case p.conflict && op == OpCreate:
+		return "the ON CONFLICT"
+	case p.all && op == OpUpdate && structs && !statement.InSave():
+		return "all columns, as Save selects them,"
+	case p.leftOut && op != OpDelete && structs && len(stmt.Schema.Relationships.Relations) > 0:
+		return "the Omit of associations"
+	case op != OpCreate && structs && isSame(stmt.Model, p.model) && !isSame(stmt.Dest, p.model):
+		return "the struct"
 	}
-	return passesNothing
+	return ""
 }
 
 // isSame reports whether two values are one, of structs that a pointer or a slice leads to.

@@ -38,6 +38,7 @@ type conditions struct {
 	ownSet     bool // the caller has a SET of his own, as the generics API makes one
 	partialKey bool // a part of the key is zero
 	filtered   bool // a row at the right version may stay unwritten: the caller has conditions of his own
+	kept       bool // those of the statement before it are among them
 	mustWrite  bool // it is Save, which must write its row or fail
 	leftOut    int  // how many columns Omit has since that the caller did not name: those that are renewed
 }

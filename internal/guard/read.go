@@ -36,6 +36,7 @@ func KeepRead(db *gorm.DB, columns *statement.Columns) {
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
 	}
+	endRead(db.Statement)
 	KeepRowsRead(db, rows)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)

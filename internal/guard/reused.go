@@ -14,9 +14,12 @@ import (
 )
 
 // reused returns the error of a write that found no row because its conditions name other rows by their keys than its structs
-// do. GORM adds the key of a struct to the conditions of a chain, and a chain that is used again still has it.
+// do. GORM adds the key of a struct to the conditions of a chain, and a chain that is used again still has it, as it has those of its caller.
 func (j *judge) reused(stmt *gorm.Statement) error {
 	_, given := statement.Conditions(stmt)
+	if j.version.is() && len(j.rows) > 0 && j.where.kept {
+		return fmt.Errorf("gormlock: %s: nothing was written: %s", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key), kept)
+	}
 	if !j.version.is() || len(j.rows) == 0 || !j.contradicts(stmt, given) {
 		return nil
 	}

@@ -24,6 +24,7 @@ type Write struct {
 	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
 	passes  passedOn     // what sessions in its hooks carry on with
+	ran     ran
 
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
@@ -77,12 +78,14 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
+	before := ranBefore(db.Statement)
 	refuseSession(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
 		w.rememberNamed(db.Statement)
+		w.refuseKept(db, before)
 		w.refuseUnknown(db)
 		w.refuseLeftOut(db)
 	}
@@ -90,8 +93,10 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
+	before := ranBefore(db.Statement)
 	refuseSession(db, OpCreate)
 	if w := begin(db, OpCreate); w != nil {
+		w.ran, w.ran.made = before, db.Statement.Model
 		w.remember(db, db.Statement.Dest)
 		w.upsert = upsertOf(db.Statement)
 		w.refuseUnknown(db)
@@ -101,6 +106,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
+	before := ranBefore(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
@@ -108,6 +114,7 @@ func RememberDelete(db *gorm.DB) {
 	}
 	w.remember(db, db.Statement.Dest)
 	w.rememberNamed(db.Statement)
+	w.refuseKept(db, before)
 	w.refuseUnknown(db)
 	if w.hasKeys(db.Statement) {
 		return
@@ -116,6 +123,7 @@ func RememberDelete(db *gorm.DB) {
 	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
+	refuseMade(db, before)
 	w.memory = memory.Structs{}
 	w.remember(db, db.Statement.Model)
 	w.where.ofModel = true
@@ -187,6 +195,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	AskZone(stmt, m)
 	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent)}
+	w.ran.own = conditionsOf(stmt)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
@@ -235,6 +244,9 @@ func Close(db *gorm.DB) {
 		return
 	}
 	w.outcome.over = true
+	if w.upsert == nil { // a create has no conditions
+		w.ran.all, w.ran.keyed = conditionsOf(db.Statement), len(w.rows) > 0
+	}
 	w.returning.restore(db.Statement)
 	w.upsert.restore(db.Statement)
 	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored

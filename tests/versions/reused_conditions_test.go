@@ -1,0 +1,134 @@
+package versions_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// A reusedParcel is deleted softly, a reusedCrate for good.
+type reusedParcel struct {
+	ID        int64
+	State     string
+	Weight    int64
+	DeletedAt gorm.DeletedAt
+	Version   int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type reusedCrate struct {
+	ID      int64
+	State   string
+	Weight  int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A statement of a chain that was used before has the conditions of those before it. On the tx of db.Connection, and after a write, what it
+// writes is what it would write by a chain of its own, or it is an error.
+func TestReusedChain_conditions(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&reusedParcel{}, &reusedCrate{}})
+	reusedConditions(t, db, "reused_parcels", func(id, version int64) any { return &reusedParcel{ID: id, Version: version, State: "mine", Weight: 7} },
+		func() any { return &reusedParcel{} }, func() any { return &[]reusedParcel{} })
+	reusedConditions(t, db, "reused_crates", func(id, version int64) any { return &reusedCrate{ID: id, Version: version, State: "mine", Weight: 7} },
+		func() any { return &reusedCrate{} }, func() any { return &[]reusedCrate{} })
+}
+
+func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, version int64) any, none, many func() any) {
+	t.Helper()
+	plain := pgtest.Open(t, pgtest.Schema())
+	writes := map[string]func(tx *gorm.DB) *gorm.DB{
+		"bulk":           func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 2").Update("weight", 5) },
+		"bulk by column": func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id", 2).Update("weight", 5) },
+		"bulk of many":   func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("weight > 1").Update("weight", 5) },
+		"struct":         func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Update("weight", 5) },
+		"struct where":   func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Where("weight > 1").Update("weight", 5) },
+		"first again":    func(tx *gorm.DB) *gorm.DB { return tx.Model(row(1, 2)).Update("weight", 5) },
+		"save":           func(tx *gorm.DB) *gorm.DB { return tx.Save(row(2, 1)) },
+		"save where":     func(tx *gorm.DB) *gorm.DB { return tx.Where("weight > 1").Save(row(2, 1)) },
+		"delete":         func(tx *gorm.DB) *gorm.DB { return tx.Delete(row(2, 1)) },
+		"delete by key":  func(tx *gorm.DB) *gorm.DB { return tx.Delete(none(), 2) },
+		"delete where":   func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 2").Delete(none()) },
+		"create":         func(tx *gorm.DB) *gorm.DB { return tx.Create(row(9, 0)) },
+	}
+	firsts := map[string]func(tx *gorm.DB) *gorm.DB{
+		"nothing":          func(tx *gorm.DB) *gorm.DB { return tx },
+		"bulk":             func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Update("weight", 4) },
+		"bulk of none":     func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 404").Update("weight", 4) },
+		"struct":           func(tx *gorm.DB) *gorm.DB { return tx.Model(row(1, 1)).Update("weight", 4) },
+		"struct where":     func(tx *gorm.DB) *gorm.DB { return tx.Model(row(1, 1)).Where("weight = 1").Update("weight", 4) },
+		"save":             func(tx *gorm.DB) *gorm.DB { return tx.Save(row(1, 1)) },
+		"delete":           func(tx *gorm.DB) *gorm.DB { return tx.Delete(row(3, 1)) },
+		"delete where":     func(tx *gorm.DB) *gorm.DB { return tx.Delete(none(), "id = 3") },
+		"create":           func(tx *gorm.DB) *gorm.DB { return tx.Create(row(8, 0)) },
+		"touch":            func(tx *gorm.DB) *gorm.DB { _ = tx.AddError(gormlock.Touch(tx, row(1, 1))); return tx },
+		"read: find":       func(tx *gorm.DB) *gorm.DB { return tx.Find(many(), "weight = 1") },
+		"read: find where": func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 1").Find(many()) },
+		"read: find all":   func(tx *gorm.DB) *gorm.DB { return tx.Find(many()) },
+		"read: first":      func(tx *gorm.DB) *gorm.DB { return tx.First(none(), 1) },
+		"read: take":       func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 1").Take(none()) },
+		"read: count":      func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Count(new(int64)) },
+		"read: pluck":      func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Pluck("id", &[]int64{}) },
+	}
+	chains := map[string]func(use func(chain *gorm.DB)){
+		"connection": func(use func(chain *gorm.DB)) {
+			stand.Must(t, db.Connection(func(tx *gorm.DB) error { use(tx); return nil }))
+		},
+		"sessions of a connection": func(use func(chain *gorm.DB)) {
+			stand.Must(t, db.Connection(func(tx *gorm.DB) error { use(tx.Session(&gorm.Session{})); return nil }))
+		},
+		"chain":    func(use func(chain *gorm.DB)) { use(db.Where("weight < 100")) },
+		"sessions": func(use func(chain *gorm.DB)) { use(db.Where("weight < 100").Session(&gorm.Session{})) },
+		"db":       func(use func(chain *gorm.DB)) { use(db.WithContext(context.Background())) },
+	}
+	after := func(do func()) string {
+		stand.MustDo(t, plain.Exec("DELETE FROM "+table))
+		stand.MustDo(t, plain.Exec("INSERT INTO "+table+" (id, state, weight) VALUES (1, 'new', 1), (2, 'new', 2), (3, 'new', 3)"))
+		do()
+		var rows []string
+		stand.MustDo(t, plain.Raw("SELECT to_jsonb(t) - 'deleted_at' || jsonb_build_object('gone', to_jsonb(t) ->> 'deleted_at' IS NOT NULL) FROM "+table+" t ORDER BY id").Scan(&rows))
+		return strings.Join(rows, "\n")
+	}
+	refused := map[string]int{}
+	for _, chain := range []string{"connection", "sessions of a connection", "chain", "sessions", "db"} {
+		for first, do := range firsts {
+			for second, write := range writes {
+				what := fmt.Sprintf("%s of %s: %s, then %s", chain, table, first, second)
+				var wanted error
+				want := after(func() {
+					chains["db"](func(db *gorm.DB) { _ = do(db) })
+					chains["db"](func(db *gorm.DB) { wanted = write(db).Error })
+				})
+				var err error
+				got := after(func() {
+					chains[chain](func(tx *gorm.DB) {
+						if err = do(tx).Error; err == nil {
+							err = write(tx).Error
+						}
+					})
+				})
+				switch lasting := chain == "connection" || chain == "chain"; {
+				case err == nil && got != want:
+					if chain == "connection" || !strings.HasPrefix(first, "read") {
+						t.Errorf("%s: nil, and there is\n%s\nnot\n%s", what, got, want)
+					}
+				case err != nil && wanted == nil && lasting:
+					refused[chain]++
+					if first == "nothing" || first == "create" && slices.Contains([]string{"bulk", "bulk by column", "struct", "struct where"}, second) {
+						t.Errorf("%s: %v", what, err)
+					}
+				case err != nil && wanted == nil:
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		}
+	}
+	t.Logf("refused of %s: %v of %d each", table, refused, len(firsts)*len(writes))
+}
