@@ -27,6 +27,7 @@ import (
 // names.
 func NoteColumns(db *gorm.DB) {
 	stmt := db.Statement
+	beginRead(stmt)
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || isOwnList(stmt) {
 		return
 	}

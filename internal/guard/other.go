@@ -18,7 +18,7 @@ import (
 // used before keeps its model and its table, and so does a session of the tx of a hook. What Updates is given may be a form.
 func refuseOther(db *gorm.DB, op Op, around *Write) {
 	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) {
+	if db.Error != nil || stmt.Schema == nil || refuseKeptTable(db, around, true) {
 		return
 	}
 	given := givenModel(db)
@@ -36,9 +36,8 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 // RefuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
 func RefuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
-	beginRead(stmt)
 	around := writeOf(stmt)
-	if db.Error != nil || stmt.Schema == nil || refuseKept(db, around) || stmt.TableExpr != nil {
+	if db.Error != nil || stmt.Schema == nil || refuseKeptTable(db, around, false) || stmt.TableExpr != nil {
 		return
 	}
 	given := givenModel(db)
@@ -59,9 +58,9 @@ func isLoaded(stmt *gorm.Statement) bool {
 	return loaded.IsValid() && !loaded.IsZero()
 }
 
-// refuseKept refuses a statement about one model that would go to the table of another one. Around is the write in whose hook it is.
-func refuseKept(db *gorm.DB, around *Write) bool {
-	kept := keptTable(db, around)
+// refuseKeptTable refuses a statement about one model that would go to the table of another one. Around is the write in whose hook it is.
+func refuseKeptTable(db *gorm.DB, around *Write, writes bool) bool {
+	kept := keptTable(db, around, writes)
 	if kept != nil {
 		fault.Add(db, errOther(kept.Table, db.Statement.Schema.Table))
 	}
@@ -69,15 +68,21 @@ func refuseKept(db *gorm.DB, around *Write) bool {
 }
 
 // keptTable is the model whose table the statement has kept, though it is about another one by now. It is nil where there is none, where none
-// of the two is guarded, and where the caller has named the table.
-func keptTable(db *gorm.DB, around *Write) (kept *schema.Schema) {
+// of the two is guarded, and where the caller has named the table. One in a schema looks as if he had.
+func keptTable(db *gorm.DB, around *Write, writes bool) (kept *schema.Schema) {
 	stmt := db.Statement
 	if around != nil && around.table == stmt.TableExpr { // those of the statement around it
 		if of := around.model.Schema; stmt.Table == statement.NameInStatement(of.Table) && of.Table != stmt.Schema.Table {
 			return of
 		}
 	}
-	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || stmt.TableExpr != nil || !statement.IsUsed(db) && !statement.InSave() && !statement.InHook() {
+	if stmt.TableExpr != nil {
+		if of := ranBefore(stmt).of; writes && of != nil && of.Table != stmt.Schema.Table && strings.Contains(of.Table, ".") && stmt.TableExpr.SQL == stmt.Quote(of.Table) {
+			return of // GORM has named it, for the statement before
+		}
+		return nil
+	}
+	if stmt.Table == stmt.Schema.Table || stmt.Table == "" || !statement.IsUsed(db) && !statement.InSave() && !statement.InHook() {
 		return nil
 	}
 	guarded := isGuarded(db, stmt.Schema)

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -14,13 +15,15 @@ import (
 // ran says with how many conditions a statement has run. A chain that is used again has them still, and what its caller adds then holds
 // beside them.
 type ran struct {
-	own   int  // when it began
-	all   int  // at its end: GORM adds the key of a struct, and what keeps deleted rows out
-	keyed bool // it wrote structs by their keys
-	made  any  // the structs that a create stored, which are the model of the chain now
+	of    *schema.Schema // its model
+	own   int            // when it began
+	all   int            // at its end: GORM adds the key of a struct, and what keeps deleted rows out
+	keyed bool           // it wrote structs by their keys
+	made  any            // the structs that a create stored, which are the model of the chain now
 }
 
-const ranClause = "gormlock:ran"
+// RanClause is the name under which a statement carries it.
+const RanClause = "gormlock:ran"
 
 // Build makes a ran fit into a statement's clauses. It writes nothing.
 func (*ran) Build(clause.Builder) {}
@@ -30,8 +33,9 @@ func ranBefore(stmt *gorm.Statement) ran {
 	var before ran
 	if w, _ := stmt.Clauses[writeClause].Expression.(*Write); w != nil && w.outcome.over {
 		before = w.ran
+		before.of = w.model.Schema
 	}
-	if r, _ := stmt.Clauses[ranClause].Expression.(*ran); r != nil && r.all >= before.all {
+	if r, _ := stmt.Clauses[RanClause].Expression.(*ran); r != nil && r.all >= before.all {
 		before = *r
 	}
 	return before
@@ -41,12 +45,12 @@ func ranBefore(stmt *gorm.Statement) ran {
 // one. Elsewhere somebody who reads by a chain that he has made, and then writes by it, knows its conditions.
 func beginRead(stmt *gorm.Statement) {
 	if _, one := stmt.ConnPool.(*sql.Conn); one {
-		stmt.Clauses[ranClause] = clause.Clause{Expression: &ran{own: conditionsOf(stmt)}}
+		stmt.Clauses[RanClause] = clause.Clause{Expression: &ran{of: stmt.Schema, own: conditionsOf(stmt)}}
 	}
 }
 
 func endRead(stmt *gorm.Statement) {
-	if r, _ := stmt.Clauses[ranClause].Expression.(*ran); r != nil {
+	if r, _ := stmt.Clauses[RanClause].Expression.(*ran); r != nil {
 		r.all = conditionsOf(stmt)
 	}
 }
@@ -67,6 +71,14 @@ func (w *Write) refuseKept(db *gorm.DB, before ran) {
 	if w.ran.own > before.all || bulk && before.keyed {
 		fault.Add(db, errors.New("gormlock: nothing was executed: "+kept))
 	}
+}
+
+// KeptConditions is the error of a claim under the conditions of the statement before it, which would find fewer rows, or none.
+func KeptConditions(stmt *gorm.Statement) error {
+	if ranBefore(stmt).all == 0 {
+		return nil
+	}
+	return errors.New("gormlock: claim: nothing was executed: " + kept)
 }
 
 // refuseMade refuses a delete that would take the structs of the create before it for its own.

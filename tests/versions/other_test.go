@@ -6,6 +6,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -220,4 +222,54 @@ func TestReusedChain_ofAnotherTypeOfTheSameTable(t *testing.T) {
 	stand.Equal(t, "created again", stand.Row[stand.Account](t, db, a.ID).Balance, 1)
 	type plain stand.Account // without its methods, as programs write it to leave out hooks
 	stand.MustDo(t, db.Model(&stand.Account{}).Create((*plain)(&stand.Account{Balance: 3})))
+}
+
+// The same where tables lie in schemas, whose names GORM keeps as if the caller had given them.
+func TestReusedChain_ofAnotherSchema(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t, pgtest.Through(pgtest.Database(t)))
+	stand.MustDo(t, db.Exec("CREATE SCHEMA hook_shelf; CREATE SCHEMA hook_notes"))
+	stand.Must(t, db.AutoMigrate(&logbook{}, &schemaBook{}, &notedLogbook{}))
+	firsts := map[string]func(tx *gorm.DB) *gorm.DB{
+		"nothing": func(tx *gorm.DB) *gorm.DB { return tx },
+		"update":  func(tx *gorm.DB) *gorm.DB { return tx.Model(&schemaBook{ID: 1, Version: 1}).Update("text", "first") },
+		"create":  func(tx *gorm.DB) *gorm.DB { return tx.Create(&schemaBook{ID: 5}) },
+		"read":    func(tx *gorm.DB) *gorm.DB { return tx.Find(&[]schemaBook{}) },
+		"count":   func(tx *gorm.DB) *gorm.DB { return tx.Model(&schemaBook{}).Count(new(int64)) },
+	}
+	for table, model := range map[string]func() any{
+		"hook_notes.logbooks": func() any { return &notedLogbook{ID: 77, Version: 1, Text: "second"} },
+		"logbooks":            func() any { return &logbook{ID: 77, Version: 1, Text: "second"} },
+	} {
+		for second, write := range map[string]func(tx *gorm.DB) *gorm.DB{
+			"update": func(tx *gorm.DB) *gorm.DB { return tx.Model(model()).Update("text", "second") },
+			"bulk":   func(tx *gorm.DB) *gorm.DB { return tx.Model(model()).Where("id = 77").Update("text", "second") },
+			"save":   func(tx *gorm.DB) *gorm.DB { return tx.Save(model()) },
+			"touch":  func(tx *gorm.DB) *gorm.DB { _ = tx.AddError(gormlock.Touch(tx, model())); return tx },
+			"delete": func(tx *gorm.DB) *gorm.DB { return tx.Model(model()).Delete(model()) },
+		} {
+			for first, do := range firsts {
+				what := table + ": " + first + ", " + second
+				for _, table := range []string{"logbooks", "hook_shelf.schema_books", "hook_notes.logbooks"} {
+					stand.MustDo(t, db.Exec("DELETE FROM "+table))
+					stand.MustDo(t, db.Exec("INSERT INTO "+table+" (id, text) VALUES (1, ''), (77, '')"))
+				}
+				var err error
+				stand.Must(t, db.Connection(func(tx *gorm.DB) error {
+					stand.MustDo(t, do(tx))
+					err = write(tx).Error
+					return nil
+				}))
+				if err != nil && first == "nothing" {
+					t.Errorf("%s: %v", what, err)
+				}
+				var left int64
+				stand.MustDo(t, db.Raw("SELECT count(*) FROM "+table+" WHERE id = 77 AND version = 1").Scan(&left))
+				if (err == nil) != (left == 0) {
+					t.Errorf("%s: %v, and %d row as before", what, err, left)
+				}
+				stand.Equal(t, what, stand.Row[schemaBook](t, db, 77), schemaBook{ID: 77, Version: 1})
+			}
+		}
+	}
 }

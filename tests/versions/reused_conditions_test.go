@@ -35,15 +35,29 @@ type reusedCrate struct {
 func TestReusedChain_conditions(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&reusedParcel{}, &reusedCrate{}})
-	reusedConditions(t, db, "reused_parcels", func(id, version int64) any { return &reusedParcel{ID: id, Version: version, State: "mine", Weight: 7} },
-		func() any { return &reusedParcel{} }, func() any { return &[]reusedParcel{} })
-	reusedConditions(t, db, "reused_crates", func(id, version int64) any { return &reusedCrate{ID: id, Version: version, State: "mine", Weight: 7} },
-		func() any { return &reusedCrate{} }, func() any { return &[]reusedCrate{} })
+	reusedConditions(t, db, "reused_parcels", func(id, version int64, state string, weight int64) *reusedParcel {
+		return &reusedParcel{ID: id, Version: version, State: state, Weight: weight}
+	})
+	reusedConditions(t, db, "reused_crates", func(id, version int64, state string, weight int64) *reusedCrate {
+		return &reusedCrate{ID: id, Version: version, State: state, Weight: weight}
+	})
 }
 
-func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, version int64) any, none, many func() any) {
+func failed(tx *gorm.DB, err error) *gorm.DB {
+	result := tx.Session(&gorm.Session{NewDB: true})
+	_ = result.AddError(err)
+	return result
+}
+
+func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(id, version int64, state string, weight int64) *T) {
 	t.Helper()
 	plain := pgtest.Open(t, pgtest.Schema())
+	row := func(id, version int64) *T { return made(id, version, "mine", 7) }
+	none, many := func() *T { return new(T) }, func() *[]T { return new([]T) }
+	claim := func(tx *gorm.DB) error {
+		_, err := gormlock.Claim[T](tx, 5, map[string]any{"weight": 6}, func(q *gorm.DB) *gorm.DB { return q.Where("id = 2") })
+		return err
+	}
 	writes := map[string]func(tx *gorm.DB) *gorm.DB{
 		"bulk":           func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 2").Update("weight", 5) },
 		"bulk by column": func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id", 2).Update("weight", 5) },
@@ -57,6 +71,11 @@ func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, vers
 		"delete by key":  func(tx *gorm.DB) *gorm.DB { return tx.Delete(none(), 2) },
 		"delete where":   func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 2").Delete(none()) },
 		"create":         func(tx *gorm.DB) *gorm.DB { return tx.Create(row(9, 0)) },
+		"touch":          func(tx *gorm.DB) *gorm.DB { return failed(tx, gormlock.Touch(tx, row(2, 1))) },
+		"merge": func(tx *gorm.DB) *gorm.DB {
+			return failed(tx, gormlock.SaveMerged(tx, row(2, 1), made(2, 1, "new", 2)))
+		},
+		"claim": func(tx *gorm.DB) *gorm.DB { return failed(tx, claim(tx)) },
 	}
 	firsts := map[string]func(tx *gorm.DB) *gorm.DB{
 		"nothing":          func(tx *gorm.DB) *gorm.DB { return tx },
@@ -68,7 +87,7 @@ func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, vers
 		"delete":           func(tx *gorm.DB) *gorm.DB { return tx.Delete(row(3, 1)) },
 		"delete where":     func(tx *gorm.DB) *gorm.DB { return tx.Delete(none(), "id = 3") },
 		"create":           func(tx *gorm.DB) *gorm.DB { return tx.Create(row(8, 0)) },
-		"touch":            func(tx *gorm.DB) *gorm.DB { _ = tx.AddError(gormlock.Touch(tx, row(1, 1))); return tx },
+		"touch":            func(tx *gorm.DB) *gorm.DB { return failed(tx, gormlock.Touch(tx, row(1, 1))) },
 		"read: find":       func(tx *gorm.DB) *gorm.DB { return tx.Find(many(), "weight = 1") },
 		"read: find where": func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 1").Find(many()) },
 		"read: find all":   func(tx *gorm.DB) *gorm.DB { return tx.Find(many()) },
@@ -84,9 +103,8 @@ func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, vers
 		"sessions of a connection": func(use func(chain *gorm.DB)) {
 			stand.Must(t, db.Connection(func(tx *gorm.DB) error { use(tx.Session(&gorm.Session{})); return nil }))
 		},
-		"chain":    func(use func(chain *gorm.DB)) { use(db.Where("weight < 100")) },
-		"sessions": func(use func(chain *gorm.DB)) { use(db.Where("weight < 100").Session(&gorm.Session{})) },
-		"db":       func(use func(chain *gorm.DB)) { use(db.WithContext(context.Background())) },
+		"chain": func(use func(chain *gorm.DB)) { use(db.Where("weight < 100")) },
+		"db":    func(use func(chain *gorm.DB)) { use(db.WithContext(context.Background())) },
 	}
 	after := func(do func()) string {
 		stand.MustDo(t, plain.Exec("DELETE FROM "+table))
@@ -97,18 +115,18 @@ func reusedConditions(t *testing.T, db *gorm.DB, table string, row func(id, vers
 		return strings.Join(rows, "\n")
 	}
 	refused := map[string]int{}
-	for _, chain := range []string{"connection", "sessions of a connection", "chain", "sessions", "db"} {
-		for first, do := range firsts {
-			for second, write := range writes {
+	for first, do := range firsts {
+		for second, write := range writes {
+			var wanted error
+			want := after(func() {
+				chains["db"](func(db *gorm.DB) { _ = do(db) })
+				chains["db"](func(db *gorm.DB) { wanted = write(db).Error })
+			})
+			for chain, through := range chains {
 				what := fmt.Sprintf("%s of %s: %s, then %s", chain, table, first, second)
-				var wanted error
-				want := after(func() {
-					chains["db"](func(db *gorm.DB) { _ = do(db) })
-					chains["db"](func(db *gorm.DB) { wanted = write(db).Error })
-				})
 				var err error
 				got := after(func() {
-					chains[chain](func(tx *gorm.DB) {
+					through(func(tx *gorm.DB) {
 						if err = do(tx).Error; err == nil {
 							err = write(tx).Error
 						}
