@@ -48,9 +48,13 @@ func refuseSession(db *gorm.DB, op Op) {
 		return
 	}
 	if what := around.passes.to(db.Statement, op); what != "" {
-		fault.Add(db, fmt.Errorf("gormlock: nothing was executed: in a hook, tx.WithContext and tx.Session carry on with %s of the statement whose hook it is: "+
-			"use tx itself, or tx.Session(&gorm.Session{NewDB: true})", what))
+		fault.Add(db, errPassedOn(what))
 	}
+}
+
+func errPassedOn(what string) error {
+	return fmt.Errorf("gormlock: nothing was executed: in a hook, tx.WithContext and tx.Session carry on with %s of the statement whose hook it is: "+
+		"use tx itself, or tx.Session(&gorm.Session{NewDB: true})", what)
 }
 
 // to is what makes of a write another one than its caller has said: that it leaves out rows or columns, or writes more.

@@ -73,12 +73,16 @@ func (w *Write) refuseKept(db *gorm.DB, before ran) {
 	}
 }
 
-// KeptConditions is the error of a claim under the conditions of the statement before it, which would find fewer rows, or none.
+// KeptConditions is the error of a claim under the conditions of the statement before it, or around it, which would find fewer rows, or none.
 func KeptConditions(stmt *gorm.Statement) error {
-	if ranBefore(stmt).all == 0 {
-		return nil
+	around := writeOf(stmt)
+	switch {
+	case around != nil && around.passes.always != "":
+		return errPassedOn(around.passes.always)
+	case ranBefore(stmt).all > 0:
+		return errors.New("gormlock: nothing was executed: " + kept)
 	}
-	return errors.New("gormlock: claim: nothing was executed: " + kept)
+	return nil
 }
 
 // refuseMade refuses a delete that would take the structs of the create before it for its own.

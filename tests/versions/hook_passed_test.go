@@ -59,7 +59,21 @@ func TestSessionInHook_passesNothingOn(t *testing.T) {
 		"create maps": {func(tx *gorm.DB) error {
 			return tx.Model(&logbook{}).Create(map[string]any{"id": 5, "text": "hook", "views": 1}).Error
 		}, []logbook{{ID: 5, Text: "hook", Views: 1, Version: 1}, untouched}},
-		"touch":        {func(tx *gorm.DB) error { return gormlock.Touch(tx, &logbook{ID: 77, Version: 1}) }, []logbook{{ID: 77, Text: "before", Views: 9, Version: 2}}},
+		"touch": {func(tx *gorm.DB) error { return gormlock.Touch(tx, &logbook{ID: 77, Version: 1}) }, []logbook{{ID: 77, Text: "before", Views: 9, Version: 2}}},
+		"merge": {func(tx *gorm.DB) error {
+			return gormlock.SaveMerged(tx, &logbook{ID: 77, Text: "hook", Views: 9, Version: 1}, &logbook{ID: 77, Text: "before", Views: 9, Version: 1})
+		}, []logbook{hooked}},
+		"lock": {func(tx *gorm.DB) error {
+			row := logbook{ID: 77}
+			if err := gormlock.LockRow(tx, &row); err != nil {
+				return err
+			}
+			return tx.Session(&gorm.Session{NewDB: true}).Model(&row).Update("text", "hook").Error
+		}, []logbook{hooked}},
+		"claim": {func(tx *gorm.DB) error {
+			_, err := gormlock.Claim[logbook](tx, 5, map[string]any{"text": "hook"}, func(q *gorm.DB) *gorm.DB { return q.Where("id = 77") })
+			return err
+		}, []logbook{hooked}},
 		"stale struct": {func(tx *gorm.DB) error { return tx.Model(&logbook{ID: 77, Version: 3}).Update("text", "hook").Error }, nil},
 		"stale save":   {func(tx *gorm.DB) error { return tx.Save(&logbook{ID: 77, Text: "hook", Version: 3}).Error }, nil},
 		"stale delete": {func(tx *gorm.DB) error { return tx.Delete(&logbook{ID: 77, Version: 3}).Error }, nil},
