@@ -3,6 +3,7 @@ package versions_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
@@ -148,7 +149,8 @@ func TestSessionInHook_passesNothingOn(t *testing.T) {
 				want := write.want
 				if fresh := name == "tx" || name == "NewDB"; err != nil {
 					refused[fresh]++
-					if fresh && want != nil {
+					bare := slices.Contains([]string{"update", "delete", "create"}, way) && slices.Contains([]string{"bulk", "struct", "updates", "map", "column", "touch"}, kind)
+					if (fresh || bare) && want != nil { // a bare statement passes on nothing that matters to a write by Model
 						t.Errorf("%s: %v", what, err)
 					}
 					want = []logbook{untouched}
