@@ -33,7 +33,7 @@ func (*claim) Build(builder clause.Builder) {
 func (c *claim) query(db *gorm.DB, rows any) (*gorm.DB, error) {
 	query := db.Set("rows", true)
 	stmt := query.Statement
-	if err := guard.KeptConditions(stmt); err != nil {
+	if err := guard.LeftConditions(stmt); err != nil {
 		return nil, err
 	}
 	if stmt.Dest = rows; stmt.Model == nil {
@@ -207,7 +207,7 @@ func hasKey(stmt *gorm.Statement, model reflect.Value) bool {
 // fitsClaim reports whether a claim knows what to do with a clause.
 func fitsClaim(name string) bool {
 	switch name {
-	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, guard.RanClause, xact.ClauseName, mark.Running, "soft_delete_enabled", "gorm:db_resolver:using":
+	case "SELECT", "FROM", "WHERE", "ORDER BY", "LIMIT", "FOR", claimName, guard.UsedClause, xact.ClauseName, mark.Running, "soft_delete_enabled", "gorm:db_resolver:using":
 		return true
 	}
 	return false

@@ -52,7 +52,9 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	}
 	var intent Intent
 	if old := IntentOf(stmt); old != nil {
-		intent = *old
+		if intent = *old; old == usedBefore(stmt).intentLeft() {
+			intent = Intent{tokens: old.tokens}
+		}
 		mark.Remove(stmt, func(m mark.Mark) bool { return m == mark.Mark(askedHere{old}) }) // there is one for all clauses together
 	}
 	if err := intent.refuseSecond(c.change); err != nil {

@@ -27,7 +27,7 @@ import (
 // names.
 func NoteColumns(db *gorm.DB) {
 	stmt := db.Statement
-	beginRead(stmt)
+	beginUse(stmt)
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || isOwnList(stmt) {
 		return
 	}

@@ -77,7 +77,7 @@ func keptTable(db *gorm.DB, around *Write, writes bool) (kept *schema.Schema) {
 		}
 	}
 	if stmt.TableExpr != nil {
-		if of := ranBefore(stmt).of; writes && of != nil && of.Table != stmt.Schema.Table && strings.Contains(of.Table, ".") && stmt.TableExpr.SQL == stmt.Quote(of.Table) {
+		if of := usedBefore(stmt).of; writes && of != nil && of.Table != stmt.Schema.Table && strings.Contains(of.Table, ".") && stmt.TableExpr.SQL == stmt.Quote(of.Table) {
 			return of // GORM has named it, for the statement before
 		}
 		return nil
@@ -115,9 +115,7 @@ func givenModel(db *gorm.DB) *schema.Schema {
 func isEmptySlice(given reflect.Value) bool { return given.Kind() == reflect.Slice && given.Len() == 0 }
 
 func errOther(about, given string) error {
-	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s: a chain that was used before keeps its model and its table, "+
-		"as does tx.WithContext or tx.Session of the tx of a hook, so begin each statement from a chain, as the db of db.Connection is one, with "+
-		"Session(&gorm.Session{NewDB: true})", about, given)
+	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s, by a session of the tx of a hook or a used chain: %s", about, given, newChain)
 }
 
 // hasTable reports whether there is a table of this name, and no view. A type without a name has none.

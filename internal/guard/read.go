@@ -36,7 +36,7 @@ func KeepRead(db *gorm.DB, columns *statement.Columns) {
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
 	}
-	endRead(db.Statement)
+	endUse(db.Statement)
 	KeepRowsRead(db, rows)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
@@ -137,6 +137,7 @@ func (r *readInTransaction) strange() []reflect.Value {
 // no callback, so gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
+	endUse(stmt)
 	refuseDoubledScan(db)
 	if db.Error != nil || db.DryRun {
 		return

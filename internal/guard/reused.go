@@ -18,13 +18,12 @@ import (
 func (j *judge) reused(stmt *gorm.Statement) error {
 	_, given := statement.Conditions(stmt)
 	if j.version.is() && len(j.rows) > 0 && j.where.kept {
-		return fmt.Errorf("gormlock: %s: nothing was written: %s", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key), kept)
+		return fmt.Errorf("gormlock: %s: nothing was written, and it was under the conditions of the statement before it: %s", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key), newChain)
 	}
 	if !j.version.is() || len(j.rows) == 0 || !j.contradicts(stmt, given) {
 		return nil
 	}
-	return fmt.Errorf("gormlock: %s: nothing was written, the conditions of the statement name another row by its key: a chain that was used before "+
-		"keeps the key of the struct it wrote, so begin each statement from a chain with Session(&gorm.Session{})", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key))
+	return fmt.Errorf("gormlock: %s: nothing was written, the conditions of the statement name another row by its key: %s", j.rowName(stmt, j.named(stmt, &j.rows[0]).Key), newChain)
 }
 
 // contradicts reports whether one of these conditions, which must all hold, leaves out the keys of all structs.

@@ -79,6 +79,7 @@ func tableOf(m *model.Model) string { return m.Table[strings.LastIndexByte(m.Tab
 // AskForScan asks the server what Scan will need to know of the names in a query.
 func AskForScan(db *gorm.DB) {
 	stmt := db.Statement
+	beginUse(stmt)
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || !inScan(db) {
 		return
 	}

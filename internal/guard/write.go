@@ -24,7 +24,7 @@ type Write struct {
 	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
 	passes  passedOn     // what sessions in its hooks carry on with
-	ran     ran
+	used    used
 
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
@@ -78,14 +78,14 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
-	before := ranBefore(db.Statement)
+	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
 		w.rememberNamed(db.Statement)
-		w.refuseKept(db, before)
+		w.refuseLeft(db, before)
 		w.refuseUnknown(db)
 		w.refuseLeftOut(db)
 	}
@@ -93,11 +93,14 @@ func RememberUpdate(db *gorm.DB) {
 
 // RememberCreate does so for a create, which also may be handed maps.
 func RememberCreate(db *gorm.DB) {
-	before := ranBefore(db.Statement)
+	before := beginUse(db.Statement)
 	refuseSession(db, OpCreate)
-	if w := begin(db, OpCreate); w != nil {
-		w.ran, w.ran.made = before, db.Statement.Model
+	w := begin(db, OpCreate)
+	ownConflict(db.Statement, w != nil)
+	if w != nil {
 		w.remember(db, db.Statement.Dest)
+		w.refuseLeft(db, before)
+		w.used.all, w.used.keyed = before.all, before.keyed
 		w.upsert = upsertOf(db.Statement)
 		w.refuseUnknown(db)
 		w.refuseConditions(db)
@@ -106,7 +109,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
-	before := ranBefore(db.Statement)
+	before := beginUse(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
@@ -114,7 +117,7 @@ func RememberDelete(db *gorm.DB) {
 	}
 	w.remember(db, db.Statement.Dest)
 	w.rememberNamed(db.Statement)
-	w.refuseKept(db, before)
+	w.refuseLeft(db, before)
 	w.refuseUnknown(db)
 	if w.hasKeys(db.Statement) {
 		return
@@ -123,7 +126,6 @@ func RememberDelete(db *gorm.DB) {
 	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
-	refuseMade(db, before)
 	w.memory = memory.Structs{}
 	w.remember(db, db.Statement.Model)
 	w.where.ofModel = true
@@ -195,7 +197,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	AskZone(stmt, m)
 	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent)}
-	w.ran.own = conditionsOf(stmt)
+	w.used.own = conditionsOf(stmt)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
@@ -240,13 +242,12 @@ func (w *Write) remember(db *gorm.DB, value any) {
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	w := writeOf(db.Statement)
+	endUse(db.Statement)
 	if w == nil {
 		return
 	}
 	w.outcome.over = true
-	if w.upsert == nil { // a create has no conditions
-		w.ran.all, w.ran.keyed = conditionsOf(db.Statement), len(w.rows) > 0
-	}
+	w.used.end(db.Statement, w)
 	w.returning.restore(db.Statement)
 	w.upsert.restore(db.Statement)
 	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored

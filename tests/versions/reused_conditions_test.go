@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -76,6 +77,27 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 			return failed(tx, gormlock.SaveMerged(tx, row(2, 1), made(2, 1, "new", 2)))
 		},
 		"claim": func(tx *gorm.DB) *gorm.DB { return failed(tx, claim(tx)) },
+		"bulk of all": func(tx *gorm.DB) *gorm.DB {
+			return tx.Session(&gorm.Session{AllowGlobalUpdate: true}).Model(none()).Update("weight", 5)
+		},
+		"delete of all": func(tx *gorm.DB) *gorm.DB { return tx.Session(&gorm.Session{AllowGlobalUpdate: true}).Delete(none()) },
+		"updates":       func(tx *gorm.DB) *gorm.DB { return tx.Updates(made(2, 1, "mine", 0)) },
+		"updates form":  func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Updates(made(0, 0, "mine", 0)) },
+		"updates map":   func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Updates(map[string]any{"state": "mine", "weight": 7}) },
+		"save selected": func(tx *gorm.DB) *gorm.DB { return tx.Select("weight").Save(row(2, 1)) },
+		"save but":      func(tx *gorm.DB) *gorm.DB { return tx.Omit("state").Save(row(2, 1)) },
+		"save ignoring": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.IgnoreVersion()).Save(row(2, 7)) },
+		"save unscoped": func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Save(row(2, 1)) },
+		"save slice":    func(tx *gorm.DB) *gorm.DB { return tx.Save([]*T{row(2, 1)}) },
+		"save stale":    func(tx *gorm.DB) *gorm.DB { return tx.Save(row(2, 7)) },
+		"create again":  func(tx *gorm.DB) *gorm.DB { return tx.Create(row(2, 0)) },
+		"upsert": func(tx *gorm.DB) *gorm.DB {
+			return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(row(2, 0))
+		},
+		"upsert all": func(tx *gorm.DB) *gorm.DB {
+			return tx.Clauses(gormlock.IgnoreVersion(), clause.OnConflict{UpdateAll: true}).Create(row(2, 0))
+		},
+		"unscoped delete": func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Delete(row(2, 1)) },
 	}
 	firsts := map[string]func(tx *gorm.DB) *gorm.DB{
 		"nothing":          func(tx *gorm.DB) *gorm.DB { return tx },
@@ -95,6 +117,28 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 		"read: take":       func(tx *gorm.DB) *gorm.DB { return tx.Where("id = 1").Take(none()) },
 		"read: count":      func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Count(new(int64)) },
 		"read: pluck":      func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Pluck("id", &[]int64{}) },
+		"read: scan":       func(tx *gorm.DB) *gorm.DB { return tx.Model(none()).Where("id = 1").Scan(&map[string]any{}) },
+		"read: row": func(tx *gorm.DB) *gorm.DB {
+			return failed(tx, tx.Model(none()).Select("id").Where("id = 1").Row().Scan(new(int64)))
+		},
+		"read: select":    func(tx *gorm.DB) *gorm.DB { return tx.Select("id", "weight").Find(many()) },
+		"read: omit":      func(tx *gorm.DB) *gorm.DB { return tx.Omit("weight").Find(many()) },
+		"read: unscoped":  func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Find(many()) },
+		"read: limit":     func(tx *gorm.DB) *gorm.DB { return tx.Order("id").Limit(1).Find(many()) },
+		"read: first of":  func(tx *gorm.DB) *gorm.DB { return tx.First(row(1, 0)) },
+		"save selected":   func(tx *gorm.DB) *gorm.DB { return tx.Select("state").Save(row(1, 1)) },
+		"save but":        func(tx *gorm.DB) *gorm.DB { return tx.Omit("weight").Save(row(1, 1)) },
+		"save unscoped":   func(tx *gorm.DB) *gorm.DB { return tx.Unscoped().Save(row(1, 1)) },
+		"save ignoring":   func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.IgnoreVersion()).Save(row(1, 1)) },
+		"save expecting":  func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.ExpectVersion(1)).Save(row(1, 1)) },
+		"save preserving": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.PreserveVersion()).Save(row(1, 1)) },
+		"save slice":      func(tx *gorm.DB) *gorm.DB { return tx.Save([]*T{row(1, 1)}) },
+		"upsert":          func(tx *gorm.DB) *gorm.DB { return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(row(8, 0)) },
+		"upsert all": func(tx *gorm.DB) *gorm.DB {
+			return tx.Clauses(gormlock.IgnoreVersion(), clause.OnConflict{UpdateAll: true}).Create(row(8, 0))
+		},
+		"create some": func(tx *gorm.DB) *gorm.DB { return tx.Select("id", "weight").Create(row(8, 0)) },
+		"create but":  func(tx *gorm.DB) *gorm.DB { return tx.Omit("weight").Create(row(8, 0)) },
 	}
 	chains := map[string]func(use func(chain *gorm.DB)){
 		"connection": func(use func(chain *gorm.DB)) {
@@ -134,12 +178,12 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 				})
 				switch lasting := chain == "connection" || chain == "chain"; {
 				case err == nil && got != want:
-					if chain == "connection" || !strings.HasPrefix(first, "read") {
+					if !(chain == "chain" && isMeant(first, second)) && !(chain == "connection" && isUnseen(first, second)) {
 						t.Errorf("%s: nil, and there is\n%s\nnot\n%s", what, got, want)
 					}
 				case err != nil && wanted == nil && lasting:
 					refused[chain]++
-					if first == "nothing" || first == "create" && slices.Contains([]string{"bulk", "bulk by column", "struct", "struct where"}, second) {
+					if first == "nothing" && !(chain == "chain" && slices.Contains([]string{"save slice", "upsert all"}, second)) || first == "create" && slices.Contains([]string{"bulk", "bulk by column", "struct", "struct where"}, second) {
 						t.Errorf("%s: %v", what, err)
 					}
 				case err != nil && wanted == nil:
@@ -149,4 +193,17 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 		}
 	}
 	t.Logf("refused of %s: %v of %d each", table, refused, len(firsts)*len(writes))
+}
+
+// isMeant reports whether what a statement gave to a chain may be meant for the next one too: its caller has made that chain.
+func isMeant(first, second string) bool {
+	given := []string{"save selected", "save but", "save unscoped", "save ignoring", "save expecting", "save preserving", "upsert", "upsert all", "create some", "create but"}
+	return strings.HasPrefix(first, "read") || strings.HasSuffix(second, "of all") || slices.Contains(given, first) ||
+		first == "save" && strings.HasPrefix(second, "updates") // as by Select("*")
+}
+
+// isUnseen reports whether the caller's Select stands for what Save would have left in the chain. Nothing else does, because GORM runs it by a
+// copy of the chain.
+func isUnseen(first, second string) bool {
+	return first == "save selected" || first == "save preserving" && second == "save selected"
 }
