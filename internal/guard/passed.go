@@ -65,7 +65,7 @@ func (p passedOn) to(stmt *gorm.Statement, op Op) string {
 		return p.always
 	case p.conflict && op == OpCreate:
 		return "the ON CONFLICT"
-	case p.all && op == OpUpdate && structs && !statement.InSave():
+	case p.all && op == OpUpdate && structs && !isSame(stmt.Dest, p.model) && !statement.InSave():
 		return "all columns, as Save selects them,"
 	case p.leftOut && op != OpDelete && structs && len(stmt.Schema.Relationships.Relations) > 0:
 		return "the Omit of associations"

@@ -169,3 +169,36 @@ func TestSessionInHook_passesNothingOn(t *testing.T) {
 }
 
 func ofNoViews(db *gorm.DB) *gorm.DB { return db.Where("views = 0") }
+
+type hookedAlbum struct {
+	ID      int64
+	Name    string
+	Songs   []hookedSong `gorm:"foreignKey:AlbumID"`
+	Version int64        `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type hookedSong struct {
+	ID, AlbumID int64
+}
+
+func (a *hookedAlbum) BeforeUpdate(tx *gorm.DB) error {
+	if len(a.Songs) > 0 {
+		return nil
+	}
+	return tx.WithContext(tx.Statement.Context).Model(a).Association("Songs").Append(&hookedSong{})
+}
+
+// The struct that a Save writes anyway may be written with all its columns in its hook too, as an association does after it has stored children.
+func TestSessionInHook_appendsToItsStruct(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&hookedAlbum{}, &hookedSong{}})
+	album := hookedAlbum{Name: "first"}
+	stand.MustDo(t, db.Create(&album))
+	album.Name = "second"
+	stand.MustDo(t, db.Save(&album))
+	var stored hookedAlbum
+	stand.MustDo(t, db.Preload("Songs").First(&stored))
+	if stored.Name != "second" || stored.Version != 2 || album.Version != 2 || len(stored.Songs) != 1 {
+		t.Errorf("stored %+v, in memory %+v", stored, album)
+	}
+}

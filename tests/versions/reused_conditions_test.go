@@ -83,7 +83,9 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 		"delete of all": func(tx *gorm.DB) *gorm.DB { return tx.Session(&gorm.Session{AllowGlobalUpdate: true}).Delete(none()) },
 		"updates":       func(tx *gorm.DB) *gorm.DB { return tx.Updates(made(2, 1, "mine", 0)) },
 		"updates form":  func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Updates(made(0, 0, "mine", 0)) },
-		"updates map":   func(tx *gorm.DB) *gorm.DB { return tx.Model(row(2, 1)).Updates(map[string]any{"state": "mine", "weight": 7}) },
+		"updates map": func(tx *gorm.DB) *gorm.DB {
+			return tx.Model(row(2, 1)).Updates(map[string]any{"state": "mine", "weight": 7})
+		},
 		"save selected": func(tx *gorm.DB) *gorm.DB { return tx.Select("weight").Save(row(2, 1)) },
 		"save but":      func(tx *gorm.DB) *gorm.DB { return tx.Omit("state").Save(row(2, 1)) },
 		"save ignoring": func(tx *gorm.DB) *gorm.DB { return tx.Clauses(gormlock.IgnoreVersion()).Save(row(2, 7)) },
@@ -178,12 +180,12 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 				})
 				switch lasting := chain == "connection" || chain == "chain"; {
 				case err == nil && got != want:
-					if !(chain == "chain" && isMeant(first, second)) && !(chain == "connection" && isUnseen(first, second)) {
+					if (chain != "chain" || !isMeant(first, second)) && (chain != "connection" || !isUnseen(first, second)) {
 						t.Errorf("%s: nil, and there is\n%s\nnot\n%s", what, got, want)
 					}
 				case err != nil && wanted == nil && lasting:
 					refused[chain]++
-					if first == "nothing" && !(chain == "chain" && slices.Contains([]string{"save slice", "upsert all"}, second)) || first == "create" && slices.Contains([]string{"bulk", "bulk by column", "struct", "struct where"}, second) {
+					if first == "nothing" && (chain != "chain" || !slices.Contains([]string{"save slice", "upsert all"}, second)) || first == "create" && slices.Contains([]string{"bulk", "bulk by column", "struct", "struct where"}, second) {
 						t.Errorf("%s: %v", what, err)
 					}
 				case err != nil && wanted == nil:
