@@ -19,9 +19,9 @@ func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.isNamedByCaller(stmt, inDest) {
-		return nil, fmt.Errorf("gormlock: %s.%s: a hook sets the version in what is updated, which would count as the one that the caller read: "+
-			"an update moves it by itself, so take it out of the hook", p.model.Schema.Name, p.version.Field.Name)
+	if !p.isNamedByCaller(inDest) {
+		return nil, fmt.Errorf("gormlock: %s.%s: a hook or a callback sets the version in what is updated, which would count as the one that the caller read: "+
+			"an update moves it by itself, so take it out there", p.model.Schema.Name, p.version.Field.Name)
 	}
 	if p.intent == nil || !p.intent.Expects {
 		return inDest, nil

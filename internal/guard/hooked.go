@@ -26,28 +26,16 @@ func (p *plan) heldByCaller(stmt *gorm.Statement, i int) column.Value {
 	return before
 }
 
-// rememberNamed keeps the version that the caller names in what is updated. A hook may name another one there.
+// rememberNamed keeps the version that the caller names in what is updated. A hook, or a callback, may name another one there.
 func (p *plan) rememberNamed(stmt *gorm.Statement) {
-	if values, is := stmt.Dest.(map[string]any); p.version.is() && is && !p.hasHooks(stmt) {
-		p.given.length = len(values) // it costs less, and shows what a callback adds
-	} else if p.version.is() {
-		p.given.version, _ = p.inDestination(stmt) // whose error comes again
+	if p.version.is() {
+		p.given, _ = p.inDestination(stmt) // whose error comes again
 	}
-}
-
-// named is what the caller names in what is updated, before hooks.
-type named struct {
-	version *column.Value
-	length  int // of a map, in place of it
 }
 
 // isNamedByCaller reports whether the version that is named after the hooks was so before.
-func (p *plan) isNamedByCaller(stmt *gorm.Statement, now *column.Value) bool {
-	if values, is := stmt.Dest.(map[string]any); is && !p.hasHooks(stmt) {
-		return now == nil || len(values) == p.given.length
-	}
-	had := p.given.version
-	return (had == nil) == (now == nil) && (had == nil || had.Equal(*now))
+func (p *plan) isNamedByCaller(now *column.Value) bool {
+	return (p.given == nil) == (now == nil) && (now == nil || p.given.Equal(*now))
 }
 
 // hasHooks reports whether hooks of the model run before updates or deletes.

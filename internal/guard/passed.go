@@ -47,7 +47,11 @@ func refuseSession(db *gorm.DB, op Op) {
 	if db.Error != nil || around == nil {
 		return
 	}
-	if what := around.passes.to(db.Statement, op); what != "" {
+	what := around.passes.to(db.Statement, op)
+	if what == "" && around.table != db.Statement.TableExpr && !isStruct(db.Statement.Dest) && isSame(db.Statement.Model, around.passes.model) {
+		what = "the model, whatever Table names,"
+	}
+	if what != "" {
 		fault.Add(db, errPassedOn(what))
 	}
 }

@@ -26,9 +26,9 @@ type plan struct {
 	op      Op
 	where   conditions
 	version versionGuard
-	fence   *FenceGuard // nil: the model has none
-	upsert  *upsert     // nil: no create
-	given   named
+	fence   *FenceGuard   // nil: the model has none
+	upsert  *upsert       // nil: no create
+	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
 
 // conditions say which rows a statement is about, without the conditions of its guards.

@@ -59,9 +59,12 @@ func (w *Write) refuseConditions(db *gorm.DB) {
 }
 
 // refuseChildrenOfNobody fails a delete that is to delete children too, and whose struct has no key: GORM takes the keys of their parents
-// from it alone.
+// from it alone. A delete of all associations hands that on to the deletes of these, whose own nobody has asked for.
 func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
 	for _, name := range db.Statement.Selects {
+		if name == clause.Associations && statement.InDeleteOfOwner() {
+			continue
+		}
 		r := w.model.Schema.Relationships.Relations[name]
 		if name == clause.Associations && len(statement.OwnRelations(w.model.Schema)) > 0 || r != nil && r.Type != schema.BelongsTo {
 			w.refuseBefore(db, fmt.Errorf("gormlock: %s: Select(%q) of a delete deletes what belongs to the struct that Delete is given, and that has no key: read the rows, and delete these",

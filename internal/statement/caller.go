@@ -29,6 +29,7 @@ const (
 	associationUpdate  = ".handleAssociation"
 	associationReplace = "gorm.(*Association).Replace"
 	associationDelete  = "gorm.(*Association).Delete"
+	deleteAssociations = "callbacks.DeleteBeforeAssociations"
 	callMethod         = "callbacks.callMethod"
 
 	savePoint   = "gorm.(*DB).SavePoint"
@@ -160,6 +161,9 @@ func InAppend() bool { return madeFor(saveAssociation) }
 
 // InUnlinking reports whether Association(…).Delete, Replace or Clear waits for the statement, and no hook that these have called.
 func InUnlinking() bool { return madeFor(associationReplace, associationDelete) }
+
+// InDeleteOfOwner reports whether a delete has GORM delete what belongs to its struct, and no hook does so.
+func InDeleteOfOwner() bool { return madeFor(deleteAssociations) }
 
 // madeFor reports whether one of the functions of these names waits for the statement, and no hook that it has called.
 func madeFor(names ...string) bool {

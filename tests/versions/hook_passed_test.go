@@ -202,3 +202,41 @@ func TestSessionInHook_appendsToItsStruct(t *testing.T) {
 		t.Errorf("stored %+v, in memory %+v", stored, album)
 	}
 }
+
+// A session of the tx of a hook keeps the model, so what it sends to a table that Table names would get a version there.
+func TestSessionInHook_ofAnotherTable(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&logbook{}})
+	stand.MustDo(t, db.Exec("CREATE TABLE old_logbooks (id bigint, text text, version bigint)"))
+	for name, write := range map[string]func(tx *gorm.DB) error{
+		"create": func(tx *gorm.DB) error {
+			return tx.Table("old_logbooks").Create(map[string]any{"id": 5, "text": "hook"}).Error
+		},
+		"update": func(tx *gorm.DB) error {
+			return tx.Table("old_logbooks").Where("id = 4").Update("text", "hook").Error
+		},
+	} {
+		for _, session := range []string{"tx", "WithContext"} {
+			stand.MustDo(t, db.Exec("DELETE FROM old_logbooks"))
+			stand.MustDo(t, db.Exec("INSERT INTO old_logbooks (id, text, version) VALUES (4, '', 1)"))
+			within := false
+			var err error
+			hook := func(tx *gorm.DB) error {
+				if !within {
+					within = true
+					if session == "WithContext" {
+						tx = tx.WithContext(tx.Statement.Context)
+					}
+					err = write(tx)
+				}
+				return nil
+			}
+			stand.MustDo(t, db.WithContext(context.WithValue(t.Context(), inHookKey("before"), hook)).Create(&logbook{}))
+			var moved int64
+			stand.MustDo(t, db.Raw("SELECT count(*) FROM old_logbooks WHERE version <> 1").Scan(&moved))
+			if moved > 0 || (session == "WithContext") == (err == nil) {
+				t.Errorf("%s by %s: %v, and %d rows of another version", name, session, err, moved)
+			}
+		}
+	}
+}

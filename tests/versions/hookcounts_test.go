@@ -60,7 +60,7 @@ func TestUpdate_whoseHookCounts(t *testing.T) {
 					if behind > 0 && err == nil {
 						t.Errorf("%s, which counts %d, of a struct %d behind: the rival's balance is lost", name, by, behind)
 					}
-					if err != nil && behind == 0 && (by == 0 || !strings.Contains(err.Error(), "take it out of the hook")) {
+					if err != nil && behind == 0 && (by == 0 || !strings.Contains(err.Error(), "take it out there")) {
 						t.Errorf("%s, which counts %d: %v", name, by, err)
 					}
 					if got := stand.Row[counted](t, db, id).Balance; behind > 0 && got != 20 || err != nil && got == 50 {

@@ -290,6 +290,44 @@ func TestDelete_ofChildrenOfNobody(t *testing.T) {
 	}
 }
 
+type deletedShop struct {
+	ID      int64
+	Orders  []deletedOrder `gorm:"foreignKey:ShopID"`
+	Version int64          `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type deletedOrder struct {
+	ID, ShopID int64
+	Items      []deletedItem `gorm:"foreignKey:OrderID"`
+	Version    int64         `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type deletedItem struct {
+	ID, OrderID int64
+	Version     int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A delete of all associations is one of those of its struct, as in GORM. What is asked of those further down is an error.
+func TestDelete_ofAllAssociations(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&deletedShop{}, &deletedOrder{}, &deletedItem{}})
+	count := func(model any) (n int64) {
+		stand.MustDo(t, db.Model(model).Count(&n))
+		return n
+	}
+	shop := deletedShop{Orders: []deletedOrder{{}, {}}}
+	stand.MustDo(t, db.Create(&shop))
+	stand.MustDo(t, db.Select(clause.Associations).Delete(&shop))
+	if shops, orders := count(&deletedShop{}), count(&deletedOrder{}); shops+orders != 0 {
+		t.Errorf("%d shops and %d orders are left", shops, orders)
+	}
+	shop = deletedShop{Orders: []deletedOrder{{Items: []deletedItem{{}}}}}
+	stand.MustDo(t, db.Create(&shop))
+	if err := db.Select("Orders", "Orders.Items").Delete(&shop).Error; err == nil && count(&deletedItem{}) > 0 {
+		t.Error("Orders.Items: the items are left")
+	}
+}
+
 // Check reads defaults that are one number.
 func TestCheck_ofDefaults(t *testing.T) {
 	t.Parallel()
