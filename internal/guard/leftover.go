@@ -86,7 +86,7 @@ func forgetSaved(list weak.Pointer[string]) {
 
 // savedBefore is the last Save by the chain of a statement, nil where there is none.
 func savedBefore(stmt *gorm.Statement) *used {
-	if saves.Load() == 0 || !slices.Equal(stmt.Selects, []string{"*"}) {
+	if saves.Load() <= 0 || !slices.Equal(stmt.Selects, []string{"*"}) {
 		return nil
 	}
 	save, _ := savedBy.Load(weak.Make(&stmt.Selects[0]))

@@ -85,7 +85,7 @@ func (w *Write) refuseLeft(db *gorm.DB, before used) {
 	if db.Error != nil {
 		return
 	}
-	what := w.kept(db.Statement, before)
+	what := w.leftBy(db.Statement, before)
 	if what == "" && before.leftover != nil {
 		what = before.leftover.to(w, db.Statement)
 	}
@@ -94,9 +94,9 @@ func (w *Write) refuseLeft(db *gorm.DB, before used) {
 	}
 }
 
-// kept is what the statement before has left that would do so. Conditions that a caller adds to others, he may mean to, but not to those of a
+// leftBy is what the statement before has left that would do so. Conditions that a caller adds to others, he may mean to, but not to those of a
 // write. What is written by a key may be under them too, but then it must find its row.
-func (w *Write) kept(stmt *gorm.Statement, before used) string {
+func (w *Write) leftBy(stmt *gorm.Statement, before used) string {
 	if before.all == 0 && before.model == nil && before.leftover == nil || w.op == OpCreate {
 		return ""
 	}
@@ -105,7 +105,7 @@ func (w *Write) kept(stmt *gorm.Statement, before used) string {
 	switch {
 	case before.all > 0 && (w.used.own > before.all || bulk && (before.keyed || before.leftover != nil)):
 		return "the conditions"
-	case w.op == OpUpdate && taken && isStruct(stmt.Dest) && w.isOfAnother(stmt):
+	case w.op == OpUpdate && taken && w.isOfAnother(stmt):
 		return "the struct"
 	case w.op == OpDelete && taken && bulk && (before.created || before.leftover != nil) && !isSame(stmt.Dest, stmt.Model) && w.hasKeyIn(stmt, stmt.Model):
 		return "the struct"
