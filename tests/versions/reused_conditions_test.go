@@ -213,6 +213,31 @@ func reusedConditions[T any](t *testing.T, db *gorm.DB, table string, made func(
 	t.Logf("refused of %s: %v of %d each", table, refused, len(firsts)*len(writes))
 }
 
+// A chain keeps the struct whose associations it was asked for. Save does not write that one in place of its own.
+func TestReusedChain_ofAnAssociation(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&deletedShop{}, &deletedOrder{}, &deletedItem{}})
+	for name, chain := range map[string]func(use func(tx *gorm.DB) error) error{
+		"connection": db.Connection,
+		"chain":      func(use func(tx *gorm.DB) error) error { return use(db.Where("id > 0")) },
+	} {
+		shop, other := deletedShop{Orders: []deletedOrder{{}, {}}}, deletedShop{}
+		stand.MustDo(t, db.Create(&shop))
+		stand.MustDo(t, db.Create(&other))
+		one, two := shop.Orders[0], shop.Orders[1]
+		two.ShopID = other.ID
+		err := chain(func(tx *gorm.DB) error {
+			if err := tx.Model(&one).Association("Items").Append(&deletedItem{}); err != nil {
+				return err
+			}
+			return tx.Select("ShopID").Save(&two).Error
+		})
+		if stored := stand.Row[deletedOrder](t, db, one.ID); err == nil || stored.ShopID != shop.ID {
+			t.Errorf("%s: %v, and the other one is %+v", name, err, stored)
+		}
+	}
+}
+
 // isMeant reports whether what a statement gave to a chain may be meant for the next one too: its caller has made that chain.
 func isMeant(first, second string) bool {
 	return strings.HasPrefix(first, "read") || strings.HasSuffix(second, "of all") || isGiven(first) ||
