@@ -283,7 +283,8 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		return
 	}
 	w.memory.Leave()
-	w.memory.Guessed = w.op != OpCreate && w.op != OpUpsert && w.version.is() && !w.compared()
+	w.memory.Created = w.op == OpCreate || w.op == OpUpsert
+	w.memory.Guessed = !w.memory.Created && w.version.is() && !w.compared()
 	j := journal.Of(stmt)
 	switch {
 	case j == nil:

@@ -90,7 +90,9 @@ func (p *Places) Expect(s *Structs) {
 	}
 	left := make(map[string]int, s.Count)
 	for i := range s.Count {
-		left[s.keyIn(s.Of(s.After, i))] = i
+		if !s.namesNone(i) {
+			left[s.keyIn(s.Of(s.After, i))] = i
+		}
 	}
 	for _, moved := range p.moved {
 		if i, wrote := left[keyIn(moved.model, moved.row)]; wrote && moved.model.Schema.ModelType == s.model.Schema.ModelType {
@@ -111,6 +113,9 @@ func (p *Places) Forget(of reflect.Type, all bool) {
 
 // elsewhere returns the other places of the row that the struct of this number stood for.
 func (s *Structs) elsewhere(i int) []reflect.Value {
+	if s.namesNone(i) {
+		return nil
+	}
 	rows := s.Places.by[rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}]
 	own := s.Row(i)
 	others := make([]reflect.Value, 0, len(rows))

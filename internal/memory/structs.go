@@ -2,6 +2,7 @@ package memory
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm/schema"
 
@@ -20,6 +21,7 @@ type Structs struct {
 	before, After *structCopies
 	Places        *Places // of the whole transaction; nil: only these
 	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
+	Created       bool    // what had no key got one, and a row
 	undone        bool
 }
 
@@ -255,6 +257,15 @@ func (s *Structs) standsFor(row reflect.Value, i int) bool {
 		stands = stands && (!field.PrimaryKey || holds(state(field, row), left))
 	})
 	return stands
+}
+
+// namesNone reports whether the struct of this number stood for no row: it names the model, and GORM has put the values into it.
+func (s *Structs) namesNone(i int) bool {
+	was := s.Was(i)
+	return !s.Created && was.IsValid() && !slices.ContainsFunc(s.model.Schema.PrimaryFields, func(field *schema.Field) bool {
+		place := statement.Place(field, was)
+		return place.IsValid() && !place.IsZero()
+	})
 }
 
 // isEmptied reports whether all columns of a versioned struct are zero that had a key before the statement.
