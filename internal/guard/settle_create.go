@@ -2,12 +2,15 @@ package guard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -193,7 +196,7 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	held := v.Read(row.Struct)
 	w.returning.give(from, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	w.fence.follow(row.Struct)
-	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next))
+	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next)) && (!u.rows[i].unsure || w.mirrorsRow(from, row.Struct))
 	switch {
 	case w.returning.whole:
 		if w.adopts(db, from, u.rows[i].loaded || inserted) {
@@ -210,6 +213,31 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	default:
 		v.Write(row.Struct, w.unread(&Row{held: held}))
 	}
+}
+
+// mirrorsRow reports whether a child has the columns of the row that came back. Its version may be that of new rows, and the row another's all
+// the same. Servers keep times to the microsecond, or less.
+func (w *Write) mirrorsRow(from, child reflect.Value) bool {
+	for _, field := range w.model.Schema.FieldsByDBName {
+		if !field.Readable || !field.Updatable || field == w.version.Field || sameIn(field, from, child) {
+			continue
+		}
+		stored, isTime := timeIn(field, from)
+		held, is := timeIn(field, child)
+		if !is || !isTime || stored.Sub(held).Abs() >= time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+func timeIn(field *schema.Field, row reflect.Value) (at time.Time, is bool) {
+	value, _ := field.ValueOf(context.Background(), row)
+	if p, points := value.(*time.Time); points && p != nil {
+		value = *p
+	}
+	at, is = value.(time.Time)
+	return at, is
 }
 
 // explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.

@@ -45,6 +45,7 @@ type upsertRow struct {
 	mayBeNew bool          // although it counts as loaded, because its version is that of a new row
 	stands   bool          // its row gets what it holds, if there is one
 	finds    bool          // it may find a row
+	unsure   bool          // it is a child that was not read, and has the key of a row or a new one
 }
 
 // upsertOf says how the create is made. In a Save of a slice, and in associations that are saved whole, structs stand for
@@ -103,6 +104,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			}
 		}
 		if !r.loaded {
+			r.unsure = u.links && !p.keyIsNew(stmt, i)
 			if u.exist && loaded && !unset {
 				row.next, r.exists = v.Apart(row.held)
 			}

@@ -210,6 +210,9 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 	if !u.skips {
 		d.want(d.version.Field)
 	}
+	if slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.unsure }) {
+		d.returning.watched = append(d.returning.watched, readable(stmt, d.model)...)
+	}
 	if u.skips && len(d.rows) > 1 && slices.ContainsFunc(d.rows, func(row Row) bool { return row.Key == nil }) {
 		d.want(readable(stmt, d.model)...) // by what they hold, rows find structs without a key: some may be left out
 	}
