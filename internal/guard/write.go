@@ -292,6 +292,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 	case !w.outcome.undone:
 		j.Keep(w)
 		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
+			w.memory.Copied = true
 			w.Lose()
 		}
 	}

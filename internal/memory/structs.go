@@ -22,6 +22,7 @@ type Structs struct {
 	Places        *Places // of the whole transaction; nil: only these
 	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
 	Created       bool    // what had no key got one, and a row
+	Copied        bool    // GORM has copied them to where the caller has them, and nobody can take their keys out there
 	undone        bool
 }
 
@@ -193,7 +194,7 @@ func (s *Structs) Undo() {
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	rekeyed := false
 	s.each(i, func(field *schema.Field, old, left pointee) {
-		if now := state(field, row); !same(old, left) && holds(now, left) {
+		if now := state(field, row); !same(old, left) && holds(now, left) && !(s.Copied && field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey
 		}
