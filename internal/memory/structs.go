@@ -194,7 +194,7 @@ func (s *Structs) Undo() {
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	rekeyed := false
 	s.each(i, func(field *schema.Field, old, left pointee) {
-		if now := state(field, row); !same(old, left) && holds(now, left) && !(s.Copied && field.PrimaryKey) {
+		if now := state(field, row); !same(old, left) && holds(now, left) && (!s.Copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey
 		}
