@@ -142,6 +142,47 @@ func selectsAll(stmt *gorm.Statement, s *schema.Schema) bool {
 	return true
 }
 
+// heldRow is what a struct held in the fields that a read may change.
+type heldRow struct{ places, values []reflect.Value }
+
+// holdRow empties the columns of a struct, for GORM leaves alone what it reads NULL for, and keeps what they held, and its
+// associations. What a query computes stays: it is in no table.
+func holdRow(s *schema.Schema, row reflect.Value) *heldRow {
+	own := statement.OwnRelations(s)
+	most := len(s.FieldsByDBName) + len(own)
+	h := &heldRow{make([]reflect.Value, 0, most), make([]reflect.Value, 0, most)}
+	for _, field := range s.FieldsByDBName {
+		if place := h.hold(field, row); place.IsValid() && field.Readable && !statement.IsComputed(field) {
+			place.SetZero()
+		}
+	}
+	for _, relation := range own {
+		h.hold(relation.Field, row)
+	}
+	return h
+}
+
+// hold keeps what a field holds, or that an embedded struct on the way to it is nil.
+func (h *heldRow) hold(field *schema.Field, row reflect.Value) reflect.Value {
+	place := statement.Place(field, row)
+	kept := place
+	for end := len(field.StructField.Index) - 1; !kept.IsValid(); end-- {
+		embedded := *field
+		embedded.StructField.Index = field.StructField.Index[:end]
+		kept = statement.Place(&embedded, row)
+	}
+	value := reflect.New(kept.Type()).Elem()
+	value.Set(kept)
+	h.places, h.values = append(h.places, kept), append(h.values, value)
+	return place
+}
+
+func (h *heldRow) putBack() {
+	for i, place := range h.places {
+		place.Set(h.values[i])
+	}
+}
+
 // rowToLock is a row by its primary key.
 type rowToLock struct {
 	call   string // who asks
