@@ -294,6 +294,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
 			w.memory.Copied = true
 			w.Lose()
+			j.AfterCommit(w.memory.Regain)
 		}
 	}
 }

@@ -19,8 +19,13 @@ func AfterCommit(stmt *gorm.Statement, do func()) bool {
 	if j == nil {
 		return false
 	}
+	j.AfterCommit(do)
+	return true
+}
+
+// AfterCommit does so for the transaction of the journal.
+func (j *journal) AfterCommit(do func()) {
 	if !j.Keep(afterCommit(do)) {
 		do()
 	}
-	return true
 }

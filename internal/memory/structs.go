@@ -226,6 +226,24 @@ func (s *Structs) Differs(i int, column *schema.Field) bool {
 	return differs
 }
 
+// Regain gives the structs the versions again that the statement left in them, where they are as it left them otherwise. They counted
+// as not read until the transaction was committed.
+func (s *Structs) Regain() {
+	for i := range s.Count {
+		row, version := s.Row(i), s.model.Column
+		if !row.IsValid() || !row.CanAddr() || s.After == nil || !version.Unset(version.Read(row)) {
+			continue
+		}
+		asLeft := true
+		s.each(i, func(field *schema.Field, _, left pointee) {
+			asLeft = asLeft && (field == version.Field || holds(state(field, row), left))
+		})
+		if asLeft {
+			version.Write(row, version.Read(s.Of(s.After, i)))
+		}
+	}
+}
+
 // each visits the columns of a struct, with their values before the statement and after it.
 func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)) {
 	for n, field := range s.model.Indirect {
