@@ -175,6 +175,7 @@ func (s *Structs) Undo() {
 		s.Places.Add(s)
 	}
 	for i := s.Count - 1; i >= 0; i-- {
+		s.regainAnywhere(i)
 		row := s.Row(i)
 		others := s.elsewhere(i)
 		switch {
@@ -224,24 +225,6 @@ func (s *Structs) Differs(i int, column *schema.Field) bool {
 		differs = differs || field == column && !same(old, state(field, s.Row(i)))
 	})
 	return differs
-}
-
-// Regain gives the structs the versions again that the statement left in them, where they are as it left them otherwise. They counted
-// as not read until the transaction was committed.
-func (s *Structs) Regain() {
-	for i := range s.Count {
-		row, version := s.Row(i), s.model.Column
-		if !row.IsValid() || !row.CanAddr() || s.After == nil || !version.Unset(version.Read(row)) {
-			continue
-		}
-		asLeft := true
-		s.each(i, func(field *schema.Field, _, left pointee) {
-			asLeft = asLeft && (field == version.Field || holds(state(field, row), left))
-		})
-		if asLeft {
-			version.Write(row, version.Read(s.Of(s.After, i)))
-		}
-	}
 }
 
 // each visits the columns of a struct, with their values before the statement and after it.

@@ -3,6 +3,7 @@ package transactions_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -124,6 +125,73 @@ func TestCommit_ofAnAppendToABelongsTo(t *testing.T) {
 		stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return tx.Model(&part).Association("Owner").Append(owner) }))
 		if got, want := part.Owner, stand.Row[commitOwner](t, db, owner.ID); got.ID != want.ID || got.Version != want.Version {
 			t.Errorf("%+v, its row %+v", got, want)
+		}
+	}
+}
+
+// rolledBackAppends end a transaction in which an association was saved, without a commit.
+var rolledBackAppends = map[string]func(tx *gorm.DB, o *commitOwner) error{
+	"append": func(tx *gorm.DB, o *commitOwner) error {
+		return tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"})
+	},
+	"append twice": func(tx *gorm.DB, o *commitOwner) error {
+		return errors.Join(tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}), tx.Model(o).Association("Kids").Append(&commitKid{Text: "newer"}))
+	},
+	"append in a savepoint": func(tx *gorm.DB, o *commitOwner) error {
+		_ = tx.Transaction(func(tx *gorm.DB) error {
+			return errors.Join(tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}), errUndo)
+		})
+		return nil
+	},
+	"append behind a save": func(tx *gorm.DB, o *commitOwner) error {
+		o.Kids[0].Text, o.Kids[1].Text = "changed", "changed"
+		return errors.Join(tx.Save(&o.Kids).Error, tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}))
+	},
+	"append behind a read": func(tx *gorm.DB, o *commitOwner) error {
+		return errors.Join(tx.Exec("UPDATE commit_kids SET text = 'raw', version = version + 1").Error, tx.Preload("Kids").First(o).Error,
+			tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}))
+	},
+	"append behind a read of the kids": func(tx *gorm.DB, o *commitOwner) error {
+		var kids []commitKid
+		err := errors.Join(tx.Exec("UPDATE commit_kids SET version = version + 1").Error, tx.Order("id").Find(&kids, "owner_id = ?", o.ID).Error)
+		o.Kids = kids
+		return errors.Join(err, tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}))
+	},
+}
+
+// After a rollback of Association.Append no child holds a version that its row has not, and one that was read before the transaction, and
+// that a rival deletes, is not stored again by a save of its parent.
+func TestRollback_ofAnAppendLeavesTheOthersRead(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&commitOwner{}, &commitKid{}, &commitCard{}})
+	for name, do := range rolledBackAppends {
+		for _, rival := range []string{"delete", "update"} {
+			t.Run(name+", "+rival, func(t *testing.T) {
+				o := commitOwner{Kids: []commitKid{{Text: "a"}, {Text: "b"}}}
+				stand.MustDo(t, db.Create(&o))
+				stand.MustDo(t, db.Preload("Kids").First(&o, o.ID))
+				_ = db.Transaction(func(tx *gorm.DB) error { return errors.Join(do(tx, &o), errUndo) })
+				kept := !strings.HasPrefix(name, "append behind a read")
+				if kept {
+					stand.Equal(t, "version", o.Kids[0].Version, 1)
+				}
+				id := o.Kids[0].ID
+				if rival == "update" {
+					stand.MustDo(t, db.Exec("UPDATE commit_kids SET text = 'rival', version = 2 WHERE id = ?", id))
+					if err := db.Save(&o.Kids[0]).Error; !errors.Is(err, gormlock.ErrStale) && (kept || !errors.Is(err, gormlock.ErrVersionMissing)) {
+						t.Errorf("%+v was saved: %v", o.Kids[0], err)
+					}
+					return
+				}
+				stand.MustDo(t, db.Exec("DELETE FROM commit_kids WHERE id = ?", id))
+				o.Name = "saved"
+				if err := db.Save(&o).Error; err == nil && kept {
+					t.Errorf("%+v was stored again", o.Kids[0])
+				}
+				if err := db.Model(&o).Association("Kids").Append(&commitKid{Text: "other"}); err == nil && kept {
+					t.Errorf("%+v was stored again by an Append", o.Kids[0])
+				}
+			})
 		}
 	}
 }

@@ -1,0 +1,58 @@
+package memory
+
+import (
+	"reflect"
+
+	"gorm.io/gorm/schema"
+)
+
+// Regain gives the structs back the versions that the statement left in them. GORM copies them to the caller, so they have counted as not
+// read until the transaction was committed.
+func (s *Structs) Regain() {
+	for i := range s.Count {
+		s.regain(s.Row(i), i)
+	}
+}
+
+// regain does so in one place, if the struct of this number is there as the statement left it otherwise.
+func (s *Structs) regain(row reflect.Value, i int) {
+	version := s.model.Column
+	if version == nil || s.After == nil || !row.IsValid() || !row.CanAddr() || !version.Unset(version.Read(row)) {
+		return
+	}
+	asLeft := true
+	s.each(i, func(field *schema.Field, _, left pointee) {
+		asLeft = asLeft && (field == version.Field || holds(state(field, row), left))
+	})
+	if asLeft {
+		version.Write(row, version.Read(s.Of(s.After, i)))
+	}
+}
+
+// regainAnywhere does so wherever the transaction has had the row, so that the version can be taken back as that of any other struct. One that
+// was read in the transaction stays unread: nothing tells of which state of the row it is.
+func (s *Structs) regainAnywhere(i int) {
+	if !s.Copied {
+		return
+	}
+	places := append([]reflect.Value{s.Row(i)}, s.Places.by[rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}]...)
+	for _, place := range places {
+		if s.Places.wasRead(place) {
+			return
+		}
+	}
+	for _, place := range places {
+		s.regain(place, i)
+	}
+}
+
+// wasRead reports whether the transaction has read into a place.
+func (p *Places) wasRead(row reflect.Value) bool {
+	at, ok := whereIs(row)
+	for _, by := range p.keepers[at] {
+		if ok && by.of == nil {
+			return true
+		}
+	}
+	return false
+}
