@@ -2,15 +2,12 @@ package guard
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -186,6 +183,10 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 			w.version.Write(row.Struct, w.version.Read(was))
 		}
 	}
+	if err := w.settleUnsure(db, from); err != nil {
+		w.refuse(db, err)
+		return
+	}
 	w.keepWritten(db.Statement)
 }
 
@@ -213,31 +214,6 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	default:
 		v.Write(row.Struct, w.unread(&Row{held: held}))
 	}
-}
-
-// mirrorsRow reports whether a child has the columns of the row that came back. Its version may be that of new rows, and the row another's all
-// the same. Servers keep times to the microsecond, or less.
-func (w *Write) mirrorsRow(from, child reflect.Value) bool {
-	for _, field := range w.model.Schema.FieldsByDBName {
-		if !field.Readable || !field.Updatable || field == w.version.Field || sameIn(field, from, child) {
-			continue
-		}
-		stored, isTime := timeIn(field, from)
-		held, is := timeIn(field, child)
-		if !is || !isTime || stored.Sub(held).Abs() >= time.Second {
-			return false
-		}
-	}
-	return true
-}
-
-func timeIn(field *schema.Field, row reflect.Value) (at time.Time, is bool) {
-	value, _ := field.ValueOf(context.Background(), row)
-	if p, points := value.(*time.Time); points && p != nil {
-		value = *p
-	}
-	at, is = value.(time.Time)
-	return at, is
 }
 
 // explainUpsert turns the failure of a guarded upsert into the conflict of the rows that were refused.

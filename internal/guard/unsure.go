@@ -1,0 +1,71 @@
+package guard
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A child with a key that was not read may be new, or stand for a row. If the row that comes back has the version of new rows, it may be
+// another's all the same. Only a child that has all columns of its row, or that was inserted, gets the version.
+
+// mirrorsRow reports whether a child has the columns of the row that came back. Servers keep times to the microsecond, or less.
+func (w *Write) mirrorsRow(from, child reflect.Value) bool {
+	for _, field := range w.model.Schema.FieldsByDBName {
+		if !field.Readable || !field.Updatable || field == w.version.Field || sameIn(field, from, child) {
+			continue
+		}
+		stored, isTime := timeIn(field, from)
+		held, is := timeIn(field, child)
+		if !is || !isTime || stored.Sub(held).Abs() >= time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+func timeIn(field *schema.Field, row reflect.Value) (at time.Time, is bool) {
+	value, _ := field.ValueOf(context.Background(), row)
+	if p, points := value.(*time.Time); points && p != nil {
+		value = *p
+	}
+	at, is = value.(time.Time)
+	return at, is
+}
+
+// settleUnsure gives children the version of their rows that do not mirror them, but that the statement has inserted: the server stores a
+// date without its time, and a number to the scale of its column. It asks the server, which knows that nobody has updated or locked such a row.
+func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
+	stmt, v := db.Statement, &w.version
+	unsure := map[string]int{}
+	var keys [][]any
+	for i := range w.rows {
+		row, r := &w.rows[i], &w.upsert.rows[i]
+		if !r.unsure || r.loaded || !v.is() || !from[i].IsValid() || !row.Struct.CanAddr() || !v.Unset(v.Read(row.Struct)) || !v.Read(from[i]).Equal(v.Stored(row.next)) {
+			continue
+		}
+		if key, _ := statement.KeyOf(stmt, w.model.Schema, from[i]); key != nil {
+			keys = append(keys, key)
+			unsure[statement.KeyName(key)] = i
+		}
+	}
+	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !hasXmin(stmt) {
+		return nil
+	}
+	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,
+		KeyIn(w.model.Schema, keys), clause.Expr{SQL: "xmax::text = '0'"})
+	for _, row := range inserted {
+		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
+		if i, is := unsure[statement.KeyName(key)]; is {
+			v.Write(w.rows[i].Struct, v.Read(from[i]))
+		}
+	}
+	return err
+}
