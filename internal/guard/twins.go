@@ -71,6 +71,7 @@ type twins struct {
 	relation *schema.Relationship
 	version  *column.Version // nil: their model has a fence alone
 	first    map[string]associated
+	parents  map[uintptr]string // of new structs, by their addresses
 	err      error
 }
 
@@ -132,6 +133,7 @@ func (t *twins) add(owner, row reflect.Value) {
 			value, zero = gets, gets == nil
 		}
 		if zero {
+			t.addNew(one)
 			return // GORM saves it in any case
 		}
 		one.key = append(one.key, value)
@@ -145,6 +147,21 @@ func (t *twins) add(owner, row reflect.Value) {
 		t.first = map[string]associated{}
 	}
 	t.first[name] = one
+}
+
+// addNew notes a struct that gets its key when it is stored. It may be in the association twice: see storeOnce.
+func (t *twins) addNew(one associated) {
+	if t.relation.Type != schema.HasMany || isHeldByValue(t.relation) || !one.row.CanAddr() {
+		return
+	}
+	at := one.row.Addr().Pointer()
+	if parent, is := t.parents[at]; is && parent != one.of && t.err == nil {
+		t.err = fmt.Errorf("gormlock: %s.%s: one new struct is in two structs, and a row has one parent: leave it in one of them", t.stmt.Schema.Name, t.relation.Name)
+	}
+	if t.parents == nil {
+		t.parents = map[uintptr]string{}
+	}
+	t.parents[at] = one.of
 }
 
 // compare decides whether a struct can be left out, because the first with this key stands for it.

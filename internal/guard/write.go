@@ -98,6 +98,7 @@ func RememberCreate(db *gorm.DB) {
 	w := begin(db, OpCreate)
 	ownConflict(db.Statement, w != nil)
 	if w != nil {
+		storeOnce(db.Statement)
 		w.remember(db, db.Statement.Dest)
 		w.refuseLeft(db, before)
 		w.used.all, w.used.keyed = before.all, before.keyed

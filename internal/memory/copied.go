@@ -35,7 +35,7 @@ func (s *Structs) regainAnywhere(i int) {
 	if !s.Copied {
 		return
 	}
-	places := append([]reflect.Value{s.Row(i)}, s.Places.by[rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}]...)
+	places := append([]reflect.Value{s.Row(i)}, s.Places.by[s.left(i)]...)
 	for _, place := range places {
 		if s.Places.wasRead(place) {
 			return

@@ -13,6 +13,7 @@ type Places struct {
 	by      map[rowOf][]reflect.Value
 	seen    map[placeOf]bool
 	keepers map[placeOf][]keeper
+	copied  map[rowOf]bool // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
 	moved   []*movedRow
 }
 
@@ -37,7 +38,7 @@ type movedRow struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}, keepers: map[placeOf][]keeper{}}
+	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}, keepers: map[placeOf][]keeper{}, copied: map[rowOf]bool{}}
 }
 
 // Add adds the places of the structs of a statement. Those of newer statements must be added before.
@@ -47,6 +48,9 @@ func (p *Places) Add(s *Structs) {
 		known := !p.see(s.model, row)
 		if s.before == nil || s.After == nil {
 			continue
+		}
+		if s.Copied {
+			p.copied[s.left(i)] = true
 		}
 		p.own(row, keeper{s, i})
 		if known {
@@ -116,7 +120,7 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	if s.namesNone(i) {
 		return nil
 	}
-	rows := s.Places.by[rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}]
+	rows := s.Places.by[s.left(i)]
 	own := s.Row(i)
 	others := make([]reflect.Value, 0, len(rows))
 	for _, row := range rows {
@@ -134,6 +138,11 @@ func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	}
 	version := s.model.Column
 	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
+}
+
+// left is the row that the struct of this number stands for since the statement.
+func (s *Structs) left(i int) rowOf {
+	return rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}
 }
 
 func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }

@@ -22,7 +22,7 @@ type Structs struct {
 	Places        *Places // of the whole transaction; nil: only these
 	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
 	Created       bool    // what had no key got one, and a row
-	Copied        bool    // GORM has copied them to where the caller has them, and nobody can take their keys out there
+	Copied        bool    // GORM has copied them to where the caller has them
 	undone        bool
 }
 
@@ -193,9 +193,9 @@ func (s *Structs) Undo() {
 
 // undoIn takes back in one place what the statement did to the struct of this number.
 func (s *Structs) undoIn(row reflect.Value, i int) {
-	rekeyed := false
+	rekeyed, copied := false, s.Copied || s.Places.copied[s.left(i)]
 	s.each(i, func(field *schema.Field, old, left pointee) {
-		if now := state(field, row); !same(old, left) && holds(now, left) && (!s.Copied || !field.PrimaryKey) {
+		if now := state(field, row); !same(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey
 		}

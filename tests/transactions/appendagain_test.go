@@ -32,11 +32,13 @@ type appendTag struct {
 func TestRollback_ofAnAppendThatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&appendOwner{}, &appendKid{}, &appendTag{}})
-	for name, preloads := range map[string]bool{"owner alone": false, "with its children": true} {
+	for name, way := range map[string]struct{ preloads, creates bool }{
+		"owner alone": {}, "with its children": {preloads: true}, "created before": {creates: true}, "with its children, created before": {true, true},
+	} {
 		stand.MustDo(t, db.Exec("TRUNCATE append_owners, append_kids, append_tags, append_owner_tags"))
 		stand.MustDo(t, db.Create(&appendOwner{Kids: []appendKid{{Text: "old"}}, Tags: []appendTag{{Text: "old"}}}))
 		query := db.Session(&gorm.Session{})
-		if preloads {
+		if way.preloads {
 			query = query.Preload("Kids").Preload("Tags")
 		}
 		var o appendOwner
@@ -46,6 +48,9 @@ func TestRollback_ofAnAppendThatIsTriedAgain(t *testing.T) {
 			err := db.Transaction(func(tx *gorm.DB) error {
 				if err := tx.Model(&o).Association("Kids").Append(kid); err != nil {
 					t.Errorf("%s: %v", name, err)
+				}
+				if way.creates {
+					stand.MustDo(t, tx.Create(tag))
 				}
 				if err := tx.Model(&o).Association("Tags").Append(tag); err != nil {
 					t.Errorf("%s: %v", name, err)

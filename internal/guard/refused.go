@@ -1,0 +1,85 @@
+package guard
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// failedAppends are what Association(…).Append has put into slices of structs, by the addresses of the slices, before a statement failed. GORM
+// leaves it there. A program that appends it again, as one does after ErrStale, would store it twice.
+var failedAppends struct {
+	count atomic.Int64
+	mu    sync.Mutex
+	at    map[uintptr]failedAppend
+}
+
+// failedAppend is the last element of such a slice: a new struct.
+type failedAppend struct {
+	len  int
+	last any
+}
+
+// mostFailed is how many are kept.
+const mostFailed = 1000
+
+// noteFailedAppend notes what a statement that failed has left in the structs.
+func noteFailedAppend(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error == nil || db.DryRun || stmt.Schema == nil || savedRelation(stmt) == nil && !stmt.FullSaveAssociations || !statement.InAssociation() {
+		return
+	}
+	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
+		if place.Kind() != reflect.Slice || place.Len() == 0 {
+			return
+		}
+		last := place.Index(place.Len() - 1)
+		if key, _ := statement.KeyOf(stmt, relation.FieldSchema, last); key != nil {
+			return
+		}
+		failedAppends.mu.Lock()
+		defer failedAppends.mu.Unlock()
+		if failedAppends.at == nil || len(failedAppends.at) >= mostFailed {
+			failedAppends.at = map[uintptr]failedAppend{}
+		}
+		failedAppends.at[place.Addr().Pointer()] = failedAppend{place.Len(), last.Interface()}
+		failedAppends.count.Store(int64(len(failedAppends.at)))
+	})
+}
+
+// RefuseFailedAppend refuses an Append to a slice that still holds what an earlier one has put there and did not store.
+func RefuseFailedAppend(db *gorm.DB) {
+	stmt := db.Statement
+	if failedAppends.count.Load() == 0 || db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.InAssociation() {
+		return
+	}
+	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
+		if place.Kind() == reflect.Slice && takeFailedAppend(place).isIn(place) {
+			fault.Add(db, fmt.Errorf("gormlock: nothing was executed: %s.%s still holds what an Append put there that failed, so it would be stored twice: "+
+				"read into a new struct before you append again", stmt.Schema.Name, relation.Name))
+		}
+	})
+}
+
+// takeFailedAppend is what an Append to a slice has left there, which is forgotten now.
+func takeFailedAppend(place reflect.Value) failedAppend {
+	failedAppends.mu.Lock()
+	defer failedAppends.mu.Unlock()
+	at := place.Addr().Pointer()
+	failed := failedAppends.at[at]
+	delete(failedAppends.at, at)
+	failedAppends.count.Store(int64(len(failedAppends.at)))
+	return failed
+}
+
+// isIn reports whether it is where it was, and something else behind it.
+func (f failedAppend) isIn(place reflect.Value) bool {
+	return f.len > 0 && place.Len() > f.len && reflect.DeepEqual(place.Index(f.len-1).Interface(), f.last)
+}
