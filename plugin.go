@@ -149,7 +149,6 @@ func beforeUpdate(db *gorm.DB) {
 	mark.HeedWrite(db)
 	rowlock.Refuse(db)
 	guard.NoticeCopies(db)
-	guard.RefuseFailedAppend(db)
 	guard.RememberUpdate(db)
 	beforeBegin(db)
 }

@@ -206,6 +206,7 @@ func (l *links) Lose() {}
 func UndoLinks(db *gorm.DB) {
 	loseGrown(db)
 	noteFailedAppend(db)
+	hideFromCopies(db)
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {
 		return

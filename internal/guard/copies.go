@@ -18,6 +18,7 @@ const copiedSetting = "gormlock:copied"
 // reach the copies. A transaction that ends before the copying loses nothing.
 func NoticeCopies(db *gorm.DB) {
 	stmt := db.Statement
+	refuseFailedAppend(db)
 	if db.Error != nil || stmt.Schema == nil || db.DryRun || statement.Transaction(stmt) == nil || !model.NeedsJournal(db, stmt.Schema) {
 		return
 	}
@@ -26,6 +27,7 @@ func NoticeCopies(db *gorm.DB) {
 	}
 	if relation := savedRelation(stmt); relation == nil || isHeldByValue(relation) {
 		stmt.Settings.Store(copiedSetting, stmt)
+		keepCopies(stmt)
 	}
 }
 

@@ -54,8 +54,8 @@ func noteFailedAppend(db *gorm.DB) {
 	})
 }
 
-// RefuseFailedAppend refuses an Append to a slice that still holds what an earlier one has put there and did not store.
-func RefuseFailedAppend(db *gorm.DB) {
+// refuseFailedAppend refuses an Append to a slice that still holds what an earlier one has put there and did not store.
+func refuseFailedAppend(db *gorm.DB) {
 	stmt := db.Statement
 	if failedAppends.count.Load() == 0 || db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.InAssociation() {
 		return

@@ -16,12 +16,24 @@ type Holder interface{ Held() *memory.Structs }
 // them within its slices.
 func Regroup(undone, all []journal.Step, lost bool) {
 	places := memory.NewPlaces()
+	for _, step := range all {
+		if h, is := step.(*hidden); is {
+			h.show()
+		}
+	}
 	for i := len(all) - 1; i >= 0; i-- {
 		switch step := all[i].(type) {
 		case Holder:
 			places.Add(step.Held())
 		case *readInTransaction:
 			step.seeIn(places)
+		case *copies:
+			step.seeIn(places)
+		}
+	}
+	for _, step := range all {
+		if holder, is := step.(Holder); is {
+			eachHeld(holder.Held(), places.See)
 		}
 	}
 	if lost {

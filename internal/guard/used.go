@@ -47,6 +47,7 @@ func usedBefore(stmt *gorm.Statement) used {
 
 // beginUse notes a statement that begins on a single connection, and returns what the one before has left.
 func beginUse(stmt *gorm.Statement) (before used) {
+	showHidden(stmt)
 	before = usedBefore(stmt)
 	if _, one := stmt.ConnPool.(*sql.Conn); one {
 		u := before

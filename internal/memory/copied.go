@@ -2,8 +2,11 @@ package memory
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
 )
 
 // Regain gives the structs back the versions that the statement left in them. GORM copies them to the caller, so they have counted as not
@@ -36,14 +39,17 @@ func (s *Structs) regainAnywhere(i int) {
 		return
 	}
 	places := append([]reflect.Value{s.Row(i)}, s.Places.by[s.left(i)]...)
-	for _, place := range places {
-		if s.Places.wasRead(place) {
-			return
-		}
+	if slices.ContainsFunc(places, s.Places.wasRead) {
+		return
 	}
 	for _, place := range places {
 		s.regain(place, i)
 	}
+}
+
+// IsOfRead reports whether the transaction has read the row that a struct stands for, here or elsewhere.
+func (p *Places) IsOfRead(m *model.Model, row reflect.Value) bool {
+	return p != nil && slices.ContainsFunc(p.by[rowOf{row.Type(), keyIn(m, row)}], p.wasRead)
 }
 
 // wasRead reports whether the transaction has read into a place.

@@ -68,6 +68,9 @@ func (p *Places) AddRead(m *model.Model, row reflect.Value) {
 	p.own(row, keeper{})
 }
 
+// See adds the place of a struct that is a copy of others.
+func (p *Places) See(m *model.Model, row reflect.Value) { p.see(m, row) }
+
 // see adds one place. It reports false where it was known.
 func (p *Places) see(m *model.Model, row reflect.Value) bool {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {

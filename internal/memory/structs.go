@@ -32,6 +32,9 @@ type structCopies struct {
 	behind  [][]pointee   // the values behind their pointers, if the model has pointers
 }
 
+// Model is that of the structs; nil: there are none.
+func (s *Structs) Model() *model.Model { return s.model }
+
 // Batch reports whether the structs are in a slice.
 func (s *Structs) Batch() bool {
 	return s.target.Kind() == reflect.Slice || s.target.Kind() == reflect.Array

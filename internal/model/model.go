@@ -34,6 +34,7 @@ type Model struct {
 	Fence  *column.Fence          // nil: the model has none
 	Roots  []*schema.Relationship // what its rows are a part of
 	Err    error                  // the tags are wrong
+	db     *gorm.DB               // whose models these are
 	roots  *install.Names         // the tables whose rows have parts, as far as their models were used
 	others
 	related
@@ -93,6 +94,9 @@ func Of(db *gorm.DB) *Model {
 	return OfSchema(db, db.Statement.Schema)
 }
 
+// Of is the model of another schema.
+func (m *Model) Of(s *schema.Schema) *Model { return OfSchema(m.db, s) }
+
 // CheckTags lets a read fail on wrong tags too: they are noticed on the first use of the model.
 func CheckTags(db *gorm.DB) {
 	if m := Of(db); m != nil && m.Err != nil {
@@ -102,7 +106,7 @@ func CheckTags(db *gorm.DB) {
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 	settings := install.Of(db)
-	m := &Model{Schema: s, roots: &settings.Roots}
+	m := &Model{Schema: s, db: &gorm.DB{Config: db.Config}, roots: &settings.Roots}
 	m.Table = statement.NameInStatement(s.Table)
 	without := settings.WithoutVersions
 	if err := checkPlaces(s.ModelType); err != nil {

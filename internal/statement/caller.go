@@ -70,6 +70,9 @@ func InCopyingRead() bool {
 // InAssociation reports whether GORM executes the statement to save what Association(…).Append or Replace was given.
 func InAssociation() bool { return executedFor(saveAssociation) }
 
+// InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
+func InAssociationDelete() bool { return executedFor(associationDelete) }
+
 // InFirstOrCreate reports whether FirstOrCreate updates the row that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
 

@@ -65,10 +65,10 @@ func TestChild_thatIsStoredOtherwise(t *testing.T) {
 				CREATE TABLE kept_kids_2 PARTITION OF kept_kids FOR VALUES WITH (MODULUS 2, REMAINDER 1)`).Error
 		},
 	}
+	n := 0 // of all kids: the tables of both are one
 	for table, made := range tables {
 		db := stand.Versioned(t, []any{&keptOwner{}, &keptKid{}})
 		stand.Must(t, made(db))
-		n := 0
 		for name, change := range storedOtherwise {
 			fresh := func() keptKid {
 				n++

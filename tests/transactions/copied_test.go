@@ -1,0 +1,126 @@
+package transactions_test
+
+import (
+	"errors"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+type copyOwner struct {
+	ID      int64
+	Name    string
+	Kids    []copyKid `gorm:"foreignKey:OwnerID"`
+	Tags    []copyTag `gorm:"many2many:copy_owner_tags"`
+	Version int64     `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type copyKid struct {
+	ID      int64
+	OwnerID *int64
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type copyTag struct {
+	ID      int64
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func fully(db *gorm.DB) *gorm.DB { return db.Session(&gorm.Session{FullSaveAssociations: true}) }
+
+// What GORM copies within the association of a struct, a rollback reaches, or it counts as not read: the copies hold no version that was never
+// committed. After a commit those of an owner that the transaction has written hold their rows' versions.
+func TestCopiesWithinAnAssociation(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&copyOwner{}, &copyKid{}, &copyTag{}})
+	writes := map[string]func(tx *gorm.DB, o *copyOwner) error{
+		"save of the slices": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Save(&o.Kids).Error, tx.Save(&o.Tags).Error)
+		},
+		"save of elements": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Save(&o.Kids[1]).Error, tx.Save(&o.Tags[1]).Error)
+		},
+		"updates": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Model(&o.Kids[1]).Update("text", "mine").Error, tx.Model(&o.Tags[1]).Update("text", "mine").Error)
+		},
+		"raw SQL and a read": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Exec("UPDATE copy_kids SET version = version + 1").Error, tx.Exec("UPDATE copy_tags SET version = version + 1").Error,
+				tx.Order("id").Find(&o.Kids, "owner_id = ?", o.ID).Error, tx.Order("id").Find(&o.Tags, []int64{o.Tags[0].ID, o.Tags[1].ID, o.Tags[2].ID}).Error)
+		},
+		"full save, known": func(tx *gorm.DB, o *copyOwner) error { return fully(tx).Save(o).Error },
+	}
+	copying := map[string]func(tx *gorm.DB, o *copyOwner) error{
+		"delete": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Model(o).Association("Kids").Delete(&o.Kids[0]), tx.Model(o).Association("Tags").Delete(&o.Tags[0]))
+		},
+		"delete by key": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Model(o).Association("Kids").Delete(&copyKid{ID: o.Kids[0].ID}), tx.Model(o).Association("Tags").Delete(&copyTag{ID: o.Tags[0].ID}))
+		},
+		"delete for good": func(tx *gorm.DB, o *copyOwner) error {
+			return errors.Join(tx.Model(o).Association("Kids").Unscoped().Delete(&o.Kids[0]), tx.Model(o).Association("Tags").Unscoped().Delete(&o.Tags[0]))
+		},
+		"append without the structs": func(tx *gorm.DB, o *copyOwner) error {
+			return tx.Omit("Tags.*").Model(o).Association("Tags").Append(&o.Tags[0])
+		},
+	}
+	for write, do := range writes {
+		for then, copies := range copying {
+			for end, within := range map[string]func(do func(tx *gorm.DB) error){
+				"rollback": func(do func(tx *gorm.DB) error) {
+					_ = db.Transaction(func(tx *gorm.DB) error { return errors.Join(do(tx), errUndo) })
+				},
+				"savepoint": func(do func(tx *gorm.DB) error) {
+					stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+						_ = tx.Transaction(func(tx *gorm.DB) error { return errors.Join(do(tx), errUndo) })
+						return nil
+					}))
+				},
+				"commit": func(do func(tx *gorm.DB) error) { stand.Must(t, db.Transaction(do)) },
+			} {
+				name := write + ", " + then + ", " + end
+				o := copyOwner{Kids: []copyKid{{Text: "a"}, {Text: "b"}, {Text: "c"}}, Tags: []copyTag{{Text: "a"}, {Text: "b"}, {Text: "c"}}}
+				stand.MustDo(t, db.Create(&o))
+				within(func(tx *gorm.DB) error {
+					stand.Must(t, do(tx, &o))
+					stand.Must(t, copies(tx, &o))
+					return nil
+				})
+				known := write == "full save, known"
+				for _, kid := range o.Kids {
+					if row := stand.Row[copyKid](t, db, kid.ID); kid.Version != row.Version && (known || kid.Version != 0) {
+						t.Errorf("%s: %+v, its row %+v", name, kid, row)
+					}
+				}
+				for _, tag := range o.Tags {
+					if row := stand.Row[copyTag](t, db, tag.ID); tag.Version != row.Version && (known || tag.Version != 0) {
+						t.Errorf("%s: %+v, its row %+v", name, tag, row)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The structs that the transaction has written itself are hidden only while GORM copies them.
+func TestAssociationDelete_leavesOthersRead(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&copyOwner{}, &copyKid{}, &copyTag{}})
+	o := copyOwner{Kids: []copyKid{{Text: "a"}, {Text: "b"}}}
+	stand.MustDo(t, db.Create(&o))
+	kid := o.Kids[1]
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Save(&kid))
+		stand.Must(t, tx.Model(&o).Association("Kids").Delete(&o.Kids[0]))
+		return tx.Model(&kid).Update("text", "again").Error
+	}))
+	stand.Equal(t, "kid", kid.Version, 3)
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Save(&kid))
+		return tx.Model(&o).Association("Kids").Delete(&o.Kids[0])
+	}))
+	stand.Equal(t, "kid, committed", kid.Version, 4)
+}
