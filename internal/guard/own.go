@@ -44,15 +44,17 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 const (
 	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
 	beginsOwn      = ",CASE WHEN " + ownTransaction + " IS NULL OR "
+	ownIDs         = "ARRAY(SELECT transactionid::text FROM pg_lock_status() WHERE pid=pg_backend_pid() AND transactionid IS NOT NULL)"
 )
 
 // byWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a
-// savepoint of it.
+// savepoint of it. A statement that has waited for a row may see one that was committed after its snapshot. Every transaction and every savepoint
+// with an id holds a lock on that id.
 func byWriter(xmin, others, own string) string {
 	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
 	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
 		" WHEN CASE WHEN " + ownTransaction + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
-		" THEN pg_xact_status((" + ownTransaction + "+" + later + ")::text::xid8)<>'in progress' ELSE false END THEN " + others +
+		" THEN pg_xact_status((" + ownTransaction + "+" + later + ")::text::xid8)<>'in progress' ELSE " + xmin + "::text<>ALL(" + ownIDs + ") END THEN " + others +
 		" ELSE " + own + " END"
 }
 
