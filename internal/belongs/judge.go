@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -169,7 +170,7 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 		link = statement.LinkOf(h.relation, row)
 	}
 	switch {
-	case !read && w.compares():
+	case !read && w.compares(held):
 		h.assigned = true
 	case !read || w.isUnversioned(h):
 		return w.contradicts(h)
@@ -183,10 +184,10 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 	return nil
 }
 
-// compares reports whether the statement refuses structs that are not as their rows.
-func (w *writing) compares() bool {
+// compares reports whether the statement refuses a struct with this version if it is not as its row.
+func (w *writing) compares(held column.Value) bool {
 	intent := guard.IntentOf(w.db.Statement)
-	return !w.creates && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
+	return (!w.creates || w.model.Column.Loaded(held) && statement.InSave()) && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
 }
 
 // isUnversioned reports whether the foreign key may change without its version.

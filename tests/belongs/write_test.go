@@ -181,6 +181,27 @@ func TestWrite_contradictions(t *testing.T) {
 	})
 }
 
+// A stale struct with an association that was assigned is stale, however it is saved.
+func TestWrite_stale(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		for name, write := range map[string]func(clerks []clerk) error{
+			"Save":             func(clerks []clerk) error { return db.Save(&clerks[0]).Error },
+			"slice":            func(clerks []clerk) error { return db.Save(clerks).Error },
+			"pointers":         func(clerks []clerk) error { return db.Save([]*clerk{&clerks[1], &clerks[0]}).Error },
+			"Updates":          func(clerks []clerk) error { return db.Updates(&clerks[0]).Error },
+			"Updates of a few": func(clerks []clerk) error { return db.Model(clerks[:1]).Update("name", "x").Error },
+		} {
+			clerks := settled(t, db)
+			stand.MustDo(t, db.Exec("UPDATE clerks SET version = 2, land_id = 3 WHERE id = 1"))
+			clerks[0].Land = &land{ID: 2}
+			if err := write(clerks); !errors.Is(err, gormlock.ErrStale) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
 // No row of a batch gets the key of another, and the caller's map stays as it was.
 func TestWrite_batches(t *testing.T) {
 	t.Parallel()
