@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -52,7 +53,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	if slice := reflect.TypeOf(rows).Elem(); !statement.IsSliceOfStructs(slice) {
 		return fmt.Errorf("gormlock: claim: %w: %s is not a slice of models, or of pointers to models", schema.ErrUnsupportedDataType, slice)
 	}
-	if !speaks.UpdateReturns() && !db.DryRun && statement.Transaction(db.Statement) == nil {
+	if !db.DryRun && statement.Transaction(db.Statement) == nil && (!speaks.UpdateReturns() || journal.MaySendTwice(db)) {
 		return c.inTransaction(db, rows)
 	}
 	query, err := c.query(statement.Beside(db), rows)

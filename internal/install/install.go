@@ -31,7 +31,9 @@ type Settings struct {
 	// Refused tells the observer for which rows a write was refused. The root package sets it, whose error types say so.
 	Refused func(ctx context.Context, s *Settings, err error)
 
-	Pools  sync.Map // *sql.DB → the pool that stands in for it
+	Pools     sync.Map // *sql.DB → the pool that stands in for it
+	SentTwice sync.Map // *sql.DB → whether a query outside of a transaction may be: see journal.MaySendTwice
+
 	Models sync.Map // *schema.Schema → what its tags say
 	Jobs   sync.Map // *schema.Schema → the table of package work
 	Roots  Names    // of tables: rows of others are parts of their rows

@@ -36,13 +36,23 @@ func wireUnder(conn any) wire {
 
 // cachesStatements reports whether the driver prepares each statement with arguments and keeps it, which is what pgx does
 // unless it is told otherwise: some servers and poolers do not keep what was prepared.
-func cachesStatements(conn any) bool {
+func cachesStatements(conn any) bool { return modeOf(conn) == "cache statement" }
+
+// SpeaksSimply reports whether the driver sends queries in the simple protocol. It reads the first row before it returns then, and says of a
+// connection that is lost meanwhile that the query may be sent again. database/sql does so, unless it is in a transaction.
+func SpeaksSimply(conn any) bool { return modeOf(conn) == "simple protocol" }
+
+// modeOf is how pgx sends queries, empty for another driver.
+func modeOf(conn any) string {
 	config := reflect.Indirect(reflect.ValueOf(answer(sessionUnder(conn).MethodByName("Config"))))
 	if config.Kind() != reflect.Struct {
-		return false
+		return ""
 	}
 	mode := config.FieldByName("DefaultQueryExecMode")
-	return mode.IsValid() && mode.CanInterface() && fmt.Sprint(mode.Interface()) == "cache statement"
+	if !mode.IsValid() || !mode.CanInterface() {
+		return ""
+	}
+	return fmt.Sprint(mode.Interface())
 }
 
 // nothing has no methods.
