@@ -7,7 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// MaySendTwice reports whether database/sql sends a query of db again, outside of a transaction, if its answer is lost.
+// MaySendTwice reports whether database/sql sends a query of db again, outside of a transaction, if its answer is lost. It does not if the query has
+// a connection of its own: db.Connection.
 func MaySendTwice(db *gorm.DB) (may bool) {
 	pool := DatabaseUnder(db.Statement.ConnPool)
 	if pool == nil {
