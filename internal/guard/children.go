@@ -204,9 +204,8 @@ func (l *links) Lose() {}
 
 // UndoLinks takes back the foreign keys that a statement gave to children and did not store.
 func UndoLinks(db *gorm.DB) {
-	loseGrown(db)
-	noteFailedAppend(db)
 	hideFromCopies(db)
+	defer noteFailedAppend(db)
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {
 		return

@@ -7,11 +7,15 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-const copiedSetting = "gormlock:copied"
+const (
+	copiedSetting    = "gormlock:copied"
+	committedSetting = "gormlock:copied_committed" // nothing was written in the transaction before
+)
 
 // NoticeCopies marks the save of an association whose children GORM copies back to the caller after the statement:
 // Association(…).Append and Replace of a relation that holds its structs by value. A rollback after the copying does not
@@ -27,7 +31,27 @@ func NoticeCopies(db *gorm.DB) {
 	}
 	if relation := savedRelation(stmt); relation == nil || isHeldByValue(relation) {
 		stmt.Settings.Store(copiedSetting, stmt)
-		keepCopies(stmt)
+		switch j := journal.Of(stmt); {
+		case j == nil:
+		case j.Written() == 0:
+			stmt.Settings.Store(committedSetting, true)
+		default:
+			j.Keep(copiesIn(stmt))
+		}
+	}
+}
+
+// loseCopied keeps from the structs that GORM copies to the caller what a rollback would not reach there: they have the versions of before the
+// statement, if these were committed, and otherwise none.
+func (w *Write) loseCopied(stmt *gorm.Statement) {
+	w.Lose()
+	if _, committed := stmt.Settings.Load(committedSetting); !committed {
+		return
+	}
+	for i := range w.memory.Count {
+		if row, was := w.memory.Row(i), w.memory.Was(i); row.CanAddr() && was.IsValid() && w.version.Loaded(w.version.Read(was)) {
+			w.version.Write(row, w.version.Read(was))
+		}
 	}
 }
 
@@ -83,21 +107,6 @@ func eachCopied(stmt *gorm.Statement, visit func(*schema.Relationship, reflect.V
 			}
 		})
 	}
-}
-
-// loseGrown makes the children unread that GORM has copied into a grown slice of their owner before a statement that failed: a rollback
-// reaches those in the old slice.
-func loseGrown(db *gorm.DB) {
-	stmt := db.Statement
-	if db.Error == nil {
-		return
-	}
-	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
-		return
-	}
-	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		statement.EachStruct(place, func(child reflect.Value) { loseAll(db, relation.FieldSchema, child) })
-	})
 }
 
 func differ(was, after column.Value) bool { return !was.Equal(after) }

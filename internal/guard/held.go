@@ -2,6 +2,7 @@ package guard
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -12,27 +13,58 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// eachHeld visits the structs that those of a statement hold by value in their associations.
+// eachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
 func eachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
-	m := s.Model()
-	if m == nil {
+	if m := s.Model(); m != nil {
+		for i := range s.Count {
+			eachHeldIn(m, s.Row(i), visit)
+		}
+	}
+}
+
+func eachHeldIn(m *model.Model, row reflect.Value, visit func(*model.Model, reflect.Value)) {
+	if !row.IsValid() || !row.CanAddr() {
 		return
 	}
 	for _, relation := range statement.OwnRelations(m.Schema) {
 		if !isHeldByValue(relation) {
 			continue
 		}
-		for i := range s.Count {
-			row := s.Row(i)
-			if !row.IsValid() || !row.CanAddr() {
-				continue
-			}
-			if place := statement.Place(relation.Field, row); place.IsValid() {
-				statement.EachStruct(place, func(held reflect.Value) { visit(m.Of(relation.FieldSchema), held) })
-			}
+		if place := statement.Place(relation.Field, row); place.IsValid() {
+			child := m.Of(relation.FieldSchema)
+			statement.EachStruct(place, func(held reflect.Value) {
+				visit(child, held)
+				eachHeldIn(child, held, visit)
+			})
 		}
 	}
 }
+
+// owners is a step with structs that were read with their children, in which GORM may copy these.
+type owners struct{ read memory.Structs }
+
+// keepOwners notes the structs of a query in a transaction that have children with it.
+func keepOwners(stmt *gorm.Statement, rows reflect.Value) {
+	if len(stmt.Preloads) == 0 || stmt.Schema == nil || !rows.IsValid() || !rows.CanInterface() {
+		return
+	}
+	m, o := model.Of(stmt.DB), &owners{}
+	if m == nil || !slices.ContainsFunc(statement.OwnRelations(stmt.Schema), isHeldByValue) {
+		return
+	}
+	if found, _ := o.read.Find(m, rows.Interface()); found {
+		journal.Of(stmt).Keep(o)
+	}
+}
+
+// Held implements Holder.
+func (o *owners) Held() *memory.Structs { return &o.read }
+
+// Undo implements journal.Step, as does Lose: nothing of it is taken back.
+func (*owners) Undo() {}
+
+// Lose does nothing.
+func (*owners) Lose() {}
 
 // copies is a step with structs that GORM has copied to where they are, before a statement of Association(…).Append: a rollback looks for what
 // it takes back there too.
@@ -43,29 +75,27 @@ type copies struct {
 }
 
 type copied struct {
-	schema *schema.Schema
-	place  reflect.Value
+	model *model.Model
+	place reflect.Value
 }
 
-// keepCopies notes the copies that the owner in an Append holds.
-func keepCopies(stmt *gorm.Statement) {
-	j := journal.Of(stmt)
-	if j == nil || j.Written() == 0 {
-		return
-	}
+// copiesIn are the copies that the owner in an Append holds.
+func copiesIn(stmt *gorm.Statement) *copies {
 	c := &copies{db: &gorm.DB{Config: stmt.Config}}
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		statement.EachStruct(place, func(row reflect.Value) { c.held = append(c.held, copied{relation.FieldSchema, row}) })
+		m := model.OfSchema(c.db, relation.FieldSchema)
+		statement.EachStruct(place, func(row reflect.Value) {
+			c.held = append(c.held, copied{m, row})
+			eachHeldIn(m, row, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) })
+		})
 	})
-	j.Keep(c)
+	return c
 }
 
 // Undo implements journal.Step, as does Lose. Whoever moved a version takes it back. Copies of what the transaction has read count as not read.
 func (c *copies) Undo() {
 	for _, one := range c.held {
-		if m := model.OfSchema(c.db, one.schema); m.Column != nil && c.places.IsOfRead(m, one.place) {
-			m.Column.Write(one.place, m.Column.Unread())
-		}
+		loseCopyOfRead(one.model, one.place, c.places)
 	}
 }
 
@@ -78,6 +108,13 @@ func (c *copies) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone
 func (c *copies) seeIn(places *memory.Places) {
 	c.places = places
 	for _, one := range c.held {
-		places.See(model.OfSchema(c.db, one.schema), one.place)
+		places.See(one.model, one.place)
+	}
+}
+
+// loseCopyOfRead makes a struct unread if it is a copy of what the transaction has read.
+func loseCopyOfRead(m *model.Model, row reflect.Value, places *memory.Places) {
+	if m.Column != nil && row.CanAddr() && places.IsOfRead(m, row) {
+		m.Column.Write(row, m.Column.Unread())
 	}
 }

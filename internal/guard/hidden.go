@@ -2,7 +2,6 @@ package guard
 
 import (
 	"reflect"
-	"slices"
 	"sync/atomic"
 
 	"gorm.io/gorm"
@@ -14,16 +13,14 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Association(…).Delete copies the children that stay into a new slice, after its statement, and a rollback may not reach that slice. So the
-// versions that the transaction has moved are out of sight while GORM copies: the copies count as not read. The next statement, or the end of the
-// transaction, shows the versions again, in copies too if the transaction knows their owner.
+// Association(…).Delete copies the children that stay into a new slice, after its statement. A rollback looks for them in the structs that the
+// transaction has written, or read with their children. What other structs hold is out of sight while GORM copies, if the transaction has moved its
+// version: the copies count as not read. The next statement, or the end of the transaction, shows the versions again.
 
 // hidden is a step with structs whose versions are out of sight.
 type hidden struct {
-	all    []memory.Hidden
-	read   []memory.Hidden   // what it has read: a copy of such has to stay unread
-	owners []*memory.Structs // what the transaction knows that may hold copies
-	shown  bool
+	all   []memory.Hidden
+	shown bool
 }
 
 // hiding is how many such steps there are.
@@ -39,21 +36,27 @@ func hideFromCopies(db *gorm.DB) {
 	if j == nil || j.Written() == 0 || !statement.InAssociationDelete() {
 		return
 	}
-	h, children := &hidden{}, copiedByDelete(db)
+	h, children, known := &hidden{}, copiedByDelete(db), map[uintptr]bool{}
 	j.Has(func(step journal.Step) bool {
-		switch step := step.(type) {
-		case Holder:
-			held := step.Held()
-			h.owners = append(h.owners, held)
-			if m := held.Model(); m != nil && children[m.Schema.ModelType] {
-				h.all = append(h.all, held.Hide()...)
-			}
-		case *readInTransaction:
-			h.hideRead(step, children)
+		holder, is := step.(Holder)
+		if is && !children[holder.Held().Type()] { // these are copied themselves
+			eachHeld(holder.Held(), func(_ *model.Model, row reflect.Value) { known[row.Addr().Pointer()] = true })
 		}
 		return false
 	})
-	if len(h.all)+len(h.read) == 0 {
+	hides := func(row reflect.Value) bool {
+		return row.CanAddr() && children[row.Type()] && !known[row.Addr().Pointer()]
+	}
+	j.Has(func(step journal.Step) bool {
+		switch step := step.(type) {
+		case Holder:
+			h.all = append(h.all, step.Held().Hide(hides)...)
+		case *readInTransaction:
+			h.hideRead(step, hides)
+		}
+		return false
+	})
+	if len(h.all) == 0 {
 		return
 	}
 	hiding.Add(1)
@@ -70,7 +73,7 @@ func copiedByDelete(db *gorm.DB) map[reflect.Type]bool {
 	statement.EachParsed(db, func(s *schema.Schema) bool {
 		for _, relation := range statement.OwnRelations(s) {
 			if (relation.FieldSchema == of || relation.JoinTable == of) && relation.Field.IndirectFieldType.Kind() == reflect.Slice && isHeldByValue(relation) {
-				children[relation.FieldSchema.ModelType] = true
+				addCopied(children, relation.FieldSchema)
 			}
 		}
 		return true
@@ -78,13 +81,24 @@ func copiedByDelete(db *gorm.DB) map[reflect.Type]bool {
 	return children
 }
 
-func (h *hidden) hideRead(r *readInTransaction, children map[reflect.Type]bool) {
+// addCopied adds the type of a child, and of the structs within it, which are copied with it.
+func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
+	if types[s.ModelType] {
+		return
+	}
+	types[s.ModelType] = true
+	for _, relation := range statement.OwnRelations(s) {
+		if relation.Field.FieldType.Kind() == reflect.Struct {
+			addCopied(types, relation.FieldSchema)
+		}
+	}
+}
+
+func (h *hidden) hideRead(r *readInTransaction, hides func(reflect.Value) bool) {
 	for _, rows := range r.rows {
 		statement.EachStruct(rows, func(row reflect.Value) {
-			if children[row.Type()] && row.CanAddr() {
-				if s := r.schemaOf(row); s != nil {
-					h.read = append(h.read, memory.HideRow(model.OfSchema(r.db, s), row)...)
-				}
+			if s := r.schemaOf(row); s != nil && hides(row) {
+				h.all = append(h.all, memory.HideRow(model.OfSchema(r.db, s), row)...)
 			}
 		})
 	}
@@ -111,22 +125,15 @@ func showHidden(stmt *gorm.Statement) {
 	}
 }
 
-// show shows the structs again, and those of their copies that known owners hold.
+// show shows the structs again.
 func (h *hidden) show() {
 	if h.shown {
 		return
 	}
 	h.shown = true
 	hiding.Add(-1)
-	for _, one := range slices.Concat(h.all, h.read) {
+	for _, one := range h.all {
 		one.Show()
-	}
-	for _, owner := range h.owners {
-		eachHeld(owner, func(m *model.Model, row reflect.Value) {
-			for _, one := range h.all {
-				one.ShowIn(m, row)
-			}
-		})
 	}
 }
 

@@ -53,6 +53,9 @@ func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
 		return
 	}
 	j := journal.Of(stmt)
+	if j != nil {
+		keepOwners(stmt, rows)
+	}
 	if j == nil || j.Written() <= reading {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -41,8 +42,8 @@ func noteFailedAppend(db *gorm.DB) {
 			return
 		}
 		last := place.Index(place.Len() - 1)
-		if key, _ := statement.KeyOf(stmt, relation.FieldSchema, last); key != nil {
-			return
+		if m := model.OfSchema(db, relation.FieldSchema); m.Column != nil && !m.Column.Unset(m.Column.Read(last)) {
+			return // of a row, which GORM leaves out if it comes twice
 		}
 		failedAppends.mu.Lock()
 		defer failedAppends.mu.Unlock()
@@ -61,7 +62,7 @@ func refuseFailedAppend(db *gorm.DB) {
 		return
 	}
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		if place.Kind() == reflect.Slice && takeFailedAppend(place).isIn(place) {
+		if place.Kind() == reflect.Slice && takeFailedAppend(place).isIn(stmt, relation.FieldSchema, place) {
 			fault.Add(db, fmt.Errorf("gormlock: nothing was executed: %s.%s still holds what an Append put there that failed, so it would be stored twice: "+
 				"read into a new struct before you append again", stmt.Schema.Name, relation.Name))
 		}
@@ -79,7 +80,16 @@ func takeFailedAppend(place reflect.Value) failedAppend {
 	return failed
 }
 
-// isIn reports whether it is where it was, and something else behind it.
-func (f failedAppend) isIn(place reflect.Value) bool {
-	return f.len > 0 && place.Len() > f.len && reflect.DeepEqual(place.Index(f.len-1).Interface(), f.last)
+// isIn reports whether it is where it was, and other new structs behind it.
+func (f failedAppend) isIn(stmt *gorm.Statement, s *schema.Schema, place reflect.Value) bool {
+	if f.len == 0 || place.Len() <= f.len || !reflect.DeepEqual(place.Index(f.len-1).Interface(), f.last) {
+		return false
+	}
+	key, _ := statement.KeyOf(stmt, s, place.Index(f.len-1))
+	for i := f.len; i < place.Len() && key != nil; i++ {
+		if again, _ := statement.KeyOf(stmt, s, place.Index(i)); again != nil && statement.KeyName(again) == statement.KeyName(key) {
+			return false // GORM leaves it out
+		}
+	}
+	return true
 }

@@ -57,6 +57,11 @@ func Regroup(undone, all []journal.Step, lost bool) {
 		if read.schema != nil {
 			places.Forget(read.schema.ModelType, false) // it may have been read in another place
 		}
+		for _, owner := range all {
+			if holder, is := owner.(Holder); is {
+				eachHeld(holder.Held(), func(m *model.Model, row reflect.Value) { loseCopyOfRead(m, row, places) })
+			}
+		}
 	}
 }
 

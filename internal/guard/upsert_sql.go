@@ -52,7 +52,11 @@ func (u upsertBump) Build(to clause.Builder) {
 		b.Text("NOT ")
 		b.compareLinks(u.set)
 		if v.IsInteger() && slices.ContainsFunc(rows, func(r upsertRow) bool { return r.apart }) {
-			b.Text(" OR ", had, "=", proposed) // a row that is not compared may have it
+			b.Text(" OR ", had, "=", proposed)                                                            // a row that is not compared may have it
+			if unsure := u.draft.keysWhere(func(r upsertRow) bool { return r.unsure }); len(unsure) > 0 { // see settleUnsure
+				b.Text(" AND NOT ")
+				b.keys("excluded", unsure)
+			}
 		}
 		b.Text(" THEN ")
 		defer b.Text(" ELSE ", had, " END")

@@ -294,7 +294,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		j.Keep(w)
 		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
 			w.memory.Copied = true
-			w.Lose()
+			w.loseCopied(stmt)
 			j.AfterCommit(w.memory.Regain)
 		}
 	}

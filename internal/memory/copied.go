@@ -9,8 +9,8 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// Regain gives the structs back the versions that the statement left in them. GORM copies them to the caller, so they have counted as not
-// read until the transaction was committed.
+// Regain gives the structs back the versions that the statement left in them. GORM copies them to the caller, so they have had none, or that of
+// before the statement, until the transaction was committed.
 func (s *Structs) Regain() {
 	for i := range s.Count {
 		s.regain(s.Row(i), i)
@@ -19,8 +19,11 @@ func (s *Structs) Regain() {
 
 // regain does so in one place, if the struct of this number is there as the statement left it otherwise.
 func (s *Structs) regain(row reflect.Value, i int) {
-	version := s.model.Column
-	if version == nil || s.After == nil || !row.IsValid() || !row.CanAddr() || !version.Unset(version.Read(row)) {
+	version, was := s.model.Column, s.Was(i)
+	if version == nil || s.After == nil || !row.IsValid() || !row.CanAddr() {
+		return
+	}
+	if now := version.Read(row); !version.Unset(now) && (!was.IsValid() || !now.Equal(version.Read(was))) {
 		return
 	}
 	asLeft := true

@@ -35,6 +35,14 @@ type structCopies struct {
 // Model is that of the structs; nil: there are none.
 func (s *Structs) Model() *model.Model { return s.model }
 
+// Type is that of the structs; nil: there are none.
+func (s *Structs) Type() reflect.Type {
+	if s.model == nil {
+		return nil
+	}
+	return s.model.Schema.ModelType
+}
+
 // Batch reports whether the structs are in a slice.
 func (s *Structs) Batch() bool {
 	return s.target.Kind() == reflect.Slice || s.target.Kind() == reflect.Array

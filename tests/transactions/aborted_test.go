@@ -226,7 +226,7 @@ func TestAborted_foreignKeys(t *testing.T) {
 	}
 }
 
-// TestAppend_thatFails: GORM has copied the children into a larger slice by then, where a rollback does not reach them.
+// TestAppend_thatFails: GORM has copied the children into a new slice by then. A rollback reaches them there.
 func TestAppend_thatFails(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&abortedParent{}, &abortedKid{}})
@@ -244,7 +244,7 @@ func TestAppend_thatFails(t *testing.T) {
 			t.Fatalf("%s: it did not fail", name)
 		}
 		stand.MustDo(t, db.Exec("UPDATE aborted_kids SET note = 'rival', version = version + 1 WHERE parent_id = ?", p.ID))
-		if err := db.Save(&p.Kids[0]).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+		if err := db.Save(&p.Kids[0]).Error; !errors.Is(err, gormlock.ErrStale) {
 			t.Errorf("%s: %v", name, err)
 		}
 		stand.Equal(t, name, stand.Row[abortedKid](t, db, p.Kids[0].ID).Note, "rival")

@@ -124,3 +124,61 @@ func TestAssociationDelete_leavesOthersRead(t *testing.T) {
 	}))
 	stand.Equal(t, "kid, committed", kid.Version, 4)
 }
+
+type deepOwner struct {
+	ID      int64
+	Kids    []deepKid `gorm:"foreignKey:OwnerID"`
+	Version int64     `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type deepKid struct {
+	ID      int64
+	OwnerID *int64
+	Tag     copyTag
+	TagID   int64
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A struct within a child is copied with it.
+func TestCopiesWithinAChild(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&deepOwner{}, &deepKid{}, &copyTag{}})
+	for name, read := range map[string]func(tx *gorm.DB, o *deepOwner) error{
+		"read before": func(*gorm.DB, *deepOwner) error { return nil },
+		"read in it":  func(tx *gorm.DB, o *deepOwner) error { return tx.Preload("Kids.Tag").First(o, o.ID).Error },
+		"read behind raw SQL": func(tx *gorm.DB, o *deepOwner) error {
+			return errors.Join(tx.Exec("UPDATE copy_tags SET version = version + 1").Error, tx.Preload("Kids.Tag").First(o, o.ID).Error)
+		},
+		"read alone behind SQL": func(tx *gorm.DB, o *deepOwner) error {
+			return errors.Join(tx.Exec("UPDATE copy_tags SET version = version + 1 WHERE id = ?", o.Kids[1].TagID).Error, tx.First(&o.Kids[1].Tag).Error)
+		},
+	} {
+		for write, do := range map[string]func(tx *gorm.DB, o *deepOwner) error{
+			"none":              func(*gorm.DB, *deepOwner) error { return nil },
+			"save":              func(tx *gorm.DB, o *deepOwner) error { return tx.Save(&o.Kids[1].Tag).Error },
+			"save of a kid":     func(tx *gorm.DB, o *deepOwner) error { return fully(tx).Save(&o.Kids[1]).Error },
+			"save of the owner": func(tx *gorm.DB, o *deepOwner) error { return fully(tx).Save(o).Error },
+		} {
+			for _, commits := range []bool{false, true} {
+				o := deepOwner{Kids: []deepKid{{Tag: copyTag{Text: "a"}}, {Tag: copyTag{Text: "b"}}}}
+				stand.MustDo(t, db.Create(&o))
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, read(tx, &o))
+					stand.Must(t, do(tx, &o))
+					stand.Must(t, tx.Model(&o).Association("Kids").Delete(&o.Kids[0]))
+					if commits {
+						return nil
+					}
+					return errUndo
+				})
+				kid := o.Kids[0]
+				if row := stand.Row[copyTag](t, db, kid.TagID); kid.Tag.Version != row.Version && kid.Tag.Version != 0 || commits && name == "read in it" && kid.Tag.Version == 0 {
+					t.Errorf("%s, %s, commits %v: %+v, its row %+v", name, write, commits, kid.Tag, row)
+				}
+				if row := stand.Row[deepKid](t, db, kid.ID); kid.Version != row.Version && kid.Version != 0 || commits && name == "read in it" && kid.Version == 0 {
+					t.Errorf("%s, %s, commits %v: %+v, its row %+v", name, write, commits, kid, row)
+				}
+			}
+		}
+	}
+}
