@@ -36,8 +36,29 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 	case latest < token.Number:
 		latest = 0 // it was never issued, or that was rolled back
 	}
+	return refuseHolder(tx, token, latest)
+}
+
+// refuseHolder refuses the holder of a token in a transaction, which can only be rolled back.
+func refuseHolder(tx *gorm.DB, token fence.Token, latest int64) error {
 	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: Issued(token, latest)}).Err()
 	Doom(tx, refused)
 	install.Of(tx).TellRefused(tx.Statement.Context, refused)
 	return refused
+}
+
+// refuseLateHolder compares the token of an update that sets nothing and may save associations: GORM sends no statement that could.
+func (w *Write) refuseLateHolder(db *gorm.DB) {
+	stmt := db.Statement
+	if !w.fence.guards() || db.Error != nil || db.DryRun || stmt.SQL.Len() > 0 || len(stmt.Schema.Relationships.Relations) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil {
+		return
+	}
+	token := w.fence.token
+	latest, err := fence.Latest(stmt.Context, statement.Unprepared(stmt.ConnPool), token)
+	if err == nil && latest > token.Number {
+		err = refuseHolder(db, token, latest)
+	}
+	if err != nil {
+		fault.Add(db, fault.Caused(db, err))
+	}
 }

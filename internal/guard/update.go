@@ -58,6 +58,7 @@ func (w *Write) refuseSaveOfMap(stmt *gorm.Statement) error {
 func AfterUpdate(db *gorm.DB) {
 	refuseNothing(db)
 	if w := writeOf(db.Statement); w != nil {
+		w.refuseLateHolder(db)
 		w.settle(db)
 		w.omitAsBefore(db.Statement)
 	}
