@@ -15,7 +15,8 @@ import (
 type Check struct{ j *judge }
 
 // NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
-func NewCheck(m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
+func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
+	showHidden(stmt)
 	j := &judge{}
 	j.model, j.op, j.version.Version, j.version.checked = m, OpVerify, m.Column, true
 	j.where.filtered = true

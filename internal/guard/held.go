@@ -15,14 +15,29 @@ import (
 
 // eachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
 func eachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
-	if m := s.Model(); m != nil {
-		for i := range s.Count {
-			eachHeldIn(m, s.Row(i), visit)
-		}
+	m := s.Model()
+	if m == nil {
+		return
+	}
+	w := heldWalk{visit: visit}
+	for i := range s.Count {
+		w.in(m, s.Row(i))
 	}
 }
 
-func eachHeldIn(m *model.Model, row reflect.Value, visit func(*model.Model, reflect.Value)) {
+// heldWalk visits what structs hold by value, each once: a slice may hold itself.
+type heldWalk struct {
+	visit func(*model.Model, reflect.Value)
+	seen  map[heldAt]bool
+}
+
+// heldAt is the place of a struct: its first field has the same address.
+type heldAt struct {
+	of reflect.Type
+	at uintptr
+}
+
+func (w *heldWalk) in(m *model.Model, row reflect.Value) {
 	if !row.IsValid() || !row.CanAddr() {
 		return
 	}
@@ -32,12 +47,25 @@ func eachHeldIn(m *model.Model, row reflect.Value, visit func(*model.Model, refl
 		}
 		if place := statement.Place(relation.Field, row); place.IsValid() {
 			child := m.Of(relation.FieldSchema)
-			statement.EachStruct(place, func(held reflect.Value) {
-				visit(child, held)
-				eachHeldIn(child, held, visit)
-			})
+			statement.EachStruct(place, func(held reflect.Value) { w.see(child, held) })
 		}
 	}
+}
+
+func (w *heldWalk) see(m *model.Model, row reflect.Value) {
+	if !row.CanAddr() {
+		return
+	}
+	at := heldAt{row.Type(), row.Addr().Pointer()}
+	if w.seen[at] {
+		return
+	}
+	if w.seen == nil {
+		w.seen = map[heldAt]bool{}
+	}
+	w.seen[at] = true
+	w.visit(m, row)
+	w.in(m, row)
 }
 
 // owners is a step with structs that were read with their children, in which GORM may copy these.
@@ -69,7 +97,6 @@ func (*owners) Lose() {}
 // copies is a step with structs that GORM has copied to where they are, before a statement of Association(…).Append: a rollback looks for what
 // it takes back there too.
 type copies struct {
-	db     *gorm.DB
 	held   []copied
 	places *memory.Places
 }
@@ -81,13 +108,11 @@ type copied struct {
 
 // copiesIn are the copies that the owner in an Append holds.
 func copiesIn(stmt *gorm.Statement) *copies {
-	c := &copies{db: &gorm.DB{Config: stmt.Config}}
+	c, db := &copies{}, &gorm.DB{Config: stmt.Config}
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		m := model.OfSchema(c.db, relation.FieldSchema)
-		statement.EachStruct(place, func(row reflect.Value) {
-			c.held = append(c.held, copied{m, row})
-			eachHeldIn(m, row, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) })
-		})
+		w := heldWalk{visit: func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) }}
+		m := model.OfSchema(db, relation.FieldSchema)
+		statement.EachStruct(place, func(row reflect.Value) { w.see(m, row) })
 	})
 	return c
 }

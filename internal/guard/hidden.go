@@ -17,7 +17,7 @@ import (
 // transaction has written, or read with their children. What other structs hold is out of sight while GORM copies, if the transaction has moved its
 // version: the copies count as not read. The next statement, or the end of the transaction, shows the versions again.
 
-// hidden is a step with structs whose versions are out of sight.
+// hidden is a step with structs whose versions are out of sight. It also tells that GORM may have copied others.
 type hidden struct {
 	all   []memory.Hidden
 	shown bool
@@ -56,7 +56,7 @@ func hideFromCopies(db *gorm.DB) {
 		}
 		return false
 	})
-	if len(h.all) == 0 {
+	if len(children) == 0 {
 		return
 	}
 	hiding.Add(1)

@@ -13,14 +13,42 @@ import (
 type Holder interface{ Held() *memory.Structs }
 
 // Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
-// them within its slices.
+// them within its slices, and GORM may have copied them within an association.
 func Regroup(undone, all []journal.Step, lost bool) {
-	places := memory.NewPlaces()
+	places, copied := placesOf(all)
+	if lost {
+		places.Forget(nil, true)
+	}
+	read := false
+	for _, step := range undone {
+		switch step := step.(type) {
+		case Holder:
+			step.Held().ForgetStrays()
+			step.Held().Places = places
+			places.Expect(step.Held())
+		case *readInTransaction:
+			read = true
+		}
+	}
+	for _, step := range undone {
+		if step, is := step.(*readInTransaction); is {
+			step.forgetPlaces(places)
+		}
+	}
+	if read && copied {
+		eachHeldBy(all, func(m *model.Model, row reflect.Value) { loseCopyOfRead(m, row, places) })
+	}
+}
+
+// placesOf are the places of all structs that the steps know, and whether GORM may have copied some of them since.
+func placesOf(all []journal.Step) (places *memory.Places, copied bool) {
 	for _, step := range all {
 		if h, is := step.(*hidden); is {
 			h.show()
+			copied = true
 		}
 	}
+	places = memory.NewPlaces()
 	for i := len(all) - 1; i >= 0; i-- {
 		switch step := all[i].(type) {
 		case Holder:
@@ -31,37 +59,26 @@ func Regroup(undone, all []journal.Step, lost bool) {
 			step.seeIn(places)
 		}
 	}
-	for _, step := range all {
+	eachHeldBy(all, places.See)
+	return places, copied
+}
+
+// eachHeldBy visits what the structs of these steps hold by value in their associations.
+func eachHeldBy(steps []journal.Step, visit func(*model.Model, reflect.Value)) {
+	for _, step := range steps {
 		if holder, is := step.(Holder); is {
-			eachHeld(holder.Held(), places.See)
+			eachHeld(holder.Held(), visit)
 		}
 	}
-	if lost {
-		places.Forget(nil, true)
+}
+
+// forgetPlaces forgets what may have been read in another place since.
+func (r *readInTransaction) forgetPlaces(places *memory.Places) {
+	for i := 0; i < len(r.rows) && memory.HasStrays(); i++ {
+		memory.Forget(r.rows[i])
 	}
-	for _, step := range undone {
-		if holder, is := step.(Holder); is {
-			holder.Held().ForgetStrays()
-			holder.Held().Places = places
-			places.Expect(holder.Held())
-		}
-	}
-	for _, step := range undone {
-		read, is := step.(*readInTransaction)
-		if !is {
-			continue
-		}
-		for i := 0; i < len(read.rows) && memory.HasStrays(); i++ {
-			memory.Forget(read.rows[i])
-		}
-		if read.schema != nil {
-			places.Forget(read.schema.ModelType, false) // it may have been read in another place
-		}
-		for _, owner := range all {
-			if holder, is := owner.(Holder); is {
-				eachHeld(holder.Held(), func(m *model.Model, row reflect.Value) { loseCopyOfRead(m, row, places) })
-			}
-		}
+	if r.schema != nil {
+		places.Forget(r.schema.ModelType, false)
 	}
 }
 

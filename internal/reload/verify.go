@@ -52,7 +52,7 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	if key == nil {
 		return fmt.Errorf("gormlock: VerifyVersion: %s has no primary key: %w", m.Schema.Name, gorm.ErrPrimaryKeyRequired)
 	}
-	check, err := guard.NewCheck(m, row, key, intent)
+	check, err := guard.NewCheck(stmt, m, row, key, intent)
 	if err != nil {
 		return err
 	}

@@ -182,3 +182,40 @@ func TestCopiesWithinAChild(t *testing.T) {
 		}
 	}
 }
+
+// A read that is rolled back takes no version away from structs of an owner that was written, where nothing was copied. A slice that holds
+// itself is no endless way.
+func TestRollback_ofAReadLeavesOwnersRead(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&copyOwner{}, &copyKid{}, &copyTag{}, &knot{}})
+	o := copyOwner{Kids: []copyKid{{Text: "a"}, {Text: "b"}}}
+	stand.MustDo(t, db.Create(&o))
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, fully(tx).Save(&o))
+		_ = tx.Transaction(func(tx *gorm.DB) error {
+			var kids []copyKid
+			stand.MustDo(t, tx.Exec("UPDATE copy_tags SET text = 'x'"))
+			stand.MustDo(t, tx.Find(&kids, "owner_id = ?", o.ID))
+			return errUndo
+		})
+		return tx.Save(&o.Kids[0]).Error
+	}))
+	stand.Equal(t, "kid", o.Kids[0].Version, stand.Row[copyKid](t, db, o.Kids[0].ID).Version)
+
+	knots := []knot{{}, {}}
+	stand.MustDo(t, db.Create(&knots))
+	knots[0].Kids = knots
+	_ = db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Omit("Kids").Save(&knots[0]))
+		return errUndo
+	})
+	stand.Equal(t, "knot", knots[0].Version, 1)
+}
+
+// knot holds others of its kind.
+type knot struct {
+	ID      int64
+	KnotID  *int64
+	Kids    []knot
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
