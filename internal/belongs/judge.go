@@ -8,7 +8,6 @@ import (
 
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -170,7 +169,7 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 		link = statement.LinkOf(h.relation, row)
 	}
 	switch {
-	case !read && w.compares(held):
+	case !read && w.compares(version.Loaded(held)):
 		h.assigned = true
 	case !read || w.isUnversioned(h):
 		return w.contradicts(h)
@@ -184,10 +183,10 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 	return nil
 }
 
-// compares reports whether the statement refuses a struct with this version if it is not as its row.
-func (w *writing) compares(held column.Value) bool {
+// compares reports whether the statement refuses a struct, which was read or not, if it is not as its row.
+func (w *writing) compares(loaded bool) bool {
 	intent := guard.IntentOf(w.db.Statement)
-	return (!w.creates || w.model.Column.Loaded(held) && statement.InSave()) && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
+	return (!w.creates || loaded && statement.InSave()) && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
 }
 
 // isUnversioned reports whether the foreign key may change without its version.

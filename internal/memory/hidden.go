@@ -3,16 +3,15 @@ package memory
 import (
 	"reflect"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
 )
 
 // Hidden is a struct whose version is out of sight.
 type Hidden struct {
-	model   *model.Model
-	row     reflect.Value
-	version column.Value
-	key     string
+	model *model.Model
+	row   reflect.Value
+	key   string
+	show  func() // gives it the version back
 }
 
 // Hide hides the versions that the statement has moved, of the structs that hides tells.
@@ -35,14 +34,14 @@ func HideRow(m *model.Model, row reflect.Value) []Hidden {
 	if version == nil || version.Unset(version.Read(row)) {
 		return nil
 	}
-	hidden := Hidden{m, row, version.Read(row), keyIn(m, row)}
+	was := version.Read(row)
 	version.Write(row, version.Unread())
-	return []Hidden{hidden}
+	return []Hidden{{m, row, keyIn(m, row), func() { version.Write(row, was) }}}
 }
 
-// Show gives the struct its version back.
+// Show gives the struct its version back, if it is still there and has got no other one.
 func (h Hidden) Show() {
 	if h.model.Column.Unset(h.model.Column.Read(h.row)) && keyIn(h.model, h.row) == h.key {
-		h.model.Column.Write(h.row, h.version)
+		h.show()
 	}
 }
