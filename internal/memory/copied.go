@@ -19,19 +19,21 @@ func (s *Structs) Regain() {
 
 // regain does so in one place, if the struct of this number is there as the statement left it otherwise.
 func (s *Structs) regain(row reflect.Value, i int) {
-	version, was := s.model.Column, s.Was(i)
-	if version == nil || s.After == nil || !row.IsValid() || !row.CanAddr() {
+	version := s.model.Column
+	if version == nil || s.before == nil || s.After == nil || !row.IsValid() || !row.CanAddr() {
 		return
 	}
-	if now := version.Read(row); !version.Unset(now) && (!was.IsValid() || !now.Equal(version.Read(was))) {
-		return
-	}
+	var was, left pointee
 	asLeft := true
-	s.each(i, func(field *schema.Field, _, left pointee) {
-		asLeft = asLeft && (field == version.Field || holds(state(field, row), left))
+	s.each(i, func(field *schema.Field, before, after pointee) {
+		if field == version.Field {
+			was, left = before, after
+			return
+		}
+		asLeft = asLeft && holds(state(field, row), after)
 	})
-	if asLeft {
-		version.Write(row, version.Read(s.Of(s.After, i)))
+	if asLeft && (version.Unset(version.Read(row)) || holds(state(version.Field, row), was)) {
+		put(version.Field, row, left)
 	}
 }
 

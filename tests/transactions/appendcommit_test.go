@@ -195,3 +195,41 @@ func TestRollback_ofAnAppendLeavesTheOthersRead(t *testing.T) {
 		}
 	}
 }
+
+type metaOwner struct {
+	ID      int64
+	Kids    []metaKid `gorm:"foreignKey:OwnerID"`
+	Version int64     `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type metaKid struct {
+	ID, OwnerID int64
+	*KidMeta
+}
+
+// KidMeta is embedded by a pointer.
+type KidMeta struct {
+	Text    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// So do children whose version is in an embedded struct behind a pointer, which copies of them share.
+func TestCommit_ofAnAppendBesideEmbeddedPointers(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&metaOwner{}, &metaKid{}})
+	for _, end := range []error{nil, errUndo} {
+		o := metaOwner{Kids: []metaKid{{KidMeta: &KidMeta{Text: "a"}}, {KidMeta: &KidMeta{Text: "b"}}}}
+		stand.MustDo(t, db.Create(&o))
+		stand.MustDo(t, db.Preload("Kids").First(&o, o.ID))
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			stand.Must(t, tx.Model(&o).Association("Kids").Append(&metaKid{KidMeta: &KidMeta{Text: "new"}}))
+			return end
+		})
+		for _, kid := range o.Kids[:2] {
+			stand.Equal(t, "kid", kid.Version, 1)
+		}
+		if end == nil {
+			stand.Equal(t, "new kid", o.Kids[2].Version, 1)
+		}
+	}
+}
