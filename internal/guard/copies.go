@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -45,14 +46,34 @@ func NoticeCopies(db *gorm.DB) {
 // statement, if these were committed, and otherwise none.
 func (w *Write) loseCopied(stmt *gorm.Statement) {
 	w.Lose()
+	var touched *memory.Places
 	if _, committed := stmt.Settings.Load(committedSetting); !committed {
-		return
+		touched = w.touchedBefore(stmt)
 	}
 	for i := range w.memory.Count {
-		if row, was := w.memory.Row(i), w.memory.Was(i); row.CanAddr() && was.IsValid() && w.version.Loaded(w.version.Read(was)) {
+		row, was := w.memory.Row(i), w.memory.Was(i)
+		if row.CanAddr() && was.IsValid() && w.version.Loaded(w.version.Read(was)) && !touched.Know(w.model, row) {
 			w.version.Write(row, w.version.Read(was))
 		}
 	}
+}
+
+// touchedBefore are the structs that the transaction has written or read before this statement.
+func (w *Write) touchedBefore(stmt *gorm.Statement) *memory.Places {
+	places := memory.NewPlaces()
+	journal.Of(stmt).Has(func(step journal.Step) bool {
+		switch step := step.(type) {
+		case *owners:
+		case Holder:
+			if step != Holder(w) {
+				places.Add(step.Held())
+			}
+		case *readInTransaction:
+			step.seeIn(places)
+		}
+		return false
+	})
+	return places
 }
 
 // savedRelation returns the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil if all

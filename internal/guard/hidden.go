@@ -95,6 +95,7 @@ func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
 }
 
 func (h *hidden) hideRead(r *readInTransaction, hides func(reflect.Value) bool) {
+	r.scanned()
 	for _, rows := range r.rows {
 		statement.EachStruct(rows, func(row reflect.Value) {
 			if s := r.schemaOf(row); s != nil && hides(row) {

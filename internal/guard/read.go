@@ -180,14 +180,7 @@ func (r *readInTransaction) hold(dest reflect.Value) {
 func (r *readInTransaction) Undo() { r.Lose() }
 
 func (r *readInTransaction) Lose() {
-	if r.later != nil {
-		if _, unscanned := r.later.Dest.(*sql.Rows); unscanned {
-			return
-		}
-		if r.hold(reflect.ValueOf(r.later.Dest)); r.schema == nil {
-			r.schema = r.later.Schema // the statement holds the destination since then
-		}
-	}
+	r.scanned()
 	seen := map[any]bool{}
 	for _, row := range r.rows {
 		switch own := r.schemaOf(row); {
@@ -204,6 +197,20 @@ func (r *readInTransaction) Lose() {
 	for _, other := range r.others {
 		forgetCarrier(r.db, r.models, other, r.text)
 	}
+}
+
+// scanned holds what Scan has read since: the statement holds the destination then.
+func (r *readInTransaction) scanned() {
+	if r.later == nil {
+		return
+	}
+	if _, unscanned := r.later.Dest.(*sql.Rows); unscanned {
+		return
+	}
+	if r.hold(reflect.ValueOf(r.later.Dest)); r.schema == nil {
+		r.schema = r.later.Schema
+	}
+	r.later = nil
 }
 
 // forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its

@@ -112,12 +112,13 @@ func (w *Write) recoverStrays() {
 }
 
 func (r *readInTransaction) seeIn(places *memory.Places) {
-	if r.schema == nil {
-		return
-	}
-	m := model.OfSchema(r.db, r.schema)
+	r.scanned()
 	for _, rows := range r.rows {
-		statement.EachStruct(rows, func(row reflect.Value) { places.AddRead(m, row) })
+		statement.EachStruct(rows, func(row reflect.Value) {
+			if s := r.schemaOf(row); s != nil {
+				places.AddRead(model.OfSchema(r.db, s), row)
+			}
+		})
 	}
 }
 

@@ -53,6 +53,9 @@ var committedAppends = map[string]struct {
 	"append what it holds": {0, func(tx *gorm.DB, o *commitOwner) error {
 		return tx.Model(o).Association("Kids").Replace([]commitKid{o.Kids[0], o.Kids[1]})
 	}},
+	"append behind a write": {1, func(tx *gorm.DB, o *commitOwner) error {
+		return errors.Join(tx.Create(&commitOwner{}).Error, tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}), tx.Save(&o.Kids[0]).Error)
+	}},
 	"append and save": {1, func(tx *gorm.DB, o *commitOwner) error {
 		return errors.Join(tx.Model(o).Association("Kids").Append(&commitKid{Text: "new"}), tx.Save(o).Error)
 	}},
