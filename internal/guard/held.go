@@ -85,6 +85,35 @@ func keepOwners(stmt *gorm.Statement, rows reflect.Value) {
 	}
 }
 
+// keepPreloaded notes the children that a query has read along, where they are now: GORM may put others in their place.
+func keepPreloaded(db *gorm.DB) {
+	stmt := db.Statement
+	if len(stmt.Preloads) == 0 || stmt.Schema == nil || db.DryRun {
+		return
+	}
+	m, j := model.Of(db), journal.Of(stmt)
+	if m == nil || j == nil || j.Written() == 0 {
+		return
+	}
+	read := map[*model.Model]*readInTransaction{}
+	w := heldWalk{visit: func(m *model.Model, row reflect.Value) {
+		if m.Column == nil {
+			return
+		}
+		if read[m] == nil {
+			read[m] = readOf(stmt)
+			read[m].schema = m.Schema
+			j.Keep(read[m])
+		}
+		read[m].rows = append(read[m].rows, row)
+	}}
+	statement.EachStruct(reflect.ValueOf(stmt.Dest), func(row reflect.Value) {
+		if row.Type() == stmt.Schema.ModelType {
+			w.in(m, row)
+		}
+	})
+}
+
 // Held implements Holder.
 func (o *owners) Held() *memory.Structs { return &o.read }
 

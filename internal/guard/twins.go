@@ -228,6 +228,7 @@ func (t *twins) isLink(field *schema.Field) bool {
 // a key whose parts it joins by "_".
 func RefuseMixed(db *gorm.DB) {
 	stmt := db.Statement
+	keepPreloaded(db)
 	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.DryRun {
 		return
 	}

@@ -228,3 +228,32 @@ type knot struct {
 	Kids    []knot
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
+
+// A child that was read along behind a write is unread after the rollback, also where GORM has put another slice into its parent meanwhile.
+func TestRollback_ofAChildThatWasReadAlong(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&copyOwner{}, &copyKid{}, &copyTag{}})
+	for name, change := range map[string]func(tx *gorm.DB, o *copyOwner) error{
+		"nothing": func(*gorm.DB, *copyOwner) error { return nil },
+		"append": func(tx *gorm.DB, o *copyOwner) error {
+			return tx.Model(o).Association("Kids").Append(&copyKid{Text: "new"})
+		},
+		"replace": func(tx *gorm.DB, o *copyOwner) error { return tx.Model(o).Association("Kids").Replace(&o.Kids[0]) },
+		"delete":  func(tx *gorm.DB, o *copyOwner) error { return tx.Model(o).Association("Kids").Delete(&o.Kids[1]) },
+	} {
+		o := copyOwner{Kids: []copyKid{{Text: "a"}, {Text: "b"}}}
+		stand.MustDo(t, db.Create(&o))
+		var kid *copyKid
+		var read copyOwner
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			stand.MustDo(t, tx.Model(&copyKid{}).Where("owner_id = ?", o.ID).Update("text", "mine"))
+			stand.MustDo(t, tx.Preload("Kids").First(&read, o.ID))
+			kid = &read.Kids[0]
+			stand.Must(t, change(tx, &read))
+			return errUndo
+		})
+		if kid.Version != 0 || len(read.Kids) == 0 || read.Kids[0].Version > 1 {
+			t.Errorf("%s: %+v, %+v", name, kid, read.Kids)
+		}
+	}
+}
