@@ -229,7 +229,7 @@ type knot struct {
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-// A child that was read along behind a write is unread after the rollback, also where GORM has put another slice into its parent meanwhile.
+// A child that was read along behind a write is unread after the rollback, even if GORM has put another slice into its parent meanwhile.
 func TestRollback_ofAChildThatWasReadAlong(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&copyOwner{}, &copyKid{}, &copyTag{}})
