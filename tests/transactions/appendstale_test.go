@@ -29,7 +29,9 @@ func TestRollback_ofAnAppendIsComparedInTheNext(t *testing.T) {
 				id := map[string]int64{"Kids": kid.ID, "Tags": tag.ID}[association]
 				attempt := func(end error) error {
 					return db.Transaction(func(tx *gorm.DB) error {
-						if err := tx.Model(&to).Association(association).Append(given); err != nil {
+						var owner copyOwner // read in each attempt
+						stand.MustDo(t, tx.First(&owner, to.ID))
+						if err := tx.Model(&owner).Association(association).Append(given); err != nil {
 							return err
 						}
 						return end

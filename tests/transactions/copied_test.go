@@ -55,6 +55,12 @@ func TestCopiesWithinAnAssociation(t *testing.T) {
 			return errors.Join(tx.Raw("UPDATE copy_kids SET version = version + 1 WHERE owner_id = ? RETURNING *", o.ID).Scan(&o.Kids).Error,
 				tx.Raw("UPDATE copy_tags SET version = version + 1 WHERE id IN ? RETURNING *", []int64{o.Tags[0].ID, o.Tags[1].ID, o.Tags[2].ID}).Scan(&o.Tags).Error)
 		},
+		"raw SQL and a scan apart": func(tx *gorm.DB, o *copyOwner) error {
+			var kids []copyKid
+			err := tx.Raw("UPDATE copy_kids SET version = version + 1 WHERE owner_id = ? RETURNING *", o.ID).Scan(&kids).Error
+			o.Kids = kids
+			return err
+		},
 		"full save, known": func(tx *gorm.DB, o *copyOwner) error { return fully(tx).Save(o).Error },
 	}
 	copying := map[string]func(tx *gorm.DB, o *copyOwner) error{
