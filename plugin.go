@@ -17,8 +17,10 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 	"github.com/gormlock/gormlock/internal/xact"
 )
 
@@ -148,7 +150,7 @@ func beforeUpdate(db *gorm.DB) {
 	statement.NameModel(db)
 	mark.HeedWrite(db)
 	rowlock.Refuse(db)
-	guard.NoticeCopies(db)
+	whereabouts.NoticeCopies(db)
 	guard.RememberUpdate(db)
 	beforeBegin(db)
 }
@@ -191,11 +193,11 @@ func afterWrite(settle func(*gorm.DB)) func(*gorm.DB) {
 func afterRow(db *gorm.DB) {
 	journal.Hear(db)
 	if !claim.Is(db.Statement) {
-		guard.KeepScan(db)
+		guard.EndRead(db)
+		reading.KeepScan(db)
 	}
 	mark.Forget(db)
-	xact.RefuseUnopenedRow(db)
-	xact.ExplainRow(db)
+	xact.AfterRow(db)
 	fault.AddCause(db)
 }
 
@@ -206,9 +208,8 @@ func afterRaw(db *gorm.DB) {
 }
 
 func afterEnd(db *gorm.DB) {
-	guard.EndSave(db)
 	guard.Close(db)
-	guard.UndoLinks(db)
+	whereabouts.AfterEnd(db)
 	belongs.AfterEnd(db)
 	journal.Leave(db)
 	mark.Forget(db)
@@ -235,14 +236,13 @@ func beforeQuery(db *gorm.DB) {
 	mark.HeedRead(db)
 	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
-	guard.RefuseInRead(db)
-	guard.RefuseOtherRead(db)
+	guard.RefuseRead(db)
 	model.CheckTags(db)
 	xact.Take(db)
 	rowlock.Begin(db)
 	belongs.BeforeRead(db)
-	guard.ReadApart(db)
-	guard.NoteColumns(db)
+	guard.BeginRead(db)
+	reading.Begin(db)
 }
 
 func beforeRaw(db *gorm.DB) {
@@ -259,11 +259,13 @@ func afterQuery(db *gorm.DB) {
 	rowlock.End(db)
 	journal.Hear(db)
 	belongs.AfterRead(db)
-	guard.KeepRead(db, columns)
+	guard.EndRead(db)
+	reading.Keep(db, columns)
 }
 
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
+	reading.KeepPreloaded(db)
 	guard.RefuseMixed(db)
 	mark.RefuseAfterHooks(db)
 	mark.Forget(db)
@@ -275,12 +277,12 @@ func beforeRow(db *gorm.DB) {
 	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	claim.PrepareClaim(db)
-	guard.RefuseInRead(db)
-	guard.RefuseOtherRead(db)
+	guard.RefuseRead(db)
 	xact.Take(db)
 	rowlock.BeginRow(db)
 	xact.RefuseRow(db)
 	if !claim.Is(db.Statement) {
-		guard.AskForScan(db)
+		guard.BeginRead(db)
+		reading.AskForScan(db)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // holding is the struct of a root in a field of a part.
@@ -51,7 +52,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	if !place.IsValid() || m.Column == nil {
 		return
 	}
-	copied := guard.IsCopied(p.db.Statement, place)
+	copied := whereabouts.IsCopied(p.db.Statement, place)
 	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place)
 	if key == nil {
 		return

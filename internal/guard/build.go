@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -70,7 +71,7 @@ func InstallBuilders(db *gorm.DB) {
 func selectSystemColumn(c clause.Clause, stmt *gorm.Statement) {
 	s, ok := c.Expression.(clause.Select)
 	if ok {
-		defer selectOwnUnread(s, stmt)
+		defer reading.SelectOwnUnread(s, stmt)
 	}
 	if !ok || len(s.Columns) > 0 || s.Expression != nil || s.Distinct {
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // Check compares the version of a row that is not written: VerifyVersion.
@@ -16,7 +17,7 @@ type Check struct{ j *judge }
 
 // NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
 func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
-	showHidden(stmt)
+	whereabouts.ShowHidden(stmt)
 	j := &judge{}
 	j.model, j.op, j.version.Version, j.version.checked = m, OpVerify, m.Column, true
 	j.where.filtered = true

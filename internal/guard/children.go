@@ -202,10 +202,8 @@ func (l *link) putBack(child reflect.Value) {
 // Lose leaves the keys as they are: the structs written with them count as not read.
 func (l *links) Lose() {}
 
-// UndoLinks takes back the foreign keys that a statement gave to children and did not store.
-func UndoLinks(db *gorm.DB) {
-	hideFromCopies(db)
-	defer noteFailedAppend(db)
+// undoLinks takes back the foreign keys that a statement gave to children and did not store.
+func undoLinks(db *gorm.DB) {
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {
 		return

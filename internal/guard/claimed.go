@@ -10,6 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -52,7 +53,7 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) 
 		}
 		return
 	}
-	keepRowsRead(query, rows, 1) // the claim itself writes
+	reading.KeepRowsOf(query, rows, 1) // the claim itself writes
 	if !v.is() || !w.built.bumps || rows.Len() == 0 && !w.outcome.lost {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -30,5 +31,5 @@ func isColumn(stmt *gorm.Statement, m *model.Model, field *schema.Field) bool {
 	case d.IsSQLite():
 		question, of = "SELECT EXISTS (SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?)", stmt.Table
 	}
-	return askTable(stmt, "column "+field.DBName, table, question, of, field.DBName)
+	return journal.Ask(stmt, "column "+field.DBName, table, question, of, field.DBName)
 }

@@ -120,8 +120,13 @@ func (i *Intent) String() string {
 	return strings.Join(names, ", ")
 }
 
-// RefuseInRead fails a read that is to compare something.
-func RefuseInRead(db *gorm.DB) {
+// RefuseRead fails a read that is to compare something, and one of another model than its chain has.
+func RefuseRead(db *gorm.DB) {
+	refuseInRead(db)
+	refuseOtherRead(db)
+}
+
+func refuseInRead(db *gorm.DB) {
 	if !IntentOf(db.Statement).compares() || db.Error != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -33,8 +34,8 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 	fault.Add(db, errOther(stmt.Schema.Table, given.Table))
 }
 
-// RefuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
-func RefuseOtherRead(db *gorm.DB) {
+// refuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
+func refuseOtherRead(db *gorm.DB) {
 	stmt := db.Statement
 	around := writeOf(stmt)
 	if db.Error != nil || stmt.Schema == nil || refuseKeptTable(db, around, false) || stmt.TableExpr != nil {
@@ -131,7 +132,7 @@ func hasTable(stmt *gorm.Statement, name string) bool {
 	case d.IsSQLite():
 		question = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)"
 	}
-	return askTable(stmt, "table", stmt.Quote(name), question, name)
+	return journal.Ask(stmt, "table", stmt.Quote(name), question, name)
 }
 
 // isGuarded reports whether a model has a version or a fence.

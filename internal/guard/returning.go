@@ -8,6 +8,9 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -178,5 +181,22 @@ func (r *returning) give(from, to reflect.Value, owners []*schema.Relationship) 
 		if place := statement.Place(field, from); place.IsValid() && !place.IsZero() && !slices.Contains(r.fields, field) {
 			statement.Copy(field, from, to)
 		}
+	}
+}
+
+// keepReturned notes the rows that an update or a delete about no struct has returned: it read them, and it wrote them.
+func keepReturned(db *gorm.DB) {
+	stmt, w := db.Statement, writeOf(db.Statement)
+	asked, asks := stmt.Clauses["RETURNING"]
+	if _, ours := asked.Expression.(*returning); !asks || ours || db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || w != nil && len(w.rows) > 0 || !journal.InTransaction(stmt) {
+		return
+	}
+	r := reading.Of(stmt, stmt.ReflectValue)
+	switch j := journal.Of(stmt); {
+	case r == nil:
+	case j == nil || w != nil && w.outcome.undone:
+		r.Lose() // gormlock does not see how the transaction ends
+	default:
+		j.Keep(r)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // SaveByKey makes a Save that GORM turned into a create an update again, or an INSERT if there is no row and the struct
 // was not read. GORM creates a struct with a zero in its key, but a part of a composite key may be zero. It reports
-// true if it has done so: then nothing is left for the create, and EndSave gives it the result. Without a version, the create goes
+// true if it has done so: then nothing is left for the create, and endSave gives it the result. Without a version, the create goes
 // on if there is no row.
 func SaveByKey(db *gorm.DB) bool {
 	stmt := db.Statement
@@ -58,8 +58,8 @@ func isThere(db *gorm.DB, m *model.Model, key []any) (bool, error) {
 	return len(found) > 0, err
 }
 
-// EndSave ends the create whose struct SaveByKey has saved.
-func EndSave(db *gorm.DB) {
+// endSave ends the create whose struct SaveByKey has saved.
+func endSave(db *gorm.DB) {
 	if saved, ok := db.Error.(*savedByKeyError); ok { //nolint:errorlint // one that others have wrapped stays
 		db.Error = saved.err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // GORM saves of an association the first of the structs that have one key, and leaves out the others. It takes two keys for one
@@ -151,7 +152,7 @@ func (t *twins) add(owner, row reflect.Value) {
 
 // addNew notes a struct that gets its key when it is stored. It may be in the association twice: see storeOnce.
 func (t *twins) addNew(one associated) {
-	if t.relation.Type != schema.HasMany || isHeldByValue(t.relation) || !one.row.CanAddr() {
+	if t.relation.Type != schema.HasMany || whereabouts.IsHeldByValue(t.relation) || !one.row.CanAddr() {
 		return
 	}
 	at := one.row.Addr().Pointer()
@@ -228,7 +229,6 @@ func (t *twins) isLink(field *schema.Field) bool {
 // a key whose parts it joins by "_".
 func RefuseMixed(db *gorm.DB) {
 	stmt := db.Statement
-	keepPreloaded(db)
 	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.DryRun {
 		return
 	}

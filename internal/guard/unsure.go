@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -19,7 +20,7 @@ import (
 // mirrorsRow reports whether a child has the columns of the row that came back. Servers keep times to the microsecond, or less.
 func (w *Write) mirrorsRow(from, child reflect.Value) bool {
 	for _, field := range w.model.Schema.FieldsByDBName {
-		if !field.Readable || !field.Updatable || field == w.version.Field || sameIn(field, from, child) {
+		if !field.Readable || !field.Updatable || field == w.version.Field || reading.SameIn(field, from, child) {
 			continue
 		}
 		stored, isTime := timeIn(field, from)
@@ -56,7 +57,7 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 			unsure[statement.KeyName(key)] = i
 		}
 	}
-	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !hasXmin(stmt) {
+	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !reading.HasXmin(stmt) {
 		return nil
 	}
 	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -115,7 +116,7 @@ func (p *plan) hasUniqueKey(stmt *gorm.Statement) bool {
 	}
 	names := slices.Sorted(slices.Values(p.model.Schema.PrimaryFieldDBNames))
 	table, key := statement.NameInSQL(stmt), strings.Join(names, ",")
-	return askTable(stmt, "unique "+key, table, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
+	return journal.Ask(stmt, "unique "+key, table, `SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1)
 		AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND $2 = (SELECT string_agg(a.attname::text, ',' ORDER BY a.attname::text COLLATE "C")
 			FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])))`, table, key)
 }

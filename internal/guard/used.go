@@ -11,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // used is what a statement leaves in its chain: the next one that the chain makes carries on with it. The tx of db.Connection is such a chain,
@@ -47,7 +48,7 @@ func usedBefore(stmt *gorm.Statement) used {
 
 // beginUse notes a statement that begins on a single connection, and returns what the one before has left.
 func beginUse(stmt *gorm.Statement) (before used) {
-	showHidden(stmt)
+	whereabouts.ShowHidden(stmt)
 	before = usedBefore(stmt)
 	if _, one := stmt.ConnPool.(*sql.Conn); one {
 		u := before
@@ -64,6 +65,12 @@ func endUse(stmt *gorm.Statement) {
 		u.mark(stmt)
 	}
 }
+
+// BeginRead notes a query that begins.
+func BeginRead(db *gorm.DB) { beginUse(db.Statement) }
+
+// EndRead notes that one ends.
+func EndRead(db *gorm.DB) { endUse(db.Statement) }
 
 func (u *used) end(stmt *gorm.Statement, w *Write) {
 	u.of, u.model = stmt.Schema, stmt.Model

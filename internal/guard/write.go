@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // Write is one statement that writes a model with a version or a fence, or one that IfUnchanged guards. It lives in the
@@ -242,6 +243,12 @@ func (w *Write) remember(db *gorm.DB, value any) {
 
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
+	endSave(db)
+	closeWrite(db)
+	undoLinks(db)
+}
+
+func closeWrite(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	endUse(db.Statement)
 	if w == nil {
@@ -292,7 +299,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		w.Lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
-		if w.memory.Count > 0 && IsCopied(stmt, w.memory.Row(0)) {
+		if w.memory.Count > 0 && whereabouts.IsCopied(stmt, w.memory.Row(0)) {
 			w.memory.Copied = true
 			w.loseCopied(stmt)
 			j.AfterCommit(w.memory.Regain)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // step is the change of a struct by the merge, without the write itself. A rollback undoes it.
@@ -30,14 +30,14 @@ type step struct {
 // empty empties the associations of keys that the row no longer has.
 func (b *step) empty() { b.links.Empty(b.row) }
 
-// Held implements guard.Holder.
+// Held implements whereabouts.Holder.
 func (b *step) Held() *memory.Structs { return &b.memory }
 
 // Stray implements journal.Straying. It is kept before the struct is changed, so only the struct itself is known.
 func (b *step) Stray() { memory.StrayRead(b.row) }
 
 // Regroup implements journal.Regrouper.
-func (b *step) Regroup(undone, all []journal.Step, lost bool) { guard.Regroup(undone, all, lost) }
+func (b *step) Regroup(undone, all []journal.Step, lost bool) { whereabouts.Regroup(undone, all, lost) }
 
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -151,7 +151,7 @@ func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int)
 		return err
 	}
 	if before > 0 || o.written() > claimed { // its versions may never be committed
-		guard.KeepResult(o.Session, dest)
+		reading.KeepResult(o.Session, dest)
 	}
 	if err := o.store(stored); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (o *Call) repeat(dest any) (found bool, err error) {
 			break
 		}
 		if o.loseChanged(stored, dest); own {
-			guard.KeepResult(o.Session, dest)
+			reading.KeepResult(o.Session, dest)
 		}
 	}
 	if _, released := o.tx.ExecContext(o.ctx(), "RELEASE SAVEPOINT "+o.savepoint); err == nil && released != nil {

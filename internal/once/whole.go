@@ -7,15 +7,15 @@ import (
 
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/reading"
 )
 
 // loseUnkept makes unread what JSON has not kept whole of the result that was made. It returns the text to store then: every later call
 // gets the same.
 func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
-	unlike := guard.Unlike(o.Session, made, dest)
-	if !guard.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m.Schema) }) {
+	unlike := reading.Unlike(o.Session, made, dest)
+	if !reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m.Schema) }) {
 		return stored, nil
 	}
 	return json.Marshal(reflect.ValueOf(dest).Elem().Interface())
@@ -25,7 +25,7 @@ func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 func (o *Call) loseChanged(stored []byte, dest any) {
 	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 	changed := err != nil || lacks(parsed(stored), parsed(now)) || lacks(parsed(now), parsed(stored))
-	guard.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m.Schema) })
+	reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m.Schema) })
 }
 
 func parsed(text []byte) (value any) {

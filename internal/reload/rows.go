@@ -10,9 +10,9 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/absent"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -47,7 +47,7 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	if err := replaceRows(read, slice, keys, found.Elem()); err != nil {
 		return err
 	}
-	guard.KeepRowsRead(read, slice)
+	reading.KeepRows(read, slice)
 	return nil
 }
 

@@ -128,15 +128,16 @@ func RefuseRow(db *gorm.DB) {
 	}
 }
 
-// RefuseUnopenedRow does the same after GORM has built the statement, which may have failed.
-func RefuseUnopenedRow(db *gorm.DB) {
+// AfterRow does the same after GORM has built the statement, which may have failed. A Row whose context has ended says why it has ended.
+func AfterRow(db *gorm.DB) {
 	if _, opened := db.Statement.Dest.(*sql.Row); !opened {
 		RefuseRow(db)
 	}
+	explainRow(db)
 }
 
-// ExplainRow gives a Row whose context has ended a row that says why it has ended: the error of a row is not the statement's.
-func ExplainRow(db *gorm.DB) {
+// explainRow gives such a Row another one: the error of a row is not the statement's.
+func explainRow(db *gorm.DB) {
 	row, is := db.Statement.Dest.(*sql.Row)
 	if !is || row == nil || db.Statement.Context.Err() == nil {
 		return

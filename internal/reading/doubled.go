@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"database/sql"
@@ -23,11 +23,10 @@ import (
 // GORM keeps the last of two columns that it reads to one place. A join that selects a star may give a struct the version of another
 // table's row, and so may a column that is named as the field is.
 
-// NoteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
+// noteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
 // names.
-func NoteColumns(db *gorm.DB) {
+func noteColumns(db *gorm.DB) {
 	stmt := db.Statement
-	beginUse(stmt)
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || isOwnList(stmt) {
 		return
 	}

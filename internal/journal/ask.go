@@ -1,16 +1,15 @@
-package guard
+package journal
 
 import (
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// askTable asks the server a question about a table, to which it answers with yes or no. The answer holds for a while: see journal.Known. Without
+// Ask asks the server a question about a table, to which it answers with yes or no. The answer holds for a while: see Known. Without
 // one it is no.
-func askTable(stmt *gorm.Statement, asks, table, question string, about ...any) (yes bool) {
-	if answer, known := journal.Known(stmt, asks, table); known {
+func Ask(stmt *gorm.Statement, asks, table, question string, about ...any) (yes bool) {
+	if answer, known := Known(stmt, asks, table); known {
 		return answer == true
 	}
 	if stmt.DryRun || table == "" {
@@ -24,6 +23,6 @@ func askTable(stmt *gorm.Statement, asks, table, question string, about ...any) 
 	if !rows.Next() || rows.Scan(&yes) != nil || rows.Err() != nil {
 		return false
 	}
-	journal.Learn(stmt, asks, table, yes)
+	Learn(stmt, asks, table, yes)
 	return yes
 }

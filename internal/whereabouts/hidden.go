@@ -1,4 +1,4 @@
-package guard
+package whereabouts
 
 import (
 	"reflect"
@@ -40,7 +40,7 @@ func hideFromCopies(db *gorm.DB) {
 	j.Has(func(step journal.Step) bool {
 		holder, is := step.(Holder)
 		if is && !children[holder.Held().Type()] { // these are copied themselves
-			eachHeld(holder.Held(), func(_ *model.Model, row reflect.Value) { known[row.Addr().Pointer()] = true })
+			EachHeld(holder.Held(), func(_ *model.Model, row reflect.Value) { known[row.Addr().Pointer()] = true })
 		}
 		return false
 	})
@@ -51,8 +51,12 @@ func hideFromCopies(db *gorm.DB) {
 		switch step := step.(type) {
 		case Holder:
 			h.all = append(h.all, step.Held().Hide(hides)...)
-		case *readInTransaction:
-			h.hideRead(step, hides)
+		case Reader:
+			step.EachRow(func(m *model.Model, row reflect.Value) {
+				if hides(row) {
+					h.all = append(h.all, memory.HideRow(m, row)...)
+				}
+			})
 		}
 		return false
 	})
@@ -72,7 +76,7 @@ func copiedByDelete(db *gorm.DB) map[reflect.Type]bool {
 	of, children := db.Statement.Schema, map[reflect.Type]bool{}
 	statement.EachParsed(db, func(s *schema.Schema) bool {
 		for _, relation := range statement.OwnRelations(s) {
-			if (relation.FieldSchema == of || relation.JoinTable == of) && relation.Field.IndirectFieldType.Kind() == reflect.Slice && isHeldByValue(relation) {
+			if (relation.FieldSchema == of || relation.JoinTable == of) && relation.Field.IndirectFieldType.Kind() == reflect.Slice && IsHeldByValue(relation) {
 				addCopied(children, relation.FieldSchema)
 			}
 		}
@@ -94,19 +98,8 @@ func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
 	}
 }
 
-func (h *hidden) hideRead(r *readInTransaction, hides func(reflect.Value) bool) {
-	r.scanned()
-	for _, rows := range r.rows {
-		statement.EachStruct(rows, func(row reflect.Value) {
-			if s := r.schemaOf(row); s != nil && hides(row) {
-				h.all = append(h.all, memory.HideRow(model.OfSchema(r.db, s), row)...)
-			}
-		})
-	}
-}
-
-// showHidden shows what the statement before this one has hidden.
-func showHidden(stmt *gorm.Statement) {
+// ShowHidden shows what the statement before this one has hidden.
+func ShowHidden(stmt *gorm.Statement) {
 	if hiding.Load() == 0 {
 		return
 	}

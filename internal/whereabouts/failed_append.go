@@ -1,4 +1,4 @@
-package guard
+package whereabouts
 
 import (
 	"fmt"

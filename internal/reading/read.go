@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"database/sql"
@@ -14,13 +14,14 @@ import (
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
-// readInTransaction has structs that were read in a transaction after something may have been written in it: by GORM, by
+// Read has structs that were read in a transaction after something may have been written in it: by GORM, by
 // SQL of the caller, by a trigger. After a rollback, what they hold may never have been committed. Another writer could
 // reach the same version, and the next Save would overwrite its row without an error. So these structs count as not read
 // after a rollback.
-type readInTransaction struct {
+type Read struct {
 	db     *gorm.DB
 	schema *schema.Schema
 	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
@@ -30,59 +31,71 @@ type readInTransaction struct {
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
-// KeepRead notes what a query read, and what it preloads.
-func KeepRead(db *gorm.DB, columns *statement.Columns) {
+// Begin prepares a query.
+func Begin(db *gorm.DB) {
+	apart(db)
+	noteColumns(db)
+}
+
+// Keep notes what a query read, and what it preloads.
+func Keep(db *gorm.DB, columns *statement.Columns) {
 	rows := reflect.ValueOf(db.Statement.Dest)
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
 	}
-	endUse(db.Statement)
-	KeepRowsRead(db, rows)
+	KeepRows(db, rows)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
 }
 
-// KeepRowsRead notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
+// KeepRows notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
 // them.
-func KeepRowsRead(db *gorm.DB, rows reflect.Value) { keepRowsRead(db, rows, 0) }
+func KeepRows(db *gorm.DB, rows reflect.Value) { KeepRowsOf(db, rows, 0) }
 
-// keepRowsRead does the same, but does not count this many statements, those that read the rows, as written before.
-func keepRowsRead(db *gorm.DB, rows reflect.Value, reading int) {
+// KeepRowsOf does the same, but does not count this many statements, those that read the rows, as written before.
+func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) {
 	stmt := db.Statement
 	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil {
 		return
 	}
 	j := journal.Of(stmt)
 	if j != nil {
-		keepOwners(stmt, rows)
+		whereabouts.KeepOwners(stmt, rows)
 	}
 	if j == nil || j.Written() <= reading {
 		return
 	}
-	if r := heldRead(stmt, rows); r != nil {
+	if r := Of(stmt, rows); r != nil {
 		j.Keep(r)
 	}
 }
 
-// keepReturned notes the rows that an update or a delete about no struct has returned: it read them, and it wrote them.
-func keepReturned(db *gorm.DB) {
-	stmt, w := db.Statement, writeOf(db.Statement)
-	asked, asks := stmt.Clauses["RETURNING"]
-	if _, ours := asked.Expression.(*returning); !asks || ours || db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil || w != nil && len(w.rows) > 0 || !journal.InTransaction(stmt) {
+// KeepPreloaded notes the children that a query has read along, where they are now: GORM may put others in their place.
+func KeepPreloaded(db *gorm.DB) {
+	stmt := db.Statement
+	if len(stmt.Preloads) == 0 || stmt.Schema == nil || db.DryRun {
 		return
 	}
-	r := heldRead(stmt, stmt.ReflectValue)
-	switch j := journal.Of(stmt); {
-	case r == nil:
-	case j == nil || w != nil && w.outcome.undone:
-		r.Lose() // gormlock does not see how the transaction ends
-	default:
-		j.Keep(r)
+	m, j := model.Of(db), journal.Of(stmt)
+	if m == nil || j == nil || j.Written() == 0 {
+		return
 	}
+	read := map[*model.Model]*Read{}
+	whereabouts.EachHeldIn(m, reflect.ValueOf(stmt.Dest), func(m *model.Model, row reflect.Value) {
+		if m.Column == nil {
+			return
+		}
+		if read[m] == nil {
+			read[m] = readOf(stmt)
+			read[m].schema = m.Schema
+			j.Keep(read[m])
+		}
+		read[m].rows = append(read[m].rows, row)
+	})
 }
 
-// heldRead holds what a statement has read. It is nil if nothing of it has a version.
-func heldRead(stmt *gorm.Statement, rows reflect.Value) *readInTransaction {
+// Of holds what a statement has read into rows. It is nil if nothing of it has a version.
+func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	r := readOf(stmt)
 	r.hold(rows)
 	needed := r.isNeeded()
@@ -98,7 +111,7 @@ func heldRead(stmt *gorm.Statement, rows reflect.Value) *readInTransaction {
 }
 
 // isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.
-func (r *readInTransaction) isNeeded() bool {
+func (r *Read) isNeeded() bool {
 	if model.NeedsJournal(r.db, r.schema) {
 		return true
 	}
@@ -114,7 +127,7 @@ func (r *readInTransaction) isNeeded() bool {
 
 // schemaOf is that of the struct's own type, which may be another than the model that the statement is about. It is nil if the
 // type has none.
-func (r *readInTransaction) schemaOf(row reflect.Value) *schema.Schema {
+func (r *Read) schemaOf(row reflect.Value) *schema.Schema {
 	if r.schema != nil && row.Type() == r.schema.ModelType {
 		return r.schema
 	}
@@ -126,7 +139,7 @@ func (r *readInTransaction) schemaOf(row reflect.Value) *schema.Schema {
 }
 
 // strange is what was read into something else than structs of a model with a version.
-func (r *readInTransaction) strange() []reflect.Value {
+func (r *Read) strange() []reflect.Value {
 	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && model.OfSchema(r.db, r.schema).Column != nil {
 		return r.others
 	}
@@ -140,7 +153,6 @@ func (r *readInTransaction) strange() []reflect.Value {
 // no callback, so gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
-	endUse(stmt)
 	refuseDoubledScan(db)
 	if db.Error != nil || db.DryRun {
 		return
@@ -161,12 +173,12 @@ func KeepScan(db *gorm.DB) {
 	j.Keep(r)
 }
 
-func readOf(stmt *gorm.Statement) *readInTransaction {
-	return &readInTransaction{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
+func readOf(stmt *gorm.Statement) *Read {
+	return &Read{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
 }
 
 // hold keeps what a query has read, because the caller may go on to read others into his slice.
-func (r *readInTransaction) hold(dest reflect.Value) {
+func (r *Read) hold(dest reflect.Value) {
 	carriers(dest, func(value reflect.Value) {
 		if value.Kind() == reflect.Struct && !scans(value) {
 			r.rows = append(r.rows, value)
@@ -177,9 +189,10 @@ func (r *readInTransaction) hold(dest reflect.Value) {
 }
 
 // Undo implements journal.Step, as does Lose.
-func (r *readInTransaction) Undo() { r.Lose() }
+func (r *Read) Undo() { r.Lose() }
 
-func (r *readInTransaction) Lose() {
+// Lose makes the structs count as not read.
+func (r *Read) Lose() {
 	r.scanned()
 	seen := map[any]bool{}
 	for _, row := range r.rows {
@@ -200,7 +213,7 @@ func (r *readInTransaction) Lose() {
 }
 
 // scanned holds what Scan has read since: the statement holds the destination then.
-func (r *readInTransaction) scanned() {
+func (r *Read) scanned() {
 	if r.later == nil {
 		return
 	}
@@ -215,14 +228,14 @@ func (r *readInTransaction) scanned() {
 
 // forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its
 // own, whatever it is called.
-func (r *readInTransaction) forgetStrange(own *schema.Schema, row reflect.Value) {
+func (r *Read) forgetStrange(own *schema.Schema, row reflect.Value) {
 	if !isOwnRow(r.text, own, r.models) {
 		forgetCarrier(r.db, r.models, row, r.text)
 	}
 }
 
 // forgetIn makes the structs of a model count as not read, and what they hold at any depth.
-func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
+func (r *Read) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
 	m := model.OfSchema(r.db, s)
 	statement.EachStruct(value, func(row reflect.Value) {
 		if !row.CanAddr() || seen[row.Addr().Interface()] {
@@ -240,7 +253,7 @@ func (r *readInTransaction) forgetIn(s *schema.Schema, value reflect.Value, seen
 }
 
 // forgetHeld does so with what a struct holds, whether it has a version or not.
-func (r *readInTransaction) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
+func (r *Read) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
 	for _, relation := range statement.OwnRelations(s) {
 		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) {
 			r.forgetIn(relation.FieldSchema, place, seen)

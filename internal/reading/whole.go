@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"bytes"
@@ -98,15 +98,15 @@ func (u *unlike) walk(made, got reflect.Value) {
 // haveSameColumns reports whether two structs hold the same in all columns that a Save writes.
 func haveSameColumns(m *model.Model, a, b reflect.Value) bool {
 	for _, field := range m.Schema.FieldsByDBName {
-		if field.Updatable && field != m.Column.Field && !sameIn(field, a, b) {
+		if field.Updatable && field != m.Column.Field && !SameIn(field, a, b) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameIn reports whether a column would be stored alike. JSON is the same in other words.
-func sameIn(field *schema.Field, a, b reflect.Value) bool {
+// SameIn reports whether a column would be stored alike. JSON is the same in other words.
+func SameIn(field *schema.Field, a, b reflect.Value) bool {
 	x, y := statement.Place(field, a), statement.Place(field, b)
 	if !x.IsValid() || !y.IsValid() {
 		return x.IsValid() == y.IsValid()

@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"reflect"
@@ -7,17 +7,16 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// selectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a
+// SelectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a
 // rollback cannot reach: copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The
 // query itself compares the xmin of the row, so writes of triggers and of raw SQL count too.
-func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
+func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	if !outOfReach(stmt) {
 		return
 	}
@@ -25,7 +24,7 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	m := model.Of(stmt.DB)
 	_, grouped := stmt.Clauses["GROUP BY"]
 	whole := len(s.Columns) == 0 || len(stmt.Selects) == 0 && len(s.Columns) >= len(stmt.Schema.DBNames)
-	if m == nil || m.Column == nil || !readsStructs(stmt) || s.Expression != nil || s.Distinct || grouped || !whole || !hasXmin(stmt) {
+	if m == nil || m.Column == nil || !readsStructs(stmt) || s.Expression != nil || s.Distinct || grouped || !whole || !HasXmin(stmt) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
@@ -37,7 +36,7 @@ func selectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
-	_, _ = stmt.WriteString("," + byWriter(xmin, version, unread) + " AS ")
+	_, _ = stmt.WriteString("," + ByWriter(xmin, version, unread) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
 }
 
@@ -47,10 +46,10 @@ const (
 	ownIDs         = "ARRAY(SELECT transactionid::text FROM pg_lock_status() WHERE pid=pg_backend_pid() AND transactionid IS NOT NULL)"
 )
 
-// byWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a
+// ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a
 // savepoint of it. A statement that has waited for a row may see one that was committed after its snapshot. Every transaction and every savepoint
 // with an id holds a lock on that id.
-func byWriter(xmin, others, own string) string {
+func ByWriter(xmin, others, own string) string {
 	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
 	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
 		" WHEN CASE WHEN " + ownTransaction + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
@@ -58,7 +57,7 @@ func byWriter(xmin, others, own string) string {
 		" ELSE " + own + " END"
 }
 
-// withoutOwn are the columns of a query but for that of selectOwnUnread, which is the last and stands for another one.
+// withoutOwn are the columns of a query but for that of SelectOwnUnread, which is the last and stands for another one.
 func withoutOwn(text string, names []string) []string {
 	if len(names) > 0 && strings.Contains(text, beginsOwn) {
 		return names[:len(names)-1]
@@ -81,10 +80,10 @@ func outOfReach(stmt *gorm.Statement) bool {
 	return model.NeedsJournal(stmt.DB, stmt.Schema)
 }
 
-// hasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not.
-func hasXmin(stmt *gorm.Statement) bool {
+// HasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not.
+func HasXmin(stmt *gorm.Statement) bool {
 	table := statement.NameInSQL(stmt)
-	return askTable(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
+	return journal.Ask(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
 // readsStructs reports whether the destination of a query is structs of its model.
@@ -94,26 +93,4 @@ func readsStructs(stmt *gorm.Statement) bool {
 		t = t.Elem()
 	}
 	return t == stmt.Schema.ModelType || t != nil && t.Kind() == reflect.Interface
-}
-
-// movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the
-// transaction wrote the row last.
-func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) (own bool) {
-	if !hasWrite(stmt, m, func(w *Write) bool { return w.isBulk() && w.built.bumps && !w.outcome.none }) || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil || !hasXmin(stmt) {
-		return false
-	}
-	q := stmt.DB.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard}).Unscoped().
-		Model(reflect.New(m.Schema.ModelType).Interface()).Where(KeyIn(m.Schema, [][]any{key})).
-		Select(byWriter("xmin", "false", "true"))
-	statement.SameTable(q.Statement, stmt)
-	q = q.Find(&[]map[string]any{})
-	if q.Error != nil {
-		return false
-	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, q.Statement.SQL.String(), q.Statement.Vars...)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = rows.Close() }()
-	return rows.Next() && rows.Scan(&own) == nil && rows.Err() == nil && own
 }

@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"reflect"
@@ -9,9 +9,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// ReadApart lets a query write into no struct but the one it reads into, as far as versions go. The elements of slices are
+// apart lets a query write into no struct but the one it reads into, as far as versions go. The elements of slices are
 // always new.
-func ReadApart(db *gorm.DB) {
+func apart(db *gorm.DB) {
 	m := model.Of(db)
 	if m == nil || m.Column == nil || db.DryRun || !statement.ThroughPointer(m.Column.Field) {
 		return

@@ -1,4 +1,4 @@
-package guard
+package whereabouts
 
 import (
 	"reflect"
@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -30,7 +29,7 @@ func NoticeCopies(db *gorm.DB) {
 	if _, marked := stmt.Settings.Load(copiedSetting); marked || !statement.InAssociation() {
 		return
 	}
-	if relation := savedRelation(stmt); relation == nil || isHeldByValue(relation) {
+	if relation := savedRelation(stmt); relation == nil || IsHeldByValue(relation) {
 		stmt.Settings.Store(copiedSetting, stmt)
 		switch j := journal.Of(stmt); {
 		case j == nil:
@@ -42,34 +41,27 @@ func NoticeCopies(db *gorm.DB) {
 	}
 }
 
-// loseCopied keeps from the structs that GORM copies to the caller what a rollback would not reach there: they have the versions of before the
-// statement, if these were committed, and otherwise none.
-func (w *Write) loseCopied(stmt *gorm.Statement) {
-	w.Lose()
-	var touched *memory.Places
-	if _, committed := stmt.Settings.Load(committedSetting); !committed {
-		touched = w.touchedBefore(stmt)
-	}
-	for i := range w.memory.Count {
-		row, was := w.memory.Row(i), w.memory.Was(i)
-		if row.CanAddr() && was.IsValid() && w.version.Loaded(w.version.Read(was)) && !touched.Know(w.model, row) {
-			w.version.Write(row, w.version.Read(was))
-		}
-	}
+// AfterEnd looks, when a statement has ended, at what GORM may have left in the structs of an association, or is about to copy.
+func AfterEnd(db *gorm.DB) {
+	hideFromCopies(db)
+	noteFailedAppend(db)
 }
 
-// touchedBefore are the structs that the transaction has written or read before this statement.
-func (w *Write) touchedBefore(stmt *gorm.Statement) *memory.Places {
+// TouchedBefore are the structs that the transaction has written or read before this statement, whose step is now. It is nil if there are none.
+func TouchedBefore(stmt *gorm.Statement, now Holder) *memory.Places {
+	if _, committed := stmt.Settings.Load(committedSetting); committed {
+		return nil
+	}
 	places := memory.NewPlaces()
 	journal.Of(stmt).Has(func(step journal.Step) bool {
 		switch step := step.(type) {
 		case *owners:
 		case Holder:
-			if step != Holder(w) {
+			if step != now {
 				places.Add(step.Held())
 			}
-		case *readInTransaction:
-			step.seeIn(places)
+		case Reader:
+			step.EachRow(places.AddRead)
 		}
 		return false
 	})
@@ -85,8 +77,8 @@ func savedRelation(stmt *gorm.Statement) *schema.Relationship {
 	return stmt.Schema.Relationships.Relations[stmt.Selects[0]]
 }
 
-// isHeldByValue reports whether the field of a relation holds structs, and not pointers to those of the caller.
-func isHeldByValue(relation *schema.Relationship) bool {
+// IsHeldByValue reports whether the field of a relation holds structs, and not pointers to those of the caller.
+func IsHeldByValue(relation *schema.Relationship) bool {
 	held := relation.Field.IndirectFieldType
 	if held.Kind() == reflect.Slice || held.Kind() == reflect.Array {
 		return held.Elem().Kind() == reflect.Struct
@@ -119,7 +111,7 @@ func eachCopied(stmt *gorm.Statement, visit func(*schema.Relationship, reflect.V
 		relations = statement.OwnRelations(stmt.Schema)
 	}
 	for _, relation := range relations {
-		if !isHeldByValue(relation) {
+		if !IsHeldByValue(relation) {
 			continue
 		}
 		statement.EachStruct(stmt.ReflectValue, func(owner reflect.Value) {
@@ -129,5 +121,3 @@ func eachCopied(stmt *gorm.Statement, visit func(*schema.Relationship, reflect.V
 		})
 	}
 }
-
-func differ(was, after column.Value) bool { return !was.Equal(after) }

@@ -1,4 +1,4 @@
-package guard
+package whereabouts
 
 import (
 	"reflect"
@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// eachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
-func eachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
+// EachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
+func EachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
 	m := s.Model()
 	if m == nil {
 		return
@@ -23,6 +23,16 @@ func eachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
 	for i := range s.Count {
 		w.in(m, s.Row(i))
 	}
+}
+
+// EachHeldIn does so for the structs of a model that a value has.
+func EachHeldIn(m *model.Model, value reflect.Value, visit func(*model.Model, reflect.Value)) {
+	w := heldWalk{visit: visit}
+	statement.EachStruct(value, func(row reflect.Value) {
+		if row.Type() == m.Schema.ModelType {
+			w.in(m, row)
+		}
+	})
 }
 
 // heldWalk visits what structs hold by value, each once: a slice may hold itself.
@@ -42,7 +52,7 @@ func (w *heldWalk) in(m *model.Model, row reflect.Value) {
 		return
 	}
 	for _, relation := range statement.OwnRelations(m.Schema) {
-		if !isHeldByValue(relation) {
+		if !IsHeldByValue(relation) {
 			continue
 		}
 		if place := statement.Place(relation.Field, row); place.IsValid() {
@@ -71,47 +81,18 @@ func (w *heldWalk) see(m *model.Model, row reflect.Value) {
 // owners is a step with structs that were read with their children, in which GORM may copy these.
 type owners struct{ read memory.Structs }
 
-// keepOwners notes the structs of a query in a transaction that have children with it.
-func keepOwners(stmt *gorm.Statement, rows reflect.Value) {
+// KeepOwners notes the structs of a query in a transaction that have children with it.
+func KeepOwners(stmt *gorm.Statement, rows reflect.Value) {
 	if len(stmt.Preloads) == 0 || stmt.Schema == nil || !rows.IsValid() || !rows.CanInterface() {
 		return
 	}
 	m, o := model.Of(stmt.DB), &owners{}
-	if m == nil || !slices.ContainsFunc(statement.OwnRelations(stmt.Schema), isHeldByValue) {
+	if m == nil || !slices.ContainsFunc(statement.OwnRelations(stmt.Schema), IsHeldByValue) {
 		return
 	}
 	if found, _ := o.read.Find(m, rows.Interface()); found {
 		journal.Of(stmt).Keep(o)
 	}
-}
-
-// keepPreloaded notes the children that a query has read along, where they are now: GORM may put others in their place.
-func keepPreloaded(db *gorm.DB) {
-	stmt := db.Statement
-	if len(stmt.Preloads) == 0 || stmt.Schema == nil || db.DryRun {
-		return
-	}
-	m, j := model.Of(db), journal.Of(stmt)
-	if m == nil || j == nil || j.Written() == 0 {
-		return
-	}
-	read := map[*model.Model]*readInTransaction{}
-	w := heldWalk{visit: func(m *model.Model, row reflect.Value) {
-		if m.Column == nil {
-			return
-		}
-		if read[m] == nil {
-			read[m] = readOf(stmt)
-			read[m].schema = m.Schema
-			j.Keep(read[m])
-		}
-		read[m].rows = append(read[m].rows, row)
-	}}
-	statement.EachStruct(reflect.ValueOf(stmt.Dest), func(row reflect.Value) {
-		if row.Type() == stmt.Schema.ModelType {
-			w.in(m, row)
-		}
-	})
 }
 
 // Held implements Holder.

@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"database/sql"
@@ -79,7 +79,6 @@ func tableOf(m *model.Model) string { return m.Table[strings.LastIndexByte(m.Tab
 // AskForScan asks the server what Scan will need to know of the names in a query.
 func AskForScan(db *gorm.DB) {
 	stmt := db.Statement
-	beginUse(stmt)
 	if db.Error != nil || db.DryRun || install.Of(db) == nil || !inScan(db) {
 		return
 	}

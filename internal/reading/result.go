@@ -1,4 +1,4 @@
-package guard
+package reading
 
 import (
 	"reflect"
@@ -171,12 +171,12 @@ func isFlat(t reflect.Type) bool {
 }
 
 // steps are what a rollback takes back, of all but the maps with structs in them.
-func (r *result) steps() (steps []*readInTransaction) {
+func (r *result) steps() (steps []*Read) {
 	for m, rows := range r.models {
-		steps = append(steps, &readInTransaction{db: r.db, schema: m.Schema, rows: rows})
+		steps = append(steps, &Read{db: r.db, schema: m.Schema, rows: rows})
 	}
 	if all := versioned(r.db); len(all) > 0 && len(r.forms)+len(r.named) > 0 {
-		steps = append(steps, &readInTransaction{db: r.db, rows: r.forms, others: r.named, models: all})
+		steps = append(steps, &Read{db: r.db, rows: r.forms, others: r.named, models: all})
 	}
 	return steps
 }

@@ -1,0 +1,45 @@
+package reading
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
+)
+
+// Regroup implements journal.Regrouper.
+func (r *Read) Regroup(undone, all []journal.Step, lost bool) {
+	whereabouts.Regroup(undone, all, lost)
+}
+
+// Stray implements journal.Straying.
+func (r *Read) Stray() {
+	for _, row := range r.rows {
+		memory.StrayRead(row)
+	}
+}
+
+// EachRow implements whereabouts.Reader.
+func (r *Read) EachRow(visit func(*model.Model, reflect.Value)) {
+	r.scanned()
+	for _, rows := range r.rows {
+		statement.EachStruct(rows, func(row reflect.Value) {
+			if s := r.schemaOf(row); s != nil {
+				visit(model.OfSchema(r.db, s), row)
+			}
+		})
+	}
+}
+
+// ForgetPlaces implements whereabouts.Reader.
+func (r *Read) ForgetPlaces(places *memory.Places) {
+	for i := 0; i < len(r.rows) && memory.HasStrays(); i++ {
+		memory.Forget(r.rows[i])
+	}
+	if r.schema != nil {
+		places.Forget(r.schema.ModelType, false)
+	}
+}

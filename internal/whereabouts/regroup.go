@@ -1,0 +1,78 @@
+package whereabouts
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+)
+
+// Holder is a step of a journal that has structs.
+type Holder interface{ Held() *memory.Structs }
+
+// Reader is a step of a journal that has what its transaction has read.
+type Reader interface {
+	EachRow(visit func(*model.Model, reflect.Value)) // the structs of models
+	ForgetPlaces(places *memory.Places)              // forgets what may have been read in another place since
+}
+
+// Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
+// them within its slices, and GORM may have copied them within an association.
+func Regroup(undone, all []journal.Step, lost bool) {
+	places, copied := placesOf(all)
+	if lost {
+		places.Forget(nil, true)
+	}
+	read := false
+	for _, step := range undone {
+		switch step := step.(type) {
+		case Holder:
+			step.Held().ForgetStrays()
+			step.Held().Places = places
+			places.Expect(step.Held())
+		case Reader:
+			read = true
+		}
+	}
+	for _, step := range undone {
+		if step, is := step.(Reader); is {
+			step.ForgetPlaces(places)
+		}
+	}
+	if read && copied {
+		eachHeldBy(all, func(m *model.Model, row reflect.Value) { loseCopyOfRead(m, row, places) })
+	}
+}
+
+// placesOf are the places of all structs that the steps know, and whether GORM may have copied some of them since.
+func placesOf(all []journal.Step) (places *memory.Places, copied bool) {
+	for _, step := range all {
+		if h, is := step.(*hidden); is {
+			h.show()
+			copied = true
+		}
+	}
+	places = memory.NewPlaces()
+	for i := len(all) - 1; i >= 0; i-- {
+		switch step := all[i].(type) {
+		case Holder:
+			places.Add(step.Held())
+		case Reader:
+			step.EachRow(places.AddRead)
+		case *copies:
+			step.seeIn(places)
+		}
+	}
+	eachHeldBy(all, places.See)
+	return places, copied
+}
+
+// eachHeldBy visits what the structs of these steps hold by value in their associations.
+func eachHeldBy(steps []journal.Step, visit func(*model.Model, reflect.Value)) {
+	for _, step := range steps {
+		if holder, is := step.(Holder); is {
+			EachHeld(holder.Held(), visit)
+		}
+	}
+}
