@@ -266,7 +266,7 @@ func afterQuery(db *gorm.DB) {
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
 	reading.KeepPreloaded(db)
-	guard.RefuseMixed(db)
+	reading.RefuseMixed(db)
 	mark.RefuseAfterHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)

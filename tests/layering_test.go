@@ -20,7 +20,7 @@ var storeys = [][]string{
 	{"internal/migrate", "internal/merge", "internal/aggregate"},
 	{"internal/attempt", "internal/belongs", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
-	{"internal/reading"},
+	{"internal/reading", "internal/children"},
 	{"internal/whereabouts"},
 	{"internal/memory", "internal/compare"},
 	{"internal/model"},
@@ -69,8 +69,8 @@ var mayImport = map[string][]string{
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
-	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
-	"internal/belongs":   {"internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
+	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
+	"internal/belongs":   {"internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/absent", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule,
@@ -91,12 +91,13 @@ var mayImport = map[string][]string{
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/absent", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading",
+		"internal/absent", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading",
 		"internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,
 	},
 	"internal/reading": {
 		"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},
+	"internal/children":    {"internal/column", "internal/fault", "internal/journal", "internal/model", "internal/statement", "internal/whereabouts", gormModule},
 	"internal/whereabouts": {"internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", gormModule},
 	"internal/xact": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,

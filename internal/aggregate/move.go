@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -42,7 +43,7 @@ func before(db *gorm.DB, write func(*part) error) {
 	db.Statement.Clauses[partClause] = clause.Clause{Expression: p}
 	if err := write(p); err != nil {
 		if errors.Is(err, fault.ErrStale) && statement.IsAssociation(db.Statement) {
-			guard.Doom(db, err)
+			journal.Doom(db, err)
 		}
 		fault.Add(db, err)
 	}
@@ -72,7 +73,7 @@ func After(db *gorm.DB) {
 	p.explainFailure()
 	if db.Error != nil {
 		if len(p.done) > 0 {
-			guard.Doom(db, db.Error)
+			journal.Doom(db, db.Error)
 		}
 		return
 	}
@@ -93,7 +94,7 @@ func After(db *gorm.DB) {
 		err = p.move()
 	}
 	if err != nil {
-		guard.Doom(db, err)
+		journal.Doom(db, err)
 		fault.Add(db, err)
 	}
 }

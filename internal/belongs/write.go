@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
@@ -89,7 +90,7 @@ func of(db *gorm.DB) *writing {
 // were read, GORM must not store the key. What the roots among them forbid is asked first.
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
-		guard.RefuseTwins(db)
+		children.RefuseTwins(db)
 		ofRoots(db)
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)

@@ -71,7 +71,7 @@ func (c *claim) take(query *gorm.DB) error {
 	}
 	if err := c.readAgain(query, keys); err != nil {
 		slice.SetLen(0)
-		guard.Doom(query, err)
+		journal.Doom(query, err)
 		return err
 	}
 	return nil

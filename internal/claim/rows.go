@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm/callbacks"
 
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/journal"
 )
 
 // scan reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
@@ -26,7 +26,7 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	}
 	_ = query.AddError(err)
 	if errors.Is(err, errKeyTwice) {
-		guard.Doom(query, err)
+		journal.Doom(query, err)
 	}
 	if len(query.Statement.Preloads) > 0 {
 		callbacks.Preload(query)

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -29,6 +30,6 @@ func (w *Write) isUpsertBypassed(db *gorm.DB) bool {
 func (w *Write) refuseBypass(db *gorm.DB) {
 	err := fmt.Errorf("gormlock: %s: another plugin, a callback or a clause with a builder of its own wrote the text of this statement, so nothing was compared: db.Use(gormlock.New()) after it, or do without its builder",
 		statement.TableName(db.Statement))
-	Doom(db, err)
+	journal.Doom(db, err)
 	w.refuse(db, err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -42,7 +43,7 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 // refuseHolder refuses the holder of a token in a transaction, which can only be rolled back.
 func refuseHolder(tx *gorm.DB, token fence.Token, latest int64) error {
 	refused := (&fault.Fenced{PrimaryKey: map[string]any{}, Token: token, Latest: Issued(token, latest)}).Err()
-	Doom(tx, refused)
+	journal.Doom(tx, refused)
 	install.Of(tx).TellRefused(tx.Statement.Context, refused)
 	return refused
 }

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -26,7 +27,7 @@ type form struct {
 func (w *Write) refuseLeftOut(db *gorm.DB) {
 	for _, err := range [...]error{w.leftOut(db.Statement), w.barred(db.Statement)} {
 		if db.Error == nil && err != nil {
-			doomWithParent(db, err)
+			journal.DoomWithParent(db, err)
 			fault.Add(db, err)
 		}
 	}

@@ -147,7 +147,7 @@ func (a *answer) matchValues(stmt *gorm.Statement, from, left []reflect.Value) {
 	same := func(field *schema.Field, x, y reflect.Value) bool {
 		mine, _ := field.ValueOf(stmt.Context, x)
 		theirs, _ := field.ValueOf(stmt.Context, y)
-		return sameValue(mine, theirs, column.TickIn(stmt.DB, field))
+		return statement.SameValue(mine, theirs, column.TickIn(stmt.DB, field))
 	}
 	sent := a.sentFields(stmt)
 	kept := slices.DeleteFunc(slices.Clone(sent), func(field *schema.Field) bool {

@@ -210,7 +210,7 @@ func (f *form) differs(field, from *schema.Field) bool {
 	for i := range f.plan.memory.Count {
 		row := f.plan.memory.Row(i)
 		held, _ := field.ValueOf(f.stmt.Context, row)
-		if !statement.Holds(f.stmt.Context, field, row, value) && !sameValue(held, value, time.Nanosecond) {
+		if !statement.Holds(f.stmt.Context, field, row, value) && !statement.SameValue(held, value, time.Nanosecond) {
 			return true
 		}
 	}

@@ -48,7 +48,7 @@ func refuseSession(db *gorm.DB, op Op) {
 		return
 	}
 	what := around.passes.to(db.Statement, op)
-	if what == "" && around.table != db.Statement.TableExpr && !isStruct(db.Statement.Dest) && isSame(db.Statement.Model, around.passes.model) {
+	if what == "" && around.table != db.Statement.TableExpr && !isStruct(db.Statement.Dest) && statement.IsSame(db.Statement.Model, around.passes.model) {
 		what = "the model, whatever Table names,"
 	}
 	if what != "" {
@@ -69,20 +69,14 @@ func (p passedOn) to(stmt *gorm.Statement, op Op) string {
 		return p.always
 	case p.conflict && op == OpCreate:
 		return "the ON CONFLICT"
-	case p.all && op == OpUpdate && structs && !isSame(stmt.Dest, p.model) && !statement.InSave():
+	case p.all && op == OpUpdate && structs && !statement.IsSame(stmt.Dest, p.model) && !statement.InSave():
 		return "all columns, as Save selects them,"
 	case p.leftOut && op != OpDelete && structs && len(stmt.Schema.Relationships.Relations) > 0:
 		return "the Omit of associations"
-	case op != OpCreate && structs && isSame(stmt.Model, p.model) && !isSame(stmt.Dest, p.model):
+	case op != OpCreate && structs && statement.IsSame(stmt.Model, p.model) && !statement.IsSame(stmt.Dest, p.model):
 		return "the struct"
 	}
 	return ""
-}
-
-// isSame reports whether two values are one, of structs that a pointer or a slice leads to.
-func isSame(a, b any) bool {
-	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
-	return statement.SamePointer(a, b) || x.Kind() == reflect.Slice && y.Kind() == reflect.Slice && x.Type() == y.Type() && x.Pointer() == y.Pointer()
 }
 
 // isStruct reports whether a statement is given structs, and not the values of a map.

@@ -80,7 +80,7 @@ func holdsSame(stmt *gorm.Statement, field *schema.Field, dest reflect.Value) bo
 		return false
 	}
 	held, _ := field.ValueOf(stmt.Context, model)
-	return sameValue(value, held, time.Nanosecond)
+	return statement.SameValue(value, held, time.Nanosecond)
 }
 
 // withoutRenewed leaves such columns out of an upsert of all columns.

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -36,7 +37,7 @@ func (w *Write) settle(db *gorm.DB) {
 		w.outcome.done = db.DryRun
 	case w.decides() && len(w.rows) > 0 && int(db.RowsAffected) > w.distinct():
 		err := w.tooMany(db)
-		Doom(db, err)
+		journal.Doom(db, err)
 		w.refuse(db, err)
 	case db.RowsAffected == 0 && w.mayMeanMore():
 		if err := w.whyNone(db); err != nil {

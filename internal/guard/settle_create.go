@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -94,7 +95,7 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored, a trigger or a rule of the table kept the others out: use clause.OnConflict{DoNothing: true} if rows may stay out",
 		statement.TableName(db.Statement), stored, w.built.proposed)
 	if stored > 0 {
-		Doom(db, err)
+		journal.Doom(db, err)
 	}
 	w.refuse(db, err)
 	return true
@@ -105,7 +106,7 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 func (w *Write) refuseUnmatched(db *gorm.DB, rows int) {
 	err := fmt.Errorf("gormlock: %s: %d rows were stored of which it is not known which structs they are: give the structs their keys, or name unique columns in clause.OnConflict{Columns: …}",
 		statement.TableName(db.Statement), rows)
-	Doom(db, err)
+	journal.Doom(db, err)
 	w.refuse(db, err)
 }
 
@@ -147,7 +148,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	}
 	if err == nil && (w.upsert.skips || len(conflict.Where.Exprs) > 0) {
 		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {
-			Doom(db, err)
+			journal.Doom(db, err)
 		}
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -43,7 +44,7 @@ func (w *Write) refuseUnknown(db *gorm.DB) {
 
 // refuseBefore fails a write before anything of it is stored.
 func (*Write) refuseBefore(db *gorm.DB, err error) {
-	doomWithParent(db, err)
+	journal.DoomWithParent(db, err)
 	fault.Add(db, err)
 }
 

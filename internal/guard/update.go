@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -63,8 +64,8 @@ func AfterUpdate(db *gorm.DB) {
 		w.omitAsBefore(db.Statement)
 	}
 	keepReturned(db)
-	refuseTwinsOfWritten(db)
-	noticeMoved(db)
+	children.RefuseTwinsOfWritten(db)
+	children.NoticeMoved(db)
 }
 
 // refuseNothing fails an update that sets nothing. GORM sends no statement for it, so its condition on the row would not
@@ -131,8 +132,8 @@ func AfterCreate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
-	refuseTwinsOfWritten(db)
-	noticeMoved(db)
+	children.RefuseTwinsOfWritten(db)
+	children.NoticeMoved(db)
 }
 
 // mayBeSave reports whether this is an update of all columns of the struct itself, as Save makes it.

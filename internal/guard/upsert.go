@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -89,7 +90,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		unset := v.Unset(row.held)
 		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.preserves() && (u.strict || u.links || onKey)
 		r.loaded = loaded && !p.intent.ignores()
-		came, fromNone := movedHere(stmt, row.Struct)
+		came, fromNone := children.MovedHere(stmt, row.Struct)
 		r.moves = u.links && came
 		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
 		r.unread = !loaded && u.strict

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -133,7 +134,7 @@ func (w *Write) refuseMet(db *gorm.DB, stored int) {
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored: the database gave a struct without a key the key of another row, or a trigger kept it out: "+
 		"let the sequence of the key go on behind the rows, with setval", statement.TableName(db.Statement), stored, w.built.proposed)
 	if stored > 0 {
-		Doom(db, err)
+		journal.Doom(db, err)
 	}
 	w.refuse(db, err)
 }

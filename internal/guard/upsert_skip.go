@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -43,24 +42,11 @@ func (a *answer) isRow(db *gorm.DB, i int, row reflect.Value) bool {
 			continue
 		}
 		theirs, _ := field.ValueOf(db.Statement.Context, row)
-		if !sameValue(mine, theirs, column.TickIn(db, field)) {
+		if !statement.SameValue(mine, theirs, column.TickIn(db, field)) {
 			return false
 		}
 	}
 	return true
-}
-
-// sameValue compares what two structs hold in a field, times at the precision of its column.
-func sameValue(a, b any, tick time.Duration) bool {
-	x, y := reflect.Indirect(reflect.ValueOf(a)), reflect.Indirect(reflect.ValueOf(b))
-	if x.IsValid() && y.IsValid() {
-		s, isTime := x.Interface().(time.Time)
-		t, both := y.Interface().(time.Time)
-		if isTime && both {
-			return s.Sub(t).Abs() < tick
-		}
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // readUpsert reads the rows of an upsert that the server did not return, by the keys of its structs. It reports whether it

@@ -105,18 +105,18 @@ func (w *Write) refuseLeft(db *gorm.DB, before used) {
 // leftBy is what the statement before has left that would do so. Conditions that a caller adds to others, he may mean to, but not to those of a
 // write. What is written by a key may be under them too, but then it must find its row.
 func (w *Write) leftBy(stmt *gorm.Statement, before used) string {
-	if w.op == OpUpdate && !isSame(stmt.Dest, stmt.Model) && w.isOfAnother(stmt) && (isSame(stmt.Model, before.model) || statement.InSave()) {
+	if w.op == OpUpdate && !statement.IsSame(stmt.Dest, stmt.Model) && w.isOfAnother(stmt) && (statement.IsSame(stmt.Model, before.model) || statement.InSave()) {
 		return "the struct" // an association has left it in the chain too, and nothing tells of that
 	}
 	if before.all == 0 && before.model == nil && before.leftover == nil || w.op == OpCreate {
 		return ""
 	}
 	bulk := !w.hasKeys(stmt)
-	taken := isSame(stmt.Model, before.model)
+	taken := statement.IsSame(stmt.Model, before.model)
 	switch {
 	case before.all > 0 && (w.used.own > before.all || bulk && (before.keyed || before.leftover != nil)):
 		return "the conditions"
-	case w.op == OpDelete && taken && bulk && (before.created || before.leftover != nil) && !isSame(stmt.Dest, stmt.Model) && w.hasKeyIn(stmt, stmt.Model):
+	case w.op == OpDelete && taken && bulk && (before.created || before.leftover != nil) && !statement.IsSame(stmt.Dest, stmt.Model) && w.hasKeyIn(stmt, stmt.Model):
 		return "the struct"
 	}
 	w.where.kept = !bulk && before.own > 0

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
@@ -99,7 +100,7 @@ func RememberCreate(db *gorm.DB) {
 	w := begin(db, OpCreate)
 	ownConflict(db.Statement, w != nil)
 	if w != nil {
-		storeOnce(db.Statement)
+		children.StoreOnce(db.Statement)
 		w.remember(db, db.Statement.Dest)
 		w.refuseLeft(db, before)
 		w.used.all, w.used.keyed = before.all, before.keyed
@@ -170,7 +171,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	if err := cmp.Or(statement.Unending(db), mapped(stmt, m), unlinks(stmt, m, intent)); err != nil {
-		doomWithParent(db, err)
+		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 		return nil
 	}
@@ -189,7 +190,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	fence, err := FenceOf(m, stmt, intent)
 	if err != nil {
-		doomWithParent(db, err)
+		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 		return nil
 	}
@@ -245,7 +246,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 func Close(db *gorm.DB) {
 	endSave(db)
 	closeWrite(db)
-	undoLinks(db)
+	children.UndoLinks(db)
 }
 
 func closeWrite(db *gorm.DB) {

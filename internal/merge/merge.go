@@ -241,7 +241,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 	}
 	own := min(saved.Statement.SQL.Len(), 1)
 	if err != nil && (saved.RowsAffected > 0 || writtenIn(tx)-had > own) {
-		guard.Doom(tx, err) // nothing of it may be stored
+		journal.Doom(tx, err) // nothing of it may be stored
 	}
 	return err
 }

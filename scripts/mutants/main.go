@@ -1,7 +1,7 @@
 // Command mutants breaks the heart of versioned writes in one place at a time, and runs the tests that should notice. It is
 // run at the root:
 //
-//	scripts/with-postgres go run ./scripts/mutants              sixty mutants, twelve of each package
+//	scripts/with-postgres go run ./scripts/mutants              sixty mutants, ten of each package
 //	scripts/with-postgres go run ./scripts/mutants -from 30     sixty others
 //	scripts/with-postgres go run ./scripts/mutants -n 0         all: hours
 //	go run ./scripts/mutants -list -only internal/memory        the names of some
@@ -26,7 +26,7 @@ import (
 )
 
 // packages are what is mutated.
-var packages = []string{"internal/guard", "internal/reading", "internal/whereabouts", "internal/memory", "internal/journal"}
+var packages = []string{"internal/guard", "internal/reading", "internal/children", "internal/whereabouts", "internal/memory", "internal/journal"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

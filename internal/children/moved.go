@@ -1,4 +1,4 @@
-package guard
+package children
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ const movedSetting = "gormlock:moved"
 // moved are the children that come from another parent; true: from none.
 type moved map[uintptr]bool
 
-// noticeMoved remembers which children come from another parent, before GORM gives them the key of this one. It also
+// NoticeMoved remembers which children come from another parent, before GORM gives them the key of this one. It also
 // remembers their old keys, for a rollback.
-func noticeMoved(db *gorm.DB) {
+func NoticeMoved(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil || db.DryRun {
 		return
@@ -51,7 +51,7 @@ func noticeMoved(db *gorm.DB) {
 	})
 	if rekeyed != nil {
 		links.Undo()
-		Doom(db, rekeyed)
+		journal.Doom(db, rekeyed)
 		fault.Add(db, rekeyed)
 		return
 	}
@@ -94,8 +94,8 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 	return nil
 }
 
-// movedHere reports whether the struct is a child that comes from another parent, or from none.
-func movedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
+// MovedHere reports whether the struct is a child that comes from another parent, or from none.
+func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 	value, _ := stmt.Settings.Load(movedSetting)
 	all, _ := value.(moved)
 	if !row.CanAddr() {
@@ -202,8 +202,8 @@ func (l *link) putBack(child reflect.Value) {
 // Lose leaves the keys as they are: the structs written with them count as not read.
 func (l *links) Lose() {}
 
-// undoLinks takes back the foreign keys that a statement gave to children and did not store.
-func undoLinks(db *gorm.DB) {
+// UndoLinks takes back the foreign keys that a statement gave to children and did not store.
+func UndoLinks(db *gorm.DB) {
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {
 		return

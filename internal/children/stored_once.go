@@ -1,4 +1,4 @@
-package guard
+package children
 
 import (
 	"reflect"
@@ -8,9 +8,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// storeOnce makes the save of an association store a struct once that is in it twice, by one pointer: under two parents, or because it was
+// StoreOnce makes the save of an association store a struct once that is in it twice, by one pointer: under two parents, or because it was
 // appended again after a rollback. GORM would store it twice, and give the struct the key of the second row.
-func storeOnce(stmt *gorm.Statement) {
+func StoreOnce(stmt *gorm.Statement) {
 	given := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if given.Kind() != reflect.Slice || given.Type().Elem().Kind() != reflect.Pointer || given.Len() < 2 || !statement.IsAssociation(stmt) {
 		return
@@ -26,7 +26,7 @@ func storeOnce(stmt *gorm.Statement) {
 	if once.Elem().Len() == given.Len() {
 		return
 	}
-	if statement.SamePointer(stmt.Model, stmt.Dest) || isSame(stmt.Model, stmt.Dest) {
+	if statement.SamePointer(stmt.Model, stmt.Dest) || statement.IsSame(stmt.Model, stmt.Dest) {
 		stmt.Model = once.Interface()
 	}
 	stmt.Dest, stmt.ReflectValue = once.Interface(), once.Elem()

@@ -1,0 +1,25 @@
+package statement
+
+import (
+	"reflect"
+	"time"
+)
+
+// SameValue compares what two structs hold in a field, times at the precision of its column.
+func SameValue(a, b any, tick time.Duration) bool {
+	x, y := reflect.Indirect(reflect.ValueOf(a)), reflect.Indirect(reflect.ValueOf(b))
+	if x.IsValid() && y.IsValid() {
+		s, isTime := x.Interface().(time.Time)
+		t, both := y.Interface().(time.Time)
+		if isTime && both {
+			return s.Sub(t).Abs() < tick
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// IsSame reports whether two values are one, of structs that a pointer or a slice leads to.
+func IsSame(a, b any) bool {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	return SamePointer(a, b) || x.Kind() == reflect.Slice && y.Kind() == reflect.Slice && x.Type() == y.Type() && x.Pointer() == y.Pointer()
+}
