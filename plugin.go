@@ -147,10 +147,10 @@ func beforeCreate(db *gorm.DB) {
 }
 
 func beforeUpdate(db *gorm.DB) {
+	whereabouts.NoticeCopies(db)
 	statement.NameModel(db)
 	mark.HeedWrite(db)
 	rowlock.Refuse(db)
-	whereabouts.NoticeCopies(db)
 	guard.RememberUpdate(db)
 	beforeBegin(db)
 }

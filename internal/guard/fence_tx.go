@@ -2,13 +2,17 @@ package guard
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -62,4 +66,43 @@ func (w *Write) refuseLateHolder(db *gorm.DB) {
 	if err != nil {
 		fault.Add(db, fault.Caused(db, err))
 	}
+}
+
+// refuseLateOfChildren does so for what Association(…).Clear, Delete and Replace take away from the structs of a fenced model, and for a map in
+// Append: GORM sends statements about the children, or about the links to them, and none about the model, or that one last.
+func refuseLateOfChildren(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.IsPostgres(db) || len(fence.FromContext(stmt.Context)) == 0 {
+		return
+	}
+	if intent := IntentOf(stmt); intent != nil && intent.ignoreFence {
+		return
+	}
+	isMap := reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() == reflect.Map
+	if owned := statement.InUnlinking() || isMap && statement.InAppend(); !owned {
+		return
+	}
+	statement.EachParsed(db, func(s *schema.Schema) bool {
+		owner := model.OfSchema(db, s)
+		if owner.Fence == nil || owner.Schema == stmt.Schema || !hasChildren(s, stmt.Schema) {
+			return true
+		}
+		token, err := owner.Fence.TokenOf(stmt, nil)
+		if err != nil {
+			return true // of another lock
+		}
+		latest, err := fence.Latest(stmt.Context, statement.Unprepared(stmt.ConnPool), token)
+		if err == nil && latest > token.Number {
+			err = refuseHolder(db, token, latest)
+		}
+		if err != nil {
+			fault.Add(db, fault.Caused(db, err))
+		}
+		return err == nil
+	})
+}
+
+// hasChildren reports whether structs of a model have an association of which the other one has the children, or the links.
+func hasChildren(s, other *schema.Schema) bool {
+	return slices.ContainsFunc(statement.OwnRelations(s), func(r *schema.Relationship) bool { return r.FieldSchema == other || r.JoinTable == other })
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -15,7 +14,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
-	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -84,10 +82,8 @@ func plainVersion(version any) any {
 	if _, are := version.(*tags); are {
 		return version
 	}
-	if valuer, is := version.(driver.Valuer); is && !absent.Is(version) {
-		if value, err := valuer.Value(); err == nil {
-			version = value
-		}
+	if value, err := statement.Sent(version); err == nil && value != nil {
+		version = value
 	}
 	v := reflect.ValueOf(version)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {

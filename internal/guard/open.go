@@ -11,6 +11,7 @@ import (
 // Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
 // or what GORM or a hook stores or deletes beside the statement itself.
 func Open(db *gorm.DB) {
+	refuseLateOfChildren(db)
 	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
 		return
 	}

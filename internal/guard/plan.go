@@ -310,8 +310,8 @@ func (p *plan) hides(a clause.Assignment) bool {
 	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
 		return false
 	}
-	if valuer, is := a.Value.(driver.Valuer); is {
-		value, err := valuer.Value()
+	if _, is := a.Value.(driver.Valuer); is {
+		value, err := statement.Sent(a.Value)
 		return err != nil || value != nil
 	}
 	return !reflect.ValueOf(a.Value).IsZero()

@@ -149,7 +149,7 @@ func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) (own bool) {
 	}
 	q := stmt.DB.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard}).Unscoped().
 		Model(reflect.New(m.Schema.ModelType).Interface()).Where(KeyIn(m.Schema, [][]any{key})).
-		Select(reading.ByWriter("xmin", "false", "true"))
+		Select(reading.ByWriter("xmin", "false", "true", false))
 	statement.SameTable(q.Statement, stmt)
 	q = q.Find(&[]map[string]any{})
 	if q.Error != nil {

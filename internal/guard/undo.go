@@ -8,7 +8,6 @@ import (
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/statement"
-	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // Undo implements journal.Step, as does Lose.
@@ -104,19 +103,6 @@ func (w *Write) forgetEmptied() {
 	for i := range w.memory.Count {
 		if row := w.memory.Row(i); row.IsValid() && row.CanAddr() {
 			w.version.Write(row, w.version.Unread())
-		}
-	}
-}
-
-// loseCopied keeps from the structs that GORM copies to the caller what a rollback would not reach there: they have the versions of before the
-// statement, if these were committed, and otherwise none.
-func (w *Write) loseCopied(stmt *gorm.Statement) {
-	w.Lose()
-	touched := whereabouts.TouchedBefore(stmt, w)
-	for i := range w.memory.Count {
-		row, was := w.memory.Row(i), w.memory.Was(i)
-		if row.CanAddr() && was.IsValid() && w.version.Loaded(w.version.Read(was)) && !touched.Know(w.model, row) {
-			w.version.Write(row, w.version.Read(was))
 		}
 	}
 }

@@ -300,10 +300,6 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		w.Lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
-		if w.memory.Count > 0 && whereabouts.IsCopied(stmt, w.memory.Row(0)) {
-			w.memory.Copied = true
-			w.loseCopied(stmt)
-			j.AfterCommit(w.memory.Regain)
-		}
+		w.memory.Copied = w.memory.Count > 0 && whereabouts.IsCopied(stmt, w.memory.Row(0))
 	}
 }

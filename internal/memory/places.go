@@ -71,11 +71,6 @@ func (p *Places) AddRead(m *model.Model, row reflect.Value) {
 // See adds the place of a struct that is a copy of others.
 func (p *Places) See(m *model.Model, row reflect.Value) { p.see(m, row) }
 
-// Know reports whether there is a struct of the row that this one stands for.
-func (p *Places) Know(m *model.Model, row reflect.Value) bool {
-	return p != nil && len(p.by[rowOf{row.Type(), keyIn(m, row)}]) > 0
-}
-
 // see adds one place. It reports false where it was known.
 func (p *Places) see(m *model.Model, row reflect.Value) bool {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {
@@ -154,6 +149,9 @@ func (s *Structs) left(i int) rowOf {
 }
 
 func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }
+
+// KeyIn is the key of a struct as a string.
+func KeyIn(m *model.Model, row reflect.Value) string { return keyIn(m, row) }
 
 func keyIn(m *model.Model, row reflect.Value) string {
 	if !row.IsValid() {

@@ -186,7 +186,6 @@ func (s *Structs) Undo() {
 		s.Places.Add(s)
 	}
 	for i := s.Count - 1; i >= 0; i-- {
-		s.regainAnywhere(i)
 		row := s.Row(i)
 		others := s.elsewhere(i)
 		switch {
@@ -215,6 +214,9 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		s.Places.index(s.model, row)
 	}
 }
+
+// IsUndone reports whether the statement was taken back.
+func (s *Structs) IsUndone() bool { return s.undone }
 
 // Changed reports whether the statement changed a column of this struct.
 func (s *Structs) Changed(i int) bool {

@@ -137,10 +137,8 @@ func (k kind) sent(row reflect.Value) any {
 	if place := reflect.ValueOf(value); place.Kind() == reflect.Pointer && place.IsNil() {
 		return nil
 	}
-	if valuer, ok := value.(driver.Valuer); ok {
-		if sent, err := valuer.Value(); err == nil {
-			value = sent
-		}
+	if sent, err := statement.Sent(value); err == nil {
+		value = sent
 	}
 	for place := reflect.ValueOf(value); place.Kind() == reflect.Pointer; place = place.Elem() {
 		if place.IsNil() {

@@ -108,6 +108,7 @@ func (m *mixed) add(ctx context.Context, row reflect.Value) []any {
 	key := make([]any, len(m.fields))
 	for i, field := range m.fields {
 		key[i], _ = field.ValueOf(ctx, row)
+		key[i], _ = statement.Sent(key[i])
 	}
 	short, whole := utils.ToStringKey(key...), statement.KeyName(key)
 	if m.first == nil {

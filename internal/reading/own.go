@@ -36,24 +36,30 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
-	_, _ = stmt.WriteString("," + ByWriter(xmin, version, unread) + " AS ")
+	_, locks := stmt.Clauses["FOR"]
+	_, _ = stmt.WriteString("," + ByWriter(xmin, version, unread, locks) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
 }
 
 const (
 	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
 	beginsOwn      = ",CASE WHEN " + ownTransaction + " IS NULL OR "
-	ownIDs         = "ARRAY(SELECT transactionid::text FROM pg_lock_status() WHERE pid=pg_backend_pid() AND transactionid IS NOT NULL)"
 )
 
-// ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a
-// savepoint of it. A statement that has waited for a row may see one that was committed after its snapshot. Every transaction and every savepoint
-// with an id holds a lock on that id.
-func ByWriter(xmin, others, own string) string {
+// ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a savepoint of it,
+// which may be released. An id that the snapshot does not know belongs to a transaction that has begun since. A statement sees a row of such another
+// one only if it has waited for a lock on it, so that it was committed. An id far beyond belongs to a row that was frozen before the ids came round.
+func ByWriter(xmin, others, own string, locks bool) string {
 	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
+	id := "(" + ownTransaction + "+" + later + ")"
+	beyond := id + "-pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+	ended := "pg_xact_status(" + id + "::text::xid8)<>'in progress'"
+	unknown := "false"
+	if locks {
+		unknown = ended
+	}
 	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
-		" WHEN CASE WHEN " + ownTransaction + "+" + later + "<pg_snapshot_xmax(pg_current_snapshot())::text::bigint" +
-		" THEN pg_xact_status((" + ownTransaction + "+" + later + ")::text::xid8)<>'in progress' ELSE " + xmin + "::text<>ALL(" + ownIDs + ") END THEN " + others +
+		" WHEN CASE WHEN " + beyond + "<0 THEN " + ended + " WHEN " + beyond + ">=16777216 THEN true ELSE " + unknown + " END THEN " + others +
 		" ELSE " + own + " END"
 }
 

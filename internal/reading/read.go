@@ -28,6 +28,9 @@ type Read struct {
 	others []reflect.Value // maps, and places of single columns
 	text   string          // the query
 	models []*model.Model  // whose versions are in what is no struct of theirs
+	joins  []string        // the names of the relations that it joins
+	mapped bool            // the caller gives columns other names
+	again  bool            // by GORM's own text, into one struct of the caller's, which may hold what was read before
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
@@ -43,16 +46,19 @@ func Keep(db *gorm.DB, columns *statement.Columns) {
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
 	}
-	KeepRows(db, rows)
+	KeepRowsOf(db, rows, 0)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
 }
 
-// KeepRows notes that a statement has read rows, or is about to preload them. A read that failed may have read some of
-// them.
-func KeepRows(db *gorm.DB, rows reflect.Value) { KeepRowsOf(db, rows, 0) }
+// KeepRows notes that a statement has read rows, and what it has preloaded, and that they are in another place now.
+func KeepRows(db *gorm.DB, rows reflect.Value) {
+	KeepRowsOf(db, rows, 0)
+	keepPreloaded(db, rows)
+}
 
-// KeepRowsOf does the same, but does not count this many statements, those that read the rows, as written before.
+// KeepRowsOf notes that a statement has read rows, or is about to preload them. A read that failed may have read some of them. It does not count
+// this many statements, those that read the rows, as written before.
 func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) {
 	stmt := db.Statement
 	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil {
@@ -71,32 +77,42 @@ func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) {
 }
 
 // KeepPreloaded notes the children that a query has read along, where they are now: GORM may put others in their place.
-func KeepPreloaded(db *gorm.DB) {
+func KeepPreloaded(db *gorm.DB) { keepPreloaded(db, reflect.ValueOf(db.Statement.Dest)) }
+
+func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 	stmt := db.Statement
 	if len(stmt.Preloads) == 0 || stmt.Schema == nil || db.DryRun {
 		return
 	}
-	m, j := model.Of(db), journal.Of(stmt)
-	if m == nil || j == nil || j.Written() == 0 {
+	j := journal.Of(stmt)
+	if j == nil || j.Written() == 0 || install.Of(db) == nil {
 		return
 	}
-	read := map[*model.Model]*Read{}
-	whereabouts.EachHeldIn(m, reflect.ValueOf(stmt.Dest), func(m *model.Model, row reflect.Value) {
-		if m.Column == nil {
+	read, owners := map[*model.Model]*Read{}, readOf(stmt)
+	preloaded := func(r *schema.Relationship) bool { return isPreloaded(stmt, r) }
+	statement.EachStruct(rows, func(owner reflect.Value) {
+		own := owners.schemaOf(owner)
+		if own == nil {
 			return
 		}
-		if read[m] == nil {
-			read[m] = readOf(stmt)
-			read[m].schema = m.Schema
-			j.Keep(read[m])
-		}
-		read[m].rows = append(read[m].rows, row)
+		whereabouts.EachHeldIn(model.OfSchema(db, own), owner, preloaded, func(m *model.Model, row reflect.Value) {
+			if m.Column == nil {
+				return
+			}
+			if read[m] == nil {
+				read[m] = readOf(stmt)
+				read[m].schema = m.Schema
+				j.Keep(read[m])
+			}
+			read[m].rows = append(read[m].rows, row)
+		})
 	})
 }
 
 // Of holds what a statement has read into rows. It is nil if nothing of it has a version.
 func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	r := readOf(stmt)
+	r.again = reflect.Indirect(rows).Kind() == reflect.Struct && isOwnText(stmt)
 	r.hold(rows)
 	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
@@ -108,6 +124,12 @@ func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 		return r
 	}
 	return nil
+}
+
+// isOwnText reports whether GORM has written the query, of the table that the model has.
+func isOwnText(stmt *gorm.Statement) bool {
+	_, built := stmt.Clauses["FROM"]
+	return built && stmt.TableExpr == nil
 }
 
 // isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.
@@ -174,7 +196,11 @@ func KeepScan(db *gorm.DB) {
 }
 
 func readOf(stmt *gorm.Statement) *Read {
-	return &Read{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String()}
+	r := &Read{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String(), mapped: len(stmt.ColumnMapping) > 0}
+	for _, join := range stmt.Joins {
+		r.joins = append(r.joins, strings.Split(join.Name, ".")...)
+	}
+	return r
 }
 
 // hold keeps what a query has read, because the caller may go on to read others into his slice.
@@ -234,7 +260,7 @@ func (r *Read) forgetStrange(own *schema.Schema, row reflect.Value) {
 	}
 }
 
-// forgetIn makes the structs of a model count as not read, and what they hold at any depth.
+// forgetIn makes the structs of a model count as not read, and what the query has joined to them.
 func (r *Read) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
 	m := model.OfSchema(r.db, s)
 	statement.EachStruct(value, func(row reflect.Value) {
@@ -252,11 +278,17 @@ func (r *Read) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool
 	})
 }
 
-// forgetHeld does so with what a struct holds, whether it has a version or not.
+// forgetHeld does so with what a struct holds, whether it has a version or not. A struct that is read again may hold others, which were read
+// before: of them only what is joined counts. What is preloaded is read by queries of its own.
 func (r *Read) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
 	for _, relation := range statement.OwnRelations(s) {
-		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) {
+		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) && (!r.again || r.mayJoin(relation)) {
 			r.forgetIn(relation.FieldSchema, place, seen)
 		}
 	}
+}
+
+// mayJoin reports whether the query may read into a relation.
+func (r *Read) mayJoin(relation *schema.Relationship) bool {
+	return r.mapped || slices.Contains(r.joins, relation.Name) || strings.Contains(r.text, relation.Name+"__")
 }

@@ -3,7 +3,6 @@ package reading
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"gorm.io/gorm"
@@ -109,7 +108,7 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 		for _, relation := range slices.Concat(own.Relationships.HasOne, own.Relationships.BelongsTo) {
 			place := statement.Place(relation.Field, row)
 			switch {
-			case !place.IsValid() || place.IsZero() || isOne && !u.names(relation) || !u.wrote():
+			case !place.IsValid() || place.IsZero() || isOne && !r.mayJoin(relation) || !u.wrote():
 			case !u.copied:
 				r.forgetIn(relation.FieldSchema, place, seen)
 			case place.Kind() == reflect.Struct:
@@ -117,16 +116,6 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 			}
 		}
 	})
-}
-
-// names reports whether the query may read into a relation. A struct that is read again may hold others, which were read before.
-func (u *unreached) names(relation *schema.Relationship) bool {
-	for _, join := range u.stmt.Joins {
-		if slices.Contains(strings.Split(join.Name, "."), relation.Name) {
-			return true
-		}
-	}
-	return len(u.stmt.ColumnMapping) > 0 || strings.Contains(u.stmt.SQL.String(), relation.Name+"__")
 }
 
 // writtenBefore marks, among the clauses of a query that takes locks, whether the transaction had written or locked a row before.

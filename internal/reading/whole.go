@@ -3,7 +3,6 @@ package reading
 import (
 	"bytes"
 	"context"
-	"database/sql/driver"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -146,10 +145,8 @@ func asJSON(value any) any {
 
 // sentAs is a value as a driver gets it, a time without its zone.
 func sentAs(value any) any {
-	if valuer, is := value.(driver.Valuer); is && !isNil(value) {
-		if sent, err := valuer.Value(); err == nil {
-			value = sent
-		}
+	if sent, err := statement.Sent(value); err == nil {
+		value = sent
 	}
 	switch at := value.(type) {
 	case time.Time:
@@ -160,9 +157,4 @@ func sentAs(value any) any {
 		}
 	}
 	return value
-}
-
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

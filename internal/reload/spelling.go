@@ -1,7 +1,6 @@
 package reload
 
 import (
-	"database/sql/driver"
 	"strconv"
 	"time"
 
@@ -111,9 +110,7 @@ func countTimes(key []any) int {
 
 // timeIn is the time that a part of a key stands for, if it is one.
 func timeIn(part any) (time.Time, bool) {
-	if valuer, ok := part.(driver.Valuer); ok {
-		part, _ = valuer.Value()
-	}
+	part, _ = statement.Sent(part)
 	if t, ok := part.(*time.Time); ok && t != nil {
 		return *t, true
 	}

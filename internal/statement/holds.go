@@ -49,8 +49,8 @@ func isNull(value reflect.Value) bool {
 // asSent is what a driver makes of a value before the protocol does: none for NULL.
 func asSent(value reflect.Value) reflect.Value {
 	for !isNull(value) {
-		if valuer, is := value.Interface().(driver.Valuer); is && value.Type() != TimeType {
-			made, err := valuer.Value()
+		if _, is := value.Interface().(driver.Valuer); is && value.Type() != TimeType {
+			made, err := Sent(value.Interface())
 			if err != nil {
 				return reflect.Value{}
 			}

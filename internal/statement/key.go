@@ -50,10 +50,22 @@ func KeyName(key []any) string {
 	return b.String()
 }
 
-func keyPart(value any) string {
-	if valuer, ok := value.(driver.Valuer); ok {
-		value, _ = valuer.Value()
+// Sent is what a driver gets of a value. A nil pointer is NULL, unless its type can say its value without what it would point to.
+func Sent(value any) (any, error) {
+	valuer, is := value.(driver.Valuer)
+	if !is {
+		return value, nil
 	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() && v.Type().Elem().Implements(valuerType) {
+		return nil, nil //nolint:nilnil // NULL
+	}
+	return valuer.Value()
+}
+
+var valuerType = reflect.TypeFor[driver.Valuer]()
+
+func keyPart(value any) string {
+	value, _ = Sent(value)
 	switch t := value.(type) {
 	case time.Time:
 		return strconv.FormatInt(t.UnixMicro(), 10)

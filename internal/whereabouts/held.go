@@ -25,14 +25,14 @@ func EachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
 	}
 }
 
-// EachHeldIn does so for the structs of a model that a value has.
-func EachHeldIn(m *model.Model, value reflect.Value, visit func(*model.Model, reflect.Value)) {
+// EachHeldIn does so for one struct of a model, and some of its associations.
+func EachHeldIn(m *model.Model, row reflect.Value, of func(*schema.Relationship) bool, visit func(*model.Model, reflect.Value)) {
 	w := heldWalk{visit: visit}
-	statement.EachStruct(value, func(row reflect.Value) {
-		if row.Type() == m.Schema.ModelType {
-			w.in(m, row)
+	for _, relation := range statement.OwnRelations(m.Schema) {
+		if row.CanAddr() && of(relation) {
+			w.of(relation, m, row)
 		}
-	})
+	}
 }
 
 // heldWalk visits what structs hold by value, each once: a slice may hold itself.
@@ -52,13 +52,14 @@ func (w *heldWalk) in(m *model.Model, row reflect.Value) {
 		return
 	}
 	for _, relation := range statement.OwnRelations(m.Schema) {
-		if !IsHeldByValue(relation) {
-			continue
-		}
-		if place := statement.Place(relation.Field, row); place.IsValid() {
-			child := m.Of(relation.FieldSchema)
-			statement.EachStruct(place, func(held reflect.Value) { w.see(child, held) })
-		}
+		w.of(relation, m, row)
+	}
+}
+
+func (w *heldWalk) of(relation *schema.Relationship, m *model.Model, row reflect.Value) {
+	if place := statement.Place(relation.Field, row); IsHeldByValue(relation) && place.IsValid() {
+		child := m.Of(relation.FieldSchema)
+		statement.EachStruct(place, func(held reflect.Value) { w.see(child, held) })
 	}
 }
 

@@ -13,20 +13,85 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Association(…).Delete copies the children that stay into a new slice, after its statement. A rollback looks for them in the structs that the
-// transaction has written, or read with their children. What other structs hold is out of sight while GORM copies, if the transaction has moved its
-// version: the copies count as not read. The next statement, or the end of the transaction, shows the versions again.
+// After its statement, Association(…).Append copies what it has stored to the structs that the caller gave it, and Association(…).Delete copies
+// the children that stay into a new slice. No rollback finds such copies. So a version that a rollback takes back is out of sight while GORM
+// copies: the copies count as not read, or have the version of before. The next statement, or the end of the transaction, shows it again.
 
 // hidden is a step with structs whose versions are out of sight. It also tells that GORM may have copied others.
 type hidden struct {
-	all   []memory.Hidden
-	shown bool
+	all  []veil
+	call *string // what the Append selects, which tells it from others
+	over bool    // they were shown
 }
 
-// hiding is how many such steps there are.
+// hiding is how many steps have something to show.
 var hiding atomic.Int64
 
-// hideFromCopies hides the versions of the structs that GORM is about to copy, after a statement of Association(…).Delete.
+// hideUntilNext hides until the next statement.
+func (h *hidden) hideUntilNext(stmt *gorm.Statement) {
+	h.hide()
+	hiding.Add(1)
+	if j := journal.Of(stmt); j.Keep(h) {
+		j.AfterCommit(h.show)
+	} else {
+		h.show()
+	}
+}
+
+func (h *hidden) hide() {
+	for i := range h.all {
+		h.all[i].hide()
+	}
+}
+
+// show shows the structs again.
+func (h *hidden) show() {
+	if h.over {
+		return
+	}
+	h.over = true
+	hiding.Add(-1)
+	for i := range h.all {
+		h.all[i].show()
+	}
+}
+
+// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
+func (h *hidden) Undo() { h.show() }
+
+// Lose does the same.
+func (h *hidden) Lose() { h.show() }
+
+// Regroup implements journal.Regrouper.
+func (h *hidden) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
+
+// ShowHidden shows what the statement before this one has hidden.
+func ShowHidden(stmt *gorm.Statement) {
+	for _, h := range hiddenIn(stmt) {
+		h.show()
+	}
+}
+
+// hiddenIn are the steps of the transaction that have something to show.
+func hiddenIn(stmt *gorm.Statement) (all []*hidden) {
+	if hiding.Load() == 0 {
+		return nil
+	}
+	j := journal.Of(stmt)
+	if j == nil {
+		return nil
+	}
+	j.Has(func(step journal.Step) bool {
+		if h, is := step.(*hidden); is && !h.over {
+			all = append(all, h)
+		}
+		return false
+	})
+	return all
+}
+
+// hideFromCopies hides the versions of the structs that GORM is about to copy, after a statement of Association(…).Delete. A rollback looks for
+// the copies in the structs that the transaction has written, or read with their children. It does not look in others.
 func hideFromCopies(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil {
@@ -44,30 +109,36 @@ func hideFromCopies(db *gorm.DB) {
 		}
 		return false
 	})
-	hides := func(row reflect.Value) bool {
-		return row.CanAddr() && children[row.Type()] && !known[row.Addr().Pointer()]
+	add := func(m *model.Model, row reflect.Value) {
+		if v, has := veilOf(m, row); has && children[row.Type()] && !known[row.Addr().Pointer()] {
+			h.all = append(h.all, v)
+		}
 	}
 	j.Has(func(step journal.Step) bool {
 		switch step := step.(type) {
 		case Holder:
-			h.all = append(h.all, step.Held().Hide(hides)...)
+			eachMoved(step.Held(), add)
 		case Reader:
-			step.EachRow(func(m *model.Model, row reflect.Value) {
-				if hides(row) {
-					h.all = append(h.all, memory.HideRow(m, row)...)
-				}
-			})
+			step.EachRow(add)
 		}
 		return false
 	})
-	if len(children) == 0 {
-		return
+	if len(children) > 0 {
+		h.hideUntilNext(stmt)
 	}
-	hiding.Add(1)
-	if j.Keep(h) {
-		j.AfterCommit(h.show)
-	} else {
-		h.show()
+}
+
+// eachMoved visits the structs of a statement that have the version to which it has moved them.
+func eachMoved(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
+	m := s.Model()
+	for i := 0; i < s.Count && m.Column != nil && !s.IsUndone(); i++ {
+		row, was, after := s.Row(i), s.Was(i), s.Of(s.After, i)
+		if !row.IsValid() || !after.IsValid() {
+			continue
+		}
+		if now := m.Column.Read(row); now.Equal(m.Column.Read(after)) && (!was.IsValid() || !now.Equal(m.Column.Read(was))) {
+			visit(m, row)
+		}
 	}
 }
 
@@ -97,45 +168,3 @@ func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
 		}
 	}
 }
-
-// ShowHidden shows what the statement before this one has hidden.
-func ShowHidden(stmt *gorm.Statement) {
-	if hiding.Load() == 0 {
-		return
-	}
-	j := journal.Of(stmt)
-	if j == nil {
-		return
-	}
-	var all []*hidden
-	j.Has(func(step journal.Step) bool {
-		if h, is := step.(*hidden); is {
-			all = append(all, h)
-		}
-		return false
-	})
-	for _, h := range all {
-		h.show()
-	}
-}
-
-// show shows the structs again.
-func (h *hidden) show() {
-	if h.shown {
-		return
-	}
-	h.shown = true
-	hiding.Add(-1)
-	for _, one := range h.all {
-		one.Show()
-	}
-}
-
-// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
-func (h *hidden) Undo() { h.show() }
-
-// Lose does the same.
-func (h *hidden) Lose() { h.show() }
-
-// Regroup implements journal.Regrouper.
-func (h *hidden) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }

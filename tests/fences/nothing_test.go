@@ -67,3 +67,36 @@ func TestFence_ofAWriteThatSetsNothing(t *testing.T) {
 		}
 	})
 }
+
+// What an association of a fenced model loses is guarded by the token of the context, though GORM sends nothing for the model.
+func TestFence_ofWhatAnAssociationLoses(t *testing.T) {
+	t.Parallel()
+	withAndWithoutTransactions(t, []any{&report{}, &reportNote{}}, func(t *testing.T, db *gorm.DB) {
+		first := stand.Issue(t, db, "report", 1)
+		r := report{Body: "draft", Notes: []reportNote{{}, {}}}
+		stand.Must(t, stand.With(db, first).Create(&r).Error)
+		linked := func() (n int64) {
+			stand.MustDo(t, db.Model(&reportNote{}).Where("report_id = ?", r.ID).Count(&n))
+			return n
+		}
+		stand.Must(t, stand.With(db, first).Model(&r).Association("Notes").Delete(&r.Notes[0]))
+		stand.Equal(t, "the holder's delete: notes", linked(), 1)
+		stand.Issue(t, db, "report", 1)
+		late, note := stand.With(db, first), r.Notes[0]
+		for name, loses := range map[string]func(tx *gorm.DB) error{
+			"clear":           func(tx *gorm.DB) error { return tx.Model(&r).Association("Notes").Clear() },
+			"delete":          func(tx *gorm.DB) error { return tx.Model(&r).Association("Notes").Delete(&note) },
+			"unscoped delete": func(tx *gorm.DB) error { return tx.Model(&r).Association("Notes").Unscoped().Delete(&note) },
+			"replace by none": func(tx *gorm.DB) error { return tx.Model(&r).Association("Notes").Replace() },
+			"append of a map": func(tx *gorm.DB) error {
+				return tx.Model(&r).Association("Notes").Append(&map[string]any{"report_id": r.ID})
+			},
+			"in a transaction": func(tx *gorm.DB) error {
+				return tx.Transaction(func(tx *gorm.DB) error { return tx.Model(&r).Association("Notes").Clear() })
+			},
+		} {
+			_ = mustBeFenced(t, loses(late))
+			stand.Equal(t, name+": notes", linked(), 1)
+		}
+	})
+}

@@ -1,9 +1,13 @@
 package transactions_test
 
 import (
+	"database/sql"
+	"errors"
+	"fmt"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
@@ -63,6 +67,55 @@ func TestLockedRow_ofALaterWriter(t *testing.T) {
 					return errUndo
 				})
 				stand.Equal(t, option+" "+name+": our own", own.Version, 0)
+			}
+		}
+	}
+}
+
+// A row that a released savepoint of our own has written is our own too.
+func TestRead_ofAReleasedSavepoint(t *testing.T) {
+	t.Parallel()
+	writes := map[string]func(tx *gorm.DB, id int64) error{
+		"Once": func(tx *gorm.DB, id int64) error {
+			_, err := gormlock.Once(tx, t.Name(), func(tx *gorm.DB) (int, error) {
+				return 1, tx.Exec("UPDATE accounts SET balance = 999, version = version + 1 WHERE id = ?", id).Error
+			})
+			return err
+		},
+		"SAVEPOINT": func(tx *gorm.DB, id int64) error {
+			return errors.Join(tx.Exec("SAVEPOINT a").Error, tx.Exec("UPDATE accounts SET balance = 999, version = version + 1 WHERE id = ?", id).Error, tx.Exec("RELEASE a").Error)
+		},
+		"a function": func(tx *gorm.DB, id int64) error { return tx.Exec("SELECT bump(?)", id).Error },
+	}
+	locks := map[string][]clause.Expression{"no lock": nil, "a lock": {gormlock.RowLock(gormlock.ForUpdate)}}
+	for option, plugin := range map[string]*gormlock.Plugin{"default": gormlock.New(), "PlainTransactions": gormlock.New(gormlock.PlainTransactions())} {
+		db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(plugin))
+		stand.Must(t, errors.Join(db.AutoMigrate(&stand.Account{}), gormlock.MigrateOnce(db)))
+		stand.MustDo(t, db.Exec(`CREATE OR REPLACE FUNCTION bump(which bigint) RETURNS void LANGUAGE plpgsql AS $$
+			BEGIN UPDATE accounts SET balance = 999, version = version + 1 WHERE id = which; EXCEPTION WHEN unique_violation THEN NULL; END $$`))
+		for name, write := range writes {
+			for locked, lock := range locks {
+				for _, level := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelRepeatableRead, sql.LevelSerializable} {
+					for _, first := range []bool{false, true} {
+						a, other := stand.Made(t, db, stand.Account{}), stand.Made(t, db, stand.Account{})
+						var read stand.Account
+						undone := db.Transaction(func(tx *gorm.DB) error {
+							if first {
+								stand.MustDo(t, tx.Exec("UPDATE accounts SET balance = 1 WHERE id = ?", other.ID))
+							}
+							stand.Must(t, write(tx, a.ID))
+							var err error
+							read, err = gorm.G[stand.Account](tx, lock...).Where("id = ?", a.ID).First(t.Context())
+							return errors.Join(err, errUndo)
+						}, &sql.TxOptions{Isolation: level})
+						what := fmt.Sprintf("%s, %s, %s, %s, first %t", option, name, locked, level, first)
+						stand.Equal(t, what+": the balance", read.Balance, 999)
+						stand.Equal(t, what+": the version", read.Version, 0)
+						if !errors.Is(undone, errUndo) {
+							t.Error(what, undone)
+						}
+					}
+				}
 			}
 		}
 	}

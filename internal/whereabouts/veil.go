@@ -1,0 +1,50 @@
+package whereabouts
+
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
+)
+
+// veil is a struct whose version is out of sight for a while.
+type veil struct {
+	model *model.Model
+	row   reflect.Value
+	key   string
+	is    column.Value
+	seems column.Value // what it has meanwhile
+}
+
+// veilOf is that of a struct which has a version: without another one to show it seems not to be read.
+func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
+	if m.Column == nil || !row.IsValid() || !row.CanAddr() {
+		return veil{}, false
+	}
+	v = veil{m, row, memory.KeyIn(m, row), m.Column.Read(row), m.Column.Unread()}
+	return v, !m.Column.Unset(v.is)
+}
+
+// hide puts the version out of sight, if the struct has it.
+func (v *veil) hide() {
+	if v.isOver(v.row, v.is) {
+		v.model.Column.Write(v.row, v.seems)
+	}
+}
+
+// show shows it again, if the struct has got no other one.
+func (v *veil) show() { v.showIn(v.row) }
+
+// showIn does so in a copy.
+func (v *veil) showIn(row reflect.Value) {
+	if v.isOver(row, v.seems) {
+		v.model.Column.Write(row, v.is)
+	}
+}
+
+// isOver reports whether a struct stands for the row, and has this version.
+func (v *veil) isOver(row reflect.Value, version column.Value) bool {
+	now := v.model.Column.Read(row)
+	return (now.Equal(version) || v.model.Column.Unset(now) && v.model.Column.Unset(version)) && memory.KeyIn(v.model, row) == v.key
+}
