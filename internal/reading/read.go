@@ -112,8 +112,8 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 // Of holds what a statement has read into rows. It is nil if nothing of it has a version.
 func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	r := readOf(stmt)
-	r.again = reflect.Indirect(rows).Kind() == reflect.Struct && isOwnText(stmt)
 	r.hold(rows)
+	r.again = r.isAgain(stmt)
 	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(stmt.DB), strange, r.text); len(carried) > 0 {
@@ -126,10 +126,15 @@ func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	return nil
 }
 
-// isOwnText reports whether GORM has written the query, of the table that the model has.
-func isOwnText(stmt *gorm.Statement) bool {
+// isAgain reports whether GORM has written the query, of the table that the model has, and what was read is one struct with associations. Rows of
+// a view may have columns of these.
+func (r *Read) isAgain(stmt *gorm.Statement) bool {
 	_, built := stmt.Clauses["FROM"]
-	return built && stmt.TableExpr == nil
+	if !built || stmt.TableExpr != nil || len(r.rows) != 1 || reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() != reflect.Struct {
+		return false
+	}
+	own := r.schemaOf(r.rows[0])
+	return own != nil && statement.HoldsAssociation(own, r.rows[0]) && (!statement.IsPostgres(stmt.DB) || HasXmin(stmt))
 }
 
 // isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.

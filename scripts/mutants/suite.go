@@ -28,7 +28,7 @@ var suites = []*suite{
 	{folder: "internal/memory"}, {folder: "internal/journal"}, {folder: "tests/versions"}, {folder: "tests/transactions"},
 	{folder: "tests/rows"}, {folder: "tests/merges"}, {folder: "tests/losses"}, {folder: "tests/fences"}, {folder: "tests/claims"},
 	{folder: "tests/belongs"}, {folder: "tests/clauses"}, {folder: "tests/hooks"}, {folder: "tests/events"}, {folder: "tests/locks"},
-	{folder: "tests/costs"}, {folder: "tests/roots"}, {folder: "tests/invariants", tests: "TestMatrix.*|TestFamily.*"},
+	{folder: "tests/costs"}, {folder: "tests/roots"}, {folder: "tests/once"}, {folder: "tests/invariants", tests: "TestMatrix.*|TestFamily.*"},
 	{folder: "tests/mariadb"},
 }
 

@@ -30,6 +30,15 @@ type againForm struct {
 
 func (againForm) TableName() string { return "again_users" }
 
+// againSeen is a row of a view, which brings the company along.
+type againSeen struct {
+	ID        int64
+	CompanyID *int64
+	Company   *againCompany
+}
+
+func (againSeen) TableName() string { return "again_view" }
+
 type againCompany struct {
 	ID      int64
 	Name    string
@@ -127,6 +136,16 @@ func TestRollback_ofWhatAParentIsReadAgainWith(t *testing.T) {
 		stand.Equal(t, name+": a line", u.Lines[0].Version, 0)
 		stand.Equal(t, name+": a tag", u.Tags[0].Version, 0)
 	}
+	stand.MustDo(t, db.Exec(`CREATE VIEW again_view AS SELECT u.*, c.id AS "Company__id", c.name AS "Company__name", c.version AS "Company__version"
+		FROM again_users u JOIN again_companies c ON c.id = u.company_id`))
+	seen := againSeen{}
+	stand.MustDo(t, db.First(&seen, id))
+	stand.Equal(t, "a view: the company", seen.Company.Version, 1)
+	_ = db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Create(&againCompany{}))
+		return errors.Join(tx.First(&seen, id).Error, errUndo)
+	})
+	stand.Equal(t, "a view that is read again: the company", seen.Company.Version, 0)
 	var form againForm
 	stand.MustDo(t, db.Preload("Lines").First(&form, id))
 	_ = db.Transaction(func(tx *gorm.DB) error {
