@@ -237,12 +237,12 @@ func beforeQuery(db *gorm.DB) {
 	journal.RefuseCommit(db)
 	guard.RefuseOnText(db)
 	guard.RefuseRead(db)
-	model.CheckTags(db)
+	m := model.CheckTags(db)
 	xact.Take(db)
 	rowlock.Begin(db)
-	belongs.BeforeRead(db)
+	belongs.BeforeRead(db, m)
 	guard.BeginRead(db)
-	reading.Begin(db)
+	reading.Begin(db, m)
 }
 
 func beforeRaw(db *gorm.DB) {

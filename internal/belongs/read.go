@@ -27,10 +27,10 @@ const readingClause = "gormlock:belongs_reading"
 // Build makes a reading fit into a statement's clauses, where it is found again. It writes nothing.
 func (*reading) Build(clause.Builder) {}
 
-// BeforeRead remembers what the struct that is read into belongs to. The elements of slices are always new.
-func BeforeRead(db *gorm.DB) {
+// BeforeRead remembers what the struct that is read into belongs to. The elements of slices are always new. Of is the model of the query.
+func BeforeRead(db *gorm.DB, of *model.Model) {
 	stmt := db.Statement
-	if db.Error != nil || db.DryRun || stmt.Schema == nil || model.Of(db) == nil {
+	if db.Error != nil || db.DryRun || of == nil {
 		return
 	}
 	row := reflect.ValueOf(stmt.Dest)

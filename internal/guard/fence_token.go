@@ -40,8 +40,11 @@ func (i *Intent) AsksVersion() bool {
 // its text.
 func RefuseOnText(db *gorm.DB) {
 	stmt := db.Statement
+	if stmt.SQL.Len() == 0 {
+		return
+	}
 	intent := IntentOf(stmt)
-	if intent == nil || stmt.SQL.Len() == 0 || statement.IsSavepoint(stmt) {
+	if intent == nil || statement.IsSavepoint(stmt) {
 		return
 	}
 	switch {

@@ -215,9 +215,6 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 	}
 }
 
-// IsUndone reports whether the statement was taken back.
-func (s *Structs) IsUndone() bool { return s.undone }
-
 // Changed reports whether the statement changed a column of this struct.
 func (s *Structs) Changed(i int) bool {
 	if s.before == nil || s.After == nil {

@@ -97,11 +97,13 @@ func Of(db *gorm.DB) *Model {
 // Of is the model of another schema.
 func (m *Model) Of(s *schema.Schema) *Model { return OfSchema(m.db, s) }
 
-// CheckTags lets a read fail on wrong tags too: they are noticed on the first use of the model.
-func CheckTags(db *gorm.DB) {
-	if m := Of(db); m != nil && m.Err != nil {
+// CheckTags lets a read fail on wrong tags too: they are noticed on the first use of the model, which it returns, as Of does.
+func CheckTags(db *gorm.DB) *Model {
+	m := Of(db)
+	if m != nil && m.Err != nil {
 		fault.Add(db, m.Err)
 	}
+	return m
 }
 
 func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {

@@ -11,8 +11,7 @@ import (
 
 // apart lets a query write into no struct but the one it reads into, as far as versions go. The elements of slices are
 // always new.
-func apart(db *gorm.DB) {
-	m := model.Of(db)
+func apart(db *gorm.DB, m *model.Model) {
 	if m == nil || m.Column == nil || db.DryRun || !statement.ThroughPointer(m.Column.Field) {
 		return
 	}

@@ -34,9 +34,9 @@ type Read struct {
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
-// Begin prepares a query.
-func Begin(db *gorm.DB) {
-	apart(db)
+// Begin prepares a query of a model, nil if it is of none.
+func Begin(db *gorm.DB, m *model.Model) {
+	apart(db, m)
 	noteColumns(db)
 }
 

@@ -171,17 +171,15 @@ func IsInMaps(dest any, column *schema.Field) bool {
 // Named returns the value that a map has for a column, under any name by which GORM finds the column: its own, that of the field, or
 // one of which the naming strategy makes its own, as "lockVersion".
 func Named(values map[string]any, column *schema.Field) (value any, is bool) {
-	for _, name := range []string{column.DBName, column.Name} {
-		if value, is := values[name]; is {
-			return value, true
+	for name, given := range values {
+		switch {
+		case name == column.DBName:
+			return given, true
+		case name == column.Name || column.Schema.LookUpField(name) == column:
+			value, is = given, true
 		}
 	}
-	for name, value := range values {
-		if column.Schema.LookUpField(name) == column {
-			return value, true
-		}
-	}
-	return nil, false
+	return value, is
 }
 
 // Computed reports whether the server works a value out.

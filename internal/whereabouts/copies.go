@@ -6,9 +6,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
-	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -37,18 +35,28 @@ func isMarked(stmt *gorm.Statement) bool {
 // keepCopies notes where the structs are now. What is out of sight is shown there too.
 func keepCopies(stmt *gorm.Statement) {
 	j := journal.Of(stmt)
-	if j == nil || j.Written() == 0 {
+	if j == nil {
+		return
+	}
+	keepOwners(stmt, stmt.ReflectValue)
+	if j.Written() == 0 {
 		return
 	}
 	c := copiesIn(stmt)
 	for _, h := range hiddenIn(stmt) {
 		h.show()
-		for i := range h.all {
+		for i := 0; i < len(h.all) && h.call != nil; i++ {
 			for _, one := range c.held {
 				if one.model == h.all[i].model {
 					h.all[i].showIn(one.place)
 				}
 			}
+		}
+	}
+	first := firstStates(stmt)
+	for _, one := range c.held {
+		if is := rowIn(one.model, one.place); one.model.Column != nil && first[is] != nil && first[is].mayBeRead(one.model.Column.Read(one.place)) {
+			c.read[is] = true
 		}
 	}
 	j.Keep(c)
@@ -57,23 +65,26 @@ func keepCopies(stmt *gorm.Statement) {
 // AfterEnd looks, when a statement has ended, at what GORM may have left in the structs of an association, or is about to copy.
 func AfterEnd(db *gorm.DB) {
 	hideFromCopies(db)
-	hideCopied(db.Statement)
+	hideCopied(db)
 	noteFailedAppend(db)
 }
 
 // hideCopied hides the versions of the children that an Append has stored, and which GORM is about to copy to the caller. With several parents it
 // does so after their last statement.
-func hideCopied(stmt *gorm.Statement) {
-	marked, _ := stmt.Settings.Load(copiedSetting)
+func hideCopied(db *gorm.DB) {
+	stmt := db.Statement
 	j := journal.Of(stmt)
-	if marked != any(stmt) || j == nil {
+	if j == nil || !model.NeedsJournal(db, stmt.Schema) {
+		return
+	}
+	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
 	h := &hidden{call: callOf(stmt)}
 	first := firstStates(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
-		if state, touched := first[rowOf{one.place.Type(), v.key}]; has && touched && state.differs(v) {
+		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v) {
 			v.seems = state.inSight(one.model)
 			h.all = append(h.all, v)
 		}
@@ -99,64 +110,6 @@ func callOf(stmt *gorm.Statement) *string {
 }
 
 var anyCall string
-
-// rowOf is a row, by its model and its key.
-type rowOf struct {
-	of  reflect.Type
-	key string
-}
-
-// firstState is the version at which a transaction has met a row: none if it has read the row after it began to write, or has made it.
-type firstState struct {
-	version column.Value
-	loaded  bool
-	steps   int // how many have met it
-}
-
-// differs reports whether a struct has another version than one that was committed.
-func (f *firstState) differs(v veil) bool { return !f.loaded || !v.is.Equal(f.version) }
-
-// inSight is the version that a copy may have meanwhile.
-func (f *firstState) inSight(m *model.Model) column.Value {
-	if f.loaded && f.steps == 1 {
-		return f.version
-	}
-	return m.Column.Unread()
-}
-
-// firstStates are those of the rows that the transaction has met. A version of before may stay in sight if one statement has moved it: behind
-// several, other columns may be changed too.
-func firstStates(stmt *gorm.Statement) map[rowOf]*firstState {
-	all := map[rowOf]*firstState{}
-	meet := func(m *model.Model, row, was reflect.Value) {
-		if m == nil || m.Column == nil || !row.IsValid() {
-			return
-		}
-		is := rowOf{m.Schema.ModelType, memory.KeyIn(m, row)}
-		state := all[is]
-		if state == nil {
-			state = &firstState{version: m.Column.Unread()}
-			if all[is] = state; was.IsValid() && m.Column.Loaded(m.Column.Read(was)) {
-				state.version, state.loaded = m.Column.Read(was), true
-			}
-		}
-		state.steps++
-	}
-	journal.Of(stmt).Has(func(step journal.Step) bool {
-		switch step := step.(type) {
-		case *owners:
-		case Holder:
-			s := step.Held()
-			for i := range s.Count {
-				meet(s.Model(), s.Of(s.After, i), s.Was(i))
-			}
-		case Reader:
-			step.EachRow(func(m *model.Model, row reflect.Value) { meet(m, row, reflect.Value{}) })
-		}
-		return false
-	})
-	return all
-}
 
 // savedRelation returns the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil if all
 // relations are saved.

@@ -84,7 +84,19 @@ type owners struct{ read memory.Structs }
 
 // KeepOwners notes the structs of a query in a transaction that have children with it.
 func KeepOwners(stmt *gorm.Statement, rows reflect.Value) {
-	if len(stmt.Preloads) == 0 || stmt.Schema == nil || !rows.IsValid() || !rows.CanInterface() {
+	if len(stmt.Preloads) > 0 {
+		keepOwners(stmt, rows)
+	}
+}
+
+func keepOwners(stmt *gorm.Statement, rows reflect.Value) {
+	if stmt.Schema == nil || !rows.IsValid() {
+		return
+	}
+	if rows.Kind() != reflect.Pointer && rows.CanAddr() {
+		rows = rows.Addr()
+	}
+	if !rows.CanInterface() {
 		return
 	}
 	m, o := model.Of(stmt.DB), &owners{}
@@ -108,8 +120,8 @@ func (*owners) Lose() {}
 // copies is a step with structs that GORM has copied to where they are, before a statement of Association(…).Append: a rollback looks for what
 // it takes back there too.
 type copies struct {
-	held   []copied
-	places *memory.Places
+	held []copied
+	read map[rowOf]bool // the rows of those that may be copies of what the transaction has read
 }
 
 type copied struct {
@@ -119,7 +131,7 @@ type copied struct {
 
 // copiesIn are the copies that the owner in an Append holds.
 func copiesIn(stmt *gorm.Statement) *copies {
-	c, db := &copies{}, &gorm.DB{Config: stmt.Config}
+	c, db := &copies{read: map[rowOf]bool{}}, &gorm.DB{Config: stmt.Config}
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
 		w := heldWalk{visit: func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) }}
 		m := model.OfSchema(db, relation.FieldSchema)
@@ -128,29 +140,17 @@ func copiesIn(stmt *gorm.Statement) *copies {
 	return c
 }
 
-// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back. Copies of what the transaction has read count as not read.
-func (c *copies) Undo() {
-	for _, one := range c.held {
-		loseCopyOfRead(one.model, one.place, c.places)
-	}
-}
+// Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
+func (*copies) Undo() {}
 
-// Lose does the same.
-func (c *copies) Lose() { c.Undo() }
+// Lose does nothing either.
+func (*copies) Lose() {}
 
 // Regroup implements journal.Regrouper.
 func (c *copies) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
 
 func (c *copies) seeIn(places *memory.Places) {
-	c.places = places
 	for _, one := range c.held {
 		places.See(one.model, one.place)
-	}
-}
-
-// loseCopyOfRead makes a struct unread if it is a copy of what the transaction has read.
-func loseCopyOfRead(m *model.Model, row reflect.Value, places *memory.Places) {
-	if m.Column != nil && row.CanAddr() && places.IsOfRead(m, row) {
-		m.Column.Write(row, m.Column.Unread())
 	}
 }

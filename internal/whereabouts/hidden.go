@@ -19,9 +19,11 @@ import (
 
 // hidden is a step with structs whose versions are out of sight. It also tells that GORM may have copied others.
 type hidden struct {
-	all  []veil
-	call *string // what the Append selects, which tells it from others
-	over bool    // they were shown
+	all    []veil
+	owners []owner        // of a Delete: those in which a rollback finds the copies
+	call   *string        // what the Append selects, which tells it from others
+	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
+	over   bool           // they were shown
 }
 
 // hiding is how many steps have something to show.
@@ -54,6 +56,19 @@ func (h *hidden) show() {
 	for i := range h.all {
 		h.all[i].show()
 	}
+	for _, o := range h.owners {
+		EachHeld(o.structs, func(m *model.Model, row reflect.Value) {
+			if v, had := o.had[rowIn(m, row)]; had {
+				v.showIn(row)
+			}
+		})
+	}
+}
+
+// owner is one of several structs that hold others by value, and what they had when its versions were put out of sight.
+type owner struct {
+	structs *memory.Structs
+	had     map[rowOf]veil
 }
 
 // Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
@@ -65,10 +80,18 @@ func (h *hidden) Lose() { h.show() }
 // Regroup implements journal.Regrouper.
 func (h *hidden) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
 
-// ShowHidden shows what the statement before this one has hidden.
+// ShowHidden shows what the statement before this one has hidden. It notes where GORM has copied structs to: the caller may have pointers to them
+// when it copies them again.
 func ShowHidden(stmt *gorm.Statement) {
 	for _, h := range hiddenIn(stmt) {
 		h.show()
+		c := &copies{read: h.read}
+		for _, o := range h.owners {
+			EachHeld(o.structs, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) })
+		}
+		if len(c.held) > 0 {
+			journal.Of(stmt).Keep(c)
+		}
 	}
 }
 
@@ -90,8 +113,9 @@ func hiddenIn(stmt *gorm.Statement) (all []*hidden) {
 	return all
 }
 
-// hideFromCopies hides the versions of the structs that GORM is about to copy, after a statement of Association(…).Delete. A rollback looks for
-// the copies in the structs that the transaction has written, or read with their children. It does not look in others.
+// hideFromCopies hides the versions of the structs that GORM is about to copy, after a statement of Association(…).Delete. They are shown in the
+// copies too, if these are in structs that the transaction has written, or read with their children: a rollback looks for them there, and not in
+// others.
 func hideFromCopies(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil {
@@ -101,45 +125,54 @@ func hideFromCopies(db *gorm.DB) {
 	if j == nil || j.Written() == 0 || !statement.InAssociationDelete() {
 		return
 	}
-	h, children, known := &hidden{}, copiedByDelete(db), map[uintptr]bool{}
-	j.Has(func(step journal.Step) bool {
-		holder, is := step.(Holder)
-		if is && !children[holder.Held().Type()] { // these are copied themselves
-			EachHeld(holder.Held(), func(_ *model.Model, row reflect.Value) { known[row.Addr().Pointer()] = true })
+	h, children := &hidden{read: map[rowOf]bool{}}, copiedByDelete(db)
+	if len(children) == 0 {
+		return
+	}
+	first := firstStates(stmt)
+	for is, state := range first {
+		if state.read && !state.loaded && children[is.of] {
+			h.read[is] = true
 		}
-		return false
-	})
+	}
+	moved := func(m *model.Model, row reflect.Value) (v veil, is bool) {
+		if m == nil || !row.IsValid() || !row.CanAddr() || !children[row.Type()] {
+			return veil{}, false
+		}
+		v, has := veilOf(m, row)
+		return v, has && first[rowIn(m, row)] != nil && first[rowIn(m, row)].differs(v)
+	}
 	add := func(m *model.Model, row reflect.Value) {
-		if v, has := veilOf(m, row); has && children[row.Type()] && !known[row.Addr().Pointer()] {
+		if v, is := moved(m, row); is {
 			h.all = append(h.all, v)
 		}
 	}
 	j.Has(func(step journal.Step) bool {
 		switch step := step.(type) {
+		case *copies:
+			for _, one := range step.held {
+				add(one.model, one.place)
+			}
 		case Holder:
-			eachMoved(step.Held(), add)
+			if held := step.Held(); children[held.Type()] { // these are copied themselves
+				for i := range held.Count {
+					add(held.Model(), held.Row(i))
+				}
+			} else {
+				o := owner{held, map[rowOf]veil{}}
+				EachHeld(held, func(m *model.Model, row reflect.Value) {
+					if v, is := moved(m, row); is {
+						o.had[rowIn(m, row)] = v
+					}
+				})
+				h.owners = append(h.owners, o)
+			}
 		case Reader:
 			step.EachRow(add)
 		}
 		return false
 	})
-	if len(children) > 0 {
-		h.hideUntilNext(stmt)
-	}
-}
-
-// eachMoved visits the structs of a statement that have the version to which it has moved them.
-func eachMoved(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
-	m := s.Model()
-	for i := 0; i < s.Count && m.Column != nil && !s.IsUndone(); i++ {
-		row, was, after := s.Row(i), s.Was(i), s.Of(s.After, i)
-		if !row.IsValid() || !after.IsValid() {
-			continue
-		}
-		if now := m.Column.Read(row); now.Equal(m.Column.Read(after)) && (!was.IsValid() || !now.Equal(m.Column.Read(was))) {
-			visit(m, row)
-		}
-	}
+	h.hideUntilNext(stmt)
 }
 
 // copiedByDelete are the types of the children that the statement may unlink, and that owners hold in slices, by value.

@@ -1,6 +1,7 @@
 package whereabouts
 
 import (
+	"maps"
 	"reflect"
 
 	"github.com/gormlock/gormlock/internal/journal"
@@ -20,7 +21,7 @@ type Reader interface {
 // Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
 // them within its slices, and GORM may have copied them within an association.
 func Regroup(undone, all []journal.Step, lost bool) {
-	places, copied := placesOf(all)
+	places := placesOf(all)
 	if lost {
 		places.Forget(nil, true)
 	}
@@ -40,20 +41,48 @@ func Regroup(undone, all []journal.Step, lost bool) {
 			step.ForgetPlaces(places)
 		}
 	}
-	if read && copied {
-		eachHeldBy(all, func(m *model.Model, row reflect.Value) { loseCopyOfRead(m, row, places) })
+	if read {
+		loseCopiesOfRead(all)
 	}
 }
 
-// placesOf are the places of all structs that the steps know, and whether GORM may have copied some of them since.
-func placesOf(all []journal.Step) (places *memory.Places, copied bool) {
+// loseCopiesOfRead makes copies unread that GORM may have made of what the transaction has read.
+func loseCopiesOfRead(all []journal.Step) {
+	rows := map[rowOf]bool{}
+	for _, step := range all {
+		switch step := step.(type) {
+		case *copies:
+			maps.Copy(rows, step.read)
+		case *hidden:
+			maps.Copy(rows, step.read)
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	lose := func(m *model.Model, row reflect.Value) {
+		if m.Column != nil && row.CanAddr() && rows[rowIn(m, row)] {
+			m.Column.Write(row, m.Column.Unread())
+		}
+	}
+	for _, step := range all {
+		if c, is := step.(*copies); is {
+			for _, one := range c.held {
+				lose(one.model, one.place)
+			}
+		}
+	}
+	eachHeldBy(all, lose)
+}
+
+// placesOf are the places of all structs that the steps know.
+func placesOf(all []journal.Step) *memory.Places {
 	for _, step := range all {
 		if h, is := step.(*hidden); is {
 			h.show()
-			copied = true
 		}
 	}
-	places = memory.NewPlaces()
+	places := memory.NewPlaces()
 	for i := len(all) - 1; i >= 0; i-- {
 		switch step := all[i].(type) {
 		case Holder:
@@ -65,7 +94,7 @@ func placesOf(all []journal.Step) (places *memory.Places, copied bool) {
 		}
 	}
 	eachHeldBy(all, places.See)
-	return places, copied
+	return places
 }
 
 // eachHeldBy visits what the structs of these steps hold by value in their associations.

@@ -1,0 +1,135 @@
+package transactions_test
+
+import (
+	"errors"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// recopied are steps that write the lines of an order, and steps in which GORM copies them to another slice.
+var recopied = map[rune]func(tx *gorm.DB, o *stand.LinedOrder) error{
+	'k': func(tx *gorm.DB, o *stand.LinedOrder) error { o.Lines[0].Qty = 5; return tx.Save(&o.Lines[0]).Error },
+	'u': func(tx *gorm.DB, o *stand.LinedOrder) error { return tx.Model(&o.Lines[0]).Update("qty", 5).Error },
+	'p': func(tx *gorm.DB, o *stand.LinedOrder) error { o.Title = "x"; return tx.Save(o).Error },
+	'F': func(tx *gorm.DB, o *stand.LinedOrder) error {
+		o.Lines[0].Qty = 5
+		return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(o).Error
+	},
+	'A': func(tx *gorm.DB, o *stand.LinedOrder) error {
+		return tx.Model(o).Association("Lines").Append(&stand.LinedLine{Qty: 9})
+	},
+	'R': func(tx *gorm.DB, o *stand.LinedOrder) error {
+		return tx.Model(o).Association("Lines").Replace(&o.Lines[0], &stand.LinedLine{Qty: 9})
+	},
+	'D': func(tx *gorm.DB, o *stand.LinedOrder) error {
+		return tx.Model(o).Association("Lines").Delete(&stand.LinedLine{ID: o.Lines[len(o.Lines)-1].ID})
+	},
+	'r': func(tx *gorm.DB, o *stand.LinedOrder) error { return tx.Preload("Lines").First(o, o.ID).Error },
+	'f': func(tx *gorm.DB, o *stand.LinedOrder) error { return tx.First(o, o.ID).Error },
+	'l': func(tx *gorm.DB, o *stand.LinedOrder) error {
+		var list []stand.LinedLine
+		return tx.Find(&list, "order_id = ?", o.ID).Error
+	},
+}
+
+// However often GORM has copied the lines of an order, after a rollback no copy has a version that was never committed: not those that the order
+// holds, and not those to which the program kept a pointer.
+func TestRollback_ofLinesThatAreCopiedAgain(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
+	for _, program := range []string{
+		"kD", "kA", "kAD", "AkD", "ADk", "kDA", "kR", "kRD", "kDR", "kAA", "kAAD", "kADA", "uAD", "pkAD", "kpAD", "kApD", "kADp", "kfAD", "krAD", "kArD", "kAfD", "kAkD",
+		"kAkDk", "kRA", "AD", "AAD", "ADD", "ADA", "kDD", "kADD", "rkAD", "kAR", "kRR", "FD", "FA", "FDA", "FDD", "FAA", "FAD", "FDAA", "kpDA", "kpDD",
+	} {
+		for _, read := range []bool{false, true} {
+			for end, run := range map[string]func(body func(tx *gorm.DB) error) error{
+				"rolled back": func(body func(tx *gorm.DB) error) error { return db.Transaction(body) },
+				"nested": func(body func(tx *gorm.DB) error) error {
+					return db.Transaction(func(tx *gorm.DB) error { return tx.Transaction(body) })
+				},
+			} {
+				o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}}}
+				stand.MustDo(t, db.Create(&o))
+				if id := o.ID; read {
+					o = stand.LinedOrder{}
+					stand.MustDo(t, db.Preload("Lines").First(&o, id))
+				}
+				var pointers []*stand.LinedLine
+				undone := run(func(tx *gorm.DB) error {
+					for _, step := range program {
+						pointers = append(pointers, &o.Lines[0])
+						if err := recopied[step](tx, &o); err != nil {
+							return err
+						}
+					}
+					return errUndo
+				})
+				if !errors.Is(undone, errUndo) {
+					t.Errorf("%s, %s: %v", program, end, undone)
+				}
+				for i := range o.Lines {
+					pointers = append(pointers, &o.Lines[i])
+				}
+				for _, line := range pointers {
+					var rows []stand.LinedLine
+					stand.MustDo(t, db.Find(&rows, "id = ?", line.ID))
+					if line.Version != 0 && (len(rows) == 0 || line.Version > rows[0].Version) {
+						t.Errorf("%s, read %t, %s: %+v of %+v", program, read, end, *line, rows)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What was read into another variable makes no copies unread that were there before.
+func TestRollback_ofAListBesideAnAppend(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
+	for _, program := range []string{"A", "Al", "lA", "pl", "AlA", "AAl", "plA", "Dl", "lD", "plD", "AlD", "pAlD"} {
+		o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}}}
+		stand.MustDo(t, db.Create(&o))
+		id := o.ID
+		o = stand.LinedOrder{}
+		stand.MustDo(t, db.Preload("Lines").First(&o, id))
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			for _, step := range program {
+				stand.Must(t, recopied[step](tx, &o))
+			}
+			return errUndo
+		})
+		o.Lines[0].Qty = 6
+		if err := db.Save(&o.Lines[0]).Error; err != nil {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+}
+
+// Between copies, and after the commit, the lines are read.
+func TestCommit_ofLinesThatAreCopiedAgain(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
+	for _, program := range []string{"kAkDk", "kDkAk", "FDkAkRk", "AAkDDk", "kRkRk", "pkDkpk", "rkAkDkrk", "lkAlkDlk"} {
+		o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}, {}}}
+		stand.MustDo(t, db.Create(&o))
+		if err := db.Transaction(func(tx *gorm.DB) error {
+			stand.MustDo(t, tx.Save(&o)) // so that it is known
+			for _, step := range program {
+				if err := recopied[step](tx, &o); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Errorf("%s: %v", program, err)
+		}
+		for i := range o.Lines {
+			if err := db.Save(&o.Lines[i]).Error; err != nil {
+				t.Errorf("%s: %v", program, err)
+			}
+		}
+	}
+}
