@@ -121,6 +121,15 @@ func (c *Fence) TokenOf(stmt *gorm.Statement, named []fence.Token) (fence.Token,
 		fault.ErrFenceMissing, stmt.Table, from, wanted)
 }
 
+// InContext is the token of the statement's context that fits. Several are an error.
+func (c *Fence) InContext(stmt *gorm.Statement) (token fence.Token, fits bool, err error) {
+	if !slices.ContainsFunc(fence.FromContext(stmt.Context), c.fits) {
+		return fence.Token{}, false, nil
+	}
+	token, err = c.TokenOf(stmt, nil)
+	return token, err == nil, err
+}
+
 // fits reports whether the column is written by the token.
 func (c *Fence) fits(token fence.Token) bool {
 	return !token.IsZero() && (c.Topic == "" || token.Topic == c.Topic)

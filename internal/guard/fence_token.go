@@ -36,6 +36,11 @@ func (i *Intent) AsksVersion() bool {
 	return i != nil && (i.Ignore || i.Expects || i.touch || i.preserve || i.Unchanged != nil)
 }
 
+// onlyIgnoresFence reports whether IgnoreFence is all that the statement says.
+func (i *Intent) onlyIgnoresFence() bool {
+	return i != nil && i.ignoreFence && len(i.tokens) == 0 && !i.compares() && !i.Ignore && !i.touch && !i.preserve && !i.Merges()
+}
+
 // RefuseOnText fails a statement of raw SQL that names a token or what a row must be like: nothing can be added to
 // its text.
 func RefuseOnText(db *gorm.DB) {

@@ -2,10 +2,12 @@ package guard
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
@@ -78,31 +80,101 @@ func refuseLateOfChildren(db *gorm.DB) {
 	if intent := IntentOf(stmt); intent != nil && intent.ignoreFence {
 		return
 	}
-	isMap := reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() == reflect.Map
-	if owned := statement.InUnlinking() || isMap && statement.InAppend(); !owned {
+	keys := keysOfOwner(stmt)
+	if len(keys) == 0 {
 		return
 	}
 	statement.EachParsed(db, func(s *schema.Schema) bool {
 		owner := model.OfSchema(db, s)
-		if owner.Fence == nil || owner.Schema == stmt.Schema || !hasChildren(s, stmt.Schema) {
+		if owner.Fence == nil || !ownsBy(s, stmt.Schema, keys) {
 			return true
 		}
-		token, err := owner.Fence.TokenOf(stmt, nil)
+		err := refuseLateOwner(db, owner)
 		if err != nil {
-			return true // of another lock
-		}
-		latest, err := fence.Latest(stmt.Context, statement.Unprepared(stmt.ConnPool), token)
-		if err == nil && latest > token.Number {
-			err = refuseHolder(db, token, latest)
-		}
-		if err != nil {
-			fault.Add(db, fault.Caused(db, err))
+			fault.Add(db, err)
 		}
 		return err == nil
 	})
 }
 
-// hasChildren reports whether structs of a model have an association of which the other one has the children, or the links.
-func hasChildren(s, other *schema.Schema) bool {
-	return slices.ContainsFunc(statement.OwnRelations(s), func(r *schema.Relationship) bool { return r.FieldSchema == other || r.JoinTable == other })
+// keysOfOwner are the columns in which a statement of an association may have the key of its owner: first of all it says that, and a map in Append
+// has it too.
+func keysOfOwner(stmt *gorm.Statement) (names []string) {
+	given := reflect.Indirect(reflect.ValueOf(stmt.Dest))
+	switch {
+	case given.Kind() == reflect.Map && slices.Contains(stmt.BuildClauses, "VALUES"):
+		if row, is := given.Interface().(map[string]any); is && statement.InAppend() {
+			return slices.Collect(maps.Keys(row))
+		}
+		return nil
+	case slices.Contains(stmt.BuildClauses, "VALUES") || !statement.InUnlinking():
+		return nil
+	}
+	_, where := statement.Conditions(stmt)
+	return namesIn(where)
+}
+
+// namesIn are the columns of which conditions say what they must be, in their order.
+func namesIn(conditions []clause.Expression) (names []string) {
+	for _, condition := range conditions {
+		switch c := condition.(type) {
+		case clause.IN:
+			names = append(names, columnNames(c.Column)...)
+		case clause.Eq:
+			names = append(names, columnNames(c.Column)...)
+		case clause.Where:
+			names = append(names, namesIn(c.Exprs)...)
+		case clause.AndConditions:
+			names = append(names, namesIn(c.Exprs)...)
+		}
+	}
+	return names
+}
+
+func columnNames(column any) (names []string) {
+	switch c := column.(type) {
+	case string:
+		names = append(names, c)
+	case clause.Column:
+		names = append(names, c.Name)
+	case []clause.Column:
+		for i := range c {
+			names = append(names, c[i].Name)
+		}
+	}
+	return names
+}
+
+// ownsBy reports whether structs of a model have an association whose children, or links, have the key of their owner in these columns.
+func ownsBy(s, children *schema.Schema, columns []string) bool {
+	return slices.ContainsFunc(statement.OwnRelations(s), func(r *schema.Relationship) bool {
+		if r.FieldSchema != children && r.JoinTable != children || r.Type == schema.BelongsTo || r.JoinTable != nil && r.JoinTable != children {
+			return false
+		}
+		owned := false
+		for _, ref := range r.References {
+			if ref.OwnPrimaryKey && !slices.Contains(columns, ref.ForeignKey.DBName) {
+				return false
+			}
+			owned = owned || ref.OwnPrimaryKey && (r.JoinTable == nil || ref.ForeignKey.DBName == columns[0])
+		}
+		return owned
+	})
+}
+
+// refuseLateOwner compares the token of the context that fits a model with the latest one.
+func refuseLateOwner(db *gorm.DB, owner *model.Model) error {
+	stmt := db.Statement
+	token, fits, err := owner.Fence.InContext(stmt)
+	if err != nil || !fits {
+		return err
+	}
+	latest, err := fence.Latest(stmt.Context, statement.Unprepared(stmt.ConnPool), token)
+	switch {
+	case err != nil:
+		return fault.Caused(db, err)
+	case latest > token.Number:
+		return refuseHolder(db, token, latest)
+	}
+	return nil
 }

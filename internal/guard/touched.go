@@ -5,13 +5,11 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
-	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -143,22 +141,14 @@ func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
 
 // movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the
 // transaction wrote the row last.
-func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) (own bool) {
-	if !hasWrite(stmt, m, func(w *Write) bool { return w.isBulk() && w.built.bumps && !w.outcome.none }) || !statement.IsPostgres(stmt.DB) || statement.Transaction(stmt) == nil || !reading.HasXmin(stmt) {
+func movedByBulk(stmt *gorm.Statement, m *model.Model, key []any) bool {
+	if !hasWrite(stmt, m, func(w *Write) bool { return w.isBulk() && w.built.bumps && !w.outcome.none }) {
 		return false
 	}
-	q := stmt.DB.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard}).Unscoped().
-		Model(reflect.New(m.Schema.ModelType).Interface()).Where(KeyIn(m.Schema, [][]any{key})).
-		Select(reading.ByWriter("xmin", "false", "true", false))
-	statement.SameTable(q.Statement, stmt)
-	q = q.Find(&[]map[string]any{})
-	if q.Error != nil {
-		return false
-	}
-	rows, err := stmt.ConnPool.QueryContext(stmt.Context, q.Statement.SQL.String(), q.Statement.Vars...)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = rows.Close() }()
-	return rows.Next() && rows.Scan(&own) == nil && rows.Err() == nil && own
+	wrote, known := journal.WroteAny(stmt, func(q *gorm.DB) *gorm.DB {
+		q = q.Model(reflect.New(m.Schema.ModelType).Interface()).Where(KeyIn(m.Schema, [][]any{key}))
+		statement.SameTable(q.Statement, stmt)
+		return q
+	})
+	return wrote && known
 }

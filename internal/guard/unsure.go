@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -57,7 +58,7 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 			unsure[statement.KeyName(key)] = i
 		}
 	}
-	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !reading.HasXmin(stmt) {
+	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !journal.HasXmin(stmt) {
 		return nil
 	}
 	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,

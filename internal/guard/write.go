@@ -167,6 +167,9 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	intent := IntentOf(stmt)
+	if m.Fence == nil && intent.onlyIgnoresFence() && statement.InUnlinking() {
+		intent = nil // it is the owner's, of which GORM takes something away
+	}
 	if m.Column == nil && m.Fence == nil && intent == nil {
 		return nil
 	}

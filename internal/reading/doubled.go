@@ -24,15 +24,19 @@ import (
 // table's row, and so may a column that is named as the field is.
 
 // noteColumns lets a query note which columns it returns, if somebody else than GORM writes their list and GORM reads them by their
-// names.
+// names, or if a struct is read again.
 func noteColumns(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || db.DryRun || install.Of(db) == nil || isOwnList(stmt) {
+	if db.Error != nil || db.DryRun || install.Of(db) == nil {
+		return
+	}
+	again := isAgain(stmt)
+	if isOwnList(stmt) && !again {
 		return
 	}
 	row := rowType(stmt.Dest)
 	if row != nil && (row.Kind() == reflect.Struct || row.Kind() == reflect.Map || row.Kind() == reflect.Interface) {
-		statement.NoteColumns(stmt)
+		statement.NoteColumns(stmt, again)
 	}
 }
 

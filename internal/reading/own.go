@@ -24,7 +24,7 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	m := model.Of(stmt.DB)
 	_, grouped := stmt.Clauses["GROUP BY"]
 	whole := len(s.Columns) == 0 || len(stmt.Selects) == 0 && len(s.Columns) >= len(stmt.Schema.DBNames)
-	if m == nil || m.Column == nil || !readsStructs(stmt) || s.Expression != nil || s.Distinct || grouped || !whole || !HasXmin(stmt) {
+	if m == nil || m.Column == nil || !readsStructs(stmt) || s.Expression != nil || s.Distinct || grouped || !whole || !journal.HasXmin(stmt) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
@@ -37,35 +37,13 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]
-	_, _ = stmt.WriteString("," + ByWriter(xmin, version, unread, locks) + " AS ")
+	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, unread, locks) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
-}
-
-const (
-	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
-	beginsOwn      = ",CASE WHEN " + ownTransaction + " IS NULL OR "
-)
-
-// ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a savepoint of it,
-// which may be released. An id that the snapshot does not know belongs to a transaction that has begun since. A statement sees a row of such another
-// one only if it has waited for a lock on it, so that it was committed. An id far beyond belongs to a row that was frozen before the ids came round.
-func ByWriter(xmin, others, own string, locks bool) string {
-	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
-	id := "(" + ownTransaction + "+" + later + ")"
-	beyond := id + "-pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-	ended := "pg_xact_status(" + id + "::text::xid8)<>'in progress'"
-	unknown := "false"
-	if locks {
-		unknown = ended
-	}
-	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
-		" WHEN CASE WHEN " + beyond + "<0 THEN " + ended + " WHEN " + beyond + ">=16777216 THEN true ELSE " + unknown + " END THEN " + others +
-		" ELSE " + own + " END"
 }
 
 // withoutOwn are the columns of a query but for that of SelectOwnUnread, which is the last and stands for another one.
 func withoutOwn(text string, names []string) []string {
-	if len(names) > 0 && strings.Contains(text, beginsOwn) {
+	if len(names) > 0 && strings.Contains(text, journal.BeginsByWriter) {
 		return names[:len(names)-1]
 	}
 	return names
@@ -84,12 +62,6 @@ func outOfReach(stmt *gorm.Statement) bool {
 		return j.Written() > 0 && model.NeedsJournal(stmt.DB, stmt.Schema) && statement.InCopyingRead()
 	}
 	return model.NeedsJournal(stmt.DB, stmt.Schema)
-}
-
-// HasXmin reports whether rows of the statement's table say which transaction wrote them: rows of a view do not.
-func HasXmin(stmt *gorm.Statement) bool {
-	table := statement.NameInSQL(stmt)
-	return journal.Ask(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
 // readsStructs reports whether the destination of a query is structs of its model.

@@ -30,7 +30,7 @@ type Read struct {
 	models []*model.Model  // whose versions are in what is no struct of theirs
 	joins  []string        // the names of the relations that it joins
 	mapped bool            // the caller gives columns other names
-	again  bool            // by GORM's own text, into one struct of the caller's, which may hold what was read before
+	again  []string        // the columns, if it reads into one struct that may hold what was read before
 	later  *gorm.Statement // where Scan puts what it reads, after the statement
 }
 
@@ -46,7 +46,7 @@ func Keep(db *gorm.DB, columns *statement.Columns) {
 	if memory.HasStrays() && db.Error == nil && !db.DryRun {
 		statement.EachStruct(rows, memory.Forget)
 	}
-	KeepRowsOf(db, rows, 0)
+	keepRows(db, rows, 0, columns)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
 }
@@ -59,7 +59,9 @@ func KeepRows(db *gorm.DB, rows reflect.Value) {
 
 // KeepRowsOf notes that a statement has read rows, or is about to preload them. A read that failed may have read some of them. It does not count
 // this many statements, those that read the rows, as written before.
-func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) {
+func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) { keepRows(db, rows, reading, nil) }
+
+func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.Columns) {
 	stmt := db.Statement
 	if db.Error != nil && db.RowsAffected == 0 || db.DryRun || install.Of(db) == nil {
 		return
@@ -72,6 +74,9 @@ func KeepRowsOf(db *gorm.DB, rows reflect.Value, reading int) {
 		return
 	}
 	if r := Of(stmt, rows); r != nil {
+		if columns != nil && columns.All {
+			r.again = columns.Names
+		}
 		j.Keep(r)
 	}
 }
@@ -113,7 +118,6 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	r := readOf(stmt)
 	r.hold(rows)
-	r.again = r.isAgain(stmt)
 	needed := r.isNeeded()
 	if strange := r.strange(); len(strange) > 0 {
 		if carried := carriedBy(r.db, versioned(stmt.DB), strange, r.text); len(carried) > 0 {
@@ -126,15 +130,18 @@ func Of(stmt *gorm.Statement, rows reflect.Value) *Read {
 	return nil
 }
 
-// isAgain reports whether GORM has written the query, of the table that the model has, and what was read is one struct with associations. Rows of
-// a view may have columns of these.
-func (r *Read) isAgain(stmt *gorm.Statement) bool {
-	_, built := stmt.Clauses["FROM"]
-	if !built || stmt.TableExpr != nil || len(r.rows) != 1 || reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() != reflect.Struct {
+// isAgain reports whether a query reads into one struct that holds associations by now, in a transaction that may have written. What the query
+// reads into these, its columns say.
+func isAgain(stmt *gorm.Statement) bool {
+	row := reflect.Indirect(reflect.ValueOf(stmt.Dest))
+	if row.Kind() != reflect.Struct || !row.CanAddr() || statement.Transaction(stmt) == nil {
 		return false
 	}
-	own := r.schemaOf(r.rows[0])
-	return own != nil && statement.HoldsAssociation(own, r.rows[0]) && (!statement.IsPostgres(stmt.DB) || HasXmin(stmt))
+	if j := journal.Of(stmt); j == nil || j.Written() == 0 {
+		return false
+	}
+	own := readOf(stmt).schemaOf(row)
+	return own != nil && statement.HoldsAssociation(own, row)
 }
 
 // isNeeded reports whether structs that were read, or what they may hold, have versions by their own tags.
@@ -287,7 +294,7 @@ func (r *Read) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool
 // before: of them only what is joined counts. What is preloaded is read by queries of its own.
 func (r *Read) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
 	for _, relation := range statement.OwnRelations(s) {
-		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) && (!r.again || r.mayJoin(relation)) {
+		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) && (r.again == nil || r.mayJoin(relation)) {
 			r.forgetIn(relation.FieldSchema, place, seen)
 		}
 	}
@@ -295,5 +302,6 @@ func (r *Read) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool
 
 // mayJoin reports whether the query may read into a relation.
 func (r *Read) mayJoin(relation *schema.Relationship) bool {
-	return r.mapped || slices.Contains(r.joins, relation.Name) || strings.Contains(r.text, relation.Name+"__")
+	return r.mapped || slices.Contains(r.joins, relation.Name) || strings.Contains(r.text, relation.Name+"__") ||
+		slices.ContainsFunc(r.again, func(column string) bool { return strings.Contains(column, relation.Name+"__") })
 }

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/dialect"
@@ -42,6 +43,7 @@ func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) 
 		return err
 	}
 	for i, field := range m.Schema.PrimaryFields {
+		key[i] = asPointer(field, key[i])
 		if err := field.Set(db.Statement.Context, empty, key[i]); err != nil {
 			return err
 		}
@@ -55,6 +57,17 @@ func TouchKey(db *gorm.DB, row any, key []any, conditions ...clause.Expression) 
 		}
 	}
 	return touch(db.Clauses(guard.IgnoreVersion()), m, row, key, conditions)
+}
+
+// asPointer is a part of a key as its field holds it: only a pointer may know how the value is sent and read.
+func asPointer(field *schema.Field, value any) any {
+	part := reflect.ValueOf(value)
+	if !part.IsValid() || field.FieldType.Kind() != reflect.Pointer || part.Type() != field.FieldType.Elem() {
+		return value
+	}
+	pointer := reflect.New(part.Type())
+	pointer.Elem().Set(part)
+	return pointer.Interface()
 }
 
 // lockVersion locks a row and reads its version: unlike a number, a time does not show which one it came after, and structs that have

@@ -15,7 +15,8 @@ import (
 type Columns struct {
 	gorm.ConnPool
 	Renamed bool     // GORM gives columns other names than the text of the query has
-	Names   []string // the columns, if two of them may have one name
+	Names   []string // the columns, if all are wanted, or two of them may have one name
+	All     bool     // they are wanted in any case
 	Asked   bool     // the query came this way
 }
 
@@ -23,7 +24,7 @@ type Columns struct {
 func (c *Columns) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	rows, err := c.ConnPool.QueryContext(ctx, query, args...)
 	c.Asked = true
-	if err != nil || !c.Renamed && !sqltext.MayDouble(query) {
+	if err != nil || !c.All && !c.Renamed && !sqltext.MayDouble(query) {
 		return rows, err
 	}
 	names, _ := rows.Columns()    // if there are none any more, neither is a row
@@ -36,12 +37,12 @@ func (*Columns) Build(clause.Builder) {}
 
 const columnsClause = "gormlock:columns"
 
-// NoteColumns lets the query of the statement note its columns.
-func NoteColumns(stmt *gorm.Statement) {
+// NoteColumns lets the query of the statement note its columns, all of them or those of which two may have one name.
+func NoteColumns(stmt *gorm.Statement, all bool) {
 	if left, is := stmt.ConnPool.(*Columns); is { // by a query that panicked
 		stmt.ConnPool = left.ConnPool
 	}
-	c := &Columns{ConnPool: stmt.ConnPool, Renamed: len(stmt.ColumnMapping) > 0}
+	c := &Columns{ConnPool: stmt.ConnPool, Renamed: len(stmt.ColumnMapping) > 0, All: all}
 	stmt.ConnPool = c
 	stmt.Clauses[columnsClause] = clause.Clause{Expression: c}
 }

@@ -1,9 +1,11 @@
 package whereabouts
 
 import (
+	"maps"
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
@@ -53,13 +55,44 @@ func keepCopies(stmt *gorm.Statement) {
 			}
 		}
 	}
-	first := firstStates(stmt)
-	for _, one := range c.held {
-		if is := rowIn(one.model, one.place); one.model.Column != nil && first[is] != nil && first[is].mayBeRead(one.model.Column.Read(one.place)) {
-			c.read[is] = true
+	c.judge(stmt)
+	j.Keep(c)
+}
+
+// judge finds out which of the structs have versions from before the transaction, and which may be copies of what it has read.
+func (c *copies) judge(stmt *gorm.Statement) {
+	first, unsure := firstStates(stmt), map[*model.Model][][]any{}
+	for i := range c.held {
+		one := &c.held[i]
+		if one.model.Column == nil {
+			continue
+		}
+		is, version := rowIn(one.model, one.place), one.model.Column.Read(one.place)
+		one.committed, one.known = version, first[is] == nil || first[is].loaded && version.Equal(first[is].version)
+		if key, _ := statement.KeyOf(stmt, one.model.Schema, one.place); key != nil && !one.known && first[is].read {
+			c.read[is], unsure[one.model] = true, append(unsure[one.model], key)
 		}
 	}
-	j.Keep(c)
+	for m, keys := range unsure {
+		if wroteAny(stmt, m, keys) {
+			continue
+		}
+		for i := range c.held { // their versions were committed, wherever they were read
+			if is := rowIn(m, c.held[i].place); c.held[i].model == m && c.read[is] {
+				c.held[i].known = true
+			}
+		}
+		maps.DeleteFunc(c.read, func(is rowOf, _ bool) bool { return is.of == m.Schema.ModelType })
+	}
+}
+
+// wroteAny reports whether the transaction may have written one of the rows itself. The server is asked.
+func wroteAny(stmt *gorm.Statement, m *model.Model, keys [][]any) bool {
+	wrote, known := journal.WroteAny(stmt, func(q *gorm.DB) *gorm.DB {
+		column, values := schema.ToQueryValues(clause.CurrentTable, m.Schema.PrimaryFieldDBNames, keys)
+		return q.Model(reflect.New(m.Schema.ModelType).Interface()).Where(clause.IN{Column: column, Values: values})
+	})
+	return wrote || !known
 }
 
 // AfterEnd looks, when a statement has ended, at what GORM may have left in the structs of an association, or is about to copy.
@@ -80,18 +113,20 @@ func hideCopied(db *gorm.DB) {
 	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
-	h := &hidden{call: callOf(stmt)}
+	h, o := &hidden{call: callOf(stmt)}, owner{ownersIn(stmt, stmt.ReflectValue), map[rowOf]veil{}}
 	first := firstStates(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v) {
 			v.seems = state.inSight(one.model)
 			h.all = append(h.all, v)
+			o.had[rowIn(one.model, one.place)] = v
 		}
 	}
+	h.owners = append(h.owners, o)
 	j.Has(func(step journal.Step) bool {
 		if before, is := step.(*hidden); is && before.call == h.call {
-			h.all = append(h.all, before.all...)
+			h.all, h.owners = append(h.all, before.all...), append(h.owners, before.owners...)
 		}
 		return false
 	})

@@ -29,11 +29,6 @@ type firstState struct {
 	steps   int // how many have met it
 }
 
-// mayBeRead reports whether a struct with this version may be a copy of what the transaction has read of the row.
-func (f *firstState) mayBeRead(version column.Value) bool {
-	return f.read && !(f.loaded && version.Equal(f.version))
-}
-
 // differs reports whether a struct has another version than one that was committed.
 func (f *firstState) differs(v veil) bool { return !f.loaded || !v.is.Equal(f.version) }
 
@@ -67,6 +62,12 @@ func firstStates(stmt *gorm.Statement) map[rowOf]*firstState {
 	journal.Of(stmt).Has(func(step journal.Step) bool {
 		switch step := step.(type) {
 		case *owners:
+		case *copies:
+			for _, one := range step.held {
+				if is := rowIn(one.model, one.place); one.known && (all[is] == nil || all[is].read && !all[is].loaded) {
+					all[is] = &firstState{version: one.committed, loaded: true}
+				}
+			}
 		case Holder:
 			s := step.Held()
 			for i := range s.Count {

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -90,22 +91,24 @@ func KeepOwners(stmt *gorm.Statement, rows reflect.Value) {
 }
 
 func keepOwners(stmt *gorm.Statement, rows reflect.Value) {
+	if all := ownersIn(stmt, rows); all.Count > 0 {
+		journal.Of(stmt).Keep(&owners{*all})
+	}
+}
+
+// ownersIn are the structs of a statement, if their model has children by value.
+func ownersIn(stmt *gorm.Statement, rows reflect.Value) *memory.Structs {
+	all := &memory.Structs{}
 	if stmt.Schema == nil || !rows.IsValid() {
-		return
+		return all
 	}
 	if rows.Kind() != reflect.Pointer && rows.CanAddr() {
 		rows = rows.Addr()
 	}
-	if !rows.CanInterface() {
-		return
+	if m := model.Of(stmt.DB); m != nil && rows.CanInterface() && slices.ContainsFunc(statement.OwnRelations(stmt.Schema), IsHeldByValue) {
+		all.Find(m, rows.Interface())
 	}
-	m, o := model.Of(stmt.DB), &owners{}
-	if m == nil || !slices.ContainsFunc(statement.OwnRelations(stmt.Schema), IsHeldByValue) {
-		return
-	}
-	if found, _ := o.read.Find(m, rows.Interface()); found {
-		journal.Of(stmt).Keep(o)
-	}
+	return all
 }
 
 // Held implements Holder.
@@ -125,15 +128,17 @@ type copies struct {
 }
 
 type copied struct {
-	model *model.Model
-	place reflect.Value
+	model     *model.Model
+	place     reflect.Value
+	committed column.Value // the version that it has from before the transaction, if it is known
+	known     bool
 }
 
 // copiesIn are the copies that the owner in an Append holds.
 func copiesIn(stmt *gorm.Statement) *copies {
 	c, db := &copies{read: map[rowOf]bool{}}, &gorm.DB{Config: stmt.Config}
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		w := heldWalk{visit: func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) }}
+		w := heldWalk{visit: func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{model: m, place: row}) }}
 		m := model.OfSchema(db, relation.FieldSchema)
 		statement.EachStruct(place, func(row reflect.Value) { w.see(m, row) })
 	})

@@ -87,7 +87,7 @@ func ShowHidden(stmt *gorm.Statement) {
 		h.show()
 		c := &copies{read: h.read}
 		for _, o := range h.owners {
-			EachHeld(o.structs, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{m, row}) })
+			EachHeld(o.structs, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{model: m, place: row}) })
 		}
 		if len(c.held) > 0 {
 			journal.Of(stmt).Keep(c)

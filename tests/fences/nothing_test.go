@@ -2,6 +2,7 @@ package fences_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"gorm.io/gorm"
@@ -97,6 +98,61 @@ func TestFence_ofWhatAnAssociationLoses(t *testing.T) {
 		} {
 			_ = mustBeFenced(t, loses(late))
 			stand.Equal(t, name+": notes", linked(), 1)
+		}
+	})
+}
+
+type sharedLine struct {
+	ID                 int64
+	OwnerID, UnownedID *int64
+}
+
+type sharedOwner struct {
+	ID    int64
+	Body  string
+	Lines []sharedLine `gorm:"foreignKey:OwnerID"`
+	Boxes []sharedBox  `gorm:"many2many:shared_links"`
+	Fence int64        `gorm:"not null;default:0" gormlock:"fence,key=owner"`
+}
+
+type sharedBox struct {
+	ID     int64
+	Body   string
+	Owners []sharedOwner `gorm:"many2many:shared_links"`
+	Fence  int64         `gorm:"not null;default:0" gormlock:"fence,key=box"`
+}
+
+type sharedUnowned struct {
+	ID    int64
+	Lines []sharedLine `gorm:"foreignKey:UnownedID"`
+}
+
+// The token is compared for the model whose association it is, and for no other one that has such children too.
+func TestFence_ofChildrenThatSeveralModelsHave(t *testing.T) {
+	t.Parallel()
+	withAndWithoutTransactions(t, []any{&sharedOwner{}, &sharedBox{}, &sharedUnowned{}, &sharedLine{}}, func(t *testing.T, db *gorm.DB) {
+		owner, box := stand.Issue(t, db, "owner", 1), stand.Issue(t, db, "box", 1)
+		both := stand.With(db, owner, box)
+		u := sharedUnowned{Lines: []sharedLine{{}, {}}}
+		o := sharedOwner{Lines: []sharedLine{{}, {}}, Boxes: []sharedBox{{}, {}}}
+		stand.MustDo(t, db.Create(&u))
+		stand.MustDo(t, both.Create(&o))
+		stand.Issue(t, db, "box", 1) // box is late from here on
+		stand.Must(t, both.Model(&o).Association("Lines").Delete(&o.Lines[0]))
+		stand.Must(t, both.Model(&o).Association("Lines").Replace(&sharedLine{}))
+		stand.Must(t, both.Model(&o).Association("Boxes").Delete(&o.Boxes[0]))
+		_ = mustBeFenced(t, both.Model(&o.Boxes[0]).Association("Owners").Clear())
+		stand.Issue(t, db, "owner", 1) // and owner from here on
+		late := stand.With(db, owner)
+		stand.Must(t, late.Model(&u).Association("Lines").Delete(&u.Lines[0]))
+		stand.Must(t, late.Model(&u).Association("Lines").Append(&map[string]any{"unowned_id": u.ID}))
+		stand.Must(t, late.Model(&u).Association("Lines").Clear())
+		_ = mustBeFenced(t, late.Model(&o).Association("Boxes").Clear())
+		_ = mustBeFenced(t, late.Model(&o).Association("Lines").Clear())
+		stand.Must(t, late.Clauses(gormlock.IgnoreFence()).Model(&o).Association("Lines").Clear())
+		two := stand.With(db, owner, stand.Issue(t, db, "owner", 2))
+		if err := two.Model(&o).Association("Boxes").Clear(); !errors.Is(err, gormlock.ErrFenceMissing) {
+			t.Errorf("two tokens that fit: %v", err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package transactions_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
@@ -29,6 +30,15 @@ var recopied = map[rune]func(tx *gorm.DB, o *stand.LinedOrder) error{
 	},
 	'r': func(tx *gorm.DB, o *stand.LinedOrder) error { return tx.Preload("Lines").First(o, o.ID).Error },
 	'f': func(tx *gorm.DB, o *stand.LinedOrder) error { return tx.First(o, o.ID).Error },
+	'c': func(tx *gorm.DB, _ *stand.LinedOrder) error { return tx.Create(&stand.LinedOrder{}).Error },
+	's': func(_ *gorm.DB, o *stand.LinedOrder) error {
+		slices.Reverse(o.Lines)
+		return nil
+	},
+	'x': func(_ *gorm.DB, o *stand.LinedOrder) error {
+		o.Lines = append(o.Lines[:0], o.Lines[1:]...)
+		return nil
+	},
 	'l': func(tx *gorm.DB, o *stand.LinedOrder) error {
 		var list []stand.LinedLine
 		return tx.Find(&list, "order_id = ?", o.ID).Error
@@ -89,7 +99,7 @@ func TestRollback_ofLinesThatAreCopiedAgain(t *testing.T) {
 func TestRollback_ofAListBesideAnAppend(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
-	for _, program := range []string{"A", "Al", "lA", "pl", "AlA", "AAl", "plA", "Dl", "lD", "plD", "AlD", "pAlD"} {
+	for _, program := range []string{"A", "Al", "lA", "pl", "AlA", "AAl", "plA", "Dl", "lD", "plD", "AlD", "pAlD", "clA", "clAA", "cAlA", "clD", "clAD"} {
 		o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}}}
 		stand.MustDo(t, db.Create(&o))
 		id := o.ID
@@ -112,7 +122,7 @@ func TestRollback_ofAListBesideAnAppend(t *testing.T) {
 func TestCommit_ofLinesThatAreCopiedAgain(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
-	for _, program := range []string{"kAkDk", "kDkAk", "FDkAkRk", "AAkDDk", "kRkRk", "pkDkpk", "rkAkDkrk", "lkAlkDlk"} {
+	for _, program := range []string{"kAkDk", "kDkAk", "FDkAkRk", "AAkDDk", "kRkRk", "pkDkpk", "rkAkDkrk", "lkAlkDlk", "Ask", "kAsk", "Axk", "kAxk", "kAskDsk", "AskAxk"} {
 		o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}, {}}}
 		stand.MustDo(t, db.Create(&o))
 		if err := db.Transaction(func(tx *gorm.DB) error {

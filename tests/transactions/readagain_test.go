@@ -69,11 +69,21 @@ func TestRollback_ofAParentThatIsReadAgain(t *testing.T) {
 	t.Parallel()
 	models := []any{&againCompany{}, &againTag{}, &againUser{}, &againCard{}, &againLine{}}
 	db := stand.Versioned(t, models)
+	stand.MustDo(t, db.Exec("CREATE VIEW again_plain AS SELECT * FROM again_users"))
 	reads := map[string]func(tx *gorm.DB, u *againUser) error{
 		"LockRow": func(tx *gorm.DB, u *againUser) error { return gormlock.LockRow(tx, u) },
 		"First":   func(tx *gorm.DB, u *againUser) error { return tx.First(u, u.ID).Error },
 		"Take with lock": func(tx *gorm.DB, u *againUser) error {
 			return tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Take(u).Error
+		},
+		"Table": func(tx *gorm.DB, u *againUser) error {
+			return tx.Table("again_users AS u").Where("u.id = ?", u.ID).Take(u).Error
+		},
+		"a view": func(tx *gorm.DB, u *againUser) error {
+			return tx.Table("again_plain").Where("id = ?", u.ID).Take(u).Error
+		},
+		"Raw": func(tx *gorm.DB, u *againUser) error {
+			return tx.Raw("SELECT * FROM again_users WHERE id = ?", u.ID).First(u).Error
 		},
 		"one Preload": func(tx *gorm.DB, u *againUser) error { return tx.Preload("Tags").First(u, u.ID).Error },
 		"one join":    func(tx *gorm.DB, u *againUser) error { return tx.Joins("Company").First(u, u.ID).Error },
