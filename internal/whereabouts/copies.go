@@ -88,6 +88,10 @@ func (c *copies) judge(stmt *gorm.Statement) {
 
 // wroteAny reports whether the transaction may have written one of the rows itself. The server is asked.
 func wroteAny(stmt *gorm.Statement, m *model.Model, keys [][]any) bool {
+	const most = 30_000 // a statement can name no more
+	if len(keys)*len(m.Schema.PrimaryFields) > most {
+		return true
+	}
 	wrote, known := journal.WroteAny(stmt, func(q *gorm.DB) *gorm.DB {
 		column, values := schema.ToQueryValues(clause.CurrentTable, m.Schema.PrimaryFieldDBNames, keys)
 		return q.Model(reflect.New(m.Schema.ModelType).Interface()).Where(clause.IN{Column: column, Values: values})
