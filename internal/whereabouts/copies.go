@@ -34,7 +34,7 @@ func isMarked(stmt *gorm.Statement) bool {
 	return marked
 }
 
-// keepCopies notes where the structs are now. What is out of sight is shown there too.
+// keepCopies notes where the structs are now, and shows there what is out of sight.
 func keepCopies(stmt *gorm.Statement) {
 	j := journal.Of(stmt)
 	if j == nil {
@@ -47,13 +47,6 @@ func keepCopies(stmt *gorm.Statement) {
 	c := copiesIn(stmt)
 	for _, h := range hiddenIn(stmt) {
 		h.show()
-		for i := 0; i < len(h.all) && h.call != nil; i++ {
-			for _, one := range c.held {
-				if one.model == h.all[i].model {
-					h.all[i].showIn(one.place)
-				}
-			}
-		}
 	}
 	c.judge(stmt)
 	j.Keep(c)
@@ -117,14 +110,14 @@ func hideCopied(db *gorm.DB) {
 	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
-	h, o := &hidden{call: callOf(stmt)}, owner{ownersIn(stmt, stmt.ReflectValue), map[rowOf]veil{}}
+	h, o := &hidden{call: callOf(stmt)}, owner{ownersIn(stmt, stmt.ReflectValue), map[rowOf][]veil{}}
 	first := firstStates(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v) {
 			v.seems = state.inSight(one.model)
 			h.all = append(h.all, v)
-			o.had[rowIn(one.model, one.place)] = v
+			o.add(v)
 		}
 	}
 	h.owners = append(h.owners, o)

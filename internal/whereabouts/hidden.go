@@ -58,8 +58,11 @@ func (h *hidden) show() {
 	}
 	for _, o := range h.owners {
 		EachHeld(o.structs, func(m *model.Model, row reflect.Value) {
-			if v, had := o.had[rowIn(m, row)]; had {
-				v.showIn(row)
+			had := o.had[rowIn(m, row)]
+			for i := range had {
+				if len(had) == 1 || had[i].looksLike(row) {
+					had[i].showIn(row)
+				}
 			}
 		})
 	}
@@ -68,7 +71,13 @@ func (h *hidden) show() {
 // owner is one of several structs that hold others by value, and what they had when its versions were put out of sight.
 type owner struct {
 	structs *memory.Structs
-	had     map[rowOf]veil
+	had     map[rowOf][]veil // of one row, more than one struct may have been there
+}
+
+func (o *owner) add(v veil) {
+	v.keepLooks()
+	is := rowIn(v.model, v.row)
+	o.had[is] = append(o.had[is], v)
 }
 
 // Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
@@ -159,10 +168,10 @@ func hideFromCopies(db *gorm.DB) {
 					add(held.Model(), held.Row(i))
 				}
 			} else {
-				o := owner{held, map[rowOf]veil{}}
+				o := owner{held, map[rowOf][]veil{}}
 				EachHeld(held, func(m *model.Model, row reflect.Value) {
 					if v, is := moved(m, row); is {
-						o.had[rowIn(m, row)] = v
+						o.add(v)
 					}
 				})
 				h.owners = append(h.owners, o)

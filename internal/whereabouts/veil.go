@@ -6,6 +6,7 @@ import (
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // veil is a struct whose version is out of sight for a while.
@@ -14,7 +15,8 @@ type veil struct {
 	row   reflect.Value
 	key   string
 	is    column.Value
-	seems column.Value // what it has meanwhile
+	seems column.Value  // what it has meanwhile
+	looks reflect.Value // the struct, as it was
 }
 
 // veilOf is that of a struct which has a version: without another one to show it seems not to be read.
@@ -22,7 +24,7 @@ func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 	if m.Column == nil || !row.IsValid() || !row.CanAddr() {
 		return veil{}, false
 	}
-	v = veil{m, row, memory.KeyIn(m, row), m.Column.Read(row), m.Column.Unread()}
+	v = veil{model: m, row: row, key: memory.KeyIn(m, row), is: m.Column.Read(row), seems: m.Column.Unread()}
 	return v, !m.Column.Unset(v.is)
 }
 
@@ -41,6 +43,26 @@ func (v *veil) showIn(row reflect.Value) {
 	if v.isOver(row, v.seems) {
 		v.model.Column.Write(row, v.is)
 	}
+}
+
+// keepLooks keeps what the struct has in its columns.
+func (v *veil) keepLooks() {
+	v.looks = reflect.New(v.row.Type()).Elem()
+	v.looks.Set(v.row)
+}
+
+// looksLike reports whether a struct has the same in all columns but the version.
+func (v *veil) looksLike(row reflect.Value) bool {
+	for _, field := range v.model.Schema.FieldsByDBName {
+		if field == v.model.Column.Field {
+			continue
+		}
+		mine, its := statement.Place(field, v.looks), statement.Place(field, row)
+		if mine.IsValid() != its.IsValid() || mine.IsValid() && !reflect.DeepEqual(mine.Interface(), its.Interface()) {
+			return false
+		}
+	}
+	return true
 }
 
 // isOver reports whether a struct stands for the row, and has this version.
