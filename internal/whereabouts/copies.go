@@ -54,14 +54,14 @@ func keepCopies(stmt *gorm.Statement) {
 
 // judge finds out which of the structs have versions from before the transaction, and which may be copies of what it has read.
 func (c *copies) judge(stmt *gorm.Statement) {
-	first, unsure := firstStates(stmt), map[*model.Model][][]any{}
+	first, unsure := firstStatesOf(stmt), map[*model.Model][][]any{}
 	for i := range c.held {
 		one := &c.held[i]
 		if one.model.Column == nil {
 			continue
 		}
 		is, version := rowIn(one.model, one.place), one.model.Column.Read(one.place)
-		one.committed, one.known = version, first[is] == nil || first[is].loaded && version.Equal(first[is].version)
+		one.committed, one.known = version, first[is] == nil || !first[is].differs(version)
 		if key, _ := statement.KeyOf(stmt, one.model.Schema, one.place); key != nil && !one.known && first[is].read {
 			c.read[is], unsure[one.model] = true, append(unsure[one.model], key)
 		}
@@ -110,12 +110,13 @@ func hideCopied(db *gorm.DB) {
 	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
-	h, o := &hidden{call: callOf(stmt)}, owner{ownersIn(stmt, stmt.ReflectValue), map[rowOf][]veil{}}
-	first := firstStates(stmt)
+	h, o := &hidden{call: callOf(stmt)}, newOwner(ownersIn(stmt, stmt.ReflectValue))
+	first := firstStatesOf(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
-		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v) {
-			v.seems = state.inSight(one.model)
+		o.count(one.model, one.place)
+		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
+			v.seems = state.inSight(&v)
 			h.all = append(h.all, v)
 			o.add(v)
 		}

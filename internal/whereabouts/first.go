@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -21,61 +22,59 @@ func rowIn(m *model.Model, row reflect.Value) rowOf {
 	return rowOf{m.Schema.ModelType, memory.KeyIn(m, row)}
 }
 
-// firstState is the version at which a transaction has met a row: none if it has read the row after it began to write, or has made it.
+// firstState is what a transaction has met of a row first: the versions that structs of it had from before. It has met none if it has made the row, or
+// read it after it began to write.
 type firstState struct {
+	versions []heldVersion
+	read     bool
+	step     int // the first that has met it
+	last     int
+	steps    int // how many have
+}
+
+// heldVersion is the version that the struct at an address had.
+type heldVersion struct {
 	version column.Value
-	loaded  bool
-	read    bool
-	steps   int // how many have met it
+	at      uintptr
 }
 
-// differs reports whether a struct has another version than one that was committed.
-func (f *firstState) differs(v veil) bool { return !f.loaded || !v.is.Equal(f.version) }
+func (f *firstState) loaded() bool { return len(f.versions) > 0 }
 
-// inSight is the version that a copy may have meanwhile.
-func (f *firstState) inSight(m *model.Model) column.Value {
-	if f.loaded && f.steps == 1 {
-		return f.version
-	}
-	return m.Column.Unread()
+// differs reports whether a struct has another version than those that were committed.
+func (f *firstState) differs(v column.Value) bool {
+	return !slices.ContainsFunc(f.versions, func(held heldVersion) bool { return held.version.Equal(v) })
 }
 
-// firstStates are those of the rows that the transaction has met. A version of before may stay in sight if one statement has moved it: behind
-// several, other columns may be changed too.
-func firstStates(stmt *gorm.Statement) map[rowOf]*firstState {
-	all := map[rowOf]*firstState{}
-	meet := func(m *model.Model, row, was reflect.Value) *firstState {
-		if m == nil || m.Column == nil || !row.IsValid() {
-			return nil
+// inSight is the version that a copy may have meanwhile: that of before, if one statement has moved it. Behind several, other columns may be changed
+// too.
+func (f *firstState) inSight(v *veil) column.Value {
+	for _, held := range f.versions {
+		if f.steps == 1 && held.at == v.row.Addr().Pointer() {
+			return held.version
 		}
-		is := rowIn(m, row)
-		state := all[is]
-		if state == nil {
-			state = &firstState{version: m.Column.Unread()}
-			if all[is] = state; was.IsValid() && m.Column.Loaded(m.Column.Read(was)) {
-				state.version, state.loaded = m.Column.Read(was), true
-			}
-		}
-		state.steps++
-		return state
 	}
+	return v.model.Column.Unread()
+}
+
+// firstStates are those of the rows that the transaction has met.
+type firstStates map[rowOf]*firstState
+
+func firstStatesOf(stmt *gorm.Statement) firstStates {
+	all, n := firstStates{}, 0
 	journal.Of(stmt).Has(func(step journal.Step) bool {
+		n++
 		switch step := step.(type) {
 		case *owners:
 		case *copies:
-			for _, one := range step.held {
-				if is := rowIn(one.model, one.place); one.known && (all[is] == nil || all[is].read && !all[is].loaded) {
-					all[is] = &firstState{version: one.committed, loaded: true}
-				}
-			}
+			all.meetCopies(n, step)
 		case Holder:
 			s := step.Held()
 			for i := range s.Count {
-				meet(s.Model(), s.Of(s.After, i), s.Was(i))
+				all.meet(n, s.Model(), s.Of(s.After, i), s.Was(i), s.Row(i))
 			}
 		case Reader:
 			step.EachRow(func(m *model.Model, row reflect.Value) {
-				if state := meet(m, row, reflect.Value{}); state != nil {
+				if state := all.meet(n, m, row, reflect.Value{}, row); state != nil {
 					state.read = true
 				}
 			})
@@ -83,4 +82,47 @@ func firstStates(stmt *gorm.Statement) map[rowOf]*firstState {
 		return false
 	})
 	return all
+}
+
+// meet notes that a step has met a row, and how its struct was before.
+func (all firstStates) meet(step int, m *model.Model, row, was, place reflect.Value) *firstState {
+	if m == nil || m.Column == nil || !row.IsValid() {
+		return nil
+	}
+	is := rowIn(m, row)
+	state := all[is]
+	if state == nil {
+		state = &firstState{step: step}
+		all[is] = state
+	}
+	if state.last != step {
+		state.last = step
+		state.steps++
+	}
+	if state.step == step && was.IsValid() && m.Column.Loaded(m.Column.Read(was)) {
+		held := heldVersion{version: m.Column.Read(was)}
+		if place.IsValid() && place.CanAddr() {
+			held.at = place.Addr().Pointer()
+		}
+		state.versions = append(state.versions, held)
+	}
+	return state
+}
+
+// meetCopies notes what is known of structs that GORM has copied: the versions that these had from before the transaction.
+func (all firstStates) meetCopies(step int, c *copies) {
+	for _, one := range c.held {
+		if !one.known {
+			continue
+		}
+		is := rowIn(one.model, one.place)
+		state := all[is]
+		if state == nil {
+			state = &firstState{step: step}
+			all[is] = state
+		}
+		if state.step == step || state.read && !state.loaded() {
+			state.versions = append(state.versions, heldVersion{one.committed, one.place.Addr().Pointer()})
+		}
+	}
 }

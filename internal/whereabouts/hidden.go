@@ -58,9 +58,10 @@ func (h *hidden) show() {
 	}
 	for _, o := range h.owners {
 		EachHeld(o.structs, func(m *model.Model, row reflect.Value) {
-			had := o.had[rowIn(m, row)]
+			is := rowIn(m, row)
+			had := o.had[is]
 			for i := range had {
-				if len(had) == 1 || had[i].looksLike(row) {
+				if o.counts[is] == 1 || had[i].looksLike(row) {
 					had[i].showIn(row)
 				}
 			}
@@ -71,8 +72,15 @@ func (h *hidden) show() {
 // owner is one of several structs that hold others by value, and what they had when its versions were put out of sight.
 type owner struct {
 	structs *memory.Structs
-	had     map[rowOf][]veil // of one row, more than one struct may have been there
+	had     map[rowOf][]veil
+	counts  map[rowOf]int // how many structs of the row there were
 }
+
+func newOwner(structs *memory.Structs) owner {
+	return owner{structs, map[rowOf][]veil{}, map[rowOf]int{}}
+}
+
+func (o *owner) count(m *model.Model, row reflect.Value) { o.counts[rowIn(m, row)]++ }
 
 func (o *owner) add(v veil) {
 	v.keepLooks()
@@ -138,9 +146,9 @@ func hideFromCopies(db *gorm.DB) {
 	if len(children) == 0 {
 		return
 	}
-	first := firstStates(stmt)
+	first := firstStatesOf(stmt)
 	for is, state := range first {
-		if state.read && !state.loaded && children[is.of] {
+		if state.read && !state.loaded() && children[is.of] {
 			h.read[is] = true
 		}
 	}
@@ -149,7 +157,7 @@ func hideFromCopies(db *gorm.DB) {
 			return veil{}, false
 		}
 		v, has := veilOf(m, row)
-		return v, has && first[rowIn(m, row)] != nil && first[rowIn(m, row)].differs(v)
+		return v, has && first[rowIn(m, row)] != nil && first[rowIn(m, row)].differs(v.is)
 	}
 	add := func(m *model.Model, row reflect.Value) {
 		if v, is := moved(m, row); is {
@@ -168,8 +176,9 @@ func hideFromCopies(db *gorm.DB) {
 					add(held.Model(), held.Row(i))
 				}
 			} else {
-				o := owner{held, map[rowOf][]veil{}}
+				o := newOwner(held)
 				EachHeld(held, func(m *model.Model, row reflect.Value) {
+					o.count(m, row)
 					if v, is := moved(m, row); is {
 						o.add(v)
 					}

@@ -144,30 +144,37 @@ func TestCommit_ofLinesThatAreCopiedAgain(t *testing.T) {
 	}
 }
 
-// Where an order holds a line twice, as it was and as it is, each keeps its own version.
+// Where an order holds a line twice, as it was and as it is, each keeps its own version: nothing makes the older one look fresh.
 func TestAppend_besideAnOlderStructOfTheRow(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
-	for _, program := range []string{"", "A", "AA", "D", "AD", "sA"} {
-		o := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}, {Qty: 2}, {Qty: 3}}}
-		stand.MustDo(t, db.Create(&o))
-		line := stand.Row[stand.LinedLine](t, db, o.Lines[0].ID)
-		stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
-			stand.MustDo(t, tx.Model(&line).Update("qty", 10))
-			if err := tx.Model(&o).Association("Lines").Append(&line); err != nil {
-				return err
-			}
-			for _, step := range program {
-				if err := recopied[step](tx, &o); err != nil {
-					return err
+	for _, program := range []string{"", "A", "AA", "D", "AD", "sA", "c", "cA"} {
+		for _, own := range []bool{false, true} {
+			for _, end := range []error{nil, errUndo} {
+				o := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}, {Qty: 2}, {Qty: 3}}}
+				stand.MustDo(t, db.Create(&o))
+				older := o.Lines[0]
+				stand.MustDo(t, db.Model(&stand.LinedLine{}).Where("id = ?", older.ID).Update("qty", 10)) // a rival
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					line := stand.Row[stand.LinedLine](t, tx, older.ID)
+					if own {
+						stand.MustDo(t, tx.Model(&line).Update("qty", 11))
+					}
+					stand.Must(t, tx.Model(&o).Association("Lines").Append(&line))
+					for _, step := range program {
+						stand.Must(t, recopied[step](tx, &o))
+					}
+					return end
+				})
+				for i := range o.Lines {
+					held := o.Lines[i]
+					if held.Qty != older.Qty || held.ID != older.ID {
+						continue
+					}
+					if row := stand.Row[stand.LinedLine](t, db, held.ID); held.Version == row.Version {
+						t.Errorf("%s, own %t, %v: %+v has the version of %+v", program, own, end, held, row)
+					}
 				}
-			}
-			return nil
-		}))
-		for i := range o.Lines {
-			held := o.Lines[i]
-			if row := stand.Row[stand.LinedLine](t, db, held.ID); held.Version == row.Version && held.Qty != row.Qty {
-				t.Errorf("%s: %+v has the version of %+v", program, held, row)
 			}
 		}
 	}
