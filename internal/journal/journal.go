@@ -153,6 +153,15 @@ func (j *journal) Has(is func(Step) bool) bool {
 	return slices.ContainsFunc(j.past.steps, is)
 }
 
+// Ever visits all steps of the transaction, those too that were taken back, the oldest first.
+func (j *journal) Ever(visit func(Step)) {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	for _, step := range j.past.all() {
+		visit(step)
+	}
+}
+
 // Doom makes the commit a rollback that returns err. A rollback to a savepoint set before lifts it.
 func (j *journal) Doom(err error) {
 	j.Mu.Lock()

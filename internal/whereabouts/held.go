@@ -154,8 +154,8 @@ func (*copies) Lose() {}
 // Regroup implements journal.Regrouper.
 func (c *copies) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
 
-func (c *copies) seeIn(places *memory.Places) {
-	for _, one := range c.held {
+func see(all []copied, places *memory.Places) {
+	for _, one := range all {
 		places.See(one.model, one.place)
 	}
 }

@@ -24,6 +24,7 @@ type hidden struct {
 	call   *string        // what the Append selects, which tells it from others
 	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
 	over   bool           // they were shown
+	then   []copied       // where the owners had their structs when they were shown: the caller may have pointers there when GORM copies again
 }
 
 // hiding is how many steps have something to show.
@@ -58,6 +59,7 @@ func (h *hidden) show() {
 	}
 	for _, o := range h.owners {
 		EachHeld(o.structs, func(m *model.Model, row reflect.Value) {
+			h.then = append(h.then, copied{model: m, place: row})
 			is := rowIn(m, row)
 			had := o.had[is]
 			for i := range had {
@@ -97,18 +99,10 @@ func (h *hidden) Lose() { h.show() }
 // Regroup implements journal.Regrouper.
 func (h *hidden) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
 
-// ShowHidden shows what the statement before this one has hidden. It notes where GORM has copied structs to: the caller may have pointers to them
-// when it copies them again.
+// ShowHidden shows what the statement before this one has hidden.
 func ShowHidden(stmt *gorm.Statement) {
 	for _, h := range hiddenIn(stmt) {
 		h.show()
-		c := &copies{read: h.read}
-		for _, o := range h.owners {
-			EachHeld(o.structs, func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{model: m, place: row}) })
-		}
-		if len(c.held) > 0 {
-			journal.Of(stmt).Keep(c)
-		}
 	}
 }
 
@@ -164,10 +158,14 @@ func hideFromCopies(db *gorm.DB) {
 			h.all = append(h.all, v)
 		}
 	}
-	j.Has(func(step journal.Step) bool {
+	j.Ever(func(step journal.Step) {
 		switch step := step.(type) {
 		case *copies:
 			for _, one := range step.held {
+				add(one.model, one.place)
+			}
+		case *hidden:
+			for _, one := range step.then {
 				add(one.model, one.place)
 			}
 		case Holder:
@@ -180,6 +178,7 @@ func hideFromCopies(db *gorm.DB) {
 				EachHeld(held, func(m *model.Model, row reflect.Value) {
 					o.count(m, row)
 					if v, is := moved(m, row); is {
+						h.all = append(h.all, v)
 						o.add(v)
 					}
 				})
@@ -188,7 +187,6 @@ func hideFromCopies(db *gorm.DB) {
 		case Reader:
 			step.EachRow(add)
 		}
-		return false
 	})
 	h.hideUntilNext(stmt)
 }

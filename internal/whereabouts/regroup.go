@@ -66,10 +66,15 @@ func loseCopiesOfRead(all []journal.Step) {
 		}
 	}
 	for _, step := range all {
-		if c, is := step.(*copies); is {
-			for _, one := range c.held {
-				lose(one.model, one.place)
-			}
+		var at []copied
+		switch step := step.(type) {
+		case *copies:
+			at = step.held
+		case *hidden:
+			at = step.then
+		}
+		for _, one := range at {
+			lose(one.model, one.place)
 		}
 	}
 	eachHeldBy(all, lose)
@@ -90,7 +95,9 @@ func placesOf(all []journal.Step) *memory.Places {
 		case Reader:
 			step.EachRow(places.AddRead)
 		case *copies:
-			step.seeIn(places)
+			see(step.held, places)
+		case *hidden:
+			see(step.then, places)
 		}
 	}
 	eachHeldBy(all, places.See)

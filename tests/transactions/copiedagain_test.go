@@ -95,6 +95,43 @@ func TestRollback_ofLinesThatAreCopiedAgain(t *testing.T) {
 	}
 }
 
+// A nested part that is rolled back leaves the slice that GORM has made in it.
+func TestRollback_ofLinesThatANestedPartHasCopied(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
+	for _, program := range []string{"F(D)A", "F(A)DA", "k(A)DA", "l(A)DA", "kp(D)D", "F(DA)D", "F(D)(A)A", "kp((D)A)D"} {
+		o := stand.LinedOrder{Lines: []stand.LinedLine{{}, {}, {}, {}, {}}}
+		stand.MustDo(t, db.Create(&o))
+		var pointers []*stand.LinedLine
+		var run func(tx *gorm.DB, steps []rune) (rest []rune)
+		run = func(tx *gorm.DB, steps []rune) []rune {
+			for len(steps) > 0 && steps[0] != ')' {
+				pointers = append(pointers, &o.Lines[0])
+				step := steps[0]
+				if steps = steps[1:]; step != '(' {
+					stand.Must(t, recopied[step](tx, &o))
+					continue
+				}
+				_ = tx.Transaction(func(tx *gorm.DB) error {
+					steps = run(tx, steps)
+					return errUndo
+				})
+				steps = steps[1:]
+			}
+			return steps
+		}
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			run(tx, []rune(program))
+			return errUndo
+		})
+		for i, line := range append(pointers, &o.Lines[0]) {
+			if row := stand.Row[stand.LinedLine](t, db, line.ID); line.Version > row.Version {
+				t.Errorf("%s: pointer %d: %+v of %+v", program, i, *line, row)
+			}
+		}
+	}
+}
+
 // What was read into another variable makes no copies unread that were there before.
 func TestRollback_ofAListBesideAnAppend(t *testing.T) {
 	t.Parallel()
