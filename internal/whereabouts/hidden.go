@@ -20,7 +20,7 @@ import (
 // hidden is a step with structs whose versions are out of sight. It also tells that GORM may have copied others.
 type hidden struct {
 	all    []veil
-	owners []owner        // of a Delete: those in which a rollback finds the copies
+	owners []owner        // those in which a rollback finds the copies
 	call   *string        // what the Append selects, which tells it from others
 	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
 	over   bool           // they were shown
