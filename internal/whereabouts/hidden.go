@@ -169,19 +169,19 @@ func hideFromCopies(db *gorm.DB) {
 				add(one.model, one.place)
 			}
 		case Holder:
-			if held := step.Held(); children[held.Type()] { // these are copied themselves
-				for i := range held.Count {
-					add(held.Model(), held.Row(i))
+			held := step.Held()
+			for i := range held.Count {
+				add(held.Model(), held.Row(i))
+			}
+			o := newOwner(held) // in a tree, a child may be an owner too
+			EachHeld(held, func(m *model.Model, row reflect.Value) {
+				o.count(m, row)
+				if v, is := moved(m, row); is {
+					h.all = append(h.all, v)
+					o.add(v)
 				}
-			} else {
-				o := newOwner(held)
-				EachHeld(held, func(m *model.Model, row reflect.Value) {
-					o.count(m, row)
-					if v, is := moved(m, row); is {
-						h.all = append(h.all, v)
-						o.add(v)
-					}
-				})
+			})
+			if len(o.counts) > 0 {
 				h.owners = append(h.owners, o)
 			}
 		case Reader:

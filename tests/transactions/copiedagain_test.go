@@ -216,3 +216,38 @@ func TestAppend_besideAnOlderStructOfTheRow(t *testing.T) {
 		}
 	}
 }
+
+type copiedNode struct {
+	ID       int64
+	ParentID *int64
+	Text     string
+	Kids     []copiedNode `gorm:"foreignKey:ParentID"`
+	Version  int64        `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// In a tree, the children that Association(…).Delete leaves are read too, if their parent was written or appended to.
+func TestAssociationDelete_inATree(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&copiedNode{}})
+	for name, known := range map[string]func(tx *gorm.DB, n *copiedNode) error{
+		"saved":       func(tx *gorm.DB, n *copiedNode) error { return tx.Save(n).Error },
+		"appended to": func(tx *gorm.DB, n *copiedNode) error { return tx.Model(n).Association("Kids").Append(&copiedNode{}) },
+	} {
+		for _, end := range []error{nil, errUndo} {
+			n := copiedNode{Kids: []copiedNode{{}, {}, {}}}
+			stand.MustDo(t, db.Create(&n))
+			ended := db.Transaction(func(tx *gorm.DB) error {
+				n.Kids[0].Text = "mine"
+				stand.MustDo(t, tx.Save(&n.Kids[0]))
+				stand.Must(t, known(tx, &n))
+				stand.Must(t, tx.Model(&n).Association("Kids").Delete(&copiedNode{ID: n.Kids[1].ID}))
+				return end
+			})
+			if !errors.Is(ended, end) {
+				t.Error(name, ended)
+			}
+			row := stand.Row[copiedNode](t, db, n.Kids[0].ID)
+			stand.Equal(t, name+": the version of the one that stays", n.Kids[0].Version, row.Version)
+		}
+	}
+}
