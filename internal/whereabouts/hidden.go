@@ -164,10 +164,6 @@ func hideFromCopies(db *gorm.DB) {
 			for _, one := range step.held {
 				add(one.model, one.place)
 			}
-		case *hidden:
-			for _, one := range step.then {
-				add(one.model, one.place)
-			}
 		case Holder:
 			held := step.Held()
 			for i := range held.Count {

@@ -3,6 +3,7 @@ package transactions_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -185,7 +186,7 @@ func TestCommit_ofLinesThatAreCopiedAgain(t *testing.T) {
 func TestAppend_besideAnOlderStructOfTheRow(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.LinedOrder{}, &stand.LinedLine{}})
-	for _, program := range []string{"", "A", "AA", "D", "AD", "sA", "c", "cA"} {
+	for _, program := range []string{"", "A", "AA", "D", "AD", "sA", "c", "cA", "0", "0A", "0AA", "0cA"} {
 		for _, own := range []bool{false, true} {
 			for _, end := range []error{nil, errUndo} {
 				o := stand.LinedOrder{Lines: []stand.LinedLine{{Qty: 1}, {Qty: 2}, {Qty: 3}}}
@@ -197,8 +198,11 @@ func TestAppend_besideAnOlderStructOfTheRow(t *testing.T) {
 					if own {
 						stand.MustDo(t, tx.Model(&line).Update("qty", 11))
 					}
+					if strings.HasPrefix(program, "0") {
+						o.Lines[0].Version = 0 // as if it was not read
+					}
 					stand.Must(t, tx.Model(&o).Association("Lines").Append(&line))
-					for _, step := range program {
+					for _, step := range strings.TrimPrefix(program, "0") {
 						stand.Must(t, recopied[step](tx, &o))
 					}
 					return end
