@@ -15,6 +15,9 @@ import (
 // error.
 func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value any) bool {
 	place := Place(field, row)
+	if same, plain := samePlain(field, place, value); plain {
+		return same
+	}
 	if _, computes := value.(gorm.Valuer); computes || isCode(value) {
 		// GORM sends what the struct holds in the same way
 		return place.IsValid() && field.Serializer == nil && reflect.TypeOf(value) == place.Type() && reflect.DeepEqual(place.Interface(), value)
@@ -34,6 +37,24 @@ func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value an
 	}
 	place = asSent(place)
 	return place.IsValid() && sameSent(place, sent)
+}
+
+// samePlain compares a value of Go's own types with a field of such a type: of most values that says all. It is not plain otherwise.
+func samePlain(field *schema.Field, place reflect.Value, value any) (same, plain bool) {
+	if field.Serializer != nil || !place.IsValid() || place.Type().PkgPath() != "" {
+		return false, false
+	}
+	switch sent := value.(type) {
+	case int:
+		return place.CanInt() && place.Int() == int64(sent), place.CanInt()
+	case int64:
+		return place.CanInt() && place.Int() == sent, place.CanInt()
+	case string:
+		return place.Kind() == reflect.String && place.String() == sent, place.Kind() == reflect.String
+	case bool:
+		return place.Kind() == reflect.Bool && place.Bool() == sent, place.Kind() == reflect.Bool
+	}
+	return false, false
 }
 
 // isCode reports whether a value is no value, but text for the server.
