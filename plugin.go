@@ -9,6 +9,7 @@ import (
 
 	"github.com/gormlock/gormlock/hooks"
 	"github.com/gormlock/gormlock/internal/aggregate"
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/belongs"
 	"github.com/gormlock/gormlock/internal/claim"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -26,7 +27,7 @@ import (
 
 func init() {
 	fault.Types.Stale, fault.Types.Fenced, fault.Types.Conflict = newStaleError, newFencedError, newConflictError
-	mark.Register(xact.Mark, rowlock.Mark, guard.Mark)
+	mark.Register(xact.Mark, rowlock.Mark, asked.Mark)
 }
 
 // Plugin is what db.Use installs. One value can be installed on any number of databases.
@@ -235,7 +236,6 @@ func inTransaction(db *gorm.DB) {
 func beforeQuery(db *gorm.DB) {
 	mark.HeedRead(db)
 	journal.RefuseCommit(db)
-	guard.RefuseOnText(db)
 	guard.RefuseRead(db)
 	m := model.CheckTags(db)
 	xact.Take(db)
@@ -275,7 +275,6 @@ func afterQueryHooks(db *gorm.DB) {
 func beforeRow(db *gorm.DB) {
 	mark.HeedRead(db)
 	journal.RefuseCommit(db)
-	guard.RefuseOnText(db)
 	claim.PrepareClaim(db)
 	guard.RefuseRead(db)
 	xact.Take(db)

@@ -30,7 +30,7 @@ var parts = map[string]string{
 	"internal/claim/sql.go":                "claim.refused",
 	"internal/column/fence.go":             "model.OfSchema",
 	"internal/column/tag.go":               "model.OfSchema",
-	"internal/guard/intent_mark.go":        "the intent's Refusal",
+	"internal/asked/mark.go":               "the intent's Refusal",
 	"internal/guard/version.go":            "Stale.Text",
 	"internal/lookalike/lookalike.go":      "AllowServer",
 	"internal/model/misplaced.go":          "model.OfSchema",

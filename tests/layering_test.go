@@ -21,7 +21,7 @@ var storeys = [][]string{
 	{"internal/attempt", "internal/belongs", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
 	{"internal/reading", "internal/children"},
-	{"internal/whereabouts"},
+	{"internal/whereabouts", "internal/asked"},
 	{"internal/memory", "internal/compare"},
 	{"internal/model"},
 	{"internal/column", "internal/rowlock"},
@@ -38,7 +38,7 @@ var storeys = [][]string{
 var mayImport = map[string][]string{
 	".": {
 		"advisory", "fence", "hooks", "lockkey", "observe", gormModule,
-		"internal/aggregate", "internal/attempt", "internal/belongs", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
+		"internal/aggregate", "internal/asked", "internal/attempt", "internal/belongs", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
 		"internal/model", "internal/once", "internal/reading", "internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", "internal/xact",
 	},
 	"hooks":               {gormModule},
@@ -69,10 +69,10 @@ var mayImport = map[string][]string{
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
-	"internal/aggregate": {"internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
-	"internal/belongs":   {"internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
+	"internal/aggregate": {"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
+	"internal/belongs":   {"internal/asked", "internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
-		"internal/absent", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
+		"internal/absent", "internal/asked", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule,
 	},
 	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
@@ -82,18 +82,19 @@ var mayImport = map[string][]string{
 	},
 	"internal/repeat": {"internal/cause"},
 	"internal/claim": {
-		"internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/rowlock", "internal/statement",
+		"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/rowlock", "internal/statement",
 		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/absent", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement",
 		gormModule,
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/absent", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading",
+		"internal/asked", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading",
 		"internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,
 	},
+	"internal/asked": {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/reading": {
 		"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
@@ -86,9 +87,9 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 		return nil
 	}
 	stored := p.foreignOf(relation, found[0])
-	stale, asked := p.isStale(row, found[0]), guard.IntentOf(p.db.Statement)
+	stale, intent := p.isStale(row, found[0]), asked.Of(p.db.Statement)
 	switch {
-	case stale && asked != nil && (asked.Ignore || asked.Expects):
+	case stale && intent != nil && (intent.Ignore || intent.Expects):
 		return p.contradicts(relation, holds) // the row does not tell what the part was read with
 	case stale:
 		return nil // which is said of the part itself

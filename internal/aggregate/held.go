@@ -6,8 +6,8 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/whereabouts"
@@ -57,7 +57,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	if key == nil {
 		return
 	}
-	h := holding{relation: relation, key: key, place: place, copied: copied, follows: guard.IntentOf(p.db.Statement).Merges()}
+	h := holding{relation: relation, key: key, place: place, copied: copied, follows: asked.Of(p.db.Statement).Merges()}
 	switch loaded := m.Column.Loaded(m.Column.Read(place)); {
 	case !loaded && (h.follows || !p.isUnread(m, place)), h.follows && !place.CanAddr():
 		return

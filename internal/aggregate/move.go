@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -66,7 +66,7 @@ func After(db *gorm.DB) {
 	if p.seen != nil {
 		rows = p.seen.Rows(stmt)
 	}
-	if db.Error == nil && db.RowsAffected == 0 && guard.Touches(stmt) && !guard.IntentOf(stmt).IsTentative() {
+	if db.Error == nil && db.RowsAffected == 0 && asked.Of(stmt).Touches() && !asked.Of(stmt).IsTentative() {
 		fault.Add(db, gorm.ErrRecordNotFound) // the error rolls the moves of the roots back
 	}
 	p.db = db

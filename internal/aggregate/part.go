@@ -22,14 +22,14 @@ type part struct {
 	done     map[string]bool // those that were found, by name
 	held     []holding       // the structs of roots that parts hold
 	seen     *guard.Observation
-	asked    // what is known of the rows before the write
+	answer   // what is known of the rows before the write
 	deletes  bool
 	late     bool // which rows are written is only known afterwards; their roots move then
 	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
 }
 
-// asked is the answer to the question which rows a statement will write.
-type asked struct {
+// answer says which rows a statement will write.
+type answer struct {
 	there    []reflect.Value // the rows that were found and locked: their keys and those of their roots
 	absent   [][]any         // keys of an upsert that do not exist
 	narrowed bool            // it writes no other rows than those that are there

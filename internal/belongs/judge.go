@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -72,7 +73,7 @@ func (w *writing) names(h *holding) (some, all, same bool) {
 
 // isLeft reports whether the contradiction is left to others: nothing is executed, or a merge or a root has asked the row before.
 func (w *writing) isLeft(h *holding) bool {
-	return w.db.DryRun || guard.IntentOf(w.db.Statement).Merges() || slices.Contains(w.model.Roots, h.relation)
+	return w.db.DryRun || asked.Of(w.db.Statement).Merges() || slices.Contains(w.model.Roots, h.relation)
 }
 
 // observe reads the rows of structs whose foreign keys and associations contradict each other.
@@ -185,7 +186,7 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 
 // compares reports whether the statement refuses a struct, which was read or not, if it is not as its row.
 func (w *writing) compares(loaded bool) bool {
-	intent := guard.IntentOf(w.db.Statement)
+	intent := asked.Of(w.db.Statement)
 	return (!w.creates || loaded && statement.InSave()) && (intent == nil || !intent.Ignore && !intent.Expects) && !statement.IsInMaps(w.db.Statement.Dest, w.model.Column.Field)
 }
 

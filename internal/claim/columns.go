@@ -5,6 +5,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/guard"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // fence says by which token the claim writes the rows: nil where the model has no fence.
 func (c *claim) fence(stmt *gorm.Statement) (*guard.FenceGuard, error) {
-	intent := guard.IntentOf(stmt)
+	intent := asked.Of(stmt)
 	if _, err := intent.On(c.model); err != nil {
 		return nil, err
 	}

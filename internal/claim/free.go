@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -165,7 +166,7 @@ func (c *claim) fits(stmt *gorm.Statement) error {
 		return fmt.Errorf("the table must have its own name, without an alias")
 	}
 	for name := range stmt.Clauses {
-		if !fitsClaim(name) && (name != guard.VersionIntentClause || guard.IntentOf(stmt).AsksVersion()) {
+		if !fitsClaim(name) && (name != asked.ClauseName || asked.Of(stmt).AsksVersion()) {
 			return fmt.Errorf("a claim cannot have the clause %q: leave it out", name)
 		}
 	}

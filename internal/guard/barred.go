@@ -11,7 +11,7 @@ import (
 // barred returns the error of an update whose caller names a column that its tag keeps out of updates: GORM would leave it
 // out. The fields of a struct are not named by writing the struct.
 func (p *plan) barred(stmt *gorm.Statement) error {
-	if !p.version.is() || p.intent.touches() {
+	if !p.version.is() || p.intent.Touches() {
 		return nil
 	}
 	name := ""

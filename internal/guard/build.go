@@ -95,7 +95,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	}
 	d := b.draft
 	if d.intent.Merges() {
-		if err := d.intent.merged.before(b.Statement); err != nil {
+		if err := d.intent.Merged.Before(b.Statement); err != nil {
 			fault.Add(b.DB, err)
 			return true
 		}

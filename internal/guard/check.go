@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/whereabouts"
@@ -16,7 +17,7 @@ import (
 type Check struct{ j *judge }
 
 // NewCheck compares the row of this key with the version that its struct holds, or that a clause names.
-func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any, intent *Intent) (Check, error) {
+func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any, intent *asked.Intent) (Check, error) {
 	whereabouts.ShowHidden(stmt)
 	j := &judge{}
 	j.model, j.op, j.version.Version, j.version.checked = m, OpVerify, m.Column, true

@@ -8,15 +8,15 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Clause is a clause that says what a statement asks about versions and fences.
 type Clause struct {
-	change func(*Intent)
+	change func(*asked.Intent)
 	err    error
 }
 
@@ -50,67 +50,78 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 		fault.Add(stmt.DB, errAssociationOperation)
 		return
 	}
-	var intent Intent
-	if old := IntentOf(stmt); old != nil {
-		if intent = *old; old == usedBefore(stmt).intentLeft() {
-			intent = Intent{tokens: old.tokens}
-		}
-		mark.Remove(stmt, func(m mark.Mark) bool { return m == mark.Mark(askedHere{old}) }) // there is one for all clauses together
+	before := asked.Of(stmt)
+	now := &asked.Intent{}
+	switch {
+	case before == nil:
+	case before == usedBefore(stmt).intentLeft():
+		now.Tokens = before.Tokens
+	default:
+		now = before
 	}
-	if err := intent.refuseSecond(c.change); err != nil {
+	now, err := now.With(c.change)
+	if err != nil {
 		fault.Add(stmt.DB, err)
 		return
 	}
-	stmt.Clauses[VersionIntentClause] = clause.Clause{Expression: &intent}
-	mark.Put(stmt, askedHere{&intent})
-}
-
-// refuseSecond changes i, and returns the error of a clause that takes the place of another one which compares something else.
-func (i *Intent) refuseSecond(change func(*Intent)) error {
-	first := *i
-	change(i)
-	switch {
-	case first.Expects && !sameVersion(first.Expected, i.Expected):
-		return fmt.Errorf("gormlock: a statement is to find its row at version %v and at version %v: name one, by ExpectVersion or IfMatch", first.Expected, i.Expected)
-	case first.Unchanged != nil && !first.Unchanged.same(i.Unchanged):
-		return errors.New("gormlock: a statement has two clauses IfUnchanged: name all columns in one")
-	}
-	return nil
+	asked.Put(stmt, now, before)
 }
 
 // The clauses that callers know by the names of the root package, where their docs are.
 
 // IgnoreVersion lets a statement write without a check.
 func IgnoreVersion() Clause {
-	return Clause{change: func(i *Intent) { i.Ignore = true }}
+	return Clause{change: func(i *asked.Intent) { i.Ignore = true }}
 }
 
 // ExpectVersion lets a statement write only rows at this version.
 func ExpectVersion(version any) Clause {
-	return Clause{change: func(i *Intent) { i.Expects, i.Expected = true, version }}
+	return Clause{change: func(i *asked.Intent) { i.Expects, i.Expected = true, version }}
 }
 
 // PreserveVersion lets a statement leave the version as it is.
 func PreserveVersion() Clause {
-	return Clause{change: func(i *Intent) { i.preserve = true }}
+	return Clause{change: func(i *asked.Intent) { i.Preserve = true }}
 }
 
 // Touch lets a statement move the version although it sets nothing else.
 func Touch() Clause {
-	return Clause{change: func(i *Intent) { i.touch = true }}
+	return Clause{change: func(i *asked.Intent) { i.Touch = true }}
 }
 
 // Tentatively allows a touch to find no row. Then nothing is compared and nothing is refused.
 func Tentatively() Clause {
-	return Clause{change: func(i *Intent) { i.tentative = true }}
+	return Clause{change: func(i *asked.Intent) { i.Tentative = true }}
 }
 
 // Fence guards a statement by a token.
 func Fence(token fence.Token) Clause {
-	return Clause{change: func(i *Intent) { i.tokens = append(i.tokens[:len(i.tokens):len(i.tokens)], token) }}
+	return Clause{change: func(i *asked.Intent) { i.Tokens = append(i.Tokens[:len(i.Tokens):len(i.Tokens)], token) }}
 }
 
 // IgnoreFence lets a statement write without a token.
 func IgnoreFence() Clause {
-	return Clause{change: func(i *Intent) { i.ignoreFence = true }}
+	return Clause{change: func(i *asked.Intent) { i.IgnoreFence = true }}
+}
+
+// IfUnchanged lets a statement write only rows whose columns hold what they do in before.
+func IfUnchanged(before any, names []string) Clause {
+	unchanged, err := asked.IfUnchanged(before, names)
+	return Clause{change: func(i *asked.Intent) { i.Unchanged = unchanged }, err: err}
+}
+
+// ExpectTags lets a statement write only rows that have one of these entity tags.
+func ExpectTags(list []string) Clause {
+	return Clause{change: func(i *asked.Intent) { i.Expects, i.Expected = true, &asked.Tags{List: list} }}
+}
+
+// ExpectRow lets a statement write a row at any version, and fail where there is none.
+func ExpectRow() Clause {
+	return Clause{change: func(i *asked.Intent) { i.Expects, i.Expected = true, &asked.Tags{Any: true} }}
+}
+
+// Merged limits an update of the merged struct to the columns that it writes, the times of the update, and what a hook changes. The
+// rest of the row is already there, perhaps in a form that the struct cannot hold.
+func Merged(merged asked.Merged) Clause {
+	return Clause{change: func(i *asked.Intent) { i.Merged = &merged }}
 }

@@ -21,7 +21,7 @@ type draft struct {
 
 // compares reports whether a row is written only as it was read.
 func (d *draft) compares() bool {
-	return d.version.checked && !d.built.unchecked || d.intent.columns() != nil || d.where.mustWrite
+	return d.version.checked && !d.built.unchecked || d.unchanged().guards() || d.where.mustWrite
 }
 
 // decides reports whether writing no row can be a conflict.
@@ -86,7 +86,7 @@ func (d *draft) weigh(set clause.Set) {
 	d.built.nothing = !moves
 	d.built.named = named || d.version.given
 	d.built.timesOnly = others > 0 && times == others
-	d.built.bumps = moves && !d.intent.preserves() && (unversioned == 0 || unversioned+times < others)
+	d.built.bumps = moves && !d.intent.Preserves() && (unversioned == 0 || unversioned+times < others)
 }
 
 // isLenient reports that the struct was not read from its row, but the statement sets only the time of the update. Such a
@@ -97,7 +97,7 @@ func (d *draft) isLenient() bool {
 
 // prepareCreate decides what a create does to rows that exist already.
 func (d *draft) prepareCreate(stmt *gorm.Statement) error {
-	if d.intent.compares() {
+	if d.intent.Compares() {
 		return fmt.Errorf("gormlock: %s: a create has no version to compare: ExpectVersion, IfUnchanged and IfMatch are for updates and deletes", d.model.Schema.Name)
 	}
 	u := d.upsert
@@ -133,19 +133,19 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	if statement.ComputesColumn(conflict.DoUpdates, d.version.Field.DBName) {
 		return fmt.Errorf("gormlock: %s.%s: an upsert cannot assign the version, which moves by itself: leave it out", d.model.Schema.Name, d.version.Field.Name)
 	}
-	if !u.skips && !d.intent.ignores() && statement.IsInMaps(stmt.Dest, d.version.Field) {
+	if !u.skips && !d.intent.Ignores() && statement.IsInMaps(stmt.Dest, d.version.Field) {
 		return fmt.Errorf("gormlock: %s.%s: an upsert of maps cannot compare the version that they name: write a struct, leave it out, or use IgnoreVersion", d.model.Schema.Name, d.version.Field.Name)
 	}
 	d.where.filtered = u.skips || len(conflict.Where.Exprs) > 0
 	u.links = u.child && u.updates && !conflict.UpdateAll
-	if d.intent.ignores() {
+	if d.intent.Ignores() {
 		u.strict, u.exist = false, u.strict && (returns(stmt) || dialect.Of(stmt.DB).IsMySQL())
 	}
 	if err := d.sortStructs(stmt, d.isOnKey(conflict)); err != nil {
 		return err
 	}
 	d.version.checked = slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.loaded || r.unread && !u.skips })
-	if d.intent.preserves() && d.version.checked {
+	if d.intent.Preserves() && d.version.checked {
 		return fmt.Errorf("gormlock: %s: PreserveVersion on an upsert of rows that were read: update them instead", stmt.Table)
 	}
 	if d.version.IsSystem() && d.version.checked && !u.skips {
@@ -161,7 +161,7 @@ func (d *draft) marksFound(stmt *gorm.Statement) bool {
 	if !dialect.Of(stmt.DB).CountsChanged() || d.batch || len(d.rows) != 1 || d.version.is() && d.built.bumps {
 		return false
 	}
-	return d.version.checked || d.intent.columns() != nil || d.where.mustWrite || d.fence.guards()
+	return d.version.checked || d.unchanged().guards() || d.where.mustWrite || d.fence.guards()
 }
 
 // mayLeaveOut reports, before the statement is built, whether that can be.

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/model"
@@ -30,11 +31,11 @@ type FenceGuard struct {
 func (f *FenceGuard) guards() bool { return f != nil && !f.Ignored }
 
 // FenceOf picks the token with which the statement writes the model; nil if the model has no fence.
-func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard, error) {
+func FenceOf(m *model.Model, stmt *gorm.Statement, intent *asked.Intent) (*FenceGuard, error) {
 	if m.Fence == nil {
 		return nil, nil
 	}
-	f := &FenceGuard{Fence: m.Fence, Ignored: intent != nil && intent.ignoreFence}
+	f := &FenceGuard{Fence: m.Fence, Ignored: intent != nil && intent.IgnoreFence}
 	assigned := f.assigns(stmt)
 	switch {
 	case f.Ignored:
@@ -46,12 +47,12 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *Intent) (*FenceGuard,
 		return nil, fmt.Errorf("%w: %s: a fence without key= is not written by another model's statement, whose token may belong to another lock: "+
 			"tag it `fence,key=...`, or omit the association and write it by itself", fault.ErrFenceMissing, stmt.Table)
 	}
-	token, err := f.TokenOf(stmt, intent.namedTokens())
+	token, err := f.TokenOf(stmt, intent.NamedTokens())
 	if err != nil {
 		return nil, err
 	}
 	f.token, f.number = token, token.Number
-	if named := intent.namedTokens(); len(named) > 0 {
+	if named := intent.NamedTokens(); len(named) > 0 {
 		stmt.Context = fence.NewContext(stmt.Context, named...)
 	}
 	return f, nil

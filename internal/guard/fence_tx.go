@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
@@ -77,7 +78,7 @@ func refuseLateOfChildren(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.IsPostgres(db) || len(fence.FromContext(stmt.Context)) == 0 {
 		return
 	}
-	if intent := IntentOf(stmt); intent != nil && intent.ignoreFence {
+	if intent := asked.Of(stmt); intent != nil && intent.IgnoreFence {
 		return
 	}
 	keys := keysOfOwner(stmt)

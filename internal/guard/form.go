@@ -36,7 +36,7 @@ func (w *Write) refuseLeftOut(db *gorm.DB) {
 // leftOut returns the error of an update whose values have an association that GORM leaves out although it is asked for. What
 // says no more than the foreign key, or what the updated struct holds too, need not be written.
 func (p *plan) leftOut(stmt *gorm.Statement) error {
-	if !p.version.is() || p.intent.touches() {
+	if !p.version.is() || p.intent.Touches() {
 		return nil
 	}
 	switch values := stmt.Dest.(type) {

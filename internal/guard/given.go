@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -31,9 +32,9 @@ func (p *plan) expectedByCaller(stmt *gorm.Statement) (*column.Value, error) {
 }
 
 // expect returns the version that a clause names.
-func (v *versionGuard) expect(i *Intent) (column.Value, error) {
-	if named, are := i.Expected.(*tags); are {
-		one, choice := named.of(v.Version)
+func (v *versionGuard) expect(i *asked.Intent) (column.Value, error) {
+	if named, are := i.Expected.(*asked.Tags); are {
+		one, choice := chosenBy(named, v.Version)
 		v.choice = choice
 		return one, nil
 	}
@@ -46,7 +47,7 @@ func (v *versionGuard) expect(i *Intent) (column.Value, error) {
 func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
 	v := &p.version
 	if !isBare(stmt) {
-		if value, assigned := statement.AssignedTo(stmt, v.Field.DBName); assigned && !p.intent.touches() {
+		if value, assigned := statement.AssignedTo(stmt, v.Field.DBName); assigned && !p.intent.Touches() {
 			return p.inMap(map[string]any{v.Field.DBName: value})
 		}
 	}

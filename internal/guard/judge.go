@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -24,7 +25,7 @@ type judge struct {
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
 // also names the row of a touch that accepts any version, such as a root that is moved by its key.
 func (j *judge) serializationFailure(db *gorm.DB) {
-	if !j.built.any || !j.compares() && !j.intent.touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
+	if !j.built.any || !j.compares() && !j.intent.Touches() || sqlstate.Of(db.Error) != sqlstate.SerializationFailure {
 		return
 	}
 	stale := j.staleError(db.Statement, nil)
@@ -41,7 +42,7 @@ func (j *judge) serializationFailure(db *gorm.DB) {
 // versionIsFull turns an "out of range" error of a touch into one about the version, because a touch increments nothing
 // else.
 func (j *judge) versionIsFull(db *gorm.DB) bool {
-	if !j.intent.touches() || !j.version.is() || !j.version.IsInteger() || len(j.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
+	if !j.intent.Touches() || !j.version.is() || !j.version.IsInteger() || len(j.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
 	}
 	err := fmt.Errorf("gormlock: %s: its version is the largest its column holds: give the column %s a larger type: %w",
@@ -85,7 +86,7 @@ func (j *judge) whyNone(db *gorm.DB) error {
 // mayMeanMore reports whether the caller may have meant several rows by a key with a zero part, as GORM understands it, and nothing
 // else says that the row must be there.
 func (j *judge) mayMeanMore() bool {
-	return j.where.partialKey && !j.batch && !j.version.is() && j.intent.columns() == nil && !statement.InSave()
+	return j.where.partialKey && !j.batch && !j.version.is() && !j.unchanged().guards() && !statement.InSave()
 }
 
 // whyFewer returns why a batch wrote fewer rows than it has.
@@ -148,7 +149,7 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 		return j.missing(stmt, row.Key, j.version.Any(j.version.Read(now.Value)))
 	case !current.IsValid() && j.where.mustWrite && j.isNew(row) && statement.InSave():
 		return j.insertInstead(db)
-	case !current.IsValid() && !j.version.checked && j.intent.columns() == nil && !statement.InSave():
+	case !current.IsValid() && !j.version.checked && !j.unchanged().guards() && !statement.InSave():
 		return nil
 	case !current.IsValid():
 		e := j.stale(stmt, row, nil, true)
@@ -215,14 +216,14 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 		if j.version.is() {
 			actual := j.version.Read(found[0])
 			e.Actual = j.version.Any(actual)
-			if j.version.checked && j.version.accepts(&one, actual) && j.intent.columns() == nil {
+			if j.version.checked && j.version.accepts(&one, actual) && !j.unchanged().guards() {
 				e.Cause = errNotWritten
 			}
 		}
 	}
 	e.Deleted = len(found) == 0
-	if unchanged := j.intent.columns(); unchanged != nil {
-		e.Columns = unchanged.names
+	if unchanged := j.unchanged(); unchanged.guards() {
+		e.Columns = unchanged.Names
 	}
 	return e.Err()
 }
@@ -253,8 +254,8 @@ func (p *plan) mayBeHidden() bool {
 // another writer makes in between. Associations and hooks are those of the update, as in GORM, and settings and clauses the caller's.
 func (j *judge) insertInstead(db *gorm.DB) error {
 	tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true}).Omit(append(slices.Clone(j.omitted(db.Statement)), clause.Associations)...)
-	if i := j.intent; i.asksFence() {
-		tx.Statement.Clauses[VersionIntentClause] = clause.Clause{Expression: &Intent{tokens: i.tokens, ignoreFence: i.ignoreFence}}
+	if i := j.intent; i.AsksFence() {
+		tx.Statement.Clauses[asked.ClauseName] = clause.Clause{Expression: &asked.Intent{Tokens: i.Tokens, IgnoreFence: i.IgnoreFence}}
 	}
 	statement.SameTable(tx.Statement, db.Statement)
 	statement.InsertAs(tx.Statement, db.Statement)

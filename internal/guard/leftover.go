@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -20,7 +21,7 @@ type leftover struct {
 	every    bool     // Save has selected all columns
 	leftOut  []string // of Omit
 	unscoped bool
-	intent   *Intent
+	intent   *asked.Intent
 }
 
 // leftConflict is an ON CONFLICT of the statement before.
@@ -58,7 +59,7 @@ func ownConflict(stmt *gorm.Statement, guarded bool) {
 }
 
 func givenTo(stmt *gorm.Statement) *leftover {
-	intent, _ := stmt.Clauses[VersionIntentClause].Expression.(*Intent)
+	intent, _ := stmt.Clauses[asked.ClauseName].Expression.(*asked.Intent)
 	return &leftover{leftOut: stmt.Omits, unscoped: stmt.Unscoped, intent: intent}
 }
 
@@ -107,18 +108,18 @@ func (l *leftover) to(w *Write, stmt *gorm.Statement) string {
 		return "the Omit"
 	case l.unscoped && stmt.Unscoped && len(stmt.Schema.DeleteClauses) > 0 && (w.op == OpDelete || w.op == OpUpdate && !w.hasKeys(stmt)):
 		return "the Unscoped"
-	case l.asks() && IntentOf(stmt) == l.intent:
+	case l.asks() && asked.Of(stmt) == l.intent:
 		return "the clauses of gormlock"
 	}
 	return ""
 }
 
 func (l *leftover) asks() bool {
-	return l.intent.AsksVersion() || l.intent != nil && l.intent.ignoreFence
+	return l.intent.AsksVersion() || l.intent != nil && l.intent.IgnoreFence
 }
 
 // intentLeft are the clauses of gormlock that the statement before has left. Those of the next one take their place.
-func (u used) intentLeft() *Intent {
+func (u used) intentLeft() *asked.Intent {
 	if u.leftover == nil {
 		return nil
 	}

@@ -12,20 +12,6 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// mergedRow is the row with which a struct was merged, and the columns of the struct that must be written.
-type mergedRow struct {
-	mine   any // the struct
-	row    reflect.Value
-	writes map[string]bool
-	before func(*gorm.Statement) error
-}
-
-// Merged limits an update of the merged struct mine to these columns, the times of the update, and what a hook changes. The
-// rest of the row is already there, perhaps in a form that the struct cannot hold. After the hooks, before may refuse the update.
-func Merged(mine any, row reflect.Value, writes map[string]bool, before func(*gorm.Statement) error) Clause {
-	return Clause{change: func(i *Intent) { i.merged = &mergedRow{mine, row, writes, before} }}
-}
-
 // holds reports whether both structs hold the same in a field.
 func holds(row reflect.Value, field *schema.Field, other reflect.Value) bool {
 	a, b := statement.Place(field, row), statement.Place(field, other)

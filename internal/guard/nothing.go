@@ -19,7 +19,7 @@ import (
 // nothingLeft returns the error of an update that asks for values, of which Select and Omit leave none, or that the model has no column
 // for. An update that asks for nothing, as that of an empty map, is none.
 func (p *plan) nothingLeft(stmt *gorm.Statement) error {
-	if _, ownSet := stmt.Clauses["SET"]; ownSet || p.intent.touches() || stmt.Dest == nil {
+	if _, ownSet := stmt.Clauses["SET"]; ownSet || p.intent.Touches() || stmt.Dest == nil {
 		return nil
 	}
 	all := len(stmt.Selects)+len(stmt.Omits) == 0

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -22,13 +23,13 @@ type passedOn struct {
 }
 
 // passedOnBy is what sessions in the hooks of a statement that begins would carry on with. Tokens of a fence are welcome there.
-func passedOnBy(stmt *gorm.Statement, intent *Intent) passedOn {
+func passedOnBy(stmt *gorm.Statement, intent *asked.Intent) passedOn {
 	_, where := stmt.Clauses["WHERE"]
 	_, limit := stmt.Clauses["LIMIT"]
 	p := passedOn{model: stmt.Model, all: slices.Contains(stmt.Selects, "*"), leftOut: slices.Equal(stmt.Omits, []string{clause.Associations})}
 	_, p.conflict = stmt.Clauses["ON CONFLICT"]
 	switch {
-	case intent != nil && (intent.AsksVersion() || intent.ignoreFence):
+	case intent != nil && (intent.AsksVersion() || intent.IgnoreFence):
 		p.always = "the clauses of gormlock"
 	case where, limit, len(stmt.Joins) > 0:
 		p.always = "the conditions"

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
@@ -22,7 +23,7 @@ import (
 type plan struct {
 	subjects
 	model   *model.Model
-	intent  *Intent
+	intent  *asked.Intent
 	op      Op
 	where   conditions
 	version versionGuard
@@ -49,11 +50,11 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 	if err := p.readKeys(stmt); err != nil {
 		return err
 	}
-	if p.batch && p.intent.columns() != nil {
+	if p.batch && p.unchanged().guards() {
 		return fmt.Errorf("gormlock: %s: IfUnchanged compares one struct, not a slice", p.model.Schema.Name)
 	}
-	p.intent.columns().leaveOut(p, stmt)
-	if err := cmp.Or(p.dropped(stmt), p.rekeyed(stmt), p.intent.columns().isOf(p, stmt)); err != nil {
+	p.unchanged().leaveOut(p, stmt)
+	if err := cmp.Or(p.dropped(stmt), p.rekeyed(stmt), p.unchanged().isOf(p, stmt)); err != nil {
 		return err
 	}
 	if !p.version.is() {
@@ -72,8 +73,8 @@ func (p *plan) prepare(stmt *gorm.Statement) error {
 // readVersions reads what version each row must have, and which one it gets.
 func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	v := &p.version
-	v.given = given != nil && !p.intent.ignores()
-	v.checked = (len(p.rows) > 0 || v.given) && !p.intent.ignores()
+	v.given = given != nil && !p.intent.Ignores()
+	v.checked = (len(p.rows) > 0 || v.given) && !p.intent.Ignores()
 	v.exact = true
 	var now time.Time
 	if v.IsTemporal() {
@@ -88,7 +89,7 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
-		if !p.intent.ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
+		if !p.intent.Ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
 			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, p.named(stmt, row).Key), row.Expected.N)
 		}
 	}
@@ -164,7 +165,7 @@ func (p *plan) hasKey(row reflect.Value) bool {
 	case zero == len(p.model.Schema.PrimaryFields):
 		return false
 	}
-	p.where.partialKey = p.version.is() || p.fence != nil || p.intent.Merges() || p.intent.columns() != nil
+	p.where.partialKey = p.version.is() || p.fence != nil || p.intent.Merges() || p.unchanged().guards()
 	return p.where.partialKey
 }
 
@@ -216,7 +217,7 @@ func (p *plan) pairTwins(stmt *gorm.Statement) error {
 // everywhere adds a condition to a statement about all rows of its table, which the caller allows, so that the guards can
 // add theirs.
 func (p *plan) everywhere(stmt *gorm.Statement) {
-	guards := p.fence.guards() || p.version.checked || p.intent.columns() != nil
+	guards := p.fence.guards() || p.version.checked || p.unchanged().guards()
 	if !guards || !stmt.AllowGlobalUpdate || !p.isBulk() {
 		return
 	}
@@ -255,7 +256,7 @@ func (p *plan) guards() [3]guard {
 	if p.version.is() {
 		all[1] = &p.version
 	}
-	if unchanged := p.intent.columns(); unchanged != nil {
+	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
 	}
 	return all
@@ -279,7 +280,7 @@ func (p *plan) unread(row *Row) column.Value {
 // because a part was written, it is the new version: nothing else of the row has changed.
 func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
 	held, row := p.heldByCaller(stmt, i), &p.rows[i]
-	if !p.model.IsRoot() || p.intent.touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.touches() }) {
+	if !p.model.IsRoot() || p.intent.Touches() || !hasWrite(stmt, p.model, func(other *Write) bool { return other.intent.Touches() }) {
 		return held
 	}
 	if to, touched := Touched(stmt, p.model, p.named(stmt, row).Key, held); touched {
@@ -290,11 +291,11 @@ func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
 
 // onlyMerged leaves out of a SET what the row already has.
 func (p *plan) onlyMerged(set clause.Set) clause.Set {
-	merged := p.intent.merged
+	merged := p.intent.Merged
 	kept := make(clause.Set, 0, len(set))
 	for _, assignment := range set {
 		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
-		if field == nil || merged.writes[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.row, field, p.rows[0].Struct) {
+		if field == nil || merged.Writes[field.DBName] || field.AutoUpdateTime > 0 || !holds(merged.Row, field, p.rows[0].Struct) {
 			kept = append(kept, assignment)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
@@ -22,14 +23,14 @@ func SaveByKey(db *gorm.DB) bool {
 		return false
 	}
 	m := model.Of(db)
-	if m == nil || m.Err != nil || m.Column == nil && m.Fence == nil && IntentOf(stmt).columns() == nil || stmt.ReflectValue.Type() != m.Schema.ModelType {
+	if m == nil || m.Err != nil || m.Column == nil && m.Fence == nil && asked.Of(stmt).Columns() == nil || stmt.ReflectValue.Type() != m.Schema.ModelType {
 		return false
 	}
 	key, whole := statement.KeyOf(stmt, m.Schema, stmt.ReflectValue)
 	if _, decided := stmt.Clauses["ON CONFLICT"]; decided || key == nil || whole || lacksGenerated(m.Schema, stmt.ReflectValue) || !statement.InSave() {
 		return false
 	}
-	if m.Column == nil && IntentOf(stmt).columns() == nil {
+	if m.Column == nil && asked.Of(stmt).Columns() == nil {
 		there, err := isThere(db, m, key)
 		if err != nil {
 			fault.Add(db, err)

@@ -66,7 +66,7 @@ func (w *Write) settle(db *gorm.DB) {
 // and overwrite what has its key.
 func (w *Write) savesElsewhere(db *gorm.DB) bool {
 	stmt := db.Statement
-	if db.RowsAffected > 0 || db.DryRun || !w.version.is() && w.intent.columns() == nil || w.op != OpUpdate || statement.SamePointer(stmt.Model, stmt.Dest) {
+	if db.RowsAffected > 0 || db.DryRun || !w.version.is() && !w.unchanged().guards() || w.op != OpUpdate || statement.SamePointer(stmt.Model, stmt.Dest) {
 		return false
 	}
 	return reflect.Indirect(reflect.ValueOf(stmt.Dest)).Kind() == reflect.Struct && statement.InSave()

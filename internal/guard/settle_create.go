@@ -208,7 +208,7 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 		v.Write(row.Struct, row.next) // it was inserted
 	case u.rows[i].loaded && u.links && !u.rows[i].moves:
 		v.Write(row.Struct, row.held)
-	case u.rows[i].loaded && !w.intent.preserves():
+	case u.rows[i].loaded && !w.intent.Preserves():
 		v.Write(row.Struct, v.Read(from))
 	case inserted:
 		v.Write(row.Struct, v.Read(from)) // it was inserted

@@ -87,7 +87,7 @@ func hasLeft(stmt *gorm.Statement, m *model.Model, name string, from column.Valu
 func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value) (to column.Value, touched bool) {
 	name := statement.KeyName(key)
 	hasWrite(stmt, m, func(w *Write) bool {
-		if !w.intent.touches() || w.outcome.none || !w.wrote(stmt, name) {
+		if !w.intent.Touches() || w.outcome.none || !w.wrote(stmt, name) {
 			return false
 		}
 		if was := w.memory.Was(0); was.IsValid() && w.version.Loaded(w.version.Read(was)) {

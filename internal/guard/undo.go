@@ -68,7 +68,7 @@ func (w *Write) left(stmt *gorm.Statement, name string, is func(was, after colum
 
 // compared reports whether the statement compared the versions of its structs with those of their rows.
 func (w *Write) compared() bool {
-	return w.version.checked && !w.built.unchecked && !w.intent.ignores()
+	return w.version.checked && !w.built.unchecked && !w.intent.Ignores()
 }
 
 // hasLeft reports whether the statement did: its struct was compared, or the version that it returned comes after the one given.

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -25,8 +26,8 @@ func mapped(stmt *gorm.Statement, m *model.Model) error {
 
 // unlinks returns the error of a condition on one row that comes with what an association takes away: it would be one on each of
 // those rows, and let some of them stay.
-func unlinks(stmt *gorm.Statement, m *model.Model, intent *Intent) error {
-	if !intent.compares() || !statement.InUnlinking() {
+func unlinks(stmt *gorm.Statement, m *model.Model, intent *asked.Intent) error {
+	if !intent.Compares() || !statement.InUnlinking() {
 		return nil
 	}
 	if row := reflect.Indirect(reflect.ValueOf(stmt.Model)); row.Kind() == reflect.Struct && row.Type() == m.Schema.ModelType {

@@ -18,7 +18,7 @@ import (
 // refuseUnknown fails a write whose Select names what the model does not have: GORM would leave it out, and write nothing if there
 // is nothing else.
 func (w *Write) refuseUnknown(db *gorm.DB) {
-	if db.Error != nil || w.intent.touches() {
+	if db.Error != nil || w.intent.Touches() {
 		return
 	}
 	if len(db.Statement.Selects) == 0 || slices.Equal(db.Statement.Selects, []string{"*"}) {

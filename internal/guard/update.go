@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -21,10 +22,10 @@ func BeforeUpdate(db *gorm.DB) {
 		return
 	}
 	save := mayBeSave(db.Statement) && !w.batch
-	w.where.mustWrite = save && (w.version.is() || w.intent.columns() != nil || w.intent.Merges())
-	w.where.filtered = isFiltered(db.Statement) && !w.intent.touches()
+	w.where.mustWrite = save && (w.version.is() || w.unchanged().guards() || w.intent.Merges())
+	w.where.filtered = isFiltered(db.Statement) && !w.intent.Touches()
 	switch {
-	case w.intent.touches():
+	case w.intent.Touches():
 		w.op, w.version.forced = OpTouch, true
 	case save:
 		w.op = OpSave
@@ -36,7 +37,7 @@ func BeforeUpdate(db *gorm.DB) {
 	if !isBare(db.Statement) {
 		_, w.where.ownSet = db.Statement.Clauses["SET"]
 	}
-	if w.where.ownSet && !w.version.is() && w.intent.columns() == nil {
+	if w.where.ownSet && !w.version.is() && !w.unchanged().guards() {
 		w.rows, w.batch = nil, false // it is about the rows that its own conditions find, as in GORM
 	}
 	w.everywhere(db.Statement)
@@ -71,7 +72,7 @@ func AfterUpdate(db *gorm.DB) {
 // refuseNothing fails an update that sets nothing. GORM sends no statement for it, so its condition on the row would not
 // be checked.
 func refuseNothing(db *gorm.DB) {
-	if db.Error == nil && db.Statement.SQL.Len() == 0 && IntentOf(db.Statement).compares() {
+	if db.Error == nil && db.Statement.SQL.Len() == 0 && asked.Of(db.Statement).Compares() {
 		fault.Add(db, fmt.Errorf("gormlock: update %s: nothing is set, so ExpectVersion, IfUnchanged and IfMatch compare nothing: use Touch or VerifyVersion", statement.TableName(db.Statement)))
 	}
 }

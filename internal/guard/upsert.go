@@ -80,7 +80,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			continue
 		}
 		row.Key, row.name = key, statement.KeyName(key)
-		if v.IsUnread(row.held) && !p.intent.ignores() {
+		if v.IsUnread(row.held) && !p.intent.Ignores() {
 			return p.missing(stmt, key, nil)
 		}
 		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!u.skips || !statement.InLinking()) { // a link twice is one
@@ -88,8 +88,8 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		}
 		names[row.name] = i
 		unset := v.Unset(row.held)
-		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.preserves() && (u.strict || u.links || onKey)
-		r.loaded = loaded && !p.intent.ignores()
+		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.Preserves() && (u.strict || u.links || onKey)
+		r.loaded = loaded && !p.intent.Ignores()
 		came, fromNone := children.MovedHere(stmt, row.Struct)
 		r.moves = u.links && came
 		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)

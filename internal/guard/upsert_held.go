@@ -38,7 +38,7 @@ func (p *plan) readHeld(stmt *gorm.Statement, conflict clause.OnConflict) {
 	stand := false
 	for i := range u.rows {
 		r, row := &u.rows[i], &p.rows[i]
-		r.stands = row.Key != nil && (r.loaded || r.unread || p.intent.ignores() && !p.version.Unset(row.held))
+		r.stands = row.Key != nil && (r.loaded || r.unread || p.intent.Ignores() && !p.version.Unset(row.held))
 		r.finds = r.stands || row.Key != nil || !p.isOnKey(conflict) || dialect.Of(stmt.DB).FindsByAnyIndex()
 		stand = stand || r.stands
 	}

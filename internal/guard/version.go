@@ -67,7 +67,7 @@ func (v *versionGuard) writeLater(b builder, had string) {
 }
 
 func (v *versionGuard) hold(b builder) {
-	if !v.checked || b.draft.built.unchecked || v.choice != nil && v.choice.any {
+	if !v.checked || b.draft.built.unchecked || v.choice != nil && v.choice.Any {
 		return
 	}
 	b.Text(" AND ")

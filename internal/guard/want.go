@@ -54,12 +54,12 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() {
 		d.wantWhole(stmt)
 	}
-	ours := v.is() && !v.IsInteger() && !d.intent.ignores() && (d.batch || d.op != OpDelete)
+	ours := v.is() && !v.IsInteger() && !d.intent.Ignores() && (d.batch || d.op != OpDelete)
 	if ours || d.batch && v.checked && statement.AsksForRows(stmt) || asked {
 		d.want(v.Field)
 	}
-	if d.intent.touches() {
-		if d.intent.ignores() {
+	if d.intent.Touches() {
+		if d.intent.Ignores() {
 			d.want(v.Field)
 		}
 		for _, field := range stmt.Schema.Fields {

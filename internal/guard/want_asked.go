@@ -106,7 +106,7 @@ func (d *draft) wantStored(stmt *gorm.Statement) {
 		d.returning.inOrder = true
 		return
 	}
-	if d.intent.ignores() {
+	if d.intent.Ignores() {
 		return
 	}
 	given, _ := asked.Expression.(clause.Returning)

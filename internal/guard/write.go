@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -166,8 +167,8 @@ func begin(db *gorm.DB, op Op) *Write {
 		fault.Add(db, m.Err)
 		return nil
 	}
-	intent := IntentOf(stmt)
-	if m.Fence == nil && intent.onlyIgnoresFence() && statement.InUnlinking() {
+	intent := asked.Of(stmt)
+	if m.Fence == nil && intent.OnlyIgnoresFence() && statement.InUnlinking() {
 		intent = nil // it is the owner's, of which GORM takes something away
 	}
 	if m.Column == nil && m.Fence == nil && intent == nil {

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/absent"
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/attempt"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -106,7 +107,7 @@ func (s *save) findRow(stmt *gorm.Statement) error {
 
 // fits refuses clauses that do not belong on the statement, and changed associations, which would not be saved.
 func (s *save) fits(stmt *gorm.Statement) error {
-	intent := guard.IntentOf(stmt)
+	intent := asked.Of(stmt)
 	switch {
 	case intent != nil && (intent.Ignore || intent.Expects || intent.Unchanged != nil):
 		return fmt.Errorf("gormlock: %s: %s: it cannot have %s, base says what the row must be: leave it out", call, s.model.Schema.Name, intent)
@@ -233,7 +234,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 	had := writtenIn(tx)
 	before := func(stmt *gorm.Statement) error { return s.refuse(tx, s.madeOver(stmt, theirs, mine)) }
 	written := s.mine.Addr().Interface()
-	saved := statement.Beside(tx).Model(written).Clauses(guard.Merged(written, theirs, mine, before)).
+	saved := statement.Beside(tx).Model(written).Clauses(guard.Merged(asked.Merged{Mine: written, Row: theirs, Writes: mine, Before: before})).
 		Omit(clause.Associations).Select("*").Updates(written)
 	err := saved.Error
 	if err == nil && saved.RowsAffected == 0 {

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
@@ -35,7 +36,7 @@ func verifyVersion(db *gorm.DB, m *model.Model, row reflect.Value, value any) er
 	if statement.Transaction(db.Statement) == nil {
 		return fmt.Errorf("gormlock: VerifyVersion of %s: %w", m.Schema.Table, fault.Because(fault.ErrNoTransaction))
 	}
-	intent := guard.IntentOf(db.Statement)
+	intent := asked.Of(db.Statement)
 	if intent != nil && (!intent.Expects || intent.Ignore || intent.Unchanged != nil) {
 		return fmt.Errorf("gormlock: VerifyVersion: %s: it takes no clause about versions but ExpectVersion and IfMatch", m.Schema.Name)
 	}
@@ -75,7 +76,7 @@ func shareLock(db *gorm.DB, s *schema.Schema, check guard.Check) (reflect.Value,
 	rows := reflect.New(reflect.SliceOf(s.ModelType))
 	query := db.Session(&gorm.Session{SkipHooks: true}).Model(rows.Interface()).Select(check.Columns())
 	mark.Heed(query.Statement) // with what is looked at here
-	delete(query.Statement.Clauses, guard.VersionIntentClause)
+	delete(query.Statement.Clauses, asked.ClauseName)
 	query = query.Scopes(mark.Narrow(check.IsKey()), statement.LastScope(func(db *gorm.DB) { keepWritersOut(db, s.Table) })).Find(rows.Interface())
 	if query.Error != nil || rows.Elem().Len() == 0 {
 		return reflect.Value{}, query.Error

@@ -2,45 +2,15 @@ package guard
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/column"
 )
 
-// tags are the entity tags that came in If-Match: a row is written if it has one of them.
-type tags struct {
-	any  bool     // whichever the row has: If-Match: *
-	list []string // the strong ones
-}
-
-// ExpectTags lets a statement write only rows that have one of these entity tags.
-func ExpectTags(list []string) Clause {
-	return Clause{change: func(i *Intent) { i.Expects, i.Expected = true, &tags{list: list} }}
-}
-
-// ExpectRow lets a statement write a row at any version, and fail where there is none.
-func ExpectRow() Clause {
-	return Clause{change: func(i *Intent) { i.Expects, i.Expected = true, &tags{any: true} }}
-}
-
-// String is the tags as they came, cut where there are many.
-func (t *tags) String() string {
-	if t.any {
-		return "*"
-	}
-	text := strings.Join(t.list, ", ")
-	if len(text) > longestTags {
-		text = text[:longestTags] + "…"
-	}
-	return text
-}
-
-const longestTags = 100
-
-// of returns the versions that a row may have: one value if there is only one, otherwise a choice.
-func (t *tags) of(v *column.Version) (column.Value, *choice) {
-	c := &choice{tags: t}
-	for _, tag := range t.list {
+// chosenBy returns the versions that a row with one of the tags may have: one value if there is only one, otherwise a choice.
+func chosenBy(t *asked.Tags, v *column.Version) (column.Value, *choice) {
+	c := &choice{Tags: t}
+	for _, tag := range t.List {
 		if version, ok := v.OfTag(tag); ok && !slices.ContainsFunc(c.versions, version.Equal) {
 			c.versions = append(c.versions, version)
 		}
@@ -53,7 +23,7 @@ func (t *tags) of(v *column.Version) (column.Value, *choice) {
 
 // choice is a set of versions. A row must have one of them. It is empty if no row can have the tags.
 type choice struct {
-	*tags
+	*asked.Tags
 	versions []column.Value
 }
 
@@ -66,7 +36,7 @@ func (c *choice) all() []column.Value {
 }
 
 // has reports whether a row at this version may be written.
-func (c *choice) has(v column.Value) bool { return c.any || slices.ContainsFunc(c.versions, v.Equal) }
+func (c *choice) has(v column.Value) bool { return c.Any || slices.ContainsFunc(c.versions, v.Equal) }
 
 // holdChoice writes that the row has one of the versions.
 func (v *versionGuard) holdChoice(b builder) {
