@@ -148,7 +148,7 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	v := &w.version
 	compared := v.checked && !w.built.unchecked
 	switch {
-	case w.returning.isWhole(returned) && (compared || !v.IsSystem()):
+	case w.returning.isWhole(returned):
 		return v.Read(returned)
 	case w.built.unheld || w.built.rekeys && !returned.IsValid() || !row.mirrors(v, compared):
 		return w.unread(row)

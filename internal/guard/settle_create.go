@@ -180,6 +180,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 			w.followFound(i)
 		case !w.upsert.child: // GORM has given it what new rows get
 			w.memory.RestoreRow(i)
+			w.forgetZero(row)
 		case w.version.is() && was.IsValid(): // and a child its first version: by its default
 			w.version.Write(row.Struct, w.version.Read(was))
 		}
@@ -189,6 +190,13 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		return
 	}
 	w.keepWritten(db.Statement)
+}
+
+// forgetZero makes a struct unread that the upsert left out at version 0, where that is a version: it may be new, and its row another writer's.
+func (w *Write) forgetZero(row *Row) {
+	if v := &w.version; v.is() && v.ZeroIsLoaded() && v.Read(row.Struct).N == 0 {
+		v.Write(row.Struct, v.Unread())
+	}
 }
 
 // followUpsert makes the struct equal to its row. If the upsert sets only the foreign key of a child, the child gets the

@@ -1,6 +1,7 @@
 package versions_test
 
 import (
+	"errors"
 	"testing"
 
 	"gorm.io/gorm"
@@ -55,6 +56,46 @@ func TestUpsert_leavesSkippedStructsUnread(t *testing.T) {
 			})
 		}
 	}
+}
+
+// So are those whose first version is 0: they may be new.
+func TestUpsert_leavesSkippedStructsUnreadAtZero(t *testing.T) {
+	t.Parallel()
+	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+		db := stand.Versioned(t, []any{&stand.RailsTask{}}, opts...)
+		by := []clause.Column{{Name: "id"}}
+		for name, create := range map[string]func(task *stand.RailsTask) error{
+			"DoNothing": func(task *stand.RailsTask) error {
+				return db.Clauses(clause.OnConflict{DoNothing: true}).Create(task).Error
+			},
+			"DoNothing by the key, a slice": func(task *stand.RailsTask) error {
+				return db.Clauses(clause.OnConflict{Columns: by, DoNothing: true}).Create([]*stand.RailsTask{{State: "new"}, task}).Error
+			},
+			"DoNothing, preserved": func(task *stand.RailsTask) error {
+				return db.Clauses(gormlock.PreserveVersion(), clause.OnConflict{DoNothing: true}).Create(task).Error
+			},
+			"DoNothing, ignored": func(task *stand.RailsTask) error {
+				return db.Clauses(gormlock.IgnoreVersion(), clause.OnConflict{DoNothing: true}).Create(task).Error
+			},
+			"batches": func(task *stand.RailsTask) error {
+				return db.Clauses(clause.OnConflict{DoNothing: true}).CreateInBatches([]*stand.RailsTask{{State: "new"}, task}, 1).Error
+			},
+			"Where, ignored": func(task *stand.RailsTask) error {
+				never := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "false"}}}
+				return db.Clauses(gormlock.IgnoreVersion(), clause.OnConflict{Columns: by, UpdateAll: true, Where: never}).Create(task).Error
+			},
+		} {
+			old := stand.Made(t, db, stand.RailsTask{State: "old"})
+			skipped := stand.RailsTask{ID: old.ID, State: "skipped"}
+			stand.Must(t, create(&skipped))
+			if err := db.Save(&skipped).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+				t.Errorf("%s, and Save: %v", name, err)
+			}
+			stand.Equal(t, name+", and Save", stand.Row[stand.RailsTask](t, db, old.ID).State, "old")
+			stand.Must(t, db.First(&skipped).Error)
+			stand.Must(t, db.Save(&skipped).Error)
+		}
+	})
 }
 
 // PreserveVersion leaves the version of the row, and the struct has it.

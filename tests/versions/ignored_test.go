@@ -1,0 +1,88 @@
+package versions_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// LeafBody is what leaves of all kinds of versions have.
+type LeafBody struct {
+	ID            int64
+	Front, Behind string
+}
+
+func (b *LeafBody) leaf() *LeafBody { return b }
+
+type (
+	countedLeaf struct {
+		LeafBody
+		Version int64 `gormlock:"version"`
+	}
+	timedLeaf struct {
+		LeafBody
+		Version time.Time `gormlock:"version"`
+	}
+	railsLeaf struct {
+		LeafBody
+		LockVersion int32 `gormlock:"version,rails"`
+	}
+	serversLeaf struct {
+		LeafBody
+		Version uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+	}
+)
+
+// A write with IgnoreVersion leaves a struct that was read as its row is, so that it can be written next. Where a rival has written in between,
+// the struct has what he wrote, or its next write is refused.
+func TestIgnoreVersion_leavesAFreshStruct(t *testing.T) {
+	t.Parallel()
+	stand.EachMode(t, func(t *testing.T, opts ...pgtest.Option) {
+		db := stand.Versioned(t, []any{&countedLeaf{}, &timedLeaf{}, &railsLeaf{}, &serversLeaf{}}, opts...)
+		t.Run("number", func(t *testing.T) { ignoresAndWrites[countedLeaf](t, db) })
+		t.Run("time", func(t *testing.T) { ignoresAndWrites[timedLeaf](t, db) })
+		t.Run("rails", func(t *testing.T) { ignoresAndWrites[railsLeaf](t, db) })
+		t.Run("xmin", func(t *testing.T) { ignoresAndWrites[serversLeaf](t, db) })
+	})
+}
+
+func ignoresAndWrites[T any, P interface {
+	*T
+	leaf() *LeafBody
+}](t *testing.T, db *gorm.DB) {
+	t.Helper()
+	unchecked := db.Clauses(gormlock.IgnoreVersion()).Session(&gorm.Session{})
+	for name, write := range map[string]func(row *T) error{
+		"Save":          func(row *T) error { return unchecked.Save(row).Error },
+		"Save, a slice": func(row *T) error { return unchecked.Save([]*T{row}).Error },
+		"Update":        func(row *T) error { return unchecked.Model(row).Update("front", "b").Error },
+		"UpdateColumn":  func(row *T) error { return unchecked.Model(row).UpdateColumn("front", "b").Error },
+		"Select":        func(row *T) error { return unchecked.Select("front").Updates(row).Error },
+	} {
+		row := stand.Made(t, db, *new(T))
+		stand.Must(t, write(&row))
+		if err := db.Model(&row).Update("front", "c").Error; err != nil {
+			t.Errorf("%s, and the write after it: %v", name, err)
+		}
+
+		row = stand.Made(t, db, *new(T))
+		id := P(&row).leaf().ID
+		rival := stand.Row[T](t, db, id)
+		stand.Must(t, db.Model(&rival).Update("behind", "the rival's").Error)
+		stand.Must(t, write(&row))
+		was := stand.Row[T](t, db, id)
+		switch err := db.Save(&row).Error; {
+		case err == nil:
+			is := stand.Row[T](t, db, id)
+			stand.Equal(t, name+" beside a rival, and Save after it", P(&is).leaf().Behind, P(&was).leaf().Behind)
+		case !errors.Is(err, gormlock.ErrStale) && !errors.Is(err, gormlock.ErrVersionMissing):
+			t.Errorf("%s beside a rival, and Save after it: %v", name, err)
+		}
+	}
+}
