@@ -13,6 +13,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -106,7 +107,10 @@ func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 }
 
 // links are foreign keys of children as they were before GORM gave them their parent's key.
-type links struct{ all []link }
+type links struct {
+	all    []link
+	places *memory.Places // where the transaction has structs by now
+}
 
 type link struct {
 	key    *schema.Field
@@ -160,8 +164,33 @@ func nameIn(s *schema.Schema, row reflect.Value) string {
 	return statement.KeyName(key)
 }
 
+// Before implements whereabouts.Mover, as does Seek.
+func (l *links) Before(child reflect.Value, visit func(key *schema.Field, was reflect.Value)) {
+	for i := range l.all {
+		if one := &l.all[i]; one.child.Type() == child.Type() && one.child.Addr().Pointer() == child.Addr().Pointer() {
+			visit(one.key, one.before())
+		}
+	}
+}
+
+// Seek notes where children are by now.
+func (l *links) Seek(places *memory.Places) { l.places = places }
+
+// before is the old value, for another struct.
+func (l *link) before() reflect.Value {
+	switch {
+	case l.none.IsValid():
+		return reflect.Zero(l.key.FieldType)
+	case !l.behind.IsValid():
+		return l.was
+	}
+	own := reflect.New(l.behind.Type())
+	own.Elem().Set(l.behind)
+	return own
+}
+
 // Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
-// has moved within their slice.
+// has moved within their slice, or that GORM has copied.
 func (l *links) Undo() {
 	type keyed struct {
 		key  *schema.Field
@@ -176,7 +205,7 @@ func (l *links) Undo() {
 	for _, one := range l.all {
 		switch {
 		case one.name != "":
-			for _, child := range now[keyed{one.key, one.name}] {
+			for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), one.name)) {
 				one.putBack(child)
 			}
 		case nameIn(one.key.Schema, one.child) == "":

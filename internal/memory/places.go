@@ -71,6 +71,14 @@ func (p *Places) AddRead(m *model.Model, row reflect.Value) {
 // See adds the place of a struct that is a copy of others.
 func (p *Places) See(m *model.Model, row reflect.Value) { p.see(m, row) }
 
+// Of returns the known places of structs of a type that had this key when they were added.
+func (p *Places) Of(of reflect.Type, key string) []reflect.Value {
+	if p == nil {
+		return nil
+	}
+	return p.by[rowOf{of, key}]
+}
+
 // see adds one place. It reports false where it was known.
 func (p *Places) see(m *model.Model, row reflect.Value) bool {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {

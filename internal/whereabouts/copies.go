@@ -111,12 +111,14 @@ func hideCopied(db *gorm.DB) {
 		return
 	}
 	h, o := &hidden{call: callOf(stmt)}, newOwner(ownersIn(stmt, stmt.ReflectValue))
-	first := firstStatesOf(stmt)
+	first, moved := firstStatesOf(stmt), moversIn(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
 		o.count(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
-			v.seems = state.inSight(&v)
+			if v.seems = state.inSight(&v); one.model.Column.Loaded(v.seems) {
+				v.seemsAsBefore(moved)
+			}
 			h.all = append(h.all, v)
 			o.add(v)
 		}

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"reflect"
 
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -16,6 +19,22 @@ type Holder interface{ Held() *memory.Structs }
 type Reader interface {
 	EachRow(visit func(*model.Model, reflect.Value)) // the structs of models
 	ForgetPlaces(places *memory.Places)              // forgets what may have been read in another place since
+}
+
+// Mover is a step that has given children the keys of their parent.
+type Mover interface {
+	Before(child reflect.Value, visit func(key *schema.Field, was reflect.Value)) // the foreign keys of a child as they were
+	Seek(places *memory.Places)                                                   // tells where children are by now
+}
+
+func moversIn(stmt *gorm.Statement) (all []Mover) {
+	journal.Of(stmt).Has(func(step journal.Step) bool {
+		if m, is := step.(Mover); is {
+			all = append(all, m)
+		}
+		return false
+	})
+	return all
 }
 
 // Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
@@ -34,6 +53,8 @@ func Regroup(undone, all []journal.Step, lost bool) {
 			places.Expect(step.Held())
 		case Reader:
 			read = true
+		case Mover:
+			step.Seek(places)
 		}
 	}
 	for _, step := range undone {

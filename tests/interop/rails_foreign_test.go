@@ -20,6 +20,11 @@ func railsUpsert(t *testing.T, s shared) {
 	must(t, s.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&again).Error)
 	s.mustHave(t, a.ID, "upsert", 1)
 	s.rails.stale(t, "@a.update!(name: 'rails')", "update")
+	all := []account{{ID: a.ID, Name: "upsert_all"}, {Name: "new"}}
+	mustStale(t, s.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&all).Error) // a new struct and one that was read at 0 look alike
+	all = []account{{ID: a.ID, Name: "upsert_all"}, {Name: "new"}}
+	must(t, s.db.Clauses(clause.OnConflict{UpdateAll: true}, gormlock.IgnoreVersion()).Create(&all).Error)
+	s.mustHave(t, a.ID, "upsert_all", 2)
 
 	// Rails moves no version in upsert_all: a trigger does.
 	upsertAll := "Account.upsert_all([{id: @a.id, name: 'rails', created_at: Time.now, updated_at: Time.now}])"
@@ -27,12 +32,12 @@ func railsUpsert(t *testing.T, s shared) {
 	must(t, s.db.Exec(gormlock.VersionTrigger("accounts", "lock_version")).Error)
 	s.rails.run(t, upsertAll)
 	mustStale(t, s.db.Model(&a).Update("name", "go").Error)
-	s.mustHave(t, a.ID, "rails", 2)
+	s.mustHave(t, a.ID, "rails", 3)
 
 	s.rails.load(t, a.ID)
 	must(t, s.db.First(&a, a.ID).Error)
 	must(t, s.db.Save([]*account{&a}).Error)
-	equal(t, "in memory", a.LockVersion, 3)
+	equal(t, "in memory", a.LockVersion, 4)
 	s.rails.stale(t, "@a.update!(name: 'lost')", "update")
 }
 

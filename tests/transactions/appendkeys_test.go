@@ -1,0 +1,200 @@
+package transactions_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// A mover holds by value children that may come from nobody, or from another mover.
+type (
+	pointedMover struct {
+		ID      int64
+		Text    string
+		Lines   []pointedLine `gorm:"foreignKey:OfID"`
+		Version int64         `gorm:"not null;default:1" gormlock:"version"`
+	}
+	pointedLine struct {
+		ID      int64
+		OfID    *int64
+		Text    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	plainMover struct {
+		ID      int64
+		Text    string
+		Lines   []plainLine `gorm:"foreignKey:OfID;constraint:-"`
+		Version int64       `gorm:"not null;default:1" gormlock:"version"`
+	}
+	plainLine struct {
+		ID, OfID int64
+		Text     string
+		Version  int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	anyMover struct {
+		ID      int64
+		Text    string
+		Lines   []anyLine `gorm:"polymorphic:Of"`
+		Version int64     `gorm:"not null;default:1" gormlock:"version"`
+	}
+	anyLine struct {
+		ID      int64
+		OfID    *int64
+		OfType  string
+		Text    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+	nestedMover struct {
+		ID      int64
+		Text    string
+		Lines   []nestedLine `gorm:"foreignKey:OfID;constraint:-"`
+		Version int64        `gorm:"not null;default:1" gormlock:"version"`
+	}
+	nestedLine struct {
+		ID int64
+		*MoverLink
+		Text    string
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// MoverLink is what a nestedLine has behind a pointer.
+type MoverLink struct{ OfID int64 }
+
+// A rollback gives the children that were appended back their foreign keys, wherever they are by then, and those that were given have what they
+// had. After a commit none of them has the version of its row and another key.
+func TestRollback_ofAppendsRestoresForeignKeys(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&pointedMover{}, &pointedLine{}, &plainMover{}, &plainLine{}, &anyMover{}, &anyLine{}, &nestedMover{}, &nestedLine{}})
+	t.Run("pointer", func(t *testing.T) { movesAndRollsBack[pointedMover, pointedLine](t, db) })
+	t.Run("number", func(t *testing.T) { movesAndRollsBack[plainMover, plainLine](t, db) })
+	t.Run("polymorphic", func(t *testing.T) { movesAndRollsBack[anyMover, anyLine](t, db) })
+	t.Run("behind a pointer", func(t *testing.T) { movesAndRollsBack[nestedMover, nestedLine](t, db) })
+}
+
+var errMovedBack = errors.New("back")
+
+// moves are what a transaction does with two lines.
+func moves[M, L any]() map[string]func(tx *gorm.DB, m *M, one, two *L) error {
+	lines := func(tx *gorm.DB, m *M) *gorm.Association { return tx.Model(m).Association("Lines") }
+	then := func(first func(tx *gorm.DB, m *M, one, two *L) error, next ...func(tx *gorm.DB, m *M) error) func(tx *gorm.DB, m *M, one, two *L) error {
+		return func(tx *gorm.DB, m *M, one, two *L) error {
+			err := first(tx, m, one, two)
+			for _, do := range next {
+				err = errors.Join(err, do(tx, m))
+			}
+			return err
+		}
+	}
+	appendOne := func(tx *gorm.DB, m *M, one, _ *L) error { return lines(tx, m).Append(one) }
+	appendBoth := func(tx *gorm.DB, m *M, one, two *L) error { return lines(tx, m).Append(one, two) }
+	appendNew := func(tx *gorm.DB, m *M) error { return lines(tx, m).Append(new(L)) }
+	nested := func(tx *gorm.DB, m *M) error {
+		if err := tx.Transaction(func(tx *gorm.DB) error { return errors.Join(appendNew(tx, m), errMovedBack) }); !errors.Is(err, errMovedBack) {
+			return err
+		}
+		return nil
+	}
+	return map[string]func(tx *gorm.DB, m *M, one, two *L) error{
+		"one":             appendOne,
+		"one, a new one":  then(appendOne, appendNew),
+		"one, new ones":   then(appendOne, appendNew, func(tx *gorm.DB, m *M) error { return lines(tx, m).Append(new(L), new(L)) }),
+		"both":            appendBoth,
+		"both, a new one": then(appendBoth, appendNew),
+		"one by one": func(tx *gorm.DB, m *M, one, two *L) error {
+			return errors.Join(lines(tx, m).Append(one), lines(tx, m).Append(two))
+		},
+		"the owner":        then(appendOne, func(tx *gorm.DB, m *M) error { return tx.Model(m).Update("text", "x").Error }),
+		"the owner, saved": then(appendOne, func(tx *gorm.DB, m *M) error { return tx.Save(m).Error }),
+		"the owner, read":  then(appendOne, func(tx *gorm.DB, m *M) error { return tx.First(m).Error }, appendNew),
+		"a nested part":    then(appendOne, nested, appendNew),
+		"nested": func(tx *gorm.DB, m *M, one, two *L) error {
+			err := tx.Transaction(func(tx *gorm.DB) error {
+				return errors.Join(appendOne(tx, m, one, two), appendNew(tx, m), errMovedBack)
+			})
+			if !errors.Is(err, errMovedBack) {
+				return err
+			}
+			return appendNew(tx, m)
+		},
+		"Replace":            func(tx *gorm.DB, m *M, one, _ *L) error { return lines(tx, m).Replace(one) },
+		"Replace, a new one": then(func(tx *gorm.DB, m *M, one, _ *L) error { return lines(tx, m).Replace(one) }, appendNew),
+		"both, Delete of one": func(tx *gorm.DB, m *M, one, two *L) error {
+			return errors.Join(appendBoth(tx, m, one, two), lines(tx, m).Delete(two))
+		},
+	}
+}
+
+func movesAndRollsBack[M, L any](t *testing.T, db *gorm.DB) {
+	t.Helper()
+	for _, from := range []string{"nobody", "another"} {
+		for _, read := range []string{"before", "inside"} {
+			for name, move := range moves[M, L]() {
+				for _, back := range []bool{false, true} {
+					call := fmt.Sprintf("%s, from %s, read %s, rolled back %v", name, from, read, back)
+					another, m, one, two := *new(M), *new(M), *new(L), *new(L)
+					stand.MustDo(t, db.Create(&another))
+					stand.MustDo(t, db.Create(&m))
+					for _, line := range []*L{&one, &two} {
+						if from == "another" {
+							stand.Must(t, db.Model(&another).Association("Lines").Append(line))
+						} else {
+							stand.MustDo(t, db.Create(line))
+						}
+					}
+					ids := []any{factOf(&one, "ID"), factOf(&two, "ID")}
+					one, two = stand.Row[L](t, db, ids[0]), stand.Row[L](t, db, ids[1])
+					err := db.Transaction(func(tx *gorm.DB) error {
+						if read == "inside" {
+							one, two = stand.Row[L](t, tx, ids[0]), stand.Row[L](t, tx, ids[1])
+						}
+						err := move(tx, &m, &one, &two)
+						if err == nil && back {
+							return errMovedBack
+						}
+						return err
+					})
+					if err != nil && (!back || !errors.Is(err, errMovedBack)) {
+						t.Errorf("%s: %v", call, err)
+					}
+					isAsItsRow(t, db, call+": the first that was given", &one)
+					isAsItsRow(t, db, call+": the second that was given", &two)
+					held := reflect.ValueOf(&m).Elem().FieldByName("Lines")
+					for i := range held.Len() {
+						isAsItsRow(t, db, fmt.Sprint(call, ": ", i), held.Index(i).Addr().Interface().(*L))
+					}
+				}
+			}
+		}
+	}
+}
+
+// isAsItsRow fails where a struct has the version of its row and another foreign key.
+func isAsItsRow[L any](t *testing.T, db *gorm.DB, what string, line *L) {
+	t.Helper()
+	var row L
+	found := db.Where("id = ?", factOf(line, "ID")).Limit(1).Find(&row)
+	stand.Must(t, found.Error)
+	if found.RowsAffected == 0 || factOf(&row, "Version") != factOf(line, "Version") {
+		return
+	}
+	stand.Equal(t, what, fmt.Sprint(factOf(line, "OfID")), fmt.Sprint(factOf(&row, "OfID")))
+}
+
+// factOf is what a struct has in a field, or behind the pointer there: nil if that is 0, or NULL.
+func factOf(row any, field string) any {
+	v := reflect.ValueOf(row).Elem()
+	if link := v.FieldByName("MoverLink"); link.IsValid() && link.IsNil() && field == "OfID" {
+		return nil
+	}
+	v = reflect.Indirect(v.FieldByName(field))
+	if !v.IsValid() || v.IsZero() {
+		return nil
+	}
+	return v.Interface()
+}
