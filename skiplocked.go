@@ -144,8 +144,8 @@ func Of(tables ...string) RowLockOption {
 }
 
 // Preloaded also locks the rows that Preload loads, with the same strength. It never skips them, because a skipped child
-// looks like a deleted one: if the query skips locked rows, Preload waits. The rows of a many-to-many join table are read
-// without a lock. Default: Preload reads without locks.
+// looks like a deleted one: if the query skips locked rows, Preload waits. If a child is refused, what was read before it
+// stays locked. The rows of a many-to-many join table are read without a lock. Default: Preload reads without locks.
 func Preloaded() RowLockOption {
 	return rowLockOption(func(l *rowlock.Lock) error {
 		l.Preloaded = true

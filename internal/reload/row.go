@@ -18,6 +18,7 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // Row locks the row of a loaded struct and reads it again.
@@ -193,7 +194,7 @@ type rowToLock struct {
 
 // read locks the row and reads it into the struct that row points to.
 func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
-	tries := lock.Try && !lock.Preloaded
+	asked, tries := lock, lock.Try && !lock.Preloaded
 	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
 		query = query.Session(&gorm.Session{}) // skipped makes others of it
@@ -203,6 +204,9 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 		mark.NarrowNow(db.Statement, r.isKey()...)
 		r.forgetJoined(db.Statement, row.Elem())
 		statement.Reload(db.Statement)
+		if tries && xact.On(db.Statement) != nil {
+			lock, tries = asked, false // the savepoint frees the advisory lock too
+		}
 		if lock.Strength != 0 {
 			lock.PutLast(db.Statement)
 		}

@@ -27,16 +27,23 @@ const rowWait = "gormlock:row_wait"
 // a setting of ours, so nobody has to ask for it first. After the savepoint is released, what was set under it stays.
 const (
 	openTry      = "SAVEPOINT gormlock"
-	openTimeout  = "SAVEPOINT gormlock; SELECT set_config('gormlock.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '%s', true)"
+	setTimeout   = "SELECT set_config('gormlock.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '%s', true)"
 	closeTry     = "RELEASE SAVEPOINT gormlock"
 	closeTimeout = "SELECT set_config('lock_timeout', current_setting('gormlock.lock_timeout'), true); RELEASE SAVEPOINT gormlock"
 	undo         = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
 )
 
-// Begin runs before a query.
-func Begin(db *gorm.DB) {
+// Begin runs before a query. If there are advisory locks, which take takes, that is under the savepoint too: a row that is locked frees them
+// again.
+func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	stmt := db.Statement
 	l, ok := On(stmt)
+	if !ok || db.Error != nil || db.DryRun {
+		locks = false
+	}
+	if !locks {
+		take(db)
+	}
 	if !ok || db.Error != nil {
 		mustReachGiven(db)
 		return
@@ -47,20 +54,47 @@ func Begin(db *gorm.DB) {
 	}
 	l.lockPreloaded(stmt)
 	l = l.within(install.Of(db).DefaultTimeout)
-	l.Began = install.Of(db).Began()
 	if l.Skip && dialect.Of(db).IsPostgres() { // the constants are PostgreSQL's
 		install.Of(db).Constants.Watch(stmt)
 	}
 	if db.DryRun {
 		return
 	}
-	if l.mayFail() && !dialect.Of(db).RefusesLocksSafely() {
-		if err := l.send(stmt.Context, stmt, l.openText()); err != nil {
-			fault.Add(db, l.Verdict(stmt, err))
+	if l.open(db, locks, take); db.Error == nil {
+		l.Began = install.Of(db).Began()
+		stmt.Clauses[rowWait] = clause.Clause{Expression: l}
+	}
+}
+
+// open sets the savepoint and the limit of the wait, and takes the advisory locks between them: these have a limit of their own.
+func (l Lock) open(db *gorm.DB, locks bool, take func(*gorm.DB)) {
+	texts := l.openTexts()
+	if dialect.Of(db).RefusesLocksSafely() {
+		texts = nil
+	}
+	if locks && len(texts) > 0 {
+		if l.begin(db, texts[0]); db.Error != nil {
 			return
 		}
 	}
-	stmt.Clauses[rowWait] = clause.Clause{Expression: l}
+	if locks {
+		if take(db); db.Error != nil {
+			if len(texts) > 0 {
+				l.end(db, undo)
+			}
+			return
+		}
+		texts = texts[min(len(texts), 1):]
+	}
+	if len(texts) > 0 {
+		l.begin(db, strings.Join(texts, "; "))
+	}
+}
+
+func (l Lock) begin(db *gorm.DB, text string) {
+	if err := l.send(db.Statement.Context, db.Statement, text); err != nil {
+		fault.Add(db, l.Verdict(db.Statement, err))
+	}
 }
 
 // End runs after a query, whether it succeeded or failed.
@@ -133,27 +167,36 @@ func (l Lock) within(d time.Duration) Lock {
 // mayFail reports whether a locked row is an error. Without a savepoint this error would abort the transaction.
 func (l Lock) mayFail() bool { return l.Try || l.Timeout > 0 }
 
-func (l Lock) openText() string {
-	if l.Timeout == 0 {
-		return openTry
+// openTexts are those before the query, the savepoint first.
+func (l Lock) openTexts() []string {
+	switch {
+	case !l.mayFail():
+		return nil
+	case l.Timeout == 0:
+		return []string{openTry}
 	}
 	ms := (l.Timeout + time.Millisecond - 1).Milliseconds()
-	return strings.Replace(openTimeout, "%s", strconv.FormatInt(ms, 10), 1)
+	return []string{openTry, strings.Replace(setTimeout, "%s", strconv.FormatInt(ms, 10), 1)}
 }
 
 // close releases the savepoint, or rolls back to it if a row was locked. After any other error of the server the
 // transaction is aborted, as it would be without the savepoint.
 func (l Lock) close(db *gorm.DB) {
+	switch state := sqlstate.Of(db.Error); {
+	case state == sqlstate.LockNotAvailable:
+		l.end(db, undo)
+	case l.Timeout > 0:
+		l.end(db, closeTimeout)
+	default:
+		l.end(db, closeTry)
+	}
+}
+
+// end sends what ends the savepoint, unless the transaction is aborted.
+func (l Lock) end(db *gorm.DB, text string) {
 	state := sqlstate.Of(db.Error)
 	if state != "" && state != sqlstate.LockNotAvailable {
 		return
-	}
-	text := closeTry
-	switch {
-	case state == sqlstate.LockNotAvailable:
-		text = undo
-	case l.Timeout > 0:
-		text = closeTimeout
 	}
 	ctx := db.Statement.Context
 	ended := ctx.Err() != nil // ctx ended while the rows were read: the transaction may go on

@@ -152,6 +152,44 @@ func TestRowLockWait(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a refusal frees the advisory lock of the call too", func(t *testing.T) {
+		release := other.Hold("select from seats where id = 2 for update")
+		defer release()
+		for name, refused := range map[string]func(tx *gorm.DB, s *seat) error{
+			"Try": func(tx *gorm.DB, s *seat) error { return tx.Scopes(rowLockOf(gormlock.Try())).First(s, 2).Error },
+			"Timeout": func(tx *gorm.DB, s *seat) error {
+				return tx.Scopes(rowLockOf(gormlock.Timeout(shortWait))).First(s, 2).Error
+			},
+			"LockRow": func(tx *gorm.DB, _ *seat) error { return gormlock.LockRow(tx, &seat{ID: 2}, gormlock.Try()) },
+			"LockRow, waits": func(tx *gorm.DB, _ *seat) error {
+				return gormlock.LockRow(tx, &seat{ID: 2}, gormlock.Timeout(shortWait))
+			},
+			"LockRows": func(tx *gorm.DB, _ *seat) error {
+				return gormlock.LockRows(tx, &[]seat{{ID: 1}, {ID: 2}}, gormlock.Try())
+			},
+		} {
+			for _, options := range [][]gormlock.LockOption{nil, {gormlock.Try()}, {gormlock.Timeout(longWait)}} {
+				stand.InTx(t, db, func(tx *gorm.DB) {
+					stand.MustDo(t, tx.Exec("set local lock_timeout = '12345ms'"))
+					key := pgtest.Key(t)
+					locked := func() (n int64) {
+						stand.MustDo(t, tx.Raw("select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()").Scan(&n))
+						return n
+					}
+					held := func() *gorm.DB { return tx.Scopes(gormlock.WithXactLock(key, options...)) }
+					if err := refused(held(), &seat{}); !errors.Is(err, gormlock.ErrNotAcquired) && !errors.Is(err, gormlock.ErrLockTimeout) {
+						t.Fatalf("%s: %v", name, err)
+					}
+					stand.Equal(t, name+": advisory locks after the refusal", locked(), 0)
+					stand.Must(t, gormlock.LockRow(held(), &seat{ID: 3}, gormlock.Try()))
+					stand.Equal(t, name+": advisory locks of a row that is free", locked(), 1)
+					var limit string
+					stand.MustDo(t, tx.Raw("show lock_timeout").Scan(&limit))
+					stand.Equal(t, name+": lock_timeout", limit, "12345ms")
+				})
+			}
+		}
+	})
 	t.Run("a ctx that ends during the wait is the ctx's error", func(t *testing.T) {
 		release := other.Hold("select from seats where id = 2 for update")
 		defer release()
@@ -169,6 +207,10 @@ func TestRowLockWait(t *testing.T) {
 			}
 		})
 	})
+}
+
+func rowLockOf(wait gormlock.RowLockOption) func(*gorm.DB) *gorm.DB {
+	return gormlock.WithRowLock(gormlock.ForUpdate, wait)
 }
 
 func keyID(t testing.TB, key lockkey.Key) int64 {
