@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
 		gormModule,
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
@@ -98,7 +98,7 @@ var mayImport = map[string][]string{
 	"internal/reading": {
 		"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},
-	"internal/children":    {"internal/column", "internal/fault", "internal/journal", "internal/model", "internal/statement", "internal/whereabouts", gormModule},
+	"internal/children":    {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", "internal/whereabouts", gormModule},
 	"internal/whereabouts": {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", gormModule},
 	"internal/xact": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,

@@ -87,7 +87,7 @@ func plainVersion(version any) any {
 	if _, are := version.(*Tags); are {
 		return version
 	}
-	if value, err := statement.Sent(version); err == nil && value != nil {
+	if value, err := statement.Sent(version); err == nil {
 		version = value
 	}
 	v := reflect.ValueOf(version)
