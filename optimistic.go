@@ -19,7 +19,7 @@ type versionClauses = guard.Clause
 
 // IgnoreVersion lets one statement write without a check. The version still moves, so that others who have read the row
 // notice the change. A loaded struct adds one to its own version, and is stale afterwards if others wrote in between.
-// With a version of time or xmin, or at 0 in Rails' and Hibernate's way, the struct is read anew from its row.
+// With a version of time or xmin, or at 0 in Rails' and Hibernate's way, an update leaves it stale: read it again.
 func IgnoreVersion() VersionClause {
 	return VersionClause{guard.IgnoreVersion()}
 }

@@ -34,7 +34,7 @@ func (w *writing) judge() error {
 			h.assigned = true // GORM creates it
 		case w.from == form:
 			h.stale = true // if the form writes the foreign key
-		case h.explicit && !h.selected, all && same, h.saved && h.namesNone(), w.isLeft(h):
+		case h.explicit && !h.selected, all && same, h.saved && h.namesNone(), w.isLeft(h), w.isGiven(h):
 			h.assigned = true
 		default:
 			doubtful = append(doubtful, h)
@@ -69,6 +69,11 @@ func (w *writing) names(h *holding) (some, all, same bool) {
 		}
 	})
 	return some, all, same
+}
+
+// isGiven reports whether the association is what Association(…).Append or Replace was given: the foreign key says no more then.
+func (w *writing) isGiven(h *holding) bool {
+	return slices.Contains(w.db.Statement.Selects, h.relation.Name) && statement.InAssociation()
 }
 
 // isLeft reports whether the contradiction is left to others: nothing is executed, or a merge or a root has asked the row before.

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -41,6 +42,7 @@ func NoticeMoved(db *gorm.DB) {
 			if !model.IsVersioned(relation.FieldSchema) {
 				continue
 			}
+			links.version = m.Of(relation.FieldSchema).Column
 			if place := statement.Place(relation.Field, parent); place.IsValid() {
 				statement.EachStruct(place, func(child reflect.Value) {
 					if child.CanAddr() {
@@ -108,8 +110,9 @@ func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 
 // links are foreign keys of children as they were before GORM gave them their parent's key.
 type links struct {
-	all    []link
-	places *memory.Places // where the transaction has structs by now
+	all     []link
+	version *column.Version // of the children that are looked at
+	places  *memory.Places  // where the transaction has structs by now
 }
 
 type link struct {
@@ -120,6 +123,9 @@ type link struct {
 	none   reflect.Value // the embedded pointer on the way to the key, if it was nil
 	given  string        // the key that GORM gives, as a string
 	name   string        // the child's own key; empty: it has none
+
+	version *column.Version
+	at      column.Value // the child's version
 }
 
 func copyOf(v reflect.Value) reflect.Value {
@@ -134,19 +140,19 @@ const linksClause = "gormlock:links"
 func (*links) Build(clause.Builder) {}
 
 func (l *links) add(key *schema.Field, child reflect.Value, given any) {
-	place := statement.Place(key, child)
-	if !place.IsValid() {
-		if none := statement.NilOnPath(key, child); none.CanSet() {
-			l.all = append(l.all, link{key: key, child: child, none: none, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child)})
+	one := link{key: key, child: child, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child), version: l.version, at: l.version.Read(child)}
+	switch place := statement.Place(key, child); {
+	case !place.IsValid():
+		if one.none = statement.NilOnPath(key, child); !one.none.CanSet() {
+			return
 		}
+	case !place.CanSet():
 		return
-	}
-	if !place.CanSet() {
-		return
-	}
-	one := link{key: key, child: child, was: copyOf(place), given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child)}
-	if place.Kind() == reflect.Pointer && !place.IsNil() {
-		one.behind = copyOf(place.Elem()) // GORM writes through the pointer
+	default:
+		one.was = copyOf(place)
+		if place.Kind() == reflect.Pointer && !place.IsNil() {
+			one.behind = copyOf(place.Elem()) // GORM writes through the pointer
+		}
 	}
 	l.all = append(l.all, one)
 }
@@ -164,52 +170,34 @@ func nameIn(s *schema.Schema, row reflect.Value) string {
 	return statement.KeyName(key)
 }
 
-// Before implements whereabouts.Mover, as does Seek.
-func (l *links) Before(child reflect.Value, visit func(key *schema.Field, was reflect.Value)) {
-	for i := range l.all {
-		if one := &l.all[i]; one.child.Type() == child.Type() && one.child.Addr().Pointer() == child.Addr().Pointer() {
-			visit(one.key, one.before())
-		}
-	}
-}
-
-// Seek notes where children are by now.
+// Seek implements whereabouts.Seeker.
 func (l *links) Seek(places *memory.Places) { l.places = places }
 
-// before is the old value, for another struct.
-func (l *link) before() reflect.Value {
-	switch {
-	case l.none.IsValid():
-		return reflect.Zero(l.key.FieldType)
-	case !l.behind.IsValid():
-		return l.was
-	}
-	own := reflect.New(l.behind.Type())
-	own.Elem().Set(l.behind)
-	return own
-}
-
 // Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
-// has moved within their slice, or that GORM has copied.
+// has moved within their slice, or that GORM has copied. Other structs of their rows have other versions, and keys of their own.
 func (l *links) Undo() {
 	type keyed struct {
 		key  *schema.Field
 		name string
 	}
 	now := make(map[keyed][]reflect.Value, len(l.all))
-	for _, one := range l.all {
-		if name := nameIn(one.key.Schema, one.child); name != "" {
-			now[keyed{one.key, name}] = append(now[keyed{one.key, name}], one.child)
+	for i := range l.all {
+		one := &l.all[i]
+		name := nameIn(one.key.Schema, one.child)
+		if name == one.name {
+			one.putBack(one.child)
 		}
+		now[keyed{one.key, name}] = append(now[keyed{one.key, name}], one.child)
 	}
-	for _, one := range l.all {
-		switch {
-		case one.name != "":
-			for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), one.name)) {
+	for i := range l.all {
+		one := &l.all[i]
+		if one.name == "" {
+			continue
+		}
+		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), one.name)) {
+			if one.version.Read(child).Equal(one.at) {
 				one.putBack(child)
 			}
-		case nameIn(one.key.Schema, one.child) == "":
-			one.putBack(one.child)
 		}
 	}
 }

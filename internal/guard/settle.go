@@ -136,10 +136,16 @@ func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 	w.fence.follow(row.Struct)
 	if w.version.is() {
 		w.version.Write(row.Struct, w.versionAfter(row, returned))
-		if w.adopts(db, returned, row.mirrors(&w.version, w.version.checked && !w.built.unchecked)) {
+		if w.adopts(returned) && !w.wasRow(row, returned) {
 			w.find(db, row.Struct)
 		}
 	}
+}
+
+// wasRow reports whether the struct was its row, of which a whole one came back: then nobody else has written it.
+func (w *Write) wasRow(row *Row, returned reflect.Value) bool {
+	compared := w.version.checked && !w.built.unchecked
+	return row.mirrors(&w.version, compared) && (compared || row.next.Equal(w.version.Read(returned)))
 }
 
 // versionAfter returns the version of a struct whose row was updated. It is the row's version if the struct equals the
@@ -148,7 +154,7 @@ func (w *Write) versionAfter(row *Row, returned reflect.Value) column.Value {
 	v := &w.version
 	compared := v.checked && !w.built.unchecked
 	switch {
-	case w.returning.isWhole(returned):
+	case w.returning.isWhole(returned) && (compared || !v.IsSystem()):
 		return v.Read(returned)
 	case w.built.unheld || w.built.rekeys && !returned.IsValid() || !row.mirrors(v, compared):
 		return w.unread(row)

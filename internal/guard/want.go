@@ -44,14 +44,10 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	if d.batch && (v.is() || d.fence.guards()) {
 		d.want(d.model.Schema.PrimaryFields...)
 	}
-	if d.batch && d.op != OpDelete && !stmt.ReflectValue.CanAddr() {
-		// GORM assigns nothing to the elements of a slice that is not addressable, not even through their pointers.
-		d.wantWhole(stmt)
-	}
 	if d.intent.Merges() {
 		d.wantWhole(stmt)
 	}
-	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() || d.movesUncounted(stmt) {
+	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() {
 		d.wantWhole(stmt)
 	}
 	ours := v.is() && !v.IsInteger() && !d.intent.Ignores() && (d.batch || d.op != OpDelete)
@@ -88,15 +84,6 @@ func (d *draft) mirrored() bool {
 		}
 	}
 	return true
-}
-
-// movesUncounted reports whether the version of a struct that was read moves without a check, to one that does not show whether others wrote
-// in between: a time, xmin, and what comes after a 0 that no read may have given. A number one higher shows it.
-func (d *draft) movesUncounted(stmt *gorm.Statement) bool {
-	v := &d.version
-	return v.is() && d.intent.Ignores() && !d.intent.Preserves() && updates(stmt) && slices.ContainsFunc(d.rows, func(row Row) bool {
-		return v.Loaded(row.held) && (!v.IsInteger() || row.held.N == 0)
-	})
 }
 
 // watchKey asks how the server spells the key of a root, because the parts hold the server's spelling.

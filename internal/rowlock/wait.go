@@ -80,7 +80,7 @@ func (l Lock) open(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	if locks {
 		if take(db); db.Error != nil {
 			if len(texts) > 0 {
-				l.end(db, undo)
+				l.end(db, undo) // whatever the server says: it did nothing else since
 			}
 			return
 		}
@@ -185,6 +185,7 @@ func (l Lock) close(db *gorm.DB) {
 	switch state := sqlstate.Of(db.Error); {
 	case state == sqlstate.LockNotAvailable:
 		l.end(db, undo)
+	case state != "":
 	case l.Timeout > 0:
 		l.end(db, closeTimeout)
 	default:
@@ -192,21 +193,20 @@ func (l Lock) close(db *gorm.DB) {
 	}
 }
 
-// end sends what ends the savepoint, unless the transaction is aborted.
+// end sends what ends the savepoint. If ctx has ended, perhaps just before the message was sent, the transaction may go on.
 func (l Lock) end(db *gorm.DB, text string) {
-	state := sqlstate.Of(db.Error)
-	if state != "" && state != sqlstate.LockNotAvailable {
-		return
-	}
 	ctx := db.Statement.Context
-	ended := ctx.Err() != nil // ctx ended while the rows were read: the transaction may go on
+	err := ctx.Err()
+	if err == nil {
+		err = l.send(ctx, db.Statement, text)
+	}
+	ended := err != nil && ctx.Err() != nil
 	if ended {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 		defer cancel()
-		ctx = bounded
+		err = l.send(bounded, db.Statement, text)
 	}
-	err := l.send(ctx, db.Statement, text)
-	if !ended && err != nil && (db.Error == nil || state != "") {
+	if !ended && err != nil && (db.Error == nil || sqlstate.Of(db.Error) != "") {
 		fault.Add(db, fmt.Errorf("gormlock: %s: the savepoint of the row lock: %w", statement.TableName(db.Statement), err))
 	}
 }

@@ -111,14 +111,12 @@ func hideCopied(db *gorm.DB) {
 		return
 	}
 	h, o := &hidden{call: callOf(stmt)}, newOwner(ownersIn(stmt, stmt.ReflectValue))
-	first, moved := firstStatesOf(stmt), moversIn(stmt)
+	first := firstStatesOf(stmt)
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
 		o.count(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
-			if v.seems = state.inSight(&v); one.model.Column.Loaded(v.seems) {
-				v.seemsAsBefore(moved)
-			}
+			v.seems = state.inSight(&v)
 			h.all = append(h.all, v)
 			o.add(v)
 		}

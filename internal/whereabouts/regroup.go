@@ -4,9 +4,6 @@ import (
 	"maps"
 	"reflect"
 
-	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
-
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -21,20 +18,9 @@ type Reader interface {
 	ForgetPlaces(places *memory.Places)              // forgets what may have been read in another place since
 }
 
-// Mover is a step that has given children the keys of their parent.
-type Mover interface {
-	Before(child reflect.Value, visit func(key *schema.Field, was reflect.Value)) // the foreign keys of a child as they were
-	Seek(places *memory.Places)                                                   // tells where children are by now
-}
-
-func moversIn(stmt *gorm.Statement) (all []Mover) {
-	journal.Of(stmt).Has(func(step journal.Step) bool {
-		if m, is := step.(Mover); is {
-			all = append(all, m)
-		}
-		return false
-	})
-	return all
+// Seeker is a step that looks for structs.
+type Seeker interface {
+	Seek(places *memory.Places) // tells where they are by now
 }
 
 // Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
@@ -53,7 +39,7 @@ func Regroup(undone, all []journal.Step, lost bool) {
 			places.Expect(step.Held())
 		case Reader:
 			read = true
-		case Mover:
+		case Seeker:
 			step.Seek(places)
 		}
 	}

@@ -3,8 +3,6 @@ package whereabouts
 import (
 	"reflect"
 
-	"gorm.io/gorm/schema"
-
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
@@ -18,14 +16,7 @@ type veil struct {
 	key   string
 	is    column.Value
 	seems column.Value  // what it has meanwhile
-	keys  []veiledKey   // and what of its foreign keys
 	looks reflect.Value // the struct, as it was
-}
-
-// veiledKey is a foreign key that the statement has given to a child.
-type veiledKey struct {
-	of        *schema.Field
-	is, seems reflect.Value
 }
 
 // veilOf is that of a struct which has a version: without another one to show it seems not to be read.
@@ -41,7 +32,6 @@ func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 func (v *veil) hide() {
 	if v.isOver(v.row, v.is) {
 		v.model.Column.Write(v.row, v.seems)
-		v.hideKeys(v.row)
 	}
 }
 
@@ -50,44 +40,15 @@ func (v *veil) show() { v.showIn(v.row) }
 
 // showIn does so in a copy.
 func (v *veil) showIn(row reflect.Value) {
-	if !v.isOver(row, v.seems) {
-		return
-	}
-	v.model.Column.Write(row, v.is)
-	for _, key := range v.keys {
-		if place := statement.Place(key.of, row); place.IsValid() && sameKey(place, key.seems) {
-			place.Set(key.is)
-		}
+	if v.isOver(row, v.seems) {
+		v.model.Column.Write(row, v.is)
 	}
 }
 
-func (v *veil) hideKeys(row reflect.Value) {
-	for _, key := range v.keys {
-		statement.Place(key.of, row).Set(key.seems)
-	}
-}
-
-// sameKey reports whether two foreign keys are the same, or point to the same.
-func sameKey(a, b reflect.Value) bool { return reflect.DeepEqual(a.Interface(), b.Interface()) }
-
-// seemsAsBefore gives a child that a statement has moved, and only moved, the foreign keys that it had before.
-func (v *veil) seemsAsBefore(moved []Mover) {
-	for _, step := range moved {
-		step.Before(v.row, func(key *schema.Field, was reflect.Value) {
-			if place := statement.Place(key, v.row); place.IsValid() && place.CanSet() {
-				is := reflect.New(place.Type()).Elem()
-				is.Set(place)
-				v.keys = append(v.keys, veiledKey{key, is, was})
-			}
-		})
-	}
-}
-
-// keepLooks keeps what the struct has in its columns while the version is out of sight.
+// keepLooks keeps what the struct has in its columns.
 func (v *veil) keepLooks() {
 	v.looks = reflect.New(v.row.Type()).Elem()
 	v.looks.Set(v.row)
-	v.hideKeys(v.looks)
 }
 
 // looksLike reports whether a struct has the same in all columns but the version.

@@ -138,3 +138,30 @@ func TestMerged_fieldsThatAreNoColumns(t *testing.T) {
 	stored := stand.Row[tagged](t, db, p.ID)
 	stand.Equal(t, "stored", stored.TagsRaw+"/"+stored.Title, "only mine/rival")
 }
+
+// Where hooks are skipped, AfterFind does not complete a struct that becomes a row of others: its next write is refused.
+func TestV25_AdoptedRowWithoutHooks(t *testing.T) {
+	t.Parallel()
+	stand.OnEachAndMySQL(t, []any{&tagged{}}, func(t *testing.T, db *gorm.DB) {
+		expects := db.Clauses(gormlock.ExpectVersion(2)).Session(&gorm.Session{})
+		for name, write := range map[string]func(p *tagged) error{
+			"UpdateColumn":  func(p *tagged) error { return expects.Model(p).UpdateColumn("title", "mine").Error },
+			"UpdateColumns": func(p *tagged) error { return expects.Model(p).UpdateColumns(map[string]any{"title": "mine"}).Error },
+			"SkipHooks": func(p *tagged) error {
+				return expects.Session(&gorm.Session{SkipHooks: true}).Model(p).Update("title", "mine").Error
+			},
+			"upsert": func(p *tagged) error {
+				onID := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"title"})}
+				*p = tagged{ID: p.ID, Title: "mine", Tags: []string{"old"}}
+				return db.Session(&gorm.Session{SkipHooks: true}).Clauses(onID).Create(p).Error
+			},
+		} {
+			p := overtaken(t, db)
+			stand.Must(t, write(&p))
+			if err := db.Save(&p).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+				t.Errorf("%s, and Save: %v", name, err)
+			}
+			stand.Equal(t, name+": the row", stand.Row[tagged](t, db, p.ID).TagsRaw, "rival")
+		}
+	})
+}

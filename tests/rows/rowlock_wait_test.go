@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -190,6 +191,51 @@ func TestRowLockWait(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no savepoint is left where the advisory lock fails", func(t *testing.T) {
+		key := pgtest.Key(t)
+		if _, err := other.Conn.Exec(t.Context(), "select pg_advisory_lock($1)", keyID(t, key)); err != nil {
+			t.Fatal(err)
+		}
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			stand.MustDo(t, tx.Exec("savepoint gormlock"))
+			stand.MustDo(t, tx.Exec("set local application_name = 'behind'; set local statement_timeout = '30ms'"))
+			err := tx.Scopes(gormlock.WithXactLock(key), rowLockOf(gormlock.Try())).Find(&[]seat{}).Error
+			if !stand.FromServer(err) {
+				t.Fatal(err)
+			}
+			stand.MustDo(t, tx.Exec("rollback to savepoint gormlock"))
+			var name string
+			stand.MustDo(t, tx.Raw("show application_name").Scan(&name))
+			if name == "behind" {
+				t.Error("the savepoint of the program is not the last one")
+			}
+		})
+		if _, err := other.Conn.Exec(t.Context(), "select pg_advisory_unlock_all()"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("a ctx that ends just before the savepoint is released leaves none", func(t *testing.T) {
+		stand.Must(t, db.Callback().Query().After("gorm:query").Before("gormlock:after_read").Register("test:late", func(db *gorm.DB) {
+			if ctx, is := db.Statement.Context.(*endingContext); is {
+				ctx.ends.Store(true)
+			}
+		}))
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			stand.MustDo(t, tx.Exec("savepoint gormlock"))
+			stand.MustDo(t, tx.Exec("set local lock_timeout = '12345ms'"))
+			inner, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if err := tx.WithContext(&endingContext{Context: inner, end: cancel}).Scopes(rowLockOf(gormlock.Timeout(time.Second))).Find(&[]seat{}).Error; stand.FromServer(err) {
+				t.Fatal(err)
+			}
+			var limit string
+			stand.MustDo(t, tx.Raw("show lock_timeout").Scan(&limit))
+			stand.Equal(t, "lock_timeout", limit, "12345ms")
+			stand.MustDo(t, tx.Exec("rollback to savepoint gormlock"))
+			stand.MustDo(t, tx.Raw("show lock_timeout").Scan(&limit))
+			stand.Equal(t, "lock_timeout before the program's savepoint", limit, "0")
+		})
+	})
 	t.Run("a ctx that ends during the wait is the ctx's error", func(t *testing.T) {
 		release := other.Hold("select from seats where id = 2 for update")
 		defer release()
@@ -207,6 +253,21 @@ func TestRowLockWait(t *testing.T) {
 			}
 		})
 	})
+}
+
+// endingContext ends right after somebody has found that it has not.
+type endingContext struct {
+	context.Context
+	ends atomic.Bool
+	end  func()
+}
+
+func (c *endingContext) Err() error {
+	err := c.Context.Err()
+	if c.ends.Load() {
+		c.end()
+	}
+	return err
 }
 
 func rowLockOf(wait gormlock.RowLockOption) func(*gorm.DB) *gorm.DB {

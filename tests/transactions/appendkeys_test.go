@@ -66,8 +66,8 @@ type (
 // MoverLink is what a nestedLine has behind a pointer.
 type MoverLink struct{ OfID int64 }
 
-// A rollback gives the children that were appended back their foreign keys, wherever they are by then, and those that were given have what they
-// had. After a commit none of them has the version of its row and another key.
+// A rollback gives the children that a parent holds back their foreign keys, whatever slice they are in by then. After a commit none of them has
+// the version of its row and another key, nor has what was given.
 func TestRollback_ofAppendsRestoresForeignKeys(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&pointedMover{}, &pointedLine{}, &plainMover{}, &plainLine{}, &anyMover{}, &anyLine{}, &nestedMover{}, &nestedLine{}})
@@ -162,8 +162,10 @@ func movesAndRollsBack[M, L any](t *testing.T, db *gorm.DB) {
 					if err != nil && (!back || !errors.Is(err, errMovedBack)) {
 						t.Errorf("%s: %v", call, err)
 					}
-					isAsItsRow(t, db, call+": the first that was given", &one)
-					isAsItsRow(t, db, call+": the second that was given", &two)
+					if !back { // no rollback reaches what was given
+						isAsItsRow(t, db, call+": the first that was given", &one)
+						isAsItsRow(t, db, call+": the second that was given", &two)
+					}
 					held := reflect.ValueOf(&m).Elem().FieldByName("Lines")
 					for i := range held.Len() {
 						isAsItsRow(t, db, fmt.Sprint(call, ": ", i), held.Index(i).Addr().Interface().(*L))
@@ -197,4 +199,53 @@ func factOf(row any, field string) any {
 		return nil
 	}
 	return v.Interface()
+}
+
+// Right behind an Append, before any other statement, both what was given and what the parent holds have the new foreign key, as in GORM.
+func TestAppend_showsTheForeignKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&plainMover{}, &plainLine{}})
+	another, m := plainMover{Lines: []plainLine{{Text: "a"}}}, plainMover{}
+	stand.MustDo(t, db.Create(&another))
+	stand.MustDo(t, db.Create(&m))
+	line := stand.Row[plainLine](t, db, another.Lines[0].ID)
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		stand.Must(t, tx.Model(&m).Association("Lines").Append(&line))
+		stand.Equal(t, "the key that was given", line.OfID, m.ID)
+		stand.Equal(t, "the key in the parent", m.Lines[0].OfID, m.ID)
+	})
+}
+
+// An Append that fails gives each struct the key back that it had itself: another struct of the same row may have been read later.
+func TestAppend_undoesEachStructsOwnKey(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&plainMover{}, &plainLine{}})
+	for name, call := range map[string]func(tx *gorm.DB, m *plainMover, line *plainLine) error{
+		"Append": func(tx *gorm.DB, m *plainMover, line *plainLine) error {
+			return tx.Model(m).Association("Lines").Append(line)
+		},
+		"Save": func(tx *gorm.DB, m *plainMover, line *plainLine) error {
+			m.Lines = append(m.Lines, *line)
+			return tx.Save(m).Error
+		},
+	} {
+		first, rivals, m := plainMover{Lines: []plainLine{{Text: "a"}}}, plainMover{}, plainMover{}
+		for _, one := range []*plainMover{&first, &rivals, &m} {
+			stand.MustDo(t, db.Create(one))
+		}
+		id := first.Lines[0].ID
+		stale := stand.Row[plainLine](t, db, id)
+		stand.MustDo(t, db.Model(&plainLine{}).Where("id = ?", id).Update("of_id", rivals.ID))
+		if err := call(db, &m, &stale); err == nil {
+			t.Errorf("%s of a stale line: no error", name)
+		}
+		fresh := stand.Row[plainLine](t, db, id)
+		if err := call(db, &m, &fresh); err == nil {
+			t.Errorf("%s beside a stale line: no error", name)
+		}
+		isAsItsRow(t, db, name+": the fresh line", &fresh)
+		for i := range m.Lines {
+			isAsItsRow(t, db, name+": a line of the parent", &m.Lines[i])
+		}
+	}
 }
