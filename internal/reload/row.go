@@ -194,7 +194,7 @@ type rowToLock struct {
 
 // read locks the row and reads it into the struct that row points to.
 func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*gorm.DB, error) {
-	asked, tries := lock, lock.Try && !lock.Preloaded
+	tries := lock.Try && !lock.Preloaded
 	if tries { // the row is skipped if it is locked: unlike NOWAIT that aborts nothing, so that it needs no savepoint
 		lock.Try, lock.Skip, lock.Began = false, true, install.Of(query).Began()
 		query = query.Session(&gorm.Session{}) // skipped makes others of it
@@ -204,16 +204,17 @@ func (r rowToLock) read(query *gorm.DB, row reflect.Value, lock rowlock.Lock) (*
 		mark.NarrowNow(db.Statement, r.isKey()...)
 		r.forgetJoined(db.Statement, row.Elem())
 		statement.Reload(db.Statement)
-		if tries && xact.On(db.Statement) != nil {
-			lock, tries = asked, false // the savepoint frees the advisory lock too
+		held := lock
+		if tries && xact.On(db.Statement) != nil { // a savepoint frees the advisory lock too
+			held.Try, held.Skip = true, false
 		}
-		if lock.Strength != 0 {
-			lock.PutLast(db.Statement)
+		if held.Strength != 0 {
+			held.PutLast(db.Statement)
 		}
 	})).Take(row.Interface())
 	r.table = statement.TableName(read.Statement)
 	switch err := read.Error; {
-	case err != nil && tries && errors.Is(err, gorm.ErrRecordNotFound):
+	case err != nil && tries && xact.On(read.Statement) == nil && errors.Is(err, gorm.ErrRecordNotFound):
 		return nil, r.name(r.skipped(query, lock, err))
 	case err != nil:
 		return nil, r.name(err)
