@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -28,8 +29,8 @@ func Own(db *gorm.DB, once string) error {
 	})
 }
 
-// fits says why a table that was there cannot serve: a column refuses or takes NULL, or has no default. The types are for
-// gormlock doctor.
+// fits says why a table that was there cannot serve: it lacks a column, or one refuses or takes NULL, or has no default. The types are
+// for gormlock doctor.
 func fits(tx *gorm.DB, table tables.Table) error {
 	if tx.DryRun {
 		return nil
@@ -50,6 +51,11 @@ func fits(tx *gorm.DB, table tables.Table) error {
 	}
 	if err := rows.Err(); err != nil {
 		return err
+	}
+	for _, c := range table.Columns() {
+		if len(found) > 0 && !slices.ContainsFunc(found, func(is tables.Column) bool { return is.Name == c.Name }) {
+			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s has no column %s: rename the table, and MigrateAll makes it anew", table.Name, c.Name)
+		}
 	}
 	for _, d := range table.Deviations(found) {
 		if !d.IsType {

@@ -211,6 +211,7 @@ func TestMigrateAll_refusesATableThatCannotServe(t *testing.T) {
 		"ALTER COLUMN result SET NOT NULL":                              "table gormlock_once: its column result is NOT NULL, and must take NULL: gormlock doctor --fix",
 		"ALTER COLUMN created_at DROP DEFAULT":                          "its column created_at has no default, it must be now()",
 		"ALTER COLUMN created_at DROP NOT NULL":                         "its column created_at takes NULL",
+		"DROP COLUMN result":                                            "table gormlock_once has no column result: rename the table",
 		"ADD COLUMN tenant int NOT NULL":                                "its column tenant is no column of gormlock's and refuses NULL",
 		"ALTER COLUMN result TYPE jsonb USING result::jsonb":            "",
 		"ADD COLUMN tenant int NOT NULL DEFAULT 1, ADD COLUMN memo int": "",
