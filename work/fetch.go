@@ -73,10 +73,29 @@ func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
 	})
 	defer cut()
 	got, err := e.source.claim(asking, n)
-	if err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err) {
-		e.unsure = true
+	switch {
+	case err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err):
+		e.unsure, e.failed = true, time.Now()
+	case err == nil && !e.failed.IsZero():
+		got = append(got, e.late(asking)...)
 	}
 	return got, err
+}
+
+// late returns the jobs of a claim that the server has executed after its connection had failed. It may do so for a while.
+func (e *engine) late(ctx context.Context) []*item {
+	items, err := e.unheard(ctx)
+	if err != nil {
+		return nil
+	}
+	if time.Since(e.failed) > flush {
+		e.failed = time.Time{}
+	}
+	for _, it := range items {
+		e.alone(it)
+	}
+	e.hold(items)
+	return items
 }
 
 func rest(ctx context.Context, d time.Duration) {

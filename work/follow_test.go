@@ -132,7 +132,7 @@ func isDone(t testing.TB, db *gorm.DB, text string) bool {
 }
 
 // run runs w until the end of the test, or until end is called, which calls meanwhile when no further job is claimed.
-func run(t testing.TB, w *work.Worker[Order]) (end func(meanwhile func())) {
+func run[T any](t testing.TB, w *work.Worker[T]) (end func(meanwhile func())) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)

@@ -133,6 +133,9 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 	e.claim = func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
 		return w.claim(ctx, e, n, scope)
 	}
+	e.alone = func(it *item) {
+		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it) }
+	}
 	e.log = func(ctx context.Context, format string, args ...any) { w.db.Logger.Warn(ctx, format, args...) }
 	e.source = &levels{e: e, at: map[level]*position{}}
 	if w.t.one != "" || w.t.fair != "" {
@@ -183,11 +186,12 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	e.unsure = true
 	items, failed := e.unheard(ctx)
 	if len(items) == 0 {
+		e.failed = time.Now()
 		return nil, errors.Join(err, failed)
 	}
 	e.source.again() // there may be more
 	for _, it := range items {
-		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it) }
+		e.alone(it)
 	}
 	e.hold(items)
 	return items, nil
