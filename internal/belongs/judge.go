@@ -181,6 +181,8 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 		return w.contradicts(h)
 	case link == h.key:
 		h.assigned = true
+	case link == statement.KeyOfOther(h.relation, h.place) && len(w.db.Statement.Selects) == 0 && statement.InAssociation():
+		return w.contradicts(h) // Append and Replace may have been given what the row has
 	case link == statement.KeyOfOther(h.relation, h.place):
 		h.stale = true
 	case h.saved:

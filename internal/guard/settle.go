@@ -85,7 +85,9 @@ func (w *Write) settleOne(db *gorm.DB) {
 	if len(w.rows) > 0 && db.RowsAffected > 0 {
 		w.follow(db, &w.rows[0], w.returning.first())
 	}
-	w.outcome.none = db.RowsAffected == 0
+	if w.outcome.none = db.RowsAffected == 0; w.outcome.none {
+		w.memory.Restore() // GORM has given the struct what no row got
+	}
 	w.keepWritten(db.Statement)
 }
 
@@ -103,10 +105,10 @@ func (w *Write) settleBatch(db *gorm.DB) {
 			w.refuse(db, err)
 			return
 		}
-		for i := range w.rows { // the caller's own conditions left some out
-			if from != nil && !from[i].IsValid() {
-				w.memory.RestoreRow(i)
-			}
+	}
+	for i := range w.rows { // the caller's own conditions left some out
+		if from != nil && !from[i].IsValid() && int(db.RowsAffected) < w.distinct() {
+			w.memory.RestoreRow(i)
 		}
 	}
 	for i := range w.rows {
@@ -145,7 +147,7 @@ func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 // wasRow reports whether the struct was its row, of which a whole one came back: then nobody else has written it.
 func (w *Write) wasRow(row *Row, returned reflect.Value) bool {
 	compared := w.version.checked && !w.built.unchecked
-	return row.mirrors(&w.version, compared) && (compared || row.next.Equal(w.version.Read(returned)))
+	return row.mirrors(&w.version, compared) && (compared || w.version.IsInteger() && row.next.Equal(w.version.Read(returned)))
 }
 
 // versionAfter returns the version of a struct whose row was updated. It is the row's version if the struct equals the

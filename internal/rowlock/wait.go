@@ -200,13 +200,12 @@ func (l Lock) end(db *gorm.DB, text string) {
 	if err == nil {
 		err = l.send(ctx, db.Statement, text)
 	}
-	ended := err != nil && ctx.Err() != nil
-	if ended {
+	if err != nil && ctx.Err() != nil {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 		defer cancel()
 		err = l.send(bounded, db.Statement, text)
 	}
-	if !ended && err != nil && (db.Error == nil || sqlstate.Of(db.Error) != "") {
+	if err != nil && (db.Error == nil || sqlstate.Of(db.Error) != "") {
 		fault.Add(db, fmt.Errorf("gormlock: %s: the savepoint of the row lock: %w", statement.TableName(db.Statement), err))
 	}
 }

@@ -112,9 +112,9 @@ func hideCopied(db *gorm.DB) {
 	}
 	h, o := &hidden{call: callOf(stmt)}, newOwner(ownersIn(stmt, stmt.ReflectValue))
 	first := firstStatesOf(stmt)
+	EachHeld(o.structs, o.count) // in its other associations too
 	for _, one := range copiesIn(stmt).held {
 		v, has := veilOf(one.model, one.place)
-		o.count(one.model, one.place)
 		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
 			v.seems = state.inSight(&v)
 			h.all = append(h.all, v)

@@ -47,3 +47,16 @@ func TestAssociation_storesWhatItIsGiven(t *testing.T) {
 		}
 	})
 }
+
+// With FullSaveAssociations nothing tells which association was given: a foreign key that contradicts it is an error.
+func TestAssociation_thatIsFullySaved(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, all, func(t *testing.T, db *gorm.DB) {
+		c := settled(t, db)[0]
+		c.LandID = 2
+		err := db.Session(&gorm.Session{FullSaveAssociations: true}).Model(&c).Association("Land").Replace(&land{ID: 1, Name: "a"})
+		if row := stand.Row[clerk](t, db, c.ID); err == nil && row.LandID != 1 {
+			t.Errorf("no error, and the row has land %d", row.LandID)
+		}
+	})
+}

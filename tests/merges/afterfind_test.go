@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -164,4 +165,42 @@ func TestV25_AdoptedRowWithoutHooks(t *testing.T) {
 			stand.Equal(t, name+": the row", stand.Row[tagged](t, db, p.ID).TagsRaw, "rival")
 		}
 	})
+}
+
+// An upsert of all columns makes the row what the struct is: it can be written next, without hooks too.
+func TestV25_UpsertOfAllColumnsWithoutHooks(t *testing.T) {
+	t.Parallel()
+	stand.OnEachAndMySQL(t, []any{&tagged{}}, func(t *testing.T, db *gorm.DB) {
+		p := overtaken(t, db)
+		mine := tagged{ID: p.ID, Title: "mine", TagsRaw: "b", Tags: []string{"b"}}
+		stand.Must(t, db.Session(&gorm.Session{SkipHooks: true}).Clauses(clause.OnConflict{UpdateAll: true}).Create(&mine).Error)
+		mine.Title = "again"
+		stand.Must(t, db.Save(&mine).Error)
+		stand.Equal(t, "the row", stand.Row[tagged](t, db, p.ID).TagsRaw, "b")
+	})
+}
+
+// timedTagged has a version that does not count up by one.
+type timedTagged struct {
+	ID      int64
+	Title   string
+	TagsRaw string
+	Tags    []string  `gorm:"-"`
+	Version time.Time `gormlock:"version"`
+}
+
+func (p *timedTagged) AfterFind(*gorm.DB) error  { p.Tags = strings.Split(p.TagsRaw, ","); return nil }
+func (p *timedTagged) BeforeSave(*gorm.DB) error { p.TagsRaw = strings.Join(p.Tags, ","); return nil }
+
+// The caller's RETURNING makes a struct the row of a rival too: a time does not show that he wrote.
+func TestV25_ReturnedRowOfARival(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&timedTagged{}})
+	p := stand.Made(t, db, timedTagged{Title: "t", Tags: []string{"a"}})
+	rival := stand.Row[timedTagged](t, db, p.ID)
+	rival.Tags = []string{"rival"}
+	stand.Must(t, db.Save(&rival).Error)
+	stand.Must(t, db.Clauses(gormlock.IgnoreVersion(), clause.Returning{}).Model(&p).Update("title", "mine").Error)
+	_ = db.Save(&p).Error // refused or not, nothing of the rival's is lost
+	stand.Equal(t, "the row", stand.Row[timedTagged](t, db, p.ID).TagsRaw, "rival")
 }

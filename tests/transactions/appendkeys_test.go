@@ -66,6 +66,46 @@ type (
 // MoverLink is what a nestedLine has behind a pointer.
 type MoverLink struct{ OfID int64 }
 
+// A deskUser holds the tasks of a row in two associations.
+type (
+	deskUser struct {
+		ID       int64
+		Assigned []deskTask `gorm:"foreignKey:AssigneeID"`
+		Reported []deskTask `gorm:"foreignKey:ReporterID"`
+		Version  int64      `gorm:"not null;default:1" gormlock:"version"`
+	}
+	deskTask struct {
+		ID                     int64
+		Title                  string
+		AssigneeID, ReporterID *int64
+		Version                int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+// An Append moves the version of the struct that it moves, and of no other struct of the row that the parent holds.
+func TestAppend_besideAnotherAssociationOfTheParent(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&deskUser{}, &deskTask{}})
+	for name, call := range map[string]func(a *gorm.Association, task *deskTask) error{
+		"Append":  func(a *gorm.Association, task *deskTask) error { return a.Append(task) },
+		"Replace": func(a *gorm.Association, task *deskTask) error { return a.Replace(task) },
+	} {
+		made := deskUser{Reported: []deskTask{{Title: "a"}}}
+		stand.MustDo(t, db.Create(&made))
+		var u deskUser
+		stand.MustDo(t, db.Preload("Assigned").Preload("Reported").First(&u, made.ID))
+		task := stand.Row[deskTask](t, db, u.Reported[0].ID)
+		stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return call(tx.Model(&u).Association("Assigned"), &task) }))
+		u.Reported[0].Title = "triaged"
+		err := db.Save(&u.Reported[0]).Error
+		if row := stand.Row[deskTask](t, db, task.ID); row.AssigneeID == nil {
+			t.Errorf("%s: the assignment is lost, and Save says %v", name, err)
+		}
+		u.Assigned[0].Title = "taken"
+		stand.MustDo(t, db.Save(&u.Assigned[0]))
+	}
+}
+
 // A rollback gives the children that a parent holds back their foreign keys, whatever slice they are in by then. After a commit none of them has
 // the version of its row and another key, nor has what was given.
 func TestRollback_ofAppendsRestoresForeignKeys(t *testing.T) {

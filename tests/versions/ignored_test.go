@@ -86,3 +86,18 @@ func ignoresAndWrites[T any, P interface {
 		}
 	}
 }
+
+// What the caller's conditions leave out is as it was before, whether the version was compared or not.
+func TestIgnoreVersion_ofRowsThatAreLeftOut(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&countedLeaf{}})
+	for name, asks := range map[string]*gorm.DB{"compared": db, "ignored": db.Clauses(gormlock.IgnoreVersion())} {
+		asks = asks.Session(&gorm.Session{})
+		left, written := stand.Made(t, db, countedLeaf{LeafBody: LeafBody{Front: "a"}}), stand.Made(t, db, countedLeaf{LeafBody: LeafBody{Front: "b"}})
+		_ = asks.Model(&[]*countedLeaf{&left, &written}).Where("front = 'b'").Update("front", "c").Error
+		stand.Equal(t, name+": the struct of a slice", left.Front, stand.Row[countedLeaf](t, db, left.ID).Front)
+		stand.Equal(t, name+": the struct that was written", written.Front, stand.Row[countedLeaf](t, db, written.ID).Front)
+		_ = asks.Model(&left).Where("front = 'b'").Update("front", "d").Error
+		stand.Equal(t, name+": the struct", left.Front, stand.Row[countedLeaf](t, db, left.ID).Front)
+	}
+}
