@@ -209,7 +209,7 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next)) && (!u.rows[i].unsure || w.mirrorsRow(from, row.Struct))
 	switch {
 	case w.returning.whole:
-		if w.adopts(from) && !u.rows[i].loaded && !inserted && !(u.whole && db.Statement.SkipHooks) {
+		if w.adopts(from) && !u.rows[i].loaded && !inserted && (!u.whole || !db.Statement.SkipHooks) {
 			w.find(db, row.Struct)
 		}
 	case u.skips:
