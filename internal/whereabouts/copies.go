@@ -26,6 +26,7 @@ func NoticeCopies(db *gorm.DB) {
 			keepCopies(stmt)
 		}
 	}
+	refuseFailedCall(db)
 	refuseFailedAppend(db)
 }
 
@@ -97,6 +98,7 @@ func AfterEnd(db *gorm.DB) {
 	hideFromCopies(db)
 	hideCopied(db)
 	noteFailedAppend(db)
+	noteFailedCall(db)
 }
 
 // hideCopied hides the versions of the children that an Append has stored, and which GORM is about to copy to the caller. With several parents it
