@@ -44,7 +44,7 @@ type engine struct {
 	claims  atomic.Int64    // how many were made
 	alone   func(it *item)  // has the handler of a job read its row itself
 	unsure  bool            // a claim failed that the server may have executed; used by one goroutine at a time
-	failed  time.Time       // when, as long as its jobs may still come to light
+	failed  time.Time       // when it failed; zero: all its jobs are known
 	base    context.Context // of handlers
 	end     context.CancelCauseFunc
 	workers sync.WaitGroup

@@ -82,7 +82,7 @@ func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
 	return got, err
 }
 
-// late returns the jobs of a claim that the server has executed after its connection had failed. It may do so for a while.
+// late returns the jobs of a claim that failed here and that the server has executed. It may execute it some seconds later.
 func (e *engine) late(ctx context.Context) []*item {
 	items, err := e.unheard(ctx)
 	if err != nil {

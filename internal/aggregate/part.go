@@ -28,7 +28,7 @@ type part struct {
 	unscoped bool // the roots of soft-deleted parts may be soft-deleted too
 }
 
-// answer says which rows a statement will write.
+// answer is what the server said of the rows that a statement will write.
 type answer struct {
 	there    []reflect.Value // the rows that were found and locked: their keys and those of their roots
 	absent   [][]any         // keys of an upsert that do not exist

@@ -174,7 +174,7 @@ func nameIn(s *schema.Schema, row reflect.Value) string {
 func (l *links) Seek(places *memory.Places) { l.places = places }
 
 // Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
-// has moved within their slice, or that GORM has copied. Other structs of their rows have other versions, and keys of their own.
+// has moved within their slice, or that GORM has copied: they have the version that the child had. Another version is that of another struct of the row.
 func (l *links) Undo() {
 	type keyed struct {
 		key  *schema.Field

@@ -144,7 +144,7 @@ func (w *Write) follow(db *gorm.DB, row *Row, returned reflect.Value) {
 	}
 }
 
-// wasRow reports whether the struct was its row, of which a whole one came back: then nobody else has written it.
+// wasRow reports whether the struct equaled its row before the write. The row that came back tells it.
 func (w *Write) wasRow(row *Row, returned reflect.Value) bool {
 	compared := w.version.checked && !w.built.unchecked
 	return row.mirrors(&w.version, compared) && (compared || w.version.IsInteger() && row.next.Equal(w.version.Read(returned)))

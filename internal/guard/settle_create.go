@@ -192,7 +192,8 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	w.keepWritten(db.Statement)
 }
 
-// forgetZero makes a struct unread that the upsert left out at version 0, where that is a version: it may be new, and its row another writer's.
+// forgetZero makes a struct unread that the upsert left out, if it holds 0 and versions start there. The struct may be new, and its row
+// another writer's.
 func (w *Write) forgetZero(row *Row) {
 	if v := &w.version; v.is() && v.ZeroIsLoaded() && v.Read(row.Struct).N == 0 {
 		v.Write(row.Struct, v.Unread())

@@ -33,8 +33,8 @@ const (
 	undo         = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
 )
 
-// Begin runs before a query. If there are advisory locks, which take takes, that is under the savepoint too: a row that is locked frees them
-// again.
+// Begin runs before a query. If the query has advisory locks, take takes them, under the savepoint of the row lock. So a refused row frees
+// them too.
 func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	stmt := db.Statement
 	l, ok := On(stmt)
@@ -66,7 +66,7 @@ func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	}
 }
 
-// open sets the savepoint and the limit of the wait, and takes the advisory locks between them: these have a limit of their own.
+// open sets the savepoint and then the limit of the wait. It takes the advisory locks between the two, because they have their own limit.
 func (l Lock) open(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	texts := l.openTexts()
 	if dialect.Of(db).RefusesLocksSafely() {
@@ -80,7 +80,7 @@ func (l Lock) open(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	if locks {
 		if take(db); db.Error != nil {
 			if len(texts) > 0 {
-				l.end(db, undo) // whatever the server says: it did nothing else since
+				l.end(db, undo) // even if the transaction is aborted: nothing was done since
 			}
 			return
 		}
@@ -193,7 +193,7 @@ func (l Lock) close(db *gorm.DB) {
 	}
 }
 
-// end sends what ends the savepoint. If ctx has ended, perhaps just before the message was sent, the transaction may go on.
+// end sends what ends the savepoint. If ctx has ended, it sends it without ctx, because the transaction may go on.
 func (l Lock) end(db *gorm.DB, text string) {
 	ctx := db.Statement.Context
 	err := ctx.Err()

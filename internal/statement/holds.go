@@ -39,7 +39,7 @@ func Holds(ctx context.Context, field *schema.Field, row reflect.Value, value an
 	return place.IsValid() && sameSent(place, sent)
 }
 
-// samePlain compares a value of Go's own types with a field of such a type: of most values that says all. It is not plain otherwise.
+// samePlain compares a value with a field if both have types of Go's own, as most have. Otherwise plain is false.
 func samePlain(field *schema.Field, place reflect.Value, value any) (same, plain bool) {
 	if field.Serializer != nil || !place.IsValid() || place.Type().PkgPath() != "" {
 		return false, false

@@ -36,7 +36,7 @@ func noteFailedCall(db *gorm.DB) {
 	}
 }
 
-// refuseFailedCall refuses to go on with another owner: its error is the one that GORM returns.
+// refuseFailedCall fails the statement of the next owner, so that GORM returns an error.
 func refuseFailedCall(db *gorm.DB) {
 	stmt := db.Statement
 	if failedCalls.count.Load() == 0 || db.Error != nil || db.DryRun || stmt.Schema == nil || savedRelation(stmt) == nil {

@@ -70,3 +70,25 @@ func TestAssociation_ofSeveralOwners(t *testing.T) {
 		}
 	})
 }
+
+// A call that failed is over: the next one by the same Association is another.
+func TestAssociation_ofSeveralOwnersIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&lodging{}, &lodger{}, &lodgerBadge{}}, func(t *testing.T, db *gorm.DB) {
+		owners := []*lodger{{}, {}}
+		stand.MustDo(t, db.Create(&owners))
+		stand.MustDo(t, db.Model(&lodger{}).Where("id = ?", owners[0].ID).Update("room_id", nil))
+		rooms := db.Model(&owners).Association("Room")
+		stand.MustStale(t, rooms.Replace(&lodging{Name: "one"}, &lodging{Name: "two"}))
+		for _, owner := range owners {
+			*owner = stand.Row[lodger](t, db, owner.ID)
+		}
+		again := db.Model(&owners).Association("Room")
+		stand.Must(t, again.Replace(&lodging{Name: "one"}, &lodging{Name: "two"}))
+		for _, owner := range owners {
+			if stand.Row[lodger](t, db, owner.ID).RoomID == nil {
+				t.Error("an owner has no room")
+			}
+		}
+	})
+}

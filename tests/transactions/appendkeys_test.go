@@ -289,3 +289,27 @@ func TestAppend_undoesEachStructsOwnKey(t *testing.T) {
 		}
 	}
 }
+
+// A parent holds a fresh line, and a stale struct of the same row is appended. After the rollback the fresh line has its own key.
+func TestRollback_leavesAFreshStructAlone(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&plainMover{}, &plainLine{}})
+	first, m := plainMover{Lines: []plainLine{{Text: "a"}}}, plainMover{}
+	stand.MustDo(t, db.Create(&first))
+	stand.MustDo(t, db.Create(&m))
+	stale := stand.Row[plainLine](t, db, first.Lines[0].ID)
+	stand.MustDo(t, db.Model(&plainLine{}).Where("id = ?", stale.ID).Update("of_id", m.ID))
+	m = plainMover{ID: m.ID}
+	stand.MustDo(t, db.Preload("Lines").First(&m))
+	err := db.Transaction(func(tx *gorm.DB) error {
+		_ = tx.Model(&m).Association("Lines").Append(&stale)
+		return errMovedBack
+	})
+	if err == nil {
+		t.Error("it was committed")
+	}
+	for i := range m.Lines {
+		isAsItsRow(t, db, fmt.Sprint("line ", i, " of the parent"), &m.Lines[i])
+	}
+	stand.Equal(t, "the version that the parent had read", m.Lines[0].Version, 2)
+}
