@@ -31,7 +31,7 @@ together := $(filter-out $(foreach m,$(APART),./$(m) ./$(m)/%),$(packages))
 of = $(patsubst ./$(1)%,.%,$(filter ./$(1) ./$(1)/%,$(packages)))
 # Tests that start no goroutine of their own gain little from the race detector, and take twice to eight times as long with it:
 # where all packages are tested, these are without. tests/make_test.go sees that it stays with those that start one.
-ALONE := tests/belongs tests/clauses tests/costs tests/hooks tests/invariants tests/matrix tests/versions
+ALONE := tests/api tests/belongs tests/census tests/clauses tests/costs tests/docs tests/events tests/hooks tests/invariants tests/matrix tests/rollbacks tests/versions
 # The analyzers of gormlockvet share nothing between goroutines.
 flags = $(if $(filter gormlockvet,$(1)),$(filter-out -race,$(2)),$(2))
 raced := ./tests $(patsubst %,./%...,$(filter-out $(ALONE:%=%/) $(APART:%=%/),$(sort $(wildcard tests/*/))))

@@ -25,7 +25,7 @@ type suite struct {
 
 // suites are all of them, the fast ones first.
 var suites = []*suite{
-	{folder: "internal/memory"}, {folder: "internal/journal"}, {folder: "tests/versions"}, {folder: "tests/transactions"},
+	{folder: "internal/memory"}, {folder: "internal/journal"}, {folder: "tests/versions"}, {folder: "tests/transactions"}, {folder: "tests/rollbacks"},
 	{folder: "tests/rows"}, {folder: "tests/merges"}, {folder: "tests/losses"}, {folder: "tests/fences"}, {folder: "tests/claims"},
 	{folder: "tests/belongs"}, {folder: "tests/clauses"}, {folder: "tests/hooks"}, {folder: "tests/events"}, {folder: "tests/locks"},
 	{folder: "tests/costs"}, {folder: "tests/roots"}, {folder: "tests/once"}, {folder: "tests/invariants", tests: "TestMatrix.*|TestFamily.*"},

@@ -86,7 +86,7 @@ func TestAborted(t *testing.T) {
 					"gormlock": func(fn func(tx *gorm.DB) error) error { return gormlock.Transaction(db, fn, gormlock.Attempts(1)) },
 					"a pool of others": func(fn func(tx *gorm.DB) error) error {
 						wrapped := db.WithContext(t.Context())
-						wrapped.Statement.ConnPool = &wrappedPool{db.ConnPool}
+						wrapped.Statement.ConnPool = &stand.WrappedPool{ConnPool: db.ConnPool}
 						return gormlock.Transaction(wrapped, fn, gormlock.Attempts(1))
 					},
 				} {

@@ -53,13 +53,13 @@ func TestWithin_nested(t *testing.T) {
 // whoever began the nested one, and whether the end of the outer one is seen or not. What the outer one did is stored.
 func TestNested_whoseContextEnds(t *testing.T) {
 	t.Parallel()
-	ways := maps.Clone(unseen)
-	ways["seen"] = func(t *testing.T) (*gorm.DB, transacting) {
+	ways := maps.Clone(stand.Unseen)
+	ways["seen"] = func(t *testing.T) (*gorm.DB, stand.Transacting) {
 		t.Helper()
-		db := openLined(t, gormlock.New())
+		db := stand.OpenLined(t, gormlock.New())
 		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
 	}
-	ways["in SQLite"] = func(t *testing.T) (*gorm.DB, transacting) {
+	ways["in SQLite"] = func(t *testing.T) (*gorm.DB, stand.Transacting) {
 		t.Helper()
 		db := stand.OnSQLite(t, []any{&stand.Account{}})
 		return db, func(fn func(tx *gorm.DB) error) error {

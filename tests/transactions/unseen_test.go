@@ -1,112 +1,20 @@
 package transactions_test
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"testing"
 
-	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
-	"gorm.io/plugin/dbresolver"
 
 	"github.com/gormlock/gormlock"
-	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
-
-// wrappedPool is what a tracer might put around GORM's pool: neither it nor its transactions are what database/sql makes.
-type wrappedPool struct{ gorm.ConnPool }
-
-type wrappedTx struct{ gorm.Tx }
-
-func (p *wrappedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
-	tx, err := p.ConnPool.(gorm.TxBeginner).BeginTx(ctx, opts) //nolint:forcetypeassert // as it is used here
-	if err != nil {
-		return nil, err
-	}
-	return &wrappedTx{tx}, nil
-}
-
-// transacting runs a function in a transaction.
-type transacting func(fn func(tx *gorm.DB) error) error
-
-// unseen are the transactions whose end gormlock is not told of.
-var unseen = map[string]func(t *testing.T) (db *gorm.DB, within transacting){
-	"db.Connection": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t, gormlock.New())
-		return db, func(fn func(tx *gorm.DB) error) error {
-			return db.Connection(func(c *gorm.DB) error { return c.Transaction(fn) })
-		}
-	},
-	"PlainTransactions": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t, gormlock.New(gormlock.PlainTransactions()))
-		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
-	},
-	"a session from before db.Use": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t)
-		before := db.WithContext(t.Context())
-		stand.Must(t, db.Use(gormlock.New()))
-		return db, func(fn func(tx *gorm.DB) error) error { return before.Transaction(fn) }
-	},
-	"a pool that dbresolver knew before": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t, dbresolver.Register(dbresolver.Config{}), gormlock.New())
-		return db, func(fn func(tx *gorm.DB) error) error { return db.Clauses(dbresolver.Write).Transaction(fn) }
-	},
-	"a pool around that of gormlock": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t, gormlock.New())
-		db.ConnPool = &wrappedPool{db.ConnPool}
-		db.Statement.ConnPool = db.ConnPool
-		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
-	},
-	"a pool that gormlock was installed over": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t)
-		db.ConnPool = &wrappedPool{db.ConnPool}
-		db.Statement.ConnPool = db.ConnPool
-		stand.Must(t, db.Use(gormlock.New()))
-		return db, func(fn func(tx *gorm.DB) error) error { return db.Transaction(fn) }
-	},
-	"a *sql.Tx of the application": func(t *testing.T) (*gorm.DB, transacting) {
-		t.Helper()
-		db := openLined(t, gormlock.New())
-		pool, err := db.DB()
-		stand.Must(t, err)
-		return db, func(fn func(tx *gorm.DB) error) error {
-			plain, err := pool.BeginTx(t.Context(), nil)
-			stand.Must(t, err)
-			tx, err := gorm.Open(postgres.New(postgres.Config{Conn: plain}), &gorm.Config{Logger: logger.Discard})
-			stand.Must(t, err)
-			stand.Must(t, tx.Use(gormlock.New()))
-			if err := fn(tx); err != nil {
-				return errors.Join(err, plain.Rollback())
-			}
-			return plain.Commit()
-		}
-	},
-}
-
-func openLined(t *testing.T, plugins ...gorm.Plugin) *gorm.DB {
-	t.Helper()
-	db := pgtest.Open(t, pgtest.Schema())
-	for _, p := range plugins {
-		stand.Must(t, db.Use(p))
-	}
-	stand.Must(t, db.AutoMigrate(&stand.Account{}, &stand.LinedOrder{}, &stand.LinedLine{}))
-	return db
-}
 
 // V1, G31: where nobody says how a transaction ends, what was written in it counts as not read: neither a rollback nor a
 // commit lets a Save pass in silence.
 func TestG31_TransactionsThatNobodySees(t *testing.T) {
 	t.Parallel()
-	stand.Beside(t, unseen, func(t *testing.T, open func(t *testing.T) (*gorm.DB, transacting)) {
+	stand.Beside(t, stand.Unseen, func(t *testing.T, open func(t *testing.T) (*gorm.DB, stand.Transacting)) {
 		for _, end := range []error{errUndo, nil} {
 			db, within := open(t)
 			stand.MustDo(t, db.Exec("DELETE FROM accounts"))
@@ -156,12 +64,12 @@ func TestG31_OwnTransactions(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) *gorm.DB{
 		"PlainTransactions": func(t *testing.T) *gorm.DB {
 			t.Helper()
-			return openLined(t, gormlock.New(gormlock.PlainTransactions()))
+			return stand.OpenLined(t, gormlock.New(gormlock.PlainTransactions()))
 		},
 		"a pool around that of gormlock": func(t *testing.T) *gorm.DB {
 			t.Helper()
-			db := openLined(t, gormlock.New())
-			db.ConnPool = &wrappedPool{db.ConnPool}
+			db := stand.OpenLined(t, gormlock.New())
+			db.ConnPool = &stand.WrappedPool{ConnPool: db.ConnPool}
 			db.Statement.ConnPool = db.ConnPool
 			return db
 		},

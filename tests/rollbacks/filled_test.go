@@ -1,4 +1,4 @@
-package transactions_test
+package rollbacks_test
 
 import (
 	"errors"
@@ -224,9 +224,9 @@ func first[T any](all []T) *T {
 }
 
 // undone are the transactions that are rolled back, whether gormlock sees it or not.
-func undone() map[string]func(t *testing.T) (db *gorm.DB, within transacting) {
-	all := map[string]func(t *testing.T) (*gorm.DB, transacting){}
-	for name, open := range unseen {
+func undone() map[string]func(t *testing.T) (db *gorm.DB, within stand.Transacting) {
+	all := map[string]func(t *testing.T) (*gorm.DB, stand.Transacting){}
+	for name, open := range stand.Unseen {
 		all[name] = open
 	}
 	for name, within := range map[string]func(db *gorm.DB, fn func(tx *gorm.DB) error) error{
@@ -246,9 +246,9 @@ func undone() map[string]func(t *testing.T) (db *gorm.DB, within transacting) {
 			}), err)
 		},
 	} {
-		all[name] = func(t *testing.T) (*gorm.DB, transacting) {
+		all[name] = func(t *testing.T) (*gorm.DB, stand.Transacting) {
 			t.Helper()
-			db := openLined(t, gormlock.New())
+			db := stand.OpenLined(t, gormlock.New())
 			return db, func(fn func(tx *gorm.DB) error) error { return within(db, fn) }
 		}
 	}
@@ -270,7 +270,7 @@ const move = "UPDATE lined_orders SET version = version + 1; UPDATE lined_lines 
 func TestRollback_ofWhateverAReadFills(t *testing.T) {
 	t.Parallel()
 	for end, open := range undone() {
-		_, isUnseen := unseen[end]
+		_, isUnseen := stand.Unseen[end]
 		t.Run(end, func(t *testing.T) {
 			t.Parallel()
 			db, within := open(t)
@@ -313,7 +313,7 @@ func saving(row any) func(db *gorm.DB) error {
 func TestCommit_ofWhateverAReadFills(t *testing.T) {
 	t.Parallel()
 	for end, open := range undone() {
-		_, isUnseen := unseen[end]
+		_, isUnseen := stand.Unseen[end]
 		if end != "Transaction" && !isUnseen {
 			continue
 		}

@@ -1,4 +1,4 @@
-package transactions_test
+package rollbacks_test
 
 import (
 	"database/sql"
@@ -204,7 +204,7 @@ func TestG31_MapsOfTransactionsThatNobodySees(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, within := unseen["PlainTransactions"](t)
+			db, within := stand.Unseen["PlainTransactions"](t)
 			rival := stand.Made(t, db, stand.Account{ID: 1})
 			var write func(db *gorm.DB) error
 			if err := within(func(tx *gorm.DB) error {

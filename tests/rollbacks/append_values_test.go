@@ -1,4 +1,4 @@
-package transactions_test
+package rollbacks_test
 
 import (
 	"database/sql"

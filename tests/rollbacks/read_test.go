@@ -1,7 +1,6 @@
-package transactions_test
+package rollbacks_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -270,26 +269,4 @@ func TestG29_AssociationsThatCopyBack(t *testing.T) {
 			}
 		}
 	}
-}
-
-// G24: after the end of its ctx the transaction is rolled back while its function runs on. What it wrote is taken back at the
-// next statement, not only at the end.
-func TestG24_StructsWhenCtxEnds(t *testing.T) {
-	t.Parallel()
-	db := stand.Versioned(t, []any{&stand.Account{}})
-	var a stand.Account
-	stand.MustDo(t, db.Create(&a))
-	ctx, cancel := context.WithCancel(t.Context())
-	_ = db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		stand.MustDo(t, tx.Model(&a).Update("balance", 2))
-		pid := backend(t, tx)
-		cancel()
-		waitNotInTransaction(t, pid)
-		if err := tx.WithContext(t.Context()).Exec("SELECT 1").Error; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		stand.Equal(t, "version", a.Version, 1)
-		return nil
-	})
-	stand.Equal(t, "version", a.Version, 1)
 }

@@ -1,4 +1,4 @@
-package transactions_test
+package rollbacks_test
 
 import (
 	"errors"
@@ -62,7 +62,7 @@ var returned = map[string]func(tx *gorm.DB) (write func(db *gorm.DB) error, err 
 // V1, G31: a rollback reaches what a bulk statement returned, and so does the end of a transaction that nobody sees.
 func TestRollback_ofWhateverAWriteReturns(t *testing.T) {
 	t.Parallel()
-	stand.Beside(t, undone(), func(t *testing.T, open func(t *testing.T) (*gorm.DB, transacting)) {
+	stand.Beside(t, undone(), func(t *testing.T, open func(t *testing.T) (*gorm.DB, stand.Transacting)) {
 		db, within := open(t)
 		withParcel(t, db)
 		for name, write := range returned {
@@ -84,7 +84,7 @@ func TestRollback_ofWhateverAWriteReturns(t *testing.T) {
 // What a bulk statement returned can be saved once it is committed.
 func TestCommit_ofWhateverAWriteReturns(t *testing.T) {
 	t.Parallel()
-	db := openLined(t, gormlock.New())
+	db := stand.OpenLined(t, gormlock.New())
 	withParcel(t, db)
 	for name, write := range returned {
 		if name == "Delete into a slice" {
