@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gorm.io/gorm/schema"
+
 	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
@@ -19,27 +21,36 @@ const (
 
 // Conditions are those of a plugin. The zero value is ready.
 type Conditions struct {
-	known sync.Map // the text with parameters → *condition
+	known sync.Map // question → *condition
 	count atomic.Int64
+}
+
+// question is a text with parameters, about a model.
+type question struct {
+	text  string
+	model *schema.Schema
 }
 
 // condition is one text with parameters.
 type condition struct {
 	places []sqltext.Parameter
+	kinds  []kinds // of each place
 	state  atomic.Pointer[state]
 	change sync.Mutex
 }
 
 // state does not change once it is stored.
 type state struct {
+	kinds  []kinds           // of each place
 	varies []bool            // of each place
 	values [][]string        // that were seen there
 	texts  map[string]string // the values that are written out → the text with them
 }
 
-// of returns the condition of a text, and nil for one that is to stay as it is.
-func (c *Conditions) of(text string) *condition {
-	if known, ok := c.known.Load(text); ok {
+// of returns the condition of a text about a model, and nil for one that is to stay as it is.
+func (c *Conditions) of(text string, model *schema.Schema) *condition {
+	asked := question{text, model}
+	if known, ok := c.known.Load(asked); ok {
 		return known.(*condition) //nolint:forcetypeassert // nothing else is
 	}
 	if c.count.Load() >= mostConditions {
@@ -47,10 +58,13 @@ func (c *Conditions) of(text string) *condition {
 	}
 	made := &condition{}
 	if places, ok := sqltext.Parameters(text); ok {
-		made.places = places
+		made.places, made.kinds = places, make([]kinds, len(places))
+		for i := range places {
+			made.kinds[i] = kindsOf(model, places[i].Column)
+		}
 	}
-	made.state.Store(&state{varies: make([]bool, len(made.places)), values: make([][]string, len(made.places))})
-	known, there := c.known.LoadOrStore(text, made)
+	made.state.Store(&state{kinds: made.kinds, varies: make([]bool, len(made.places)), values: make([][]string, len(made.places))})
+	known, there := c.known.LoadOrStore(asked, made)
 	if !there {
 		c.count.Add(1)
 	}
@@ -86,7 +100,7 @@ func (s *state) key(to []byte, arguments []any) (key []byte, stays []bool) {
 	for i, argument := range arguments {
 		written := false
 		if !s.varies[i] {
-			to, written = appendValue(to, argument)
+			to, written = s.kinds[i].append(to, argument)
 		}
 		to, stays[i] = append(to, 0), !written
 	}
@@ -109,9 +123,9 @@ func (c *condition) learn(text string, arguments []any, first int) (_ string, st
 
 // with is the state in which the arguments were seen too.
 func (s *state) with(arguments []any) *state {
-	next := &state{varies: slices.Clone(s.varies), values: slices.Clone(s.values), texts: maps.Clone(s.texts)}
+	next := &state{kinds: s.kinds, varies: slices.Clone(s.varies), values: slices.Clone(s.values), texts: maps.Clone(s.texts)}
 	for i, argument := range arguments {
-		value, constant := appendValue(nil, argument)
+		value, constant := s.kinds[i].append(nil, argument)
 		if !constant || next.varies[i] || slices.Contains(next.values[i], string(value)) {
 			continue
 		}
@@ -151,7 +165,7 @@ func (c *condition) write(text string, arguments []any, stays []bool, first int)
 			first++
 			out = strconv.AppendInt(append(out, '$'), int64(first), 10)
 		} else {
-			out, _ = appendValue(out, arguments[i])
+			out, _ = c.kinds[i].append(out, arguments[i])
 		}
 	}
 	return string(append(out, text[end:]...))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gorm.io/gorm/schema"
 )
 
 // longest is the length of the longest text that is written out. A longer one is content, no constant.
@@ -87,4 +89,45 @@ func appendInteger(to []byte, v int64) []byte {
 		return append(strconv.AppendInt(append(to, '('), v, 10), ')')
 	}
 	return strconv.AppendInt(to, v, 10)
+}
+
+// kinds are the constants that mean in the text what they mean as arguments. A text always does.
+type kinds struct{ integer, boolean bool }
+
+// kindsOf are those that a column of the model is compared with, by its type.
+func kindsOf(model *schema.Schema, column string) (k kinds) {
+	if model == nil || column == "" {
+		return k
+	}
+	field := model.FieldsByDBName[column]
+	if field == nil {
+		return k
+	}
+	switch strings.ToLower(string(field.DataType)) {
+	case string(schema.Int), string(schema.Uint), "smallint", "integer", "bigint", "int2", "int4", "int8", "smallserial", "serial", "bigserial":
+		k.integer = true
+	case string(schema.Bool), "boolean":
+		k.boolean = true
+	}
+	return k
+}
+
+// append writes a constant if it is one of these kinds.
+func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
+	written, ok := appendValue(to, value)
+	if !ok {
+		return to, false
+	}
+	switch written[len(to)] {
+	case '\'':
+		return written, true
+	case 't', 'f':
+		ok = k.boolean
+	default:
+		ok = k.integer
+	}
+	if !ok {
+		return to, false
+	}
+	return written, true
 }

@@ -40,7 +40,7 @@ func (c *Conditions) rewrite(stmt *gorm.Statement, start, first int) {
 	}
 	whole := stmt.SQL.String()
 	text := whole[start:]
-	condition := c.of(text)
+	condition := c.of(text, stmt.Schema)
 	if condition == nil {
 		return
 	}

@@ -1,20 +1,21 @@
 package sqltext
 
+import "strings"
+
 // Parameter is one $n of a text.
 type Parameter struct {
 	Start, End int // in the text
 	Number     int
+	Column     string // the name of the column with which alone it is compared: column = $1, column IN ($1, $2); empty: none
 }
 
 // Parameters finds the parameters of a text. It is not ok where a setting of the server decides which of them are parts of
 // a string, or where the text does not end.
 func Parameters(text string) (found []Parameter, ok bool) {
-	l := lexer{text: text}
-	for {
-		t := l.next()
-		if t.kind == eof {
-			return found, !l.backslash && !l.unterminated
-		}
+	ts, l := newTokens(text, false)
+	listed := -1 // the place behind a parameter of a list, which the next one may follow
+	var of string
+	for at, t := range ts.all {
 		if text[t.start] != '$' || t.end-t.start > 1 { // a string in dollar quotes
 			continue
 		}
@@ -23,8 +24,61 @@ func Parameters(text string) (found []Parameter, ok bool) {
 			p.Number = 10*p.Number + int(text[p.End]-'0')
 			p.End++
 		}
-		if p.Number > 0 {
-			found = append(found, p)
+		if p.Number == 0 {
+			continue
+		}
+		column, list := ts.comparedWith(at)
+		if listed >= 0 && at == listed+1 && ts.sign(listed, ",") {
+			column, list = of, true
+		}
+		listed, of = -1, column
+		if list {
+			listed = at + 2
+		}
+		if ts.endsOperand(at + 2) {
+			p.Column = column
+		}
+		found = append(found, p)
+	}
+	return found, !l.backslash && !l.unterminated
+}
+
+// comparedWith is the column that stands before a comparison with what begins at a place, or before the list whose first element that is.
+func (t *tokens) comparedWith(at int) (column string, list bool) {
+	before := at - 1
+	if t.opens(before) && t.is(before-1, "in") {
+		list = true
+		if before -= 2; t.is(before, "not") {
+			before--
+		}
+	} else {
+		end := before + 1
+		for t.kind(before) == other && strings.Contains("+-*/<>=~!@#%^&|`?", t.between(before, before+1)) && (before+1 == end || t.all[before].end == t.all[before+1].start) {
+			before--
+		}
+		if before+1 == end {
+			return "", false
+		}
+		switch t.between(before+1, end) {
+		case "=", "<>", "!=", "<", ">", "<=", ">=":
+		default:
+			return "", false
 		}
 	}
+	if !t.isName(before) || t.kind(before) == coded {
+		return "", false
+	}
+	first := before
+	for t.sign(first-1, ".") && t.isName(first-2) {
+		first -= 2
+	}
+	if t.kind(first-1) != eof && !t.opens(first-1) && !t.isAny(first-1, "and", "or", "not", "where") || t.opens(first-1) && t.isName(first-2) && !t.isAny(first-2, "and", "or", "not", "where") {
+		return "", false
+	}
+	return t.name(before), list
+}
+
+// endsOperand reports whether an operand ends before a place.
+func (t *tokens) endsOperand(at int) bool {
+	return t.kind(at) == eof || t.closes(at) || t.sign(at, ",") || t.isAny(at, "and", "or")
 }

@@ -1,0 +1,85 @@
+package claims_test
+
+import (
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// document has columns that are no numbers of Go's.
+type document struct {
+	ID     int64
+	Code   string
+	Data   string    `gorm:"type:jsonb"`
+	Price  string    `gorm:"type:money"`
+	Weight float64   `gorm:"type:real"`
+	Due    time.Time `gorm:"type:date"`
+	Count  int
+	Ok     bool
+	Done   bool
+}
+
+// A condition means for Claim and WithSkipLocked what it means for a plain query, in each protocol, for each of many values: the
+// same rows, or an error too.
+func TestConditions_meanWhatTheyMeanInAQuery(t *testing.T) {
+	t.Parallel()
+	modes := map[string][]pgtest.Option{
+		"as it comes": nil, "PrepareStmt": {pgtest.PrepareStmt()}, "simple protocol": {pgtest.SimpleProtocol()}, "exec": {pgtest.Param("default_query_exec_mode", "exec")},
+	}
+	conditions := map[string]func(n int) []any{
+		"data->'n' = ?":                   func(n int) []any { return []any{n} },
+		"data->'ok' = ?":                  func(n int) []any { return []any{n%2 == 0} },
+		"data->>'n' = ?":                  func(n int) []any { return []any{n} },
+		"data->>'n' IN ?":                 func(n int) []any { return []any{[]int{n, n + 1}} },
+		"data @> ?":                       func(n int) []any { return []any{n} },
+		"code = ?":                        func(n int) []any { return []any{n} },
+		"code > ?":                        func(n int) []any { return []any{n} },
+		"code LIKE ?":                     func(n int) []any { return []any{n} },
+		"count::text = ?":                 func(n int) []any { return []any{n} },
+		"price = ?":                       func(n int) []any { return []any{n} },
+		"weight = ?":                      func(n int) []any { return []any{16777216 + n} },
+		"count = ? AND ok = ?":            func(n int) []any { return []any{n, n%2 == 0} },
+		"count IN ? OR NOT ok = ?":        func(n int) []any { return []any{[]int{n}, true} },
+		"count + 1 = ?":                   func(n int) []any { return []any{n} },
+		"to_jsonb(code) ->> ? IS NULL":    func(n int) []any { return []any{n} },
+		"due = date '2026-01-01' + ?":     func(n int) []any { return []any{n} },
+		"substring(code, ?) = ''":         func(n int) []any { return []any{n} },
+		"count BETWEEN ? AND ?":           func(n int) []any { return []any{n, n + 1} },
+		"ok = ?":                          func(n int) []any { return []any{n} },
+		"(count, ok) = (?, ?)":            func(n int) []any { return []any{n, true} },
+		"count = (SELECT max(?::int))":    func(n int) []any { return []any{n} },
+		"CASE WHEN count = ? THEN ok END": func(n int) []any { return []any{n} },
+	}
+	for mode, opts := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&document{}}, opts...)
+			plain := db.Session(&gorm.Session{NewDB: true})
+			stand.Must(t, db.Exec(`INSERT INTO documents (code, data, price, weight, due, count, ok, done)
+				SELECT n::text, jsonb_build_object('n', n, 'ok', n % 2 = 0), n::numeric::money, 16777216 + n, date '2026-01-01' + n, n, n % 2 = 0, false FROM generate_series(1, 12) n`).Error)
+			for query, args := range conditions {
+				for n := range 12 {
+					where := func(q *gorm.DB) *gorm.DB { return q.Where(query, args(n)...).Order("id") }
+					var want, locked []int64
+					plainErr := where(plain.Model(&document{})).Pluck("id", &want).Error
+					claimed, claimErr := gormlock.Claim[document](db, 20, map[string]any{"done": false}, where)
+					lockErr := db.Transaction(func(tx *gorm.DB) error {
+						return where(tx.Model(&document{}).Scopes(gormlock.WithSkipLocked())).Pluck("id", &locked).Error
+					})
+					if (plainErr != nil) != (claimErr != nil) || (plainErr != nil) != (lockErr != nil) {
+						t.Errorf("%s with %v: %v, claimed %v, locked %v", query, args(n), plainErr, claimErr, lockErr)
+						break
+					}
+					if plainErr == nil && (len(claimed) != len(want) || len(locked) != len(want)) {
+						t.Errorf("%s with %v finds %d rows, claims %d, locks %d", query, args(n), len(want), len(claimed), len(locked))
+					}
+				}
+			}
+		})
+	}
+}
