@@ -22,7 +22,7 @@ var storeys = [][]string{
 	{"internal/guard", "internal/xact"},
 	{"internal/reading", "internal/children"},
 	{"internal/whereabouts", "internal/asked"},
-	{"internal/memory", "internal/compare"},
+	{"internal/memory", "internal/compare", "internal/shared"},
 	{"internal/model"},
 	{"internal/column", "internal/rowlock"},
 	{"internal/journal"},
@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 		"advisory", "lockkey", gormModule,
 	},
 	"internal/aggregate": {"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
-	"internal/belongs":   {"internal/asked", "internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
+	"internal/belongs":   {"internal/asked", "internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/shared", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/merge": {
 		"internal/absent", "internal/asked", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule,
@@ -92,7 +92,7 @@ var mayImport = map[string][]string{
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
 		"internal/asked", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading",
-		"internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,
+		"internal/shared", "internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,
 	},
 	"internal/asked": {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/reading": {
@@ -105,6 +105,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/compare":     {"internal/column", "internal/dialect", "internal/statement", gormModule},
 	"internal/memory":      {"internal/model", "internal/statement", gormModule},
+	"internal/shared":      {"internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/statement", gormModule},
 	"internal/column":      {"internal/dialect", "internal/fault", "internal/statement", "fence", gormModule},
 	"internal/rowlock":     {"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/sqlstate", "internal/sqltext", "internal/statement", "observe", gormModule},

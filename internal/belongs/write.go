@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/shared"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -94,6 +95,8 @@ func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 		ofRoots(db)
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)
+		shared.OwnKeys(db, false)
+		shared.Keep(db)
 	}
 }
 

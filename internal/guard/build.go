@@ -290,7 +290,7 @@ func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
 	d := b.draft
 	d.built.proposed = max(1, len(values.Values))
-	if !ok || (!d.version.is() || d.version.IsSystem()) && d.fence == nil {
+	if !ok || (!d.version.is() || d.version.IsSystem() && !d.upsert.holds()) && d.fence == nil {
 		return false
 	}
 	d.built.any = true
@@ -311,11 +311,11 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	found, ok := c.Expression.(clause.OnConflict)
 	d := b.draft
 	versions := d.upsert != nil && d.version.is() && !d.version.IsSystem()
-	if ok && versions {
+	if ok && d.upsert.holds() {
 		b.updateHeld(&found)
 	}
 	mixed := d.upsert != nil && d.upsert.onlyInserts()
-	if !ok || found.DoNothing || !versions && d.fence == nil && !mixed {
+	if !ok || found.DoNothing || !versions && !d.upsert.holds() && d.fence == nil && !mixed {
 		return false
 	}
 	d.built.conflicts = true

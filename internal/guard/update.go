@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/shared"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -58,6 +59,7 @@ func (w *Write) refuseSaveOfMap(stmt *gorm.Statement) error {
 
 // AfterUpdate compares what was written with what should be, before associations are saved.
 func AfterUpdate(db *gorm.DB) {
+	shared.Part(db)
 	refuseNothing(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.refuseLateHolder(db)
@@ -66,6 +68,7 @@ func AfterUpdate(db *gorm.DB) {
 	}
 	keepReturned(db)
 	children.RefuseTwinsOfWritten(db)
+	shared.OwnKeys(db, true)
 	children.NoticeMoved(db)
 }
 
@@ -130,10 +133,12 @@ func BeforeCreate(db *gorm.DB) {
 
 // AfterCreate brings versions into memory, and compares the rows of an upsert.
 func AfterCreate(db *gorm.DB) {
+	shared.Part(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
 	children.RefuseTwinsOfWritten(db)
+	shared.OwnKeys(db, true)
 	children.NoticeMoved(db)
 }
 

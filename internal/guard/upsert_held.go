@@ -32,7 +32,7 @@ type heldValue struct {
 // readHeld reads what the structs hold that stand for rows.
 func (p *plan) readHeld(stmt *gorm.Statement, conflict clause.OnConflict) {
 	u := p.upsert
-	if u.skips || u.links || p.version.IsSystem() {
+	if u.skips || u.links {
 		return
 	}
 	stand := false
@@ -83,6 +83,9 @@ func (p *plan) fieldsToHold(stmt *gorm.Statement, conflict clause.OnConflict) []
 	}
 	return fields
 }
+
+// holds reports whether rows get what structs hold, where GORM would store something else.
+func (u *upsert) holds() bool { return u != nil && len(u.held) > 0 }
 
 // isSure reports whether the struct can only update a row: if it inserted one, the statement would be taken back.
 func (r *upsertRow) isSure() bool { return r.stands && r.loaded && !r.mayBeNew }

@@ -9,8 +9,13 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Own is a copy that shares no map, slice or pointer with the original, as far as programs can change what is there.
-func Own(value reflect.Value) reflect.Value { return owner{}.own(value) }
+// Own is a copy that shares no map, slice or pointer with the original, as far as programs can change what is there. It stays as it
+// is when the place of the original changes.
+func Own(value reflect.Value) reflect.Value {
+	own := reflect.New(value.Type()).Elem()
+	own.Set(owner{}.own(value))
+	return own
+}
 
 // owner remembers the pointers that it has followed, because values may lead back to themselves.
 type owner map[pointerTo]reflect.Value

@@ -3,6 +3,8 @@ package memory
 import (
 	"reflect"
 
+	"gorm.io/gorm/schema"
+
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -142,13 +144,25 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	return others
 }
 
-// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells.
+// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells. That a struct
+// is unread tells nothing: others are too.
 func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	if !s.standsFor(row, i) {
 		return false
 	}
 	version := s.model.Column
-	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
+	if version == nil {
+		return true
+	}
+	left := version.Read(s.Of(s.After, i))
+	return version.Read(row).Equal(left) && (version.Loaded(left) || s.isAsLeft(row, i))
+}
+
+// isAsLeft reports whether all columns of a place are as the statement left them in the struct of this number.
+func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
+	all := true
+	s.each(i, func(field *schema.Field, _, left pointee) { all = all && holds(state(field, row), left) })
+	return all
 }
 
 // left is the row that the struct of this number stands for since the statement.

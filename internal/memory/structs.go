@@ -201,10 +201,16 @@ func (s *Structs) Undo() {
 	}
 }
 
-// undoIn takes back in one place what the statement did to the struct of this number.
+// undoIn takes back in one place what the statement did to the struct of this number. Where the statement left it unread, and it was
+// changed since, it stays unread: it may have been read again, and a read that is rolled back leaves it unread too.
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	rekeyed, copied := false, s.Copied || s.Places.copied[s.left(i)]
+	version := s.model.Column
+	stays := version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) && !s.isAsLeft(row, i)
 	s.each(i, func(field *schema.Field, old, left pointee) {
+		if stays && field == version.Field {
+			return
+		}
 		if now := state(field, row); !same(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey

@@ -55,6 +55,7 @@ type others struct {
 	Unversioned map[string]bool // those that are checked and do not bump
 	Weighs      bool            // some do not bump, or are set with others
 	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
+	Pointers    bool            // some hold a pointer
 	Renewed     []*schema.Field // those that others renew beside the struct, which does not write them
 }
 
@@ -134,6 +135,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 		m.Weighs = m.Weighs || field.AutoUpdateTime > 0
 		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
 			m.Indirect = append(m.Indirect, field)
+			m.Pointers = m.Pointers || field.FieldType.Kind() == reflect.Pointer
 		}
 	}
 	m.relate(without)

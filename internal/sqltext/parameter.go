@@ -53,7 +53,7 @@ func (t *tokens) comparedWith(at int) (column string, list bool) {
 		}
 	} else {
 		end := before + 1
-		for t.kind(before) == other && strings.Contains("+-*/<>=~!@#%^&|`?", t.between(before, before+1)) && (before+1 == end || t.all[before].end == t.all[before+1].start) {
+		for t.kind(before) == other && strings.IndexByte("+-*/<>=~!@#%^&|`?", t.text[t.all[before].start]) >= 0 && (before+1 == end || t.all[before].end == t.all[before+1].start) {
 			before--
 		}
 		if before+1 == end {

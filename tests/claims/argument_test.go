@@ -61,7 +61,7 @@ func TestConditions_meanWhatTheyMeanInAQuery(t *testing.T) {
 			db := stand.Versioned(t, []any{&document{}}, opts...)
 			plain := db.Session(&gorm.Session{NewDB: true})
 			stand.Must(t, db.Exec(`INSERT INTO documents (code, data, price, weight, due, count, ok, done)
-				SELECT n::text, jsonb_build_object('n', n, 'ok', n % 2 = 0), n::numeric::money, 16777216 + n, date '2026-01-01' + n, n, n % 2 = 0, false FROM generate_series(1, 12) n`).Error)
+				SELECT n::text, jsonb_build_object('n', n, 'ok', n % 2 = 0), n::numeric::money, 16777216 + n, date '2026-01-01' + n, 1 * n, n % 2 = 0, FALSE FROM generate_series(1, 12) n`).Error)
 			for query, args := range conditions {
 				for n := range 12 {
 					where := func(q *gorm.DB) *gorm.DB { return q.Where(query, args(n)...).Order("id") }

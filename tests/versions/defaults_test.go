@@ -311,3 +311,19 @@ func TestDefaulted_whatHooksMake(t *testing.T) {
 		stand.Equal(t, "after it", all[0].Seen, "false")
 	})
 }
+
+// With IgnoreVersion a row gets all that its struct holds, zeros where the column has a default, with xmin too.
+func TestUpsert_zerosBesideXmin(t *testing.T) {
+	t.Parallel()
+	type task struct {
+		ID      int64
+		Most    int    `gorm:"default:7"`
+		Version uint32 `gorm:"column:xmin;->;-:migration" gormlock:"version,xmin"`
+	}
+	db := stand.Versioned(t, []any{&task{}})
+	made := stand.Made(t, db, task{Most: 5})
+	one := stand.Row[task](t, db, made.ID)
+	one.Most = 0
+	stand.Must(t, db.Clauses(gormlock.IgnoreVersion()).Save([]*task{&one}).Error)
+	stand.Equal(t, "struct and row", [2]int{one.Most, stand.Row[task](t, db, made.ID).Most}, [2]int{})
+}

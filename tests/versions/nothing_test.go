@@ -92,3 +92,25 @@ func TestUpdate_ofWhichNothingIsLeft(t *testing.T) {
 		stand.Equal(t, "balance", now.Balance, 10)
 	})
 }
+
+// DO NOTHING compares and overwrites nothing, so the same structs may be given to it again, wherever versions start.
+func TestUpsert_doNothingTwice(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&stand.RailsTask{}, &stand.Account{}}, func(t *testing.T, db *gorm.DB) {
+		skip := clause.OnConflict{DoNothing: true}
+		stand.Must(t, db.Create(&stand.RailsTask{ID: 1, State: "stored"}).Error)
+		stand.Must(t, db.Create(&stand.Account{ID: 1, Balance: 7}).Error)
+		tasks, accounts := []stand.RailsTask{{ID: 1}, {ID: 2}}, []stand.Account{{ID: 1}, {ID: 2}}
+		for range 3 {
+			stand.Must(t, db.Clauses(skip).Create(&tasks).Error)
+			stand.Must(t, db.Clauses(skip).Create(&tasks[0]).Error)
+			stand.Must(t, db.Clauses(skip).Create(&accounts).Error)
+		}
+		stand.Equal(t, "task", stand.Row[stand.RailsTask](t, db, 1).State, "stored")
+		stand.Equal(t, "account", stand.Row[stand.Account](t, db, 1).Balance, 7)
+		stand.MustBeUnread(t, db.Save(&tasks[0]).Error)
+		stand.Must(t, db.Delete(&stand.RailsTask{}, 1).Error)
+		stand.Must(t, db.Clauses(skip).Create(&tasks[0]).Error) // its row is gone: it is a new one
+		stand.Equal(t, "stored anew", tasks[0], stand.Row[stand.RailsTask](t, db, 1))
+	})
+}
