@@ -15,8 +15,8 @@ import (
 
 // Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
 // which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
-// transaction, one process at a time, and changes nothing that is already there. While an index is added to a table
-// with rows, writers wait.
+// transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. While an index is
+// added to a table with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -36,7 +36,11 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 		if err := tx.AutoMigrate(model); err != nil {
 			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 		}
-		for _, text := range slices.Concat(t.ddl(), t.marks()) {
+		var set []string
+		if err := tx.Raw("SELECT split_part(unnest(reloptions), '=', 1) FROM pg_class WHERE oid = to_regclass(?)", t.quoted).Scan(&set).Error; err != nil {
+			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+		}
+		for _, text := range slices.Concat(t.ddl(), t.storage(set), t.marks()) {
 			if err := tx.Exec(text).Error; err != nil {
 				return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 			}
@@ -64,7 +68,7 @@ func (t *table) marks() []string {
 
 // ddl is the DDL that AutoMigrate does not do.
 func (t *table) ddl() []string {
-	texts := make([]string, 0, len(t.want)+1)
+	texts := make([]string, 0, len(t.want))
 	for _, want := range t.want {
 		unique := ""
 		if want.unique {
@@ -72,8 +76,23 @@ func (t *table) ddl() []string {
 		}
 		texts = append(texts, fmt.Sprintf("CREATE %sINDEX IF NOT EXISTS %s ON %s %s", unique, statement.QuoteName(want.name), t.quoted, want.on))
 	}
-	// The next version of a claimed row finds room on its page. A busy queue is vacuumed after a number of changed rows,
-	// and not after a share of the table, which may be full of old jobs.
-	return append(texts, "ALTER TABLE "+t.quoted+" SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, "+
-		"autovacuum_analyze_scale_factor = 0.02, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0)")
+	return texts
+}
+
+// storage gives the table the storage settings that are not set. The next version of a claimed row finds room on its page. A busy queue is
+// vacuumed after a number of changed rows, and not after a share of the table, which may be full of old jobs.
+func (t *table) storage(set []string) []string {
+	var missing []string
+	for _, setting := range []string{
+		"fillfactor = 70", "autovacuum_vacuum_scale_factor = 0", "autovacuum_vacuum_threshold = 5000",
+		"autovacuum_analyze_scale_factor = 0.02", "autovacuum_analyze_threshold = 5000", "autovacuum_vacuum_cost_delay = 0",
+	} {
+		if name, _, _ := strings.Cut(setting, " "); !slices.Contains(set, name) {
+			missing = append(missing, setting)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []string{"ALTER TABLE " + t.quoted + " SET (" + strings.Join(missing, ", ") + ")"}
 }

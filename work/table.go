@@ -180,6 +180,9 @@ func (t *table) after() string {
 
 func (t *table) column(field string) string { return t.fields.LookUpField(field).DBName }
 
+// invalid is behind the names of indexes that the server does not use.
+const invalid = " (invalid)"
+
 // check returns an error that says what the database lacks.
 func (t *table) check(db *gorm.DB) error {
 	cure := "call work.Migrate"
@@ -205,7 +208,7 @@ func (t *table) check(db *gorm.DB) error {
 			return fmt.Errorf("gormlock: work: the table %s has no column %s: %s", t.name, f.DBName, cure)
 		}
 	}
-	err = db.Raw("SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass(?) AND i.indisvalid", t.quoted).Scan(&indexes).Error
+	err = db.Raw("SELECT c.relname || CASE WHEN i.indisvalid THEN '' ELSE ? END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass(?)", invalid, t.quoted).Scan(&indexes).Error
 	if err != nil {
 		return err
 	}
@@ -214,6 +217,9 @@ func (t *table) check(db *gorm.DB) error {
 		there[name] = true
 	}
 	for _, want := range t.want {
+		if there[want.name+invalid] {
+			return fmt.Errorf("gormlock: work: the index %s is not valid, as CREATE INDEX CONCURRENTLY leaves one that it could not build: drop it, and %s", t.quotedIndex(want.name), cure)
+		}
 		if !there[want.name] && want.option != "" {
 			return fmt.Errorf("gormlock: work: the table %s has no index for %s: %s with the same %s", t.name, want.option, cure, want.option)
 		}
@@ -222,6 +228,9 @@ func (t *table) check(db *gorm.DB) error {
 		}
 		delete(there, want.name)
 	}
+	if err := t.refuseComposite(db); err != nil {
+		return err
+	}
 	var single []string
 	err = db.Raw(`SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 		WHERE i.indrelid = to_regclass(?) AND i.indisunique AND pg_get_expr(i.indpred, i.indrelid) LIKE '%''running''%'`, t.quoted).Scan(&single).Error
@@ -229,6 +238,18 @@ func (t *table) check(db *gorm.DB) error {
 		if there[name] {
 			return fmt.Errorf("%w: work: the table %s has the index %s: name its OnePer here too, or drop the index", gormlock.ErrOption, t.name, name)
 		}
+	}
+	return err
+}
+
+// refuseComposite refuses OnePer and FairBy of a column of a composite type: a row of which some columns are NULL is neither NULL nor NOT
+// NULL, so its jobs would be left out.
+func (t *table) refuseComposite(db *gorm.DB) error {
+	var composite []string
+	err := db.Raw(`SELECT a.attname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid
+		WHERE a.attrelid = to_regclass(?) AND y.typtype = 'c' AND '"' || replace(a.attname, '"', '""') || '"' IN ?`, t.quoted, []string{t.one, t.fair}).Scan(&composite).Error
+	if err == nil && len(composite) > 0 {
+		err = optionError("OnePer and FairBy cannot use the column %s of the table %s: its type is a composite one", composite[0], t.name)
 	}
 	return err
 }

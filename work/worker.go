@@ -36,7 +36,7 @@ type Worker[T any] struct {
 // completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
 // over, or when the worker ends and its [Grace] is over.
 //
-// It refuses what cannot work: a bad option, a model without [Job], a table that lacks a column or an index.
+// It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index.
 func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
@@ -65,6 +65,9 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	}
 	if err := t.check(db); err != nil {
 		return nil, err
+	}
+	if _, err := gormlock.Claim[T](db.Session(&gorm.Session{DryRun: true}), 1, map[string]any{t.column("State"): running}); err != nil {
+		return nil, fmt.Errorf("gormlock: work: no worker can claim a job of %s: %w", t.fields.Name, err)
 	}
 	planned := freshOver(db.Statement.Context, pool)
 	db.Statement.ConnPool = planned // for claims
