@@ -17,19 +17,18 @@ import (
 // and returns only the last one's error.
 var failedCalls struct {
 	count  atomic.Int64
-	errors sync.Map // weak.Pointer[string], of what the call selects → error
+	errors sync.Map // weak.Pointer[gorm.Config]: each call has one of its own → error
 }
 
 // noteFailedCall notes the first error of a call.
 func noteFailedCall(db *gorm.DB) {
-	stmt := db.Statement
-	if db.Error == nil || db.DryRun || stmt.Schema == nil || savedRelation(stmt) == nil || !statement.InAssociation() {
+	if db.Error == nil || !savesOwner(db) || !statement.InAssociation() {
 		return
 	}
-	call := weak.Make(callOf(stmt))
+	call := weak.Make(db.Config)
 	if _, known := failedCalls.errors.LoadOrStore(call, db.Error); !known {
 		failedCalls.count.Add(1)
-		runtime.AddCleanup(callOf(stmt), func(call weak.Pointer[string]) {
+		runtime.AddCleanup(db.Config, func(call weak.Pointer[gorm.Config]) {
 			failedCalls.errors.Delete(call)
 			failedCalls.count.Add(-1)
 		}, call)
@@ -38,11 +37,19 @@ func noteFailedCall(db *gorm.DB) {
 
 // refuseFailedCall fails the statement of the next owner, so that GORM returns an error.
 func refuseFailedCall(db *gorm.DB) {
-	stmt := db.Statement
-	if failedCalls.count.Load() == 0 || db.Error != nil || db.DryRun || stmt.Schema == nil || savedRelation(stmt) == nil {
+	if failedCalls.count.Load() == 0 || db.Error != nil || !savesOwner(db) {
 		return
 	}
-	if failed, is := failedCalls.errors.Load(weak.Make(callOf(stmt))); is {
-		fault.Add(db, fmt.Errorf("gormlock: %s.%s: not executed, another owner of the same call was refused: %w", stmt.Schema.Name, stmt.Selects[0], failed.(error))) //nolint:forcetypeassert // nothing else is
+	if failed, is := failedCalls.errors.Load(weak.Make(db.Config)); is {
+		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, another owner of the same call was refused: %w", db.Statement.Schema.Name, failed.(error))) //nolint:forcetypeassert // nothing else is
 	}
+}
+
+// savesOwner reports whether a statement may be that of an owner in such a call. With FullSaveAssociations it selects nothing.
+func savesOwner(db *gorm.DB) bool {
+	stmt := db.Statement
+	if db.DryRun || stmt.Schema == nil {
+		return false
+	}
+	return db.FullSaveAssociations && len(stmt.Selects) == 0 || savedRelation(stmt) != nil
 }

@@ -40,7 +40,7 @@ func TestAssociation_ofSeveralOwners(t *testing.T) {
 		} {
 			for _, stale := range []int{-1, 0, 1} {
 				for _, relation := range []string{"Room", "Badge"} {
-					for _, inside := range []bool{false, true} {
+					for _, way := range []struct{ inside, full bool }{{}, {inside: true}, {full: true}, {inside: true, full: true}} {
 						owners := []*lodger{{}, {}}
 						stand.MustDo(t, db.Create(&owners))
 						if stale >= 0 {
@@ -54,15 +54,17 @@ func TestAssociation_ofSeveralOwners(t *testing.T) {
 								stand.MustDo(t, db.Model(&lodgerBadge{}).Where("id = ?", badges[stale].ID).Update("name", "rival's"))
 							}
 						}
-						write := func(db *gorm.DB) error { return call(db.Model(&owners).Association(relation), one, two) }
+						write := func(db *gorm.DB) error {
+							return call(db.Session(&gorm.Session{FullSaveAssociations: way.full}).Model(&owners).Association(relation), one, two)
+						}
 						var err error
-						if inside {
+						if way.inside {
 							_ = db.Transaction(func(tx *gorm.DB) error { err = write(tx); return err })
 						} else {
 							err = write(db)
 						}
 						if stale >= 0 != errors.Is(err, gormlock.ErrStale) || stale < 0 && err != nil {
-							t.Errorf("%s of %s, stale %d, in a transaction %v: %v", name, relation, stale, inside, err)
+							t.Errorf("%s of %s, stale %d, %+v: %v", name, relation, stale, way, err)
 						}
 					}
 				}
