@@ -112,7 +112,7 @@ func hideCopied(db *gorm.DB) {
 	if marked, _ := stmt.Settings.Load(copiedSetting); marked != any(stmt) {
 		return
 	}
-	h, o := &hidden{call: callOf(stmt)}, newOwner(ownersIn(stmt, stmt.ReflectValue))
+	h, o := &hidden{call: db.Config}, newOwner(ownersIn(stmt, stmt.ReflectValue))
 	first := firstStatesOf(stmt)
 	EachHeld(o.structs, o.count) // in its other associations too
 	for _, one := range copiesIn(stmt).held {
@@ -134,17 +134,6 @@ func hideCopied(db *gorm.DB) {
 		h.hideUntilNext(stmt)
 	}
 }
-
-// callOf tells the statements of one Append, which share the list of what they select, from others. Those that save all associations select
-// nothing, and may be of one.
-func callOf(stmt *gorm.Statement) *string {
-	if len(stmt.Selects) == 0 {
-		return &anyCall
-	}
-	return &stmt.Selects[0]
-}
-
-var anyCall string
 
 // savedRelation returns the relation that Association(…).Append or Replace saves: GORM selects it first. It is nil if all
 // relations are saved.

@@ -21,7 +21,7 @@ import (
 type hidden struct {
 	all    []veil
 	owners []owner        // those in which a rollback finds the copies
-	call   *string        // what the Append selects, which tells it from others
+	call   *gorm.Config   // of the Append: each has one of its own
 	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
 	over   bool           // they were shown
 	then   []copied       // where the owners had their structs when they were shown: the caller may have pointers there when GORM copies again
