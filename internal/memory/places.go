@@ -144,18 +144,13 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	return others
 }
 
-// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells. That a struct
-// is unread tells nothing: others are too.
+// leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells.
 func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	if !s.standsFor(row, i) {
 		return false
 	}
 	version := s.model.Column
-	if version == nil {
-		return true
-	}
-	left := version.Read(s.Of(s.After, i))
-	return version.Read(row).Equal(left) && (version.Loaded(left) || s.isAsLeft(row, i))
+	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
 }
 
 // isAsLeft reports whether all columns of a place are as the statement left them in the struct of this number.

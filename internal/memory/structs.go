@@ -201,8 +201,9 @@ func (s *Structs) Undo() {
 	}
 }
 
-// undoIn takes back in one place what the statement did to the struct of this number. Where the statement left it unread, and it was
-// changed since, it stays unread: it may have been read again, and a read that is rolled back leaves it unread too.
+// undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not tell whether the
+// statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
+// unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
 	rekeyed, copied := false, s.Copied || s.Places.copied[s.left(i)]
 	version := s.model.Column

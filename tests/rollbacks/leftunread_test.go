@@ -60,6 +60,14 @@ func TestRollback_besideAStructThatWasLeftUnread(t *testing.T) {
 			})
 			stand.MustBeUnread(t, db.Save(&again).Error)
 
+			written, other := stand.Row[seeded](t, db, row.ID), seeded{ID: row.ID, A: "w", B: "other"}
+			undone(nested, db, func(tx *gorm.DB) {
+				stand.Must(t, tx.Clauses(skip).Create(&other).Error)
+				stand.Must(t, tx.Clauses(gormlock.IgnoreVersion()).Model(&written).Update("a", "w").Error)
+			})
+			stand.Equal(t, "another struct that is unread", other.A+", "+other.B, "w, other")
+			stand.Equal(t, "the one that was written", written, stand.Row[seeded](t, db, row.ID))
+
 			left := stand.Row[seeded](t, db, row.ID)
 			undone(nested, db, func(tx *gorm.DB) {
 				stand.Must(t, tx.Clauses(skip).Create(&left).Error) // and nothing happens to it since
