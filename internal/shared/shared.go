@@ -12,8 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// pointer is a pointer that a struct has for a column, and what was behind it.
-type pointer struct{ place, at, was reflect.Value }
+// pointer is a pointer that a struct has for a column, what it points to, and what that was.
+type pointer struct{ place, to, was reflect.Value }
 
 // kept are the pointers of the structs of a statement, before GORM writes into them.
 type kept struct {
@@ -40,7 +40,7 @@ func Keep(db *gorm.DB) {
 		}
 		for _, field := range m.Indirect {
 			if place := statement.Place(field, row); isPointer(place) {
-				k.pointers = append(k.pointers, pointer{place, copyOf(place), copyOf(place.Elem())})
+				k.pointers = append(k.pointers, pointer{place, place.Elem(), copyOf(place.Elem())})
 			}
 		}
 	})
@@ -58,11 +58,11 @@ func Part(db *gorm.DB) {
 	}
 	delete(db.Statement.Clauses, keptClause)
 	for _, p := range k.pointers {
-		if !isPointer(p.place) || p.place.Pointer() != p.at.Pointer() || reflect.DeepEqual(p.at.Elem().Interface(), p.was.Interface()) {
+		if !isPointer(p.place) || p.place.Pointer() != p.to.Addr().Pointer() || reflect.DeepEqual(p.to.Interface(), p.was.Interface()) {
 			continue
 		}
 		own(p.place)
-		p.at.Elem().Set(p.was)
+		p.to.Set(p.was)
 	}
 }
 
