@@ -96,7 +96,6 @@ func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)
 		shared.OwnKeys(db, false)
-		shared.Keep(db)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 // BeforeUpdate decides which version each row must have, after the hooks and the belongs-to associations.
 func BeforeUpdate(db *gorm.DB) {
+	shared.Keep(db, true)
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
 		return
@@ -66,6 +67,7 @@ func AfterUpdate(db *gorm.DB) {
 		w.settle(db)
 		w.omitAsBefore(db.Statement)
 	}
+	shared.GiveBack(db)
 	keepReturned(db)
 	children.RefuseTwinsOfWritten(db)
 	shared.OwnKeys(db, true)
@@ -120,6 +122,7 @@ func AfterDelete(db *gorm.DB) {
 
 // BeforeCreate decides what a create with a conflict clause does to the versions of existing rows.
 func BeforeCreate(db *gorm.DB) {
+	shared.Keep(db, false)
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
 		return
@@ -137,6 +140,7 @@ func AfterCreate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
 	}
+	shared.GiveBack(db)
 	children.RefuseTwinsOfWritten(db)
 	shared.OwnKeys(db, true)
 	children.NoticeMoved(db)

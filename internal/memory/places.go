@@ -130,7 +130,7 @@ func (p *Places) Forget(of reflect.Type, all bool) {
 
 // elsewhere returns the other places of the row that the struct of this number stood for.
 func (s *Structs) elsewhere(i int) []reflect.Value {
-	if s.namesNone(i) {
+	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil
 	}
 	rows := s.Places.by[s.left(i)]

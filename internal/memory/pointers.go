@@ -68,10 +68,10 @@ func holds(now, left pointee) bool {
 	return same(now, left)
 }
 
-// behind is p behind a pointer of its own, if the caller has renewed the pointer that the statement left. Others may hold the
-// one of before.
+// behind is p behind a pointer of its own, if the caller has renewed the pointer that the statement left, or the statement that of the caller,
+// who has written another value through it since. Others may hold the one of before.
 func (p pointee) behind(now, left pointee) pointee {
-	if !p.elem.IsValid() || now.value == left.value {
+	if !p.elem.IsValid() || now.value == left.value && (left.value == p.value || equal(reflect.ValueOf(p.value).Elem().Interface(), p.elem.Interface())) {
 		return p
 	}
 	own := reflect.New(p.elem.Type())

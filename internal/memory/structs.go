@@ -212,7 +212,7 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		if stays && field == version.Field {
 			return
 		}
-		if now := state(field, row); !same(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
+		if now := state(field, row); !holds(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
 			rekeyed = rekeyed || field.PrimaryKey
 		}

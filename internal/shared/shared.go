@@ -3,6 +3,7 @@ package shared
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -12,10 +13,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// pointer is a pointer that a struct has for a column, what it points to, and what that was.
-type pointer struct{ place, to, was reflect.Value }
+// pointer is a pointer that a struct has for a column, and the place where it has it. While an update is built, another one is there.
+type pointer struct{ place, is, own reflect.Value }
 
-// kept are the pointers of the structs of a statement, before GORM writes into them.
+// kept are the pointers of the structs of a statement.
 type kept struct {
 	stmt     *gorm.Statement
 	pointers []pointer
@@ -26,9 +27,9 @@ const keptClause = "gormlock:shared"
 // Build makes kept fit into a statement's clauses, where it is found again. It writes nothing.
 func (*kept) Build(clause.Builder) {}
 
-// Keep notes what is behind the pointers of the structs of a statement. The hooks before it have run: what they write through a pointer
-// is what the program wants.
-func Keep(db *gorm.DB) {
+// Keep notes the pointers of the structs of a statement right before it is built. While an update is built, the structs have
+// pointers of their own to the same values: GORM writes what it sets through them.
+func Keep(db *gorm.DB, updates bool) {
 	stmt, m := db.Statement, model.Of(db)
 	if db.Error != nil || m == nil || !m.Pointers {
 		return
@@ -40,7 +41,12 @@ func Keep(db *gorm.DB) {
 		}
 		for _, field := range m.Indirect {
 			if place := statement.Place(field, row); isPointer(place) {
-				k.pointers = append(k.pointers, pointer{place, place.Elem(), copyOf(place.Elem())})
+				p := pointer{place: place, is: copyOf(place)}
+				if updates {
+					own(place)
+					p.own = copyOf(place)
+				}
+				k.pointers = append(k.pointers, p)
 			}
 		}
 	})
@@ -49,21 +55,45 @@ func Keep(db *gorm.DB) {
 	}
 }
 
-// Part gives a struct a pointer of its own where GORM has written another value through the one that it had, and puts back what was
-// behind that.
+// Part ends the building of an update. A struct keeps a pointer of its own where another value was set.
 func Part(db *gorm.DB) {
-	k, _ := db.Statement.Clauses[keptClause].Expression.(*kept)
-	if k == nil || k.stmt != db.Statement {
-		return
+	k := keptOf(db.Statement)
+	for i := range k.pointers {
+		p := &k.pointers[i]
+		if p.own.IsValid() && isAt(p.place, p.own) && equal(p.place.Elem(), p.is.Elem()) {
+			p.place.Set(p.is)
+		}
+		p.is = copyOf(p.place)
+	}
+}
+
+// GiveBack gives the structs the pointers that they had, where they were given others to the same values since, as what a statement
+// returns is. What the program writes through its pointer is stored then, as it expects.
+func GiveBack(db *gorm.DB) {
+	k := keptOf(db.Statement)
+	for _, p := range k.pointers {
+		if isPointer(p.place) && !p.is.IsNil() && !isAt(p.place, p.is) && equal(p.place.Elem(), p.is.Elem()) {
+			p.place.Set(p.is)
+		}
 	}
 	delete(db.Statement.Clauses, keptClause)
-	for _, p := range k.pointers {
-		if !isPointer(p.place) || p.place.Pointer() != p.to.Addr().Pointer() || reflect.DeepEqual(p.to.Interface(), p.was.Interface()) {
-			continue
-		}
-		own(p.place)
-		p.to.Set(p.was)
+}
+
+func keptOf(stmt *gorm.Statement) *kept {
+	if k, _ := stmt.Clauses[keptClause].Expression.(*kept); k != nil && k.stmt == stmt {
+		return k
 	}
+	return &kept{}
+}
+
+func isAt(place, pointer reflect.Value) bool { return isPointer(place) && place.Pointer() == pointer.Pointer() }
+
+func equal(a, b reflect.Value) bool {
+	is, was := a.Interface(), b.Interface()
+	if one, ok := is.(time.Time); ok {
+		return one.Equal(was.(time.Time)) //nolint:forcetypeassert // of the same type
+	}
+	return reflect.DeepEqual(is, was)
 }
 
 // OwnKeys gives the structs that GORM is about to link pointers of their own for their foreign keys, where these will get another value:

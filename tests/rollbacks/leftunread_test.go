@@ -68,6 +68,14 @@ func TestRollback_besideAStructThatWasLeftUnread(t *testing.T) {
 			stand.Equal(t, "another struct that is unread", other.A+", "+other.B, "w, other")
 			stand.Equal(t, "the one that was written", written, stand.Row[seeded](t, db, row.ID))
 
+			whole, copied := stand.Row[seeded](t, db, row.ID), seeded{}
+			whole.A = "discarded"
+			undone(nested, db, func(tx *gorm.DB) {
+				stand.Must(t, tx.Clauses(gormlock.IgnoreVersion()).Save(&whole).Error)
+				stand.Must(t, tx.First(&copied, row.ID).Error) // as the row was written
+			})
+			stand.MustBeUnread(t, db.Save(&copied).Error)
+
 			left := stand.Row[seeded](t, db, row.ID)
 			undone(nested, db, func(tx *gorm.DB) {
 				stand.Must(t, tx.Clauses(skip).Create(&left).Error) // and nothing happens to it since

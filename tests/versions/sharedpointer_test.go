@@ -3,8 +3,10 @@ package versions_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -129,6 +131,140 @@ func TestPointers_thatStructsShare(t *testing.T) {
 			stand.Equal(t, "bench", *stand.Row[tool](t, db, moved[i].ID).BenchID, benches[i].ID)
 		}
 		stand.Equal(t, "the program's variable", id, 0)
+	})
+}
+
+type datedTool struct {
+	ID        int64
+	Text      string
+	Note      *string
+	Memo      *string
+	BenchID   *int64
+	CreatedAt *time.Time
+	UpdatedAt *time.Time
+	Version   int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type claimed struct {
+	ID      int64
+	Since   *time.Time
+	OtherID *int64
+	OwnerID *int64
+	Owner   *dated
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type dated struct {
+	ID        int64
+	Text      string
+	CreatedAt time.Time
+	Version   int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// Each struct of a slice gets what the update of the slice has set, though all had one pointer.
+func TestPointers_ofASlice(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&datedTool{}}, func(t *testing.T, db *gorm.DB) {
+		note, bench, form := "todo", int64(7), "form"
+		tools := []*datedTool{{Note: &note, BenchID: &bench}, {Note: &note, BenchID: &bench}, {Note: &note, BenchID: &bench}}
+		check := func(want string) {
+			t.Helper()
+			for _, one := range tools {
+				one.Text += "."
+				stand.Must(t, db.Save(one).Error)
+				stand.Equal(t, "note", *stand.Row[datedTool](t, db, one.ID).Note, want)
+			}
+		}
+		stand.Must(t, db.Create(&tools).Error)
+		stand.Must(t, db.Model(&tools).Update("note", "done").Error)
+		check("done")
+		stand.Must(t, db.Model(&tools).Updates(datedTool{Note: &form}).Error) // GORM gives all of them this pointer
+		stand.Must(t, db.Model(&tools).Updates(map[string]any{"note": "map", "bench_id": 8}).Error)
+		check("map")
+		stand.Must(t, db.Model(&tools).UpdateColumn("note", "column").Error)
+		check("column")
+		for _, one := range tools {
+			stand.Equal(t, "bench", *stand.Row[datedTool](t, db, one.ID).BenchID, 8)
+		}
+		stand.Equal(t, "the program's variables", note+form, "todoform")
+	})
+}
+
+// Two columns of a struct may have one pointer.
+func TestPointers_ofTwoColumns(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&datedTool{}}, func(t *testing.T, db *gorm.DB) {
+		for range 20 {
+			text, now := "x", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			one := stand.Made(t, db, datedTool{Note: &text, Memo: &text, CreatedAt: &now, UpdatedAt: &now})
+			stand.Must(t, db.Model(&one).Update("note", "m").Error)
+			one.Text = "changed"
+			stand.Must(t, db.Save(&one).Error)
+			row := stand.Row[datedTool](t, db, one.ID)
+			stand.Equal(t, "note and memo", *row.Note+*row.Memo, "mx")
+			stand.Equal(t, "created", row.CreatedAt.Equal(now), true)
+			stand.Equal(t, "updated", one.UpdatedAt.After(now) && row.UpdatedAt.Sub(*one.UpdatedAt).Abs() < time.Millisecond, true)
+		}
+	})
+}
+
+// What a statement fills in stays behind the pointers that lead there.
+func TestPointers_toWhatAStatementFillsIn(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&dated{}, &claimed{}}, func(t *testing.T, db *gorm.DB) {
+		o := dated{Text: "o"}
+		one := claimed{Since: &o.CreatedAt, OtherID: &o.ID, Owner: &o}
+		stand.Must(t, db.Create(&one).Error)
+		stand.Equal(t, "key and time of the owner", o.ID != 0 && !o.CreatedAt.IsZero(), true)
+		stand.Equal(t, "stored", *stand.Row[claimed](t, db, one.ID).OtherID, o.ID)
+		o.Text = "changed"
+		stand.Must(t, db.Save(&o).Error)
+		var n int64
+		stand.Must(t, db.Model(&dated{}).Count(&n).Error)
+		stand.Equal(t, "owners", n, 1)
+
+		itself := claimed{}
+		itself.OtherID = &itself.ID
+		stand.Must(t, db.Create(&itself).Error)
+		stand.Equal(t, "its key", itself.ID != 0 && *itself.OtherID == itself.ID, true)
+		stand.Must(t, db.Save(&itself).Error)
+	})
+}
+
+// A rollback writes nothing through a pointer that the program has, and a statement that returns whole rows replaces none.
+func TestPointers_thatTheProgramWritesThrough(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&datedTool{}}, func(t *testing.T, db *gorm.DB) {
+		note := "a"
+		one, other := stand.Made(t, db, datedTool{Note: &note}), stand.Made(t, db, datedTool{Note: &note})
+		tx := db.Begin()
+		stand.Must(t, tx.Model(&one).Update("note", "u").Error)
+		note = "b"
+		stand.Must(t, tx.Rollback().Error)
+		stand.Must(t, db.Save(&other).Error)
+		stand.Equal(t, "the program's variable", note, "b")
+		stand.Equal(t, "the other row", *stand.Row[datedTool](t, db, other.ID).Note, "b")
+		stand.Equal(t, "the struct", *one.Note, "a")
+
+		for name, write := range map[string]func(tools []*datedTool) error{
+			"Save of a slice": func(tools []*datedTool) error { return db.Save(tools).Error },
+			"upsert": func(tools []*datedTool) error {
+				return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(tools[0]).Error
+			},
+			"Update of another column": func(tools []*datedTool) error { return db.Model(tools[0]).Update("text", "x").Error },
+			"Updates":                  func(tools []*datedTool) error { return db.Updates(tools[0]).Error },
+		} {
+			note = "a"
+			tools := []*datedTool{{Note: &note}, {}}
+			stand.Must(t, db.Create(&tools).Error)
+			tools[0].Text = "t"
+			stand.Must(t, write(tools))
+			note = "b"
+			stand.Must(t, db.Save(tools[0]).Error)
+			if row := stand.Row[datedTool](t, db, tools[0].ID); *row.Note != "b" {
+				t.Errorf("after %s the row has %q", name, *row.Note)
+			}
+		}
 	})
 }
 
