@@ -86,7 +86,9 @@ func keptOf(stmt *gorm.Statement) *kept {
 	return &kept{}
 }
 
-func isAt(place, pointer reflect.Value) bool { return isPointer(place) && place.Pointer() == pointer.Pointer() }
+func isAt(place, pointer reflect.Value) bool {
+	return isPointer(place) && place.Pointer() == pointer.Pointer()
+}
 
 func equal(a, b reflect.Value) bool {
 	is, was := a.Interface(), b.Interface()
