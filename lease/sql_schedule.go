@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/gormlock/gormlock/fence"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/tables"
 )
 
@@ -136,13 +138,30 @@ func (s *scheduleStore) end(ctx context.Context, t fence.Token, tick time.Time, 
 	if o.err != nil {
 		problem = sql.NullString{String: storable(o.err.Error()), Valid: true}
 	}
-	err = s.query(ctx, scheduleEnd, []any{
-		s.key.Space, s.key.ID, t.Number, tick.UnixMicro(), o.err == nil || o.giveUp, o.pause.Microseconds(), problem, t.Space, t.ID, o.interrupted,
-	}, func(*sql.Rows) error {
-		counts = true
-		return nil
-	})
+	send := func() error {
+		return s.query(ctx, scheduleEnd, []any{
+			s.key.Space, s.key.ID, t.Number, tick.UnixMicro(), o.err == nil || o.giveUp, o.pause.Microseconds(), problem, t.Space, t.ID, o.interrupted,
+		}, func(*sql.Rows) error {
+			counts = true
+			return nil
+		})
+	}
+	err = send()
+	if state := sqlstate.Of(err); problem.Valid && (state == sqlstate.UntranslatableCharacter || state == sqlstate.CharacterNotInRepertoire) {
+		problem.String = inASCII(problem.String)
+		err = send()
+	}
 	return counts, s.explain(err)
+}
+
+// inASCII is a text for databases whose encoding lacks characters of it.
+func inASCII(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 func (s *scheduleStore) explain(err error) error {

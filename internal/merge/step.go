@@ -68,6 +68,7 @@ func (s *save) remember(tx *gorm.DB) *step {
 	}
 	b.memory.Find(s.model, s.mine.Addr().Interface())
 	b.memory.Keep()
+	b.memory.Guessed = true // it takes the row's version, which other structs of the row may have too
 	if j := journal.Of(tx.Statement); j != nil {
 		j.Keep(b)
 	}

@@ -64,7 +64,7 @@ func (l Lock) Reach(stmt *gorm.Statement, text string) error {
 
 func (l Lock) reach(stmt *gorm.Statement, text string) error {
 	if l.isPlain(stmt, text) {
-		return mustBeLockable(stmt, stmt.Quote(clause.Table{Name: stmt.Table}))
+		return l.mustBeLockable(stmt, stmt.Quote(clause.Table{Name: stmt.Table}))
 	}
 	speaks := dialect.Of(stmt.DB)
 	asked := sqltext.Asked{Strength: int(l.Strength), Of: l.tables(stmt), Descends: !speaks.IsMySQL()}
@@ -83,7 +83,7 @@ func (l Lock) reach(stmt *gorm.Statement, text string) error {
 		return unreached("its FROM has no table, only what computes rows (a function, VALUES): lock the rows of the tables behind it")
 	}
 	for _, relation := range reach.Relations {
-		if err := mustBeLockable(stmt, relation); err != nil {
+		if err := l.mustBeLockable(stmt, relation); err != nil {
 			return err
 		}
 	}

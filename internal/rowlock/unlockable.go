@@ -3,6 +3,7 @@ package rowlock
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -48,11 +49,22 @@ const AskTableRows = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_i
  JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
  THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END`
 
-func mustBeLockable(stmt *gorm.Statement, relation string) error {
+// AskLockableInTime asks the same for a lock that does not wait, or not for ever: wrappers send their server neither NOWAIT nor SKIP LOCKED, and
+// lock_timeout does not end their wait.
+var AskLockableInTime = strings.NewReplacer(
+	" AND h.proname IN ('postgres_fdw_handler', 'oracle_fdw_handler')", " AND false",
+	"whose wrapper is not known to lock any: lock them on their own server", "whose server is not told of Try, Skip, Timeout or Claim: use none of them, or lock the rows on their own server",
+).Replace(AskLockable)
+
+func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 	if dialect.Of(stmt.DB).IsMySQL() {
 		return mustAnswer(stmt, "", relation, askEngine)
 	}
-	return mustAnswer(stmt, AskLockable, relation, ask(AskLockable))
+	question := AskLockable
+	if l.Try || l.Skip || l.Timeout > 0 {
+		question = AskLockableInTime
+	}
+	return mustAnswer(stmt, question, relation, ask(question))
 }
 
 func mustComputeRows(stmt *gorm.Statement, function string) error {

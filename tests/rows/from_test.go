@@ -440,6 +440,13 @@ func TestRowLockOfForeignTables(t *testing.T) {
 		stand.Must(t, tx.Table("far_letters").Clauses(lock).Find(&[]letter{}).Error)
 		stand.Equal(t, "rows locked", len(lockedLetters(t, rival)), 4)
 	})
+	for _, bounded := range []clause.Expression{gormlock.SkipLocked(), gormlock.RowLock(gormlock.ForUpdate, gormlock.Try()), gormlock.RowLock(gormlock.ForUpdate, gormlock.Timeout(time.Second))} {
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			if err := tx.Table("far_letters").Clauses(bounded).Find(&[]letter{}).Error; err == nil || !strings.Contains(err.Error(), "whose server is not told of Try") {
+				t.Errorf("%#v: %v", bounded, err)
+			}
+		})
+	}
 	refused := func(table string) {
 		stand.InTx(t, db, func(tx *gorm.DB) {
 			if err := tx.Table(table).Clauses(lock).Find(&[]map[string]any{}).Error; err == nil || !strings.Contains(err.Error(), "no row lock reaches its rows") {
