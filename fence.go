@@ -72,7 +72,7 @@ func IgnoreFence() FenceClause {
 func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token) }
 
 // FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the key's next token in
-// the transaction tx. Give the token to the writes of tx in their context:
+// the transaction tx, which must be READ COMMITTED. Give the token to the writes of tx in their context:
 //
 //	token, err := gormlock.FenceFor(tx, gormlock.Key("report", 42))
 //	...

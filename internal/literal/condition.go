@@ -25,10 +25,11 @@ type Conditions struct {
 	count atomic.Int64
 }
 
-// question is a text with parameters, about a model.
+// question is a text with parameters, about a model in a table.
 type question struct {
 	text  string
-	model *schema.Schema
+	model *schema.Schema // nil: none, or the text is about other tables too
+	table string
 }
 
 // condition is one text with parameters.
@@ -47,9 +48,8 @@ type state struct {
 	texts  map[string]string // the values that are written out → the text with them
 }
 
-// of returns the condition of a text about a model, and nil for one that is to stay as it is.
-func (c *Conditions) of(text string, model *schema.Schema) *condition {
-	asked := question{text, model}
+// of returns the condition of a text, and nil for one that is to stay as it is.
+func (c *Conditions) of(asked question) *condition {
 	if known, ok := c.known.Load(asked); ok {
 		return known.(*condition) //nolint:forcetypeassert // nothing else is
 	}
@@ -57,10 +57,10 @@ func (c *Conditions) of(text string, model *schema.Schema) *condition {
 		return nil
 	}
 	made := &condition{}
-	if places, ok := sqltext.Parameters(text); ok {
+	if places, ok := sqltext.Parameters(asked.text); ok {
 		made.places, made.kinds = places, make([]kinds, len(places))
 		for i := range places {
-			made.kinds[i] = kindsOf(model, places[i].Column)
+			made.kinds[i] = kindsOf(asked, places[i])
 		}
 	}
 	made.state.Store(&state{kinds: made.kinds, varies: make([]bool, len(made.places)), values: make([][]string, len(made.places))})

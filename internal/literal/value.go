@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // longest is the length of the longest text that is written out. A longer one is content, no constant.
@@ -91,23 +93,28 @@ func appendInteger(to []byte, v int64) []byte {
 	return strconv.AppendInt(to, v, 10)
 }
 
-// kinds are the constants that mean in the text what they mean as arguments. A text always does.
-type kinds struct{ integer, boolean bool }
+// kinds are the constants that mean in the text what they mean as arguments.
+type kinds struct{ text, plainText, integer, boolean bool }
 
-// kindsOf are those that a column of the model is compared with, by its type.
-func kindsOf(model *schema.Schema, column string) (k kinds) {
-	if model == nil || column == "" {
+// kindsOf are those that a place takes, by the type of the column that is compared there. Where that is not known a text may become a
+// time, a zone or the name of a table, which depends on when and where it is read: so only a plain one is a constant.
+func kindsOf(asked question, place sqltext.Parameter) (k kinds) {
+	k.plainText = true
+	if asked.model == nil || place.Column == "" || place.Table != "" && place.Table != asked.table {
 		return k
 	}
-	field := model.FieldsByDBName[column]
+	field := asked.model.FieldsByDBName[place.Column]
 	if field == nil {
 		return k
 	}
-	switch strings.ToLower(string(field.DataType)) {
+	kind, _, _ := strings.Cut(strings.ToLower(string(field.DataType)), "(")
+	switch strings.TrimSpace(kind) {
 	case string(schema.Int), string(schema.Uint), "smallint", "integer", "bigint", "int2", "int4", "int8", "smallserial", "serial", "bigserial":
-		k.integer = true
+		k.text, k.integer = true, true
 	case string(schema.Bool), "boolean":
-		k.boolean = true
+		k.text, k.boolean = true, true
+	case string(schema.String), "text", "varchar", "character varying", "char", "uuid", "numeric", "jsonb":
+		k.text = true
 	}
 	return k
 }
@@ -120,7 +127,7 @@ func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
 	}
 	switch written[len(to)] {
 	case '\'':
-		return written, true
+		ok = k.text || k.plainText && isPlain(string(written[len(to)+1:len(written)-1]))
 	case 't', 'f':
 		ok = k.boolean
 	default:
@@ -130,4 +137,17 @@ func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
 		return to, false
 	}
 	return written, true
+}
+
+// isPlain reports whether a text means the same to the server at all times and in all sessions, whatever type it gets: it has no digit, as
+// a time has, and is no word for a time. Names of tables and the like are resolved when a text is read too, but nobody compares these.
+func isPlain(text string) bool {
+	if strings.ContainsAny(text, "0123456789") {
+		return false
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "now", "today", "tomorrow", "yesterday", "allballs":
+		return false
+	}
+	return true
 }

@@ -40,7 +40,11 @@ func (c *Conditions) rewrite(stmt *gorm.Statement, start, first int) {
 	}
 	whole := stmt.SQL.String()
 	text := whole[start:]
-	condition := c.of(text, stmt.Schema)
+	asked := question{text: text, table: stmt.Table}
+	if stmt.TableExpr == nil {
+		asked.model = stmt.Schema
+	}
+	condition := c.of(asked)
 	if condition == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import "strings"
 type Parameter struct {
 	Start, End int // in the text
 	Number     int
+	Table      string // that of the column, if it is named
 	Column     string // the name of the column with which alone it is compared: column = $1, column IN ($1, $2); empty: none
 }
 
@@ -14,7 +15,7 @@ type Parameter struct {
 func Parameters(text string) (found []Parameter, ok bool) {
 	ts, l := newTokens(text, false)
 	listed := -1 // the place behind a parameter of a list, which the next one may follow
-	var of string
+	var of Parameter
 	for at, t := range ts.all {
 		if text[t.start] != '$' || t.end-t.start > 1 { // a string in dollar quotes
 			continue
@@ -27,16 +28,18 @@ func Parameters(text string) (found []Parameter, ok bool) {
 		if p.Number == 0 {
 			continue
 		}
-		column, list := ts.comparedWith(at)
+		var list bool
 		if listed >= 0 && at == listed+1 && ts.sign(listed, ",") {
-			column, list = of, true
+			p.Table, p.Column, list = of.Table, of.Column, true
+		} else {
+			p.Table, p.Column, list = ts.comparedWith(at)
 		}
-		listed, of = -1, column
+		listed, of = -1, p
 		if list {
 			listed = at + 2
 		}
-		if ts.endsOperand(at + 2) {
-			p.Column = column
+		if !ts.endsOperand(at+2) || ts.isInSubQuery(at) {
+			p.Table, p.Column = "", ""
 		}
 		found = append(found, p)
 	}
@@ -44,7 +47,7 @@ func Parameters(text string) (found []Parameter, ok bool) {
 }
 
 // comparedWith is the column that stands before a comparison with what begins at a place, or before the list whose first element that is.
-func (t *tokens) comparedWith(at int) (column string, list bool) {
+func (t *tokens) comparedWith(at int) (table, column string, list bool) {
 	before := at - 1
 	if t.opens(before) && t.is(before-1, "in") {
 		list = true
@@ -57,25 +60,38 @@ func (t *tokens) comparedWith(at int) (column string, list bool) {
 			before--
 		}
 		if before+1 == end {
-			return "", false
+			return "", "", false
 		}
 		switch t.between(before+1, end) {
 		case "=", "<>", "!=", "<", ">", "<=", ">=":
 		default:
-			return "", false
+			return "", "", false
 		}
 	}
 	if !t.isName(before) || t.kind(before) == coded {
-		return "", false
+		return "", "", false
 	}
 	first := before
 	for t.sign(first-1, ".") && t.isName(first-2) {
 		first -= 2
 	}
 	if t.kind(first-1) != eof && !t.opens(first-1) && !t.isAny(first-1, "and", "or", "not", "where") || t.opens(first-1) && t.isName(first-2) && !t.isAny(first-2, "and", "or", "not", "where") {
-		return "", false
+		return "", "", false
 	}
-	return t.name(before), list
+	if first < before {
+		table = t.name(before - 2)
+	}
+	return table, t.name(before), list
+}
+
+// isInSubQuery reports whether a place is in brackets that hold a query of their own.
+func (t *tokens) isInSubQuery(at int) bool {
+	for open := range at {
+		if t.opens(open) && t.ends[open] > at && t.isAny(open+1, "select", "with", "values", "table") {
+			return true
+		}
+	}
+	return false
 }
 
 // endsOperand reports whether an operand ends before a place.

@@ -83,3 +83,50 @@ func TestConditions_meanWhatTheyMeanInAQuery(t *testing.T) {
 		})
 	}
 }
+
+type alarm struct {
+	ID    int64
+	State string
+	Score int
+	RunAt time.Time
+}
+
+// A word for a time means the time at which each statement runs.
+func TestConditions_ofWordsForTimes(t *testing.T) {
+	t.Parallel()
+	for mode, opts := range map[string][]pgtest.Option{"as it comes": nil, "PrepareStmt": {pgtest.PrepareStmt()}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Versioned(t, []any{&alarm{}}, append([]pgtest.Option{pgtest.MaxConns(1)}, opts...)...)
+			for range 8 {
+				stand.Must(t, db.Exec("INSERT INTO alarms (state, run_at) VALUES ('ready', clock_timestamp())").Error)
+				for _, query := range []string{"state = ? AND run_at <= ?", "state = ? AND run_at <= ?::timestamptz"} {
+					rows, err := gormlock.Claim[alarm](db, 100, map[string]any{"score": 1}, func(q *gorm.DB) *gorm.DB { return q.Where(query, "ready", "now") })
+					var n int64
+					stand.Must(t, db.Model(&alarm{}).Count(&n).Error)
+					if err != nil || int64(len(rows)) != n {
+						t.Errorf("%s: %d of %d are claimed: %v", query, len(rows), n, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A number is compared with the column of another table as that column has it.
+func TestConditions_ofOtherTables(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&alarm{}})
+	stand.Must(t, db.Exec("CREATE TABLE attrs (alarm_id bigint, score jsonb); INSERT INTO attrs VALUES (1, '5')").Error)
+	stand.Must(t, db.Create(&alarm{ID: 1, State: "ready", Score: 5}).Error)
+	for _, query := range []string{
+		"EXISTS (SELECT 1 FROM attrs a WHERE a.alarm_id = alarms.id AND a.score = ?)",
+		"id IN (SELECT alarm_id FROM attrs WHERE score = ?)",
+		"alarms.score = ?", "score = ?",
+	} {
+		rows, err := gormlock.Claim[alarm](db, 10, map[string]any{"state": "ready"}, func(q *gorm.DB) *gorm.DB { return q.Where(query, 5) })
+		if err != nil || len(rows) != 1 {
+			t.Errorf("%s claims %d rows: %v", query, len(rows), err)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func TestSaveMerged_rollbackLeavesOtherStructs(t *testing.T) {
 			wasOld, wasMid := old, mid
 			baseOld, baseMid := old, mid
 			_ = db.Transaction(func(tx *gorm.DB) error {
-				old.Note, mid.Note = old.Note+"1", mid.Note
+				old.Note += "1"
 				stand.Must(t, gormlock.SaveMerged(tx, &mid, &baseMid))
 				_ = gormlock.SaveMerged(tx, &old, &baseOld)
 				return errMergeUndone
