@@ -201,7 +201,7 @@ func (s *Structs) Undo() {
 	}
 }
 
-// undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not tell whether the
+// undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not say that the
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
 // unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
