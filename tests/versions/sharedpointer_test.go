@@ -246,23 +246,28 @@ func TestPointers_thatTheProgramWritesThrough(t *testing.T) {
 		stand.Equal(t, "the other row", *stand.Row[datedTool](t, db, other.ID).Note, "b")
 		stand.Equal(t, "the struct", *one.Note, "a")
 
-		for name, write := range map[string]func(tools []*datedTool) error{
-			"Save of a slice": func(tools []*datedTool) error { return db.Save(tools).Error },
-			"upsert": func(tools []*datedTool) error {
+		for name, write := range map[string]func(db *gorm.DB, tools []*datedTool) error{
+			"Save of a slice": func(db *gorm.DB, tools []*datedTool) error { return db.Save(tools).Error },
+			"upsert": func(db *gorm.DB, tools []*datedTool) error {
 				return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(tools[0]).Error
 			},
-			"Update of another column": func(tools []*datedTool) error { return db.Model(tools[0]).Update("text", "x").Error },
-			"Updates":                  func(tools []*datedTool) error { return db.Updates(tools[0]).Error },
+			"Update of another column": func(db *gorm.DB, tools []*datedTool) error { return db.Model(tools[0]).Update("text", "x").Error },
+			"Updates":                  func(db *gorm.DB, tools []*datedTool) error { return db.Updates(tools[0]).Error },
 		} {
-			note = "a"
-			tools := []*datedTool{{Note: &note}, {}}
-			stand.Must(t, db.Create(&tools).Error)
-			tools[0].Text = "t"
-			stand.Must(t, write(tools))
-			note = "b"
-			stand.Must(t, db.Save(tools[0]).Error)
-			if row := stand.Row[datedTool](t, db, tools[0].ID); *row.Note != "b" {
-				t.Errorf("after %s the row has %q", name, *row.Note)
+			for _, end := range []error{nil, errors.New("undo")} {
+				note = "a"
+				tools := []*datedTool{{Note: &note}, {}}
+				stand.Must(t, db.Create(&tools).Error)
+				tools[0].Text = "t"
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, write(tx, tools))
+					return end
+				})
+				note = "b"
+				stand.Must(t, db.Save(tools[0]).Error)
+				if row := stand.Row[datedTool](t, db, tools[0].ID); *row.Note != "b" {
+					t.Errorf("after %s, end %v, the row has %q", name, end, *row.Note)
+				}
 			}
 		}
 	})
