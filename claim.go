@@ -18,9 +18,9 @@ import (
 // rows than limit although more are free: if a join repeats rows, or if another writer is changing one at that moment.
 // Call it until it returns none.
 //
-// Strings in the scopes' conditions, and booleans and integers that are compared with a column of T by =, <>, <, > or IN, are written into
-// the statement, so that the server can use a partial index (WHERE state = 'ready') however often the statement runs. What has many
-// different values, such as an id, stays a parameter, and so do times and other arguments.
+// Strings in the scopes' conditions that cannot be times, and booleans and integers that =, <>, <, > or IN compare with a column of T, are
+// written into the statement, so that the server can use a partial index (WHERE state = 'ready') however often the statement runs. What
+// has many different values, such as an id, stays a parameter, and so do times and other arguments.
 //
 // The keys of assign are fields or columns of T, its values are values or gorm.Expr. assign must change what the scopes
 // look for, or the next call claims the same rows again. UpdatedAt is set and the version moves. Soft-deleted rows are

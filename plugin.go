@@ -44,8 +44,8 @@ type pluginOption func(*Plugin)
 func (o pluginOption) apply(p *Plugin) { o(p) }
 
 // DefaultTimeout limits the wait for every lock that a statement asks for with neither a [Timeout] nor a [Try]. It does not
-// limit an INSERT, UPDATE or DELETE that waits for a row: lock_timeout and the deadline of the context do. Default: the
-// session's lock_timeout, which by default waits for ever.
+// limit an INSERT, UPDATE or DELETE that waits for a row: lock_timeout and the deadline of the context do. In a foreign table only the
+// deadline does. Default: the session's lock_timeout, which by default waits for ever.
 func DefaultTimeout(d time.Duration) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Bound(d)) })
 }

@@ -29,6 +29,7 @@ type row struct {
 	A, B, C, D, X int
 	Done          bool
 	State         string
+	Mood          string `gorm:"type:mood not null"`
 	CreatedAt     time.Time
 }
 
@@ -105,7 +106,13 @@ func TestWritten(t *testing.T) {
 		{`WHERE created_at < $1`, []any{"tomorrow"}, "", nil},
 		{`WHERE lower(state) = $1`, []any{"now"}, "", nil},
 		{`WHERE lower(state) = $1`, []any{"ready"}, `WHERE lower(state) = 'ready'`, nil},
-		{`WHERE state IN ($1,$2)`, []any{"now", "level 2"}, `WHERE state IN ('now','level 2')`, nil},
+		{`WHERE lower(state) = $1`, []any{"unknown"}, `WHERE lower(state) = 'unknown'`, nil},
+		{`WHERE state IN ($1,$2)`, []any{"known", "level 2"}, `WHERE state IN ('known','level 2')`, nil},
+		{`WHERE mood IN ($1,$2)`, []any{"v2", "v13"}, `WHERE mood IN ('v2','v13')`, nil},
+		{`WHERE state = $1`, []any{"Now()"}, "", nil},
+		{`WHERE state = $1`, []any{"(,now]"}, "", nil},
+		{`WHERE state = $1`, []any{"2026-03-01 13:00"}, "", nil},
+		{`WHERE created_at = $1`, []any{"known"}, `WHERE created_at = 'known'`, nil},
 		{`WHERE n = 'a`, []any{"a"}, "", nil},
 	} {
 		var all Conditions

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"gorm.io/gorm/schema"
@@ -94,12 +95,11 @@ func appendInteger(to []byte, v int64) []byte {
 }
 
 // kinds are the constants that mean in the text what they mean as arguments.
-type kinds struct{ text, plainText, integer, boolean bool }
+type kinds struct{ text, integer, boolean bool }
 
 // kindsOf are those that a place takes, by the type of the column that is compared there. Where that is not known a text may become a
-// time, a zone or the name of a table, which depends on when and where it is read: so only a plain one is a constant.
+// time there, which depends on when and in which session it is read.
 func kindsOf(asked question, place sqltext.Parameter) (k kinds) {
-	k.plainText = true
 	if asked.model == nil || place.Column == "" || place.Table != "" && place.Table != asked.table {
 		return k
 	}
@@ -107,16 +107,17 @@ func kindsOf(asked question, place sqltext.Parameter) (k kinds) {
 	if field == nil {
 		return k
 	}
-	kind, _, _ := strings.Cut(strings.ToLower(string(field.DataType)), "(")
-	switch strings.TrimSpace(kind) {
+	kind, _, _ := strings.Cut(strings.ToLower(string(field.DataType)), " ")
+	kind, _, _ = strings.Cut(kind, "(")
+	switch kind {
 	case string(schema.Int), string(schema.Uint), "smallint", "integer", "bigint", "int2", "int4", "int8", "smallserial", "serial", "bigserial":
-		k.text, k.integer = true, true
+		return kinds{text: true, integer: true}
 	case string(schema.Bool), "boolean":
-		k.text, k.boolean = true, true
-	case string(schema.String), "text", "varchar", "character varying", "char", "uuid", "numeric", "jsonb":
-		k.text = true
+		return kinds{text: true, boolean: true}
+	case "date", string(schema.Time), "timetz", "timestamp", "timestamptz", "interval", "daterange", "tsrange", "tstzrange":
+		return k
 	}
-	return k
+	return kinds{text: true}
 }
 
 // append writes a constant if it is one of these kinds.
@@ -127,7 +128,7 @@ func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
 	}
 	switch written[len(to)] {
 	case '\'':
-		ok = k.text || k.plainText && isPlain(string(written[len(to)+1:len(written)-1]))
+		ok = k.isTimeless(string(written[len(to)+1 : len(written)-1]))
 	case 't', 'f':
 		ok = k.boolean
 	default:
@@ -139,15 +140,23 @@ func (k kinds) append(to []byte, value any) (_ []byte, ok bool) {
 	return written, true
 }
 
-// isPlain reports whether a text means the same to the server at all times and in all sessions, whatever type it gets: it has no digit, as
-// a time has, and is no word for a time. Names of tables and the like are resolved when a text is read too, but nobody compares these.
-func isPlain(text string) bool {
-	if strings.ContainsAny(text, "0123456789") {
+// isTimeless reports whether a text is no time, to which the server would give a meaning that differs by the moment and the session. A column
+// that the program has as a string may be one of times too.
+func (k kinds) isTimeless(text string) bool {
+	digits := 0
+	for i := range len(text) {
+		if text[i] >= '0' && text[i] <= '9' {
+			digits++
+		}
+	}
+	if digits > 0 && !k.text || digits >= len("2026") {
 		return false
 	}
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "now", "today", "tomorrow", "yesterday", "allballs":
-		return false
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch strings.ToLower(word) {
+		case "now", "today", "tomorrow", "yesterday", "allballs":
+			return false
+		}
 	}
 	return true
 }

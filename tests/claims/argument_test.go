@@ -89,6 +89,8 @@ type alarm struct {
 	State string
 	Score int
 	RunAt time.Time
+
+	ToldAt string // of a table that a migration in SQL made
 }
 
 // A word for a time means the time at which each statement runs.
@@ -98,10 +100,14 @@ func TestConditions_ofWordsForTimes(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			db := stand.Versioned(t, []any{&alarm{}}, append([]pgtest.Option{pgtest.MaxConns(1)}, opts...)...)
+			stand.Must(t, db.Exec("ALTER TABLE alarms ALTER told_at TYPE timestamptz USING now()").Error)
 			for range 8 {
-				stand.Must(t, db.Exec("INSERT INTO alarms (state, run_at) VALUES ('ready', clock_timestamp())").Error)
-				for _, query := range []string{"state = ? AND run_at <= ?", "state = ? AND run_at <= ?::timestamptz"} {
-					rows, err := gormlock.Claim[alarm](db, 100, map[string]any{"score": 1}, func(q *gorm.DB) *gorm.DB { return q.Where(query, "ready", "now") })
+				stand.Must(t, db.Exec("INSERT INTO alarms (state, run_at, told_at) VALUES ('ready', clock_timestamp(), clock_timestamp())").Error)
+				for query, now := range map[string]string{
+					"state = ? AND run_at <= ?": "now", "state = ? AND run_at <= ?::timestamptz": "now()", "state = ? AND run_at <@ ?::tstzrange": "(,now]",
+					"state = ? AND told_at <= ?": "NOW",
+				} {
+					rows, err := gormlock.Claim[alarm](db, 100, map[string]any{"score": 1}, func(q *gorm.DB) *gorm.DB { return q.Where(query, "ready", now) })
 					var n int64
 					stand.Must(t, db.Model(&alarm{}).Count(&n).Error)
 					if err != nil || int64(len(rows)) != n {
