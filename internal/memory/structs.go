@@ -228,7 +228,7 @@ func (s *Structs) Changed(i int) bool {
 		return false
 	}
 	changed := false
-	s.each(i, func(_ *schema.Field, old, left pointee) { changed = changed || !same(old, left) })
+	s.each(i, func(_ *schema.Field, old, left pointee) { changed = changed || !holds(old, left) })
 	return changed
 }
 
@@ -239,7 +239,7 @@ func (s *Structs) Differs(i int, column *schema.Field) bool {
 	}
 	differs := false
 	s.each(i, func(field *schema.Field, old, _ pointee) {
-		differs = differs || field == column && !same(old, state(field, s.Row(i)))
+		differs = differs || field == column && !holds(old, state(field, s.Row(i)))
 	})
 	return differs
 }

@@ -28,7 +28,7 @@ const keptClause = "gormlock:shared"
 func (*kept) Build(clause.Builder) {}
 
 // Keep notes the pointers of the structs of a statement right before it is built. While an update is built, the structs have
-// pointers of their own to the same values: GORM writes what it sets through them.
+// pointers of their own to the same values: GORM writes what it sets through them. In a create it so sets the time of the update.
 func Keep(db *gorm.DB, updates bool) {
 	stmt, m := db.Statement, model.Of(db)
 	if db.Error != nil || m == nil || !m.Pointers {
@@ -42,7 +42,7 @@ func Keep(db *gorm.DB, updates bool) {
 		for _, field := range m.Indirect {
 			if place := statement.Place(field, row); isPointer(place) {
 				p := pointer{place: place, is: copyOf(place)}
-				if updates {
+				if updates || field.AutoUpdateTime > 0 {
 					own(place)
 					p.own = copyOf(place)
 				}
@@ -58,12 +58,14 @@ func Keep(db *gorm.DB, updates bool) {
 // Part ends the building of an update. A struct keeps a pointer of its own where another value was set.
 func Part(db *gorm.DB) {
 	k := keptOf(db.Statement)
-	for i := range k.pointers {
+	for i := len(k.pointers) - 1; i >= 0; i-- { // a struct may be there twice
 		p := &k.pointers[i]
 		if p.own.IsValid() && isAt(p.place, p.own) && equal(p.place.Elem(), p.is.Elem()) {
 			p.place.Set(p.is)
 		}
-		p.is = copyOf(p.place)
+	}
+	for i := range k.pointers {
+		k.pointers[i].is = copyOf(k.pointers[i].place)
 	}
 }
 

@@ -203,6 +203,10 @@ func TestPointers_ofTwoColumns(t *testing.T) {
 			row := stand.Row[datedTool](t, db, one.ID)
 			stand.Equal(t, "note and memo", *row.Note+*row.Memo, "mx")
 			stand.Equal(t, "created", row.CreatedAt.Equal(now), true)
+			one.CreatedAt, one.UpdatedAt = &now, &now
+			stand.Must(t, db.Save([]*datedTool{&one}).Error)
+			stand.Equal(t, "created stays", one.CreatedAt.Equal(row.CreatedAt.UTC()), true)
+			row = stand.Row[datedTool](t, db, one.ID)
 			stand.Equal(t, "updated", one.UpdatedAt.After(now) && row.UpdatedAt.Sub(*one.UpdatedAt).Abs() < time.Millisecond, true)
 		}
 	})
@@ -270,6 +274,47 @@ func TestPointers_thatTheProgramWritesThrough(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A foreign key that the program has set stays in the struct, and is stored by its next Save, whatever is updated before.
+func TestPointers_thatTheProgramHasSet(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&bench{}, &tool{}}, func(t *testing.T, db *gorm.DB) {
+		a, b := stand.Made(t, db, bench{Text: "a"}), stand.Made(t, db, bench{Text: "b"})
+		for name, write := range map[string]func(one *tool) error{
+			"Update":       func(one *tool) error { return db.Model(one).Update("text", "x").Error },
+			"Updates":      func(one *tool) error { return db.Model(one).Updates(tool{Text: "x"}).Error },
+			"form":         func(one *tool) error { return db.Model(one).Updates(struct{ Text string }{"x"}).Error },
+			"UpdateColumn": func(one *tool) error { return db.Model(one).UpdateColumn("text", "x").Error },
+			"Select":       func(one *tool) error { one.Text = "x"; return db.Select("Text").Updates(one).Error },
+			"Omit":         func(one *tool) error { one.Text = "x"; return db.Omit("BenchID").Updates(one).Error },
+			"slice":        func(one *tool) error { return db.Model([]*tool{one}).Update("text", "x").Error },
+			"twice":        func(one *tool) error { return db.Model([]*tool{one, one}).Update("text", "x").Error },
+			"Touch":        func(one *tool) error { return gormlock.Touch(db, one) },
+			"IfUnchanged": func(one *tool) error {
+				base := stand.Row[tool](t, db, one.ID)
+				return db.Clauses(gormlock.IfUnchanged(&base)).Model(one).Update("text", "x").Error
+			},
+			"ExpectVersion": func(one *tool) error {
+				return db.Clauses(gormlock.ExpectVersion(1)).Model(one).Update("text", "x").Error
+			},
+		} {
+			note := "n"
+			one := tool{Note: &note, BenchID: &a.ID}
+			stand.Must(t, db.Create(&one).Error)
+			one.BenchID = &b.ID
+			if err := write(&one); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			note = "changed"
+			stand.Must(t, db.Save(&one).Error)
+			if row := stand.Row[tool](t, db, one.ID); one.BenchID != &b.ID || *row.BenchID != b.ID || *row.Note != "changed" {
+				t.Errorf("%s: the row is of bench %d and says %q", name, *row.BenchID, *row.Note)
+			}
+		}
+		stand.Equal(t, "keys", a.ID != b.ID, true)
 	})
 }
 
