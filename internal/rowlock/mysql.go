@@ -72,7 +72,7 @@ func (l Lock) fitsMySQL(stmt *gorm.Statement) error {
 }
 
 // askEngine asks the server whether it can lock rows of a table: only in InnoDB tables.
-func askEngine(stmt *gorm.Statement, relation string) (there bool, why string, err error) {
+func askEngine(stmt *gorm.Statement, relation string) (said answer, err error) {
 	var database sql.NullString
 	table := strings.Trim(relation, "`")
 	if schema, name, has := strings.Cut(relation, "`.`"); has {
@@ -84,7 +84,7 @@ func askEngine(stmt *gorm.Statement, relation string) (there bool, why string, e
 		"SELECT table_type, COALESCE(engine,'') FROM information_schema.tables WHERE table_schema=COALESCE(?,DATABASE()) AND table_name=?",
 		database, strings.ReplaceAll(table, "``", "`"))
 	if err != nil {
-		return false, "", err
+		return said, err
 	}
 	defer func() { _ = rows.Close() }()
 	if rows.Next() {
@@ -93,11 +93,11 @@ func askEngine(stmt *gorm.Statement, relation string) (there bool, why string, e
 		switch {
 		case err != nil:
 		case kind != "BASE TABLE":
-			why = "is a " + strings.ToLower(kind) + ", lock the rows of its table"
+			said.why = "is a " + strings.ToLower(kind) + ", lock the rows of its table"
 		case !strings.EqualFold(engine, "InnoDB"):
-			why = "has the engine " + engine + ", which locks no rows: ALTER TABLE … ENGINE=InnoDB"
+			said.why = "has the engine " + engine + ", which locks no rows: ALTER TABLE … ENGINE=InnoDB"
 		}
-		there = err == nil
+		said.there = err == nil
 	}
-	return there, why, errors.Join(err, rows.Err())
+	return said, errors.Join(err, rows.Err())
 }

@@ -3,7 +3,6 @@ package rowlock
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"gorm.io/gorm"
 
@@ -38,7 +37,7 @@ SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
  OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class b ON b.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_class'::regclass
  WHERE d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.deptype = 'n' AND b.oid <> c.oid)
  THEN 'computes its rows (UNION, WITH, GROUP BY, DISTINCT, VALUES or a function), so that PostgreSQL locks none: lock those of the tables behind it'
- END), '')
+ END), ''), COALESCE(bool_or(c.relkind = 'f'), false)
 FROM read LEFT JOIN pg_catalog.pg_class c ON c.oid = read.oid
 LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'`
 
@@ -47,65 +46,69 @@ const AskTableRows = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_i
  JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
  ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END
  JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
- THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END`
+ THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END, false`
 
-// AskLockableInTime asks the same for a lock that does not wait, or not for ever: wrappers send their server neither NOWAIT nor SKIP LOCKED, and
-// lock_timeout does not end their wait.
-var AskLockableInTime = strings.NewReplacer(
-	" AND h.proname IN ('postgres_fdw_handler', 'oracle_fdw_handler')", " AND false",
-	"whose wrapper is not known to lock any: lock them on their own server", "whose server is not told of Try, Skip, Timeout or Claim: use none of them, or lock the rows on their own server",
-).Replace(AskLockable)
-
+// mustBeLockable refuses what no lock reaches. A wrapper of a foreign table sends its server neither NOWAIT nor SKIP LOCKED, and lock_timeout
+// does not end a wait there: so a lock that does not wait, or not for ever, is refused too.
 func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 	if dialect.Of(stmt.DB).IsMySQL() {
-		return mustAnswer(stmt, "", relation, askEngine)
+		_, err := mustAnswer(stmt, "", relation, askEngine)
+		return err
 	}
-	question := AskLockable
-	if l.Try || l.Skip || l.Timeout > 0 {
-		question = AskLockableInTime
+	foreign, err := mustAnswer(stmt, AskLockable, relation, ask(AskLockable))
+	if err == nil && foreign && (l.Try || l.Skip || l.Timeout > 0) {
+		err = fmt.Errorf("%s has rows in a foreign table, whose server is not told of Try, Skip, Timeout or Claim: use none of them, or lock the rows on their own server", relation)
 	}
-	return mustAnswer(stmt, question, relation, ask(question))
+	return err
 }
 
 func mustComputeRows(stmt *gorm.Statement, function string) error {
 	if dialect.Of(stmt.DB).IsMySQL() { // it has none that do not
 		return nil
 	}
-	return mustAnswer(stmt, AskTableRows, function, ask(AskTableRows))
+	_, err := mustAnswer(stmt, AskTableRows, function, ask(AskTableRows))
+	return err
+}
+
+// answer is what the server says of a name.
+type answer struct {
+	there   bool
+	why     string // its rows cannot be locked; empty: they can
+	foreign bool   // some are on another server
 }
 
 // mustAnswer refuses what the server says of a name. What the server has said holds for a while: see journal.Known.
-func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Statement, string) (bool, string, error)) error {
-	if _, known := journal.Known(stmt, question, name); known {
-		return nil
+func mustAnswer(stmt *gorm.Statement, question, name string, ask func(*gorm.Statement, string) (answer, error)) (foreign bool, err error) {
+	if known, is := journal.Known(stmt, question, name); is {
+		return known.(bool), nil //nolint:forcetypeassert // learned below
 	}
-	there, why, err := ask(stmt, name)
+	said, err := ask(stmt, name)
 	switch {
 	case sqlstate.Of(err) != "":
-		return fmt.Errorf("look whether the rows of %s can be locked: %w", name, err)
+		return false, fmt.Errorf("look whether the rows of %s can be locked: %w", name, err)
 	case err != nil: // the error is not from the server: the query itself will get it too
-		return nil //nolint:nilerr // see above
+		return false, nil //nolint:nilerr // see above
 	}
-	if why != "" {
-		return unreached("%s %s", name, why)
+	if said.why != "" {
+		return false, unreached("%s %s", name, said.why)
 	}
-	if there { // if not, the query returns the error
-		journal.Learn(stmt, question, name, nil)
+	if said.there { // if not, the query returns the error
+		journal.Learn(stmt, question, name, said.foreign)
 	}
-	return nil
+	return said.foreign, nil
 }
 
 // ask asks the server, on the statement's own connection.
-func ask(question string) func(stmt *gorm.Statement, name string) (there bool, why string, err error) {
-	return func(stmt *gorm.Statement, name string) (there bool, why string, err error) {
+func ask(question string) func(stmt *gorm.Statement, name string) (answer, error) {
+	return func(stmt *gorm.Statement, name string) (said answer, err error) {
 		rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, question, name)
 		if err != nil {
-			return false, "", err
+			return said, err
 		}
 		defer func() { _ = rows.Close() }()
 		if rows.Next() {
-			err = rows.Scan(&there, &why)
+			err = rows.Scan(&said.there, &said.why, &said.foreign)
 		}
-		return there, why, errors.Join(err, rows.Err())
+		return said, errors.Join(err, rows.Err())
 	}
 }

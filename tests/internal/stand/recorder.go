@@ -60,7 +60,7 @@ func Recorded(db *gorm.DB) (*gorm.DB, *Recorder) {
 func (r *Recorder) record(query string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if query == rowlock.AskLockable || query == rowlock.AskLockableInTime || query == rowlock.AskTableRows {
+	if query == rowlock.AskLockable || query == rowlock.AskTableRows {
 		r.Asked++
 		return
 	}
