@@ -24,12 +24,10 @@ func BeforeAssociations(db *gorm.DB) {
 		return
 	}
 	p := newPart(db, m)
-	stmt := db.Statement
-	creates := slices.Contains(stmt.BuildClauses, "VALUES")
-	selected, restricted := stmt.SelectAndOmitColumns(creates, !creates)
+	isSaved := statement.Saving(db.Statement)
 	for _, relation := range m.Roots {
 		p.noteUnread(relation)
-		if saved, named := selected[relation.Name]; named && !saved || !named && restricted {
+		if !isSaved(relation) {
 			continue // GORM does not change it
 		}
 		if err := p.contradiction(relation); err != nil {

@@ -128,12 +128,6 @@ type link struct {
 	at      column.Value // the child's version
 }
 
-func copyOf(v reflect.Value) reflect.Value {
-	own := reflect.New(v.Type()).Elem()
-	own.Set(v)
-	return own
-}
-
 const linksClause = "gormlock:links"
 
 // Build makes links fit into a statement's clauses, where they are found again. It writes nothing.
@@ -149,9 +143,9 @@ func (l *links) add(key *schema.Field, child reflect.Value, given any) {
 	case !place.CanSet():
 		return
 	default:
-		one.was = copyOf(place)
+		one.was = statement.CopyOf(place)
 		if place.Kind() == reflect.Pointer && !place.IsNil() {
-			one.behind = copyOf(place.Elem()) // GORM writes through the pointer
+			one.behind = statement.CopyOf(place.Elem()) // GORM writes through the pointer
 		}
 	}
 	l.all = append(l.all, one)

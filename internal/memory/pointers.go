@@ -68,8 +68,8 @@ func holds(now, left pointee) bool {
 	return same(now, left)
 }
 
-// behind is p behind a pointer of its own, if the caller has renewed the pointer that the statement left, or the statement that of the caller,
-// who has written another value through it since. Others may hold the one of before.
+// behind is p behind a pointer of its own, if nothing may be written through the old one. Others may have it: the caller has renewed the
+// pointer that the statement left, or the statement replaced the caller's, and another value is behind that by now.
 func (p pointee) behind(now, left pointee) pointee {
 	if !p.elem.IsValid() || now.value == left.value && (left.value == p.value || equal(reflect.ValueOf(p.value).Elem().Interface(), p.elem.Interface())) {
 		return p

@@ -28,7 +28,7 @@ const keptClause = "gormlock:shared"
 func (*kept) Build(clause.Builder) {}
 
 // Keep notes the pointers of the structs of a statement right before it is built. While an update is built, the structs have
-// pointers of their own to the same values: GORM writes what it sets through them. In a create it so sets the time of the update.
+// pointers of their own to the same values: GORM writes what it sets through them. A create sets the time of the update in this way too.
 func Keep(db *gorm.DB, updates bool) {
 	stmt, m := db.Statement, model.Of(db)
 	if db.Error != nil || m == nil || !m.Pointers {
@@ -41,10 +41,10 @@ func Keep(db *gorm.DB, updates bool) {
 		}
 		for _, field := range m.Indirect {
 			if place := statement.Place(field, row); isPointer(place) {
-				p := pointer{place: place, is: copyOf(place)}
+				p := pointer{place: place, is: statement.CopyOf(place)}
 				if updates || field.AutoUpdateTime > 0 {
 					own(place)
-					p.own = copyOf(place)
+					p.own = statement.CopyOf(place)
 				}
 				k.pointers = append(k.pointers, p)
 			}
@@ -65,12 +65,12 @@ func Part(db *gorm.DB) {
 		}
 	}
 	for i := range k.pointers {
-		k.pointers[i].is = copyOf(k.pointers[i].place)
+		k.pointers[i].is = statement.CopyOf(k.pointers[i].place)
 	}
 }
 
-// GiveBack gives the structs the pointers that they had, where they were given others to the same values since, as what a statement
-// returns is. What the program writes through its pointer is stored then, as it expects.
+// GiveBack gives the structs the pointers that they had before the statement returned their rows, where the values are the same. So what the
+// program writes through its pointers later is stored.
 func GiveBack(db *gorm.DB) {
 	k := keptOf(db.Statement)
 	for _, p := range k.pointers {
@@ -117,7 +117,7 @@ func OwnKeys(db *gorm.DB, written bool) {
 			continue
 		}
 		if isSaved == nil {
-			isSaved = saving(stmt)
+			isSaved = statement.Saving(stmt)
 		}
 		if !isSaved(relation) {
 			continue
@@ -133,16 +133,6 @@ func OwnKeys(db *gorm.DB, written bool) {
 				})
 			}
 		})
-	}
-}
-
-// saving tells which associations GORM saves with the statement.
-func saving(stmt *gorm.Statement) func(*schema.Relationship) bool {
-	creates := slices.Contains(stmt.BuildClauses, "VALUES")
-	selected, restricted := stmt.SelectAndOmitColumns(creates, !creates)
-	return func(relation *schema.Relationship) bool {
-		is, said := selected[relation.Name]
-		return is || !said && !restricted
 	}
 }
 
@@ -172,10 +162,4 @@ func own(place reflect.Value) {
 	pointer := reflect.New(place.Type().Elem())
 	pointer.Elem().Set(place.Elem())
 	place.Set(pointer)
-}
-
-func copyOf(value reflect.Value) reflect.Value {
-	held := reflect.New(value.Type()).Elem()
-	held.Set(value)
-	return held
 }

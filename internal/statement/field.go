@@ -176,3 +176,20 @@ func OwnPath(field *schema.Field, row reflect.Value) {
 func IsComputed(field *schema.Field) bool {
 	return field.IgnoreMigration && !field.Creatable && !field.Updatable
 }
+
+// CopyOf is a value that stays as it is when the place that held it changes.
+func CopyOf(value reflect.Value) reflect.Value {
+	held := reflect.New(value.Type()).Elem()
+	held.Set(value)
+	return held
+}
+
+// Saving tells which associations GORM saves with a create or an update, by its Select and Omit.
+func Saving(stmt *gorm.Statement) func(*schema.Relationship) bool {
+	creates := slices.Contains(stmt.BuildClauses, "VALUES")
+	selected, restricted := stmt.SelectAndOmitColumns(creates, !creates)
+	return func(relation *schema.Relationship) bool {
+		is, named := selected[relation.Name]
+		return is || !named && !restricted
+	}
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// failedCalls are the errors of statements of Association(…).Append and Replace, by the call. With several owners GORM goes on to the next one,
-// and returns only the last one's error.
+// failedCalls are the errors of statements of Association(…).Append and Replace, by the call. If there are several owners, GORM goes on to the
+// next one, and returns only the last one's error.
 var failedCalls struct {
 	count  atomic.Int64
 	errors sync.Map // weak.Pointer[gorm.Config]: each call has one of its own → error
