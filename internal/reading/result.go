@@ -8,6 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // KeepResult notes that a function returns what is in dest, a pointer, and that it was made of text which the open transaction has
@@ -24,11 +25,15 @@ func KeepResult(db *gorm.DB, dest any) {
 	for _, step := range found.steps() {
 		j.Keep(step)
 	}
-	if len(found.maps) > 0 {
-		j.Record(found.forgetInMaps)
-	}
 	for m, copies := range found.copied {
 		unread(m, copies)
+	}
+	for _, b := range found.boxes {
+		if b.shared {
+			j.Record(func() { b.forget(db) })
+		} else {
+			b.forget(db)
+		}
 	}
 }
 
@@ -39,8 +44,14 @@ type result struct {
 	copied map[*model.Model][]reflect.Value // those of which the caller gets copies
 	forms  []reflect.Value                  // structs of no model whose version an update could take
 	named  []reflect.Value                  // maps from names to values
-	maps   []reflect.Value                  // maps that have structs or arrays in them, which cannot be set in place
+	boxes  []box
 	seen   map[uintptr]bool
+}
+
+// box is an interface, or a map, that has structs or arrays in it. They cannot be set in place.
+type box struct {
+	place  reflect.Value
+	shared bool
 }
 
 func newResult(db *gorm.DB) *result {
@@ -56,6 +67,10 @@ func (r *result) look(value reflect.Value, shared bool) {
 			r.look(value.Elem(), true)
 		}
 	case reflect.Interface:
+		if isBoxed(value) {
+			r.boxes = append(r.boxes, box{value, shared})
+			return
+		}
 		r.look(value.Elem(), shared)
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < value.Len() && mayHold(value.Type().Elem()); i++ {
@@ -72,31 +87,47 @@ func (r *result) look(value reflect.Value, shared bool) {
 }
 
 func (r *result) lookInMap(value reflect.Value) {
-	element := value.Type().Elem()
-	if value.Len() == 0 || !mayHold(element) {
-		return
-	}
-	if element.Kind() == reflect.Struct || element.Kind() == reflect.Array {
-		r.maps = append(r.maps, value)
+	if value.Len() == 0 || !mayHold(value.Type().Elem()) {
 		return
 	}
 	if value.Type() == reflect.TypeFor[map[string]any]() {
 		r.named = append(r.named, value)
 	}
+	boxed := false
 	for entries := value.MapRange(); entries.Next(); {
-		r.look(entries.Value(), true)
+		if isBoxed(entries.Value()) {
+			boxed = true
+		} else {
+			r.look(entries.Value(), true)
+		}
+	}
+	if boxed {
+		r.boxes = append(r.boxes, box{value, true})
 	}
 }
 
+// isBoxed reports whether a value of a map or an interface is, or has in it, a struct or an array itself.
+func isBoxed(value reflect.Value) bool {
+	for value.Kind() == reflect.Interface {
+		value = value.Elem()
+	}
+	return value.Kind() == reflect.Struct || value.Kind() == reflect.Array
+}
+
 func (r *result) lookInStruct(value reflect.Value, shared bool) {
-	if value.CanInterface() { // it is not embedded without a name that JSON knows, as the fields of such a struct are
-		r.add(value, shared)
-	}
+	r.add(value, shared)
 	for i := range value.NumField() {
-		if field := value.Type().Field(i); field.IsExported() || field.Anonymous && field.Type.Kind() == reflect.Struct {
-			r.look(value.Field(i), shared)
-		}
+		r.look(reached(value.Field(i)), shared)
 	}
+}
+
+// reached is a field as one that can be read and set. Those that are not exported matter too: generic Option and Result types
+// have theirs so, with a MarshalJSON and an UnmarshalJSON.
+func reached(field reflect.Value) reflect.Value {
+	if field.CanInterface() || !field.CanAddr() {
+		return field
+	}
+	return reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Elem()
 }
 
 func (r *result) add(row reflect.Value, shared bool) {
@@ -170,7 +201,7 @@ func isFlat(t reflect.Type) bool {
 	return true
 }
 
-// steps are what a rollback takes back, of all but the maps with structs in them.
+// steps are what a rollback takes back, of all but the boxes.
 func (r *result) steps() (steps []*Read) {
 	for m, rows := range r.models {
 		steps = append(steps, &Read{db: r.db, schema: m.Schema, rows: rows})
@@ -187,19 +218,41 @@ func unread(m *model.Model, rows []reflect.Value) {
 	}
 }
 
-// forgetInMaps makes copies of what is in maps unread, and puts them back.
-func (r *result) forgetInMaps() {
-	for _, m := range r.maps {
-		for _, key := range m.MapKeys() {
-			entry := reflect.New(m.Type().Elem()).Elem()
-			entry.Set(m.MapIndex(key))
-			within := newResult(r.db)
-			within.look(entry, true)
-			for _, step := range within.steps() {
-				step.Lose()
-			}
-			within.forgetInMaps()
-			m.SetMapIndex(key, entry)
+// forget makes unread what is in a box.
+func (b box) forget(db *gorm.DB) {
+	b.replace(func(entry reflect.Value) {
+		within := newResult(&gorm.DB{Config: db.Config})
+		within.look(entry, true)
+		for _, step := range within.steps() {
+			step.Lose()
+		}
+		for _, inner := range within.boxes {
+			inner.forget(db)
+		}
+	})
+}
+
+// replace replaces the structs and arrays in a box by copies, which change may set.
+func (b box) replace(change func(entry reflect.Value)) {
+	if b.place.Kind() == reflect.Interface {
+		if isBoxed(b.place) { // still
+			b.place.Set(changed(b.place.Elem(), change))
+		}
+		return
+	}
+	for _, key := range b.place.MapKeys() {
+		if entry := b.place.MapIndex(key); isBoxed(entry) {
+			b.place.SetMapIndex(key, changed(entry, change))
 		}
 	}
+}
+
+// changed is a copy of a value, changed.
+func changed(value reflect.Value, change func(entry reflect.Value)) reflect.Value {
+	for value.Kind() == reflect.Interface {
+		value = value.Elem()
+	}
+	value = statement.CopyOf(value)
+	change(value)
+	return value
 }

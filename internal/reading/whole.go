@@ -22,7 +22,7 @@ import (
 func Unlike(db *gorm.DB, made, got any) map[*model.Model]bool {
 	found := unlike{result: newResult(&gorm.DB{Config: db.Config}), models: map[*model.Model]bool{}}
 	if !install.Of(db).WithoutVersions {
-		found.walk(reflect.ValueOf(made), reflect.ValueOf(got).Elem())
+		found.walk(inPlace(reflect.ValueOf(made)), reflect.ValueOf(got).Elem())
 	}
 	return found.models
 }
@@ -40,13 +40,8 @@ func LoseResult(db *gorm.DB, dest any, isLost func(*model.Model) bool) (lost boo
 			lost = true
 		}
 	}
-	for _, entries := range found.maps {
-		for _, key := range entries.MapKeys() {
-			entry := reflect.New(entries.Type().Elem())
-			entry.Elem().Set(entries.MapIndex(key))
-			lost = LoseResult(db, entry.Interface(), isLost) || lost
-			entries.SetMapIndex(key, entry.Elem())
-		}
+	for _, b := range found.boxes {
+		b.replace(func(entry reflect.Value) { lost = LoseResult(db, entry.Addr().Interface(), isLost) || lost })
 	}
 	return lost
 }
@@ -69,29 +64,35 @@ func (u *unlike) walk(made, got reflect.Value) {
 			}
 			u.seen[got.Pointer()] = true
 		}
-		u.walk(made.Elem(), got.Elem())
+		u.walk(inPlace(made.Elem()), inPlace(got.Elem()))
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < min(made.Len(), got.Len()) && mayHold(got.Type().Elem()); i++ {
 			u.walk(made.Index(i), got.Index(i))
 		}
 	case reflect.Map:
 		for entries := got.MapRange(); mayHold(got.Type().Elem()) && entries.Next(); {
-			u.walk(made.MapIndex(entries.Key()), entries.Value())
+			u.walk(inPlace(made.MapIndex(entries.Key())), inPlace(entries.Value()))
 		}
 	case reflect.Struct:
 		if scans(got) {
 			return
 		}
-		if m := u.modelOf(got); m != nil && got.CanInterface() && !haveSameColumns(m, made, got) {
+		if m := u.modelOf(got); m != nil && !haveSameColumns(m, made, got) {
 			u.models[m] = true
 		}
 		for i := range got.NumField() {
-			if field := got.Type().Field(i); field.IsExported() || field.Anonymous && field.Type.Kind() == reflect.Struct {
-				u.walk(made.Field(i), got.Field(i))
-			}
+			u.walk(reached(made.Field(i)), reached(got.Field(i)))
 		}
 	default:
 	}
+}
+
+// inPlace is a value, or a copy of it in a place of its own, so that all its fields can be reached.
+func inPlace(value reflect.Value) reflect.Value {
+	if value.Kind() == reflect.Invalid || value.CanAddr() {
+		return value
+	}
+	return statement.CopyOf(value)
 }
 
 // haveSameColumns reports whether two structs hold the same in all columns that a Save writes.

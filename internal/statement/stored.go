@@ -28,7 +28,6 @@ func Stored(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
 }
 
 func storedOf(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
-	ask := db.Session(&gorm.Session{NewDB: true})
 	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
 	SameTable(stmt, db.Statement)
 	sql, whole := SQL{stmt}, "int"
@@ -55,26 +54,8 @@ func storedOf(db *gorm.DB, s *schema.Schema, keys [][]any) ([][]any, error) {
 			sql.Expression(key[n])
 		}
 	}
-	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, stmt.SQL.String(), stmt.Vars...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	stored := make([][]any, len(keys))
-	for rows.Next() {
-		var which int
-		into := []any{&which}
-		for range s.PrimaryFields {
-			into = append(into, new(any))
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		row := reflect.New(s.ModelType)
-		if err := ask.ScanRows(rows, row.Interface()); err != nil {
-			return nil, err
-		}
-		stored[which], _ = KeyOf(db.Statement, s, row.Elem())
-	}
-	return stored, rows.Err()
+	return stored, scanRows(db, s, stmt, len(s.PrimaryFields), func(which int, row reflect.Value) {
+		stored[which], _ = KeyOf(db.Statement, s, row)
+	})
 }

@@ -2,6 +2,7 @@ package once_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -26,6 +27,31 @@ type accountForm struct {
 	ID, Balance, Version int64
 }
 
+// option holds a value where the library sees it only if it looks at fields that are not exported, as generic Option and Result types do.
+type option[T any] struct{ value T }
+
+func (o option[T]) MarshalJSON() ([]byte, error)     { return json.Marshal(o.value) }
+func (o *option[T]) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &o.value) }
+
+// anyAccount holds a struct in an interface, and so does each entry of anyAccounts.
+type anyAccount struct{ Item any }
+
+func (o *anyAccount) UnmarshalJSON(text []byte) error {
+	var read struct{ Item stand.Account }
+	err := json.Unmarshal(text, &read)
+	o.Item = read.Item
+	return err
+}
+
+type anyAccounts map[string]any
+
+func (o *anyAccounts) UnmarshalJSON(text []byte) error {
+	var read map[string][1]stand.Account
+	err := json.Unmarshal(text, &read)
+	*o = anyAccounts{"a": read["a"]}
+	return err
+}
+
 // resultOf runs Once with a function that moves the row and returns it in a shape, and returns what is in the result.
 type resultOf func(tx *gorm.DB, id int64, work func(tx *gorm.DB, a *stand.Account) error) (held func() any, err error)
 
@@ -43,22 +69,34 @@ func made[T any](shape func(stand.Account) T, in func(T) any) resultOf {
 
 // shared are the results whose rows the library can still reach when the caller has them.
 var shared = map[string]resultOf{
-	"pointer":          made(func(a stand.Account) *stand.Account { return &a }, func(r *stand.Account) any { return r }),
-	"slice":            made(func(a stand.Account) []stand.Account { return []stand.Account{{}, a} }, func(r []stand.Account) any { return &r[1] }),
-	"slice of slices":  made(func(a stand.Account) [][]stand.Account { return [][]stand.Account{{a}} }, func(r [][]stand.Account) any { return &r[0][0] }),
-	"pointers":         made(func(a stand.Account) []*stand.Account { return []*stand.Account{nil, &a} }, func(r []*stand.Account) any { return r[1] }),
-	"map":              made(func(a stand.Account) map[string]stand.Account { return map[string]stand.Account{"a": a} }, func(r map[string]stand.Account) any { a := r["a"]; return &a }),
-	"map of pointers":  made(func(a stand.Account) map[string]*stand.Account { return map[string]*stand.Account{"a": &a} }, func(r map[string]*stand.Account) any { return r["a"] }),
-	"map of slices":    made(func(a stand.Account) map[int][]stand.Account { return map[int][]stand.Account{1: {a}} }, func(r map[int][]stand.Account) any { return &r[1][0] }),
-	"map of arrays":    made(func(a stand.Account) map[int][1]stand.Account { return map[int][1]stand.Account{1: {a}} }, func(r map[int][1]stand.Account) any { a := r[1]; return &a[0] }),
-	"pointer in box":   made(func(a stand.Account) accountBox { return accountBox{At: &a} }, func(r accountBox) any { return r.At }),
-	"slice in box":     made(func(a stand.Account) accountBox { return accountBox{List: []stand.Account{a}} }, func(r accountBox) any { return &r.List[0] }),
-	"form in a map":    made(func(a stand.Account) map[int]accountForm { return map[int]accountForm{1: {a.ID, 1, a.Version}} }, func(r map[int]accountForm) any { return r[1] }),
-	"boxed":            made(func(a stand.Account) *accountBox { return &accountBox{Held: a} }, func(r *accountBox) any { return &r.Held }),
-	"embedded":         made(func(a stand.Account) *accountBox { return &accountBox{Account: a} }, func(r *accountBox) any { return &r.Account }),
-	"form":             made(func(a stand.Account) *accountForm { return &accountForm{a.ID, 1, a.Version} }, func(r *accountForm) any { return *r }),
-	"map to values":    made(func(a stand.Account) map[string]any { return map[string]any{"balance": 1, "version": a.Version} }, func(r map[string]any) any { return r }),
-	"anything":         made(func(a stand.Account) any { return map[string]any{"Balance": 1, "Version": a.Version} }, func(r any) any { return r }),
+	"pointer":         made(func(a stand.Account) *stand.Account { return &a }, func(r *stand.Account) any { return r }),
+	"slice":           made(func(a stand.Account) []stand.Account { return []stand.Account{{}, a} }, func(r []stand.Account) any { return &r[1] }),
+	"slice of slices": made(func(a stand.Account) [][]stand.Account { return [][]stand.Account{{a}} }, func(r [][]stand.Account) any { return &r[0][0] }),
+	"pointers":        made(func(a stand.Account) []*stand.Account { return []*stand.Account{nil, &a} }, func(r []*stand.Account) any { return r[1] }),
+	"map":             made(func(a stand.Account) map[string]stand.Account { return map[string]stand.Account{"a": a} }, func(r map[string]stand.Account) any { a := r["a"]; return &a }),
+	"map of pointers": made(func(a stand.Account) map[string]*stand.Account { return map[string]*stand.Account{"a": &a} }, func(r map[string]*stand.Account) any { return r["a"] }),
+	"map of slices":   made(func(a stand.Account) map[int][]stand.Account { return map[int][]stand.Account{1: {a}} }, func(r map[int][]stand.Account) any { return &r[1][0] }),
+	"map of arrays":   made(func(a stand.Account) map[int][1]stand.Account { return map[int][1]stand.Account{1: {a}} }, func(r map[int][1]stand.Account) any { a := r[1]; return &a[0] }),
+	"pointer in box":  made(func(a stand.Account) accountBox { return accountBox{At: &a} }, func(r accountBox) any { return r.At }),
+	"slice in box":    made(func(a stand.Account) accountBox { return accountBox{List: []stand.Account{a}} }, func(r accountBox) any { return &r.List[0] }),
+	"form in a map":   made(func(a stand.Account) map[int]accountForm { return map[int]accountForm{1: {a.ID, 1, a.Version}} }, func(r map[int]accountForm) any { return r[1] }),
+	"boxed":           made(func(a stand.Account) *accountBox { return &accountBox{Held: a} }, func(r *accountBox) any { return &r.Held }),
+	"embedded":        made(func(a stand.Account) *accountBox { return &accountBox{Account: a} }, func(r *accountBox) any { return &r.Account }),
+	"form":            made(func(a stand.Account) *accountForm { return &accountForm{a.ID, 1, a.Version} }, func(r *accountForm) any { return *r }),
+	"map to values":   made(func(a stand.Account) map[string]any { return map[string]any{"balance": 1, "version": a.Version} }, func(r map[string]any) any { return r }),
+	"anything":        made(func(a stand.Account) any { return map[string]any{"Balance": 1, "Version": a.Version} }, func(r any) any { return r }),
+	"option":          made(func(a stand.Account) option[*stand.Account] { return option[*stand.Account]{&a} }, func(r option[*stand.Account]) any { return r.value }),
+	"option of a list": made(func(a stand.Account) *option[option[[]stand.Account]] {
+		return &option[option[[]stand.Account]]{option[[]stand.Account]{[]stand.Account{a}}}
+	}, func(r *option[option[[]stand.Account]]) any { return &r.value.value[0] }),
+	"option of a map": made(func(a stand.Account) option[map[string]any] {
+		return option[map[string]any]{map[string]any{"balance": 1, "version": a.Version}}
+	}, func(r option[map[string]any]) any { return r.value }),
+	"option of a form": made(func(a stand.Account) *option[accountForm] {
+		return &option[accountForm]{accountForm{a.ID, 1, a.Version}}
+	}, func(r *option[accountForm]) any { return r.value }),
+	"interface":        made(func(a stand.Account) *anyAccount { return &anyAccount{a} }, func(r *anyAccount) any { a := r.Item.(stand.Account); return &a }),
+	"interfaces":       made(func(a stand.Account) anyAccounts { return anyAccounts{"a": [1]stand.Account{a}} }, func(r anyAccounts) any { a := r["a"].([1]stand.Account); return &a[0] }),
 	"struct of no tag": made(func(a stand.Account) *struct{ A stand.Account } { return &struct{ A stand.Account }{a} }, func(r *struct{ A stand.Account }) any { return &r.A }),
 }
 
@@ -68,6 +106,8 @@ var copied = map[string]resultOf{
 	"array":          made(func(a stand.Account) [1]stand.Account { return [1]stand.Account{a} }, func(r [1]stand.Account) any { return &r[0] }),
 	"field of box":   made(func(a stand.Account) accountBox { return accountBox{Held: a} }, func(r accountBox) any { return &r.Held }),
 	"embedded":       made(func(a stand.Account) accountBox { return accountBox{Account: a} }, func(r accountBox) any { return &r.Account }),
+	"option":         made(func(a stand.Account) option[stand.Account] { return option[stand.Account]{a} }, func(r option[stand.Account]) any { return &r.value }),
+	"interface":      made(func(a stand.Account) anyAccount { return anyAccount{a} }, func(r anyAccount) any { a := r.Item.(stand.Account); return &a }),
 	"struct in both": made(func(a stand.Account) accountBox { return accountBox{Account: a, Held: a} }, func(r accountBox) any { return &r.Held }),
 }
 

@@ -118,6 +118,10 @@ func savesAll[T any, C comparable](t *testing.T, db *gorm.DB, whole bool, fresh 
 			return &row, nil
 		},
 	}
+	ways["in an option"] = func(tx *gorm.DB, key string) (*T, error) {
+		result, err := gormlock.Once(tx, key, func(tx *gorm.DB) (option[*T], error) { row := fresh(); return option[*T]{row}, tx.Create(row).Error })
+		return result.value, err
+	}
 	for way, call := range ways {
 		key := t.Name() + way
 		for _, again := range []bool{false, true} {

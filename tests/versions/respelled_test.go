@@ -1,54 +1,164 @@
 package versions_test
 
 import (
-	"strings"
+	"database/sql"
+	"encoding/json"
+	"slices"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
-type (
-	capital struct {
-		Code    string `gorm:"primaryKey;type:varchar(40)"`
-		Name    string
-		Version int64 `gorm:"not null;default:1" gormlock:"version"`
-	}
-	capitalUUID struct {
-		Code    string `gorm:"primaryKey;type:uuid"`
-		Name    string
-		Version int64 `gorm:"not null;default:1" gormlock:"version"`
-	}
-)
+// The server gives columns back otherwise than they were sent: with the digits of a numeric, the blanks of a char, the spelling of
+// jsonb. A row is that of its struct all the same.
 
-func (c *capital) BeforeSave(*gorm.DB) error     { c.Code = strings.ToUpper(c.Code); return nil }
-func (c *capitalUUID) BeforeSave(*gorm.DB) error { c.Code = strings.ToUpper(c.Code); return nil }
+// respelled has such a column.
+type respelled[T any] struct {
+	ID      int64
+	Name    string
+	X       T
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
 
-// A hook may spell the key of a new struct anew. The key of a row that was read is another one then, if the server says so.
-func TestSave_whereAHookSpellsTheKey(t *testing.T) {
-	t.Parallel()
-	db := stand.Versioned(t, []any{&capital{}, &capitalUUID{}})
-	c := capital{Code: "ab"}
-	stand.Must(t, db.Save(&c).Error)
-	stand.Equal(t, "struct", c, capital{Code: "AB", Version: 1})
-	c.Name = "new"
-	stand.Must(t, db.Save(&c).Error)
-	stand.Equal(t, "row", stand.Row[capital](t, db, "AB"), capital{Code: "AB", Name: "new", Version: 2})
-	c.Code = "ab"
-	if err := db.Save(&c).Error; err == nil || !strings.Contains(err.Error(), "another key") {
-		t.Errorf("%v", err)
+// spelling is a type of such a column, and values of it that the server writes alike.
+type spelling interface {
+	run(t *testing.T, db *gorm.DB, ddl, trigger string)
+}
+
+type twoSpellings[T any] struct{ one, other T }
+
+func (s twoSpellings[T]) run(t *testing.T, db *gorm.DB, ddl, trigger string) {
+	t.Helper()
+	for _, text := range []string{
+		"CREATE TABLE respelled (id bigserial PRIMARY KEY, name text, x " + ddl + ", version bigint NOT NULL DEFAULT 1)",
+		"CREATE TABLE lines (id bigserial PRIMARY KEY, item_id bigint)",
+		trigger,
+	} {
+		stand.MustDo(t, db.Exec(text))
 	}
-
-	const id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
-	u := capitalUUID{Code: id}
-	stand.Must(t, db.Save(&u).Error)
-	u.Code, u.Name = id, "new"
-	stand.Must(t, db.Save(&u).Error)
-	stand.Equal(t, "row", stand.Row[capitalUUID](t, db, id), capitalUUID{Code: id, Name: "new", Version: 2})
-	rival := stand.Row[capitalUUID](t, db, id)
-	stand.Must(t, db.Save(&rival).Error)
-	if err := db.Save(&u).Error; err == nil || !strings.Contains(err.Error(), "stale") {
-		t.Errorf("%v", err)
+	isRow := func(what string, list ...*respelled[T]) {
+		t.Helper()
+		for i, item := range list {
+			var row respelled[T]
+			stand.MustDo(t, db.First(&row, item.ID))
+			if row.Name != item.Name || row.Version != item.Version {
+				t.Errorf("%s, %s: struct %d is %+v, its row %+v", ddl, what, i, item, row)
+			}
+		}
+	}
+	read := func() respelled[T] {
+		stand.MustDo(t, db.Where("true").Delete(&respelled[T]{}))
+		stand.MustDo(t, db.Create(&respelled[T]{Name: "a", X: s.one}))
+		var item respelled[T]
+		stand.MustDo(t, db.First(&item))
+		return item
+	}
+	// DO NOTHING of a struct that was read, and of a new one with the same columns
+	for _, value := range []T{s.one, s.other} {
+		list := []respelled[T]{read(), {Name: "a", X: value}}
+		was := list[0].ID
+		stand.MustDo(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list))
+		isRow("do nothing", &list[0], &list[1])
+		stand.Equal(t, "the key of the one that was read", list[0].ID, was)
+		slices.Reverse(list)
+		list = append(list, respelled[T]{Name: "a", X: value})
+		stand.MustDo(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list))
+		isRow("do nothing", &list[0], &list[1], &list[2])
+	}
+	// associations
+	item := read()
+	lines := []respelledLine[T]{{Item: &item}, {Item: &respelled[T]{Name: "d", X: s.other}}}
+	stand.MustDo(t, db.Create(&lines))
+	isRow("belongs to", lines[0].Item, lines[1].Item)
+	// an import that leaves a row out, and has one value in two spellings
+	stand.MustDo(t, db.Exec("TRUNCATE respelled; CREATE UNIQUE INDEX ON respelled (name)"))
+	for name, conflict := range map[string]clause.OnConflict{
+		"do nothing": {Columns: []clause.Column{{Name: "name"}}, DoNothing: true},
+		"do update where": {Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"x"}),
+			Where: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "respelled.name <> 'a'"}}}},
+	} {
+		read()
+		list := []respelled[T]{{Name: "a", X: s.one}, {Name: "b", X: s.one}, {Name: "c", X: s.other}, {Name: "d", X: s.other}}
+		stand.MustDo(t, db.Clauses(conflict).Create(&list))
+		isRow(name, &list[1], &list[2], &list[3])
+		stand.Equal(t, "left out", list[0].ID, 0)
 	}
 }
+
+func (respelled[T]) TableName() string { return "respelled" }
+
+type respelledLine[T any] struct {
+	ID     int64
+	ItemID int64
+	Item   *respelled[T]
+}
+
+func (respelledLine[T]) TableName() string { return "lines" }
+
+func TestRespelled_rowsOfStructs(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 30, 15, 123456789, time.UTC)
+	kinds := map[string]spelling{
+		"numeric(12,2)":  twoSpellings[string]{"10", "10.00"},
+		"char(3)":        twoSpellings[string]{"a", "a "},
+		"varchar(3)":     twoSpellings[string]{"a", "a"},
+		"text":           twoSpellings[string]{"a", "a"},
+		"jsonb":          twoSpellings[json.RawMessage]{json.RawMessage(`{"a":1,"b":2}`), json.RawMessage(`{"b": 2, "a": 1}`)},
+		"json":           twoSpellings[json.RawMessage]{json.RawMessage(`{"a":1}`), json.RawMessage(`{"a":1}`)},
+		"date":           twoSpellings[time.Time]{noon, noon.Add(time.Hour)},
+		"timestamptz":    twoSpellings[time.Time]{noon, noon.Add(time.Nanosecond)},
+		"timestamptz(0)": twoSpellings[sql.NullTime]{sql.NullTime{Time: noon, Valid: true}, sql.NullTime{Time: noon.Add(time.Nanosecond), Valid: true}},
+		"numeric(6,1)":   twoSpellings[float64]{1.25, 1.3},
+		"real":           twoSpellings[float64]{0.1, 0.1},
+		"uuid":           twoSpellings[string]{"ABCDEF00-0000-4000-8000-000000000001", "{abcdef00000040008000000000000001}"},
+		"interval":       twoSpellings[*string]{text("1 day"), text("1d")},
+		"inet":           twoSpellings[string]{"10.0.0.1/32", "10.0.0.1"},
+		"money":          twoSpellings[string]{"10", "$10.00"},
+		"bytea":          twoSpellings[[]byte]{[]byte("a"), []byte("a")},
+	}
+	const moves = `CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.version = 1; RETURN NEW; END $$;
+		CREATE TRIGGER moves BEFORE INSERT ON respelled FOR EACH ROW EXECUTE FUNCTION moves()`
+	for name, trigger := range map[string]string{"": "SELECT 1", "with a trigger ": moves} {
+		for ddl, kind := range kinds {
+			t.Run(name+ddl, func(t *testing.T) {
+				t.Parallel()
+				kind.run(t, stand.Open(t), ddl, trigger)
+			})
+		}
+	}
+}
+
+type pricedItem struct {
+	ID      int64
+	Name    string
+	Price   string `gorm:"type:numeric(12,2)"`
+	Version int64  `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type pricedCart struct {
+	ID      int64
+	Items   []pricedItem `gorm:"many2many:priced_cart_items"`
+	Version int64        `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A cart has an item that was read, and gets new ones of the same price.
+func TestRespelled_linkedItems(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&pricedItem{}, &pricedCart{}})
+	stand.MustDo(t, db.Create(&pricedCart{Items: []pricedItem{{Name: "a", Price: "10"}}}))
+	var cart pricedCart
+	stand.MustDo(t, db.Preload("Items").First(&cart))
+	cart.Items = append(cart.Items, pricedItem{Name: "b", Price: "10"}, pricedItem{Name: "c", Price: "10.0"})
+	stand.MustDo(t, db.Save(&cart))
+	stand.Must(t, db.Model(&cart).Association("Items").Append(&pricedItem{Name: "d", Price: "10"}))
+	for i := range cart.Items {
+		stand.Equal(t, "name", stand.Row[pricedItem](t, db, cart.Items[i].ID).Name, string('a'+rune(i)))
+	}
+	stand.Equal(t, "linked", db.Model(&cart).Association("Items").Count(), 4)
+}
+
+func text(s string) *string { return &s }

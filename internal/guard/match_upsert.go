@@ -1,0 +1,205 @@
+package guard
+
+import (
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// rowsOfUpsert returns the rows that came back, each at the place of its struct. If every struct was written, the rows come
+// in the order of the structs. If some were left alone, rows are matched by key, as the server spells it. Those that no key names
+// are of structs without a key: in their order if there are as many, otherwise by what they hold.
+func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
+	rows := a.returning.all()
+	if len(rows) == len(a.rows) && !a.returning.back {
+		return rows, nil
+	}
+	keys := make([][]any, len(a.rows))
+	keyless := 0
+	for i := range a.rows {
+		if keys[i] = a.rows[i].Key; keys[i] == nil {
+			keyless++
+		}
+	}
+	m := matching{answer: a, stmt: db.Statement}
+	m.from, m.left = a.matchNames(db.Statement, keys, rows)
+	if err := m.matchSpelled(db, keys); err != nil {
+		return nil, err
+	}
+	asMany := len(m.left) == keyless
+	switch {
+	case len(m.left) == 0:
+	case asMany && len(m.open(false)) == 0:
+		m.inOrder()
+	case !a.returning.back:
+		return m.from, m.match(db, asMany)
+	}
+	return m.from, nil
+}
+
+// matching finds the structs of the rows that came back and that no key names.
+type matching struct {
+	*answer
+	stmt    *gorm.Statement
+	from    []reflect.Value // of each struct, its row
+	left    []reflect.Value // rows that are nobody's yet
+	skipped []bool          // of each struct, whether it was left out, because a row with its key is there
+	table   statement.ColumnTypes
+	spelled []reflect.Value // of each struct, what the server would make of its columns
+}
+
+// matchSpelled matches rows with keys that the server spells otherwise.
+func (m *matching) matchSpelled(db *gorm.DB, keys [][]any) (err error) {
+	if len(m.left) == 0 || len(m.open(false)) == 0 {
+		return nil
+	}
+	if m.skipped, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
+		return err
+	}
+	m.left = slices.DeleteFunc(m.left, func(row reflect.Value) bool {
+		return slices.ContainsFunc(m.from, func(other reflect.Value) bool {
+			return other.IsValid() && other.Addr().Pointer() == row.Addr().Pointer()
+		})
+	})
+	return nil
+}
+
+// inOrder gives the rows to the structs without a key: the server stores rows, and returns them, in the order in which they were sent.
+func (m *matching) inOrder() {
+	for i := range m.rows {
+		if !m.from[i].IsValid() && m.rows[i].Key == nil {
+			m.from[i], m.left = m.left[0], m.left[1:]
+		}
+	}
+}
+
+// match asks the server what it makes of the columns. Where DO NOTHING meets no trigger, a row has the key and the columns that were
+// sent. Elsewhere the columns tell in which each row equals some struct, and a row may be that of a struct with another key.
+func (m *matching) match(db *gorm.DB, asMany bool) (err error) {
+	if m.table, err = statement.ColumnTypesOf(db); err != nil {
+		return err
+	}
+	asSent := m.upsert.skips && m.table.AsSent
+	if asSent && asMany {
+		m.inOrder()
+		return nil
+	}
+	open := m.open(true)
+	if !asSent {
+		open = append(open, m.open(false)...)
+	}
+	sent := m.sentFields(m.stmt)
+	if m.spelled, err = m.spell(db, sent, open); err != nil {
+		return err
+	}
+	m.among(open, sent, asSent)
+	return nil
+}
+
+// open are the structs that may have a row among those left: those without a key, or those with one.
+func (m *matching) open(keyless bool) (open []int) {
+	for i := range m.rows {
+		if !m.from[i].IsValid() && (m.rows[i].Key == nil) == keyless && (m.skipped == nil || !m.skipped[i]) {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+// spell asks what the server makes of the columns that it may spell otherwise: 10 as 10.00, 'a' as 'a  '.
+func (m *matching) spell(db *gorm.DB, sent []*schema.Field, open []int) ([]reflect.Value, error) {
+	var fields []*schema.Field
+	for _, field := range sent {
+		if m.table.Respells(field.DBName) {
+			fields = append(fields, field)
+		}
+	}
+	spelled := make([]reflect.Value, len(m.rows))
+	if len(fields) == 0 || len(open) == 0 {
+		return spelled, nil
+	}
+	structs := make([]reflect.Value, len(open))
+	for n, i := range open {
+		structs[n] = m.rows[i].Struct
+	}
+	found, err := statement.Spelled(db, m.model.Schema, m.table, fields, structs)
+	for n, row := range found {
+		spelled[open[n]] = row
+	}
+	return spelled, err
+}
+
+// holds reports whether a struct sent to a column what a row has there. Of a column that has a default, nothing was sent for zero.
+func (m *matching) holds(field *schema.Field, i int, row reflect.Value) bool {
+	if _, zero := field.ValueOf(m.stmt.Context, m.rows[i].Struct); zero && field.HasDefaultValue {
+		return true
+	}
+	return m.same(field, m.sentBy(field, i), row)
+}
+
+// sentBy is the struct that has what another one sent to a column, as the server spells it.
+func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
+	if m.spelled[i].IsValid() && m.table.Respells(field.DBName) {
+		return m.spelled[i]
+	}
+	return m.rows[i].Struct
+}
+
+func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
+	mine, _ := field.ValueOf(m.stmt.Context, x)
+	theirs, _ := field.ValueOf(m.stmt.Context, y)
+	return statement.SameValue(mine, theirs, column.TickIn(m.stmt.DB, field))
+}
+
+// among finds the structs of rows among some, by what they hold in the columns that were stored as they were sent. A row that could be
+// that of structs which differ is left: the columns of the conflict alone do not tell, because a condition of the index, a trigger
+// or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
+func (m *matching) among(open []int, sent []*schema.Field, asSent bool) {
+	kept := sent
+	if !asSent {
+		kept = slices.DeleteFunc(slices.Clone(sent), func(field *schema.Field) bool {
+			return slices.ContainsFunc(m.left, func(row reflect.Value) bool {
+				return !slices.ContainsFunc(open, func(i int) bool { return m.same(field, m.sentBy(field, i), row) })
+			})
+		})
+	}
+	differ := func(i, k int) bool {
+		return slices.ContainsFunc(sent, func(field *schema.Field) bool { return !m.same(field, m.sentBy(field, i), m.sentBy(field, k)) })
+	}
+	isKeyless := func(i int) bool { return m.rows[i].Key == nil }
+	for _, row := range m.left {
+		fit := slices.DeleteFunc(slices.Clone(open), func(i int) bool {
+			return m.from[i].IsValid() || slices.ContainsFunc(kept, func(field *schema.Field) bool { return !m.holds(field, i, row) })
+		})
+		if slices.ContainsFunc(fit, isKeyless) {
+			fit = slices.DeleteFunc(fit, func(i int) bool { return !isKeyless(i) })
+		}
+		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return differ(i, fit[0]) }) {
+			m.from[fit[0]] = row
+		}
+	}
+}
+
+// sentFields are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
+// statement may have updated the row, they are the columns of the conflict and those that it took over.
+func (a *answer) sentFields(stmt *gorm.Statement) []*schema.Field {
+	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	found := a.conflictFields(stmt)
+	return slices.DeleteFunc(slices.Clone(a.returning.fields), func(field *schema.Field) bool {
+		inserted := slices.ContainsFunc(values.Columns, func(c clause.Column) bool { return c.Name == field.DBName })
+		takenOver := slices.ContainsFunc(conflict.DoUpdates, func(set clause.Assignment) bool {
+			name, is := dialect.Excluded(set.Value)
+			return is && name == field.DBName && set.Column.Name == name
+		})
+		return !inserted || field.PrimaryKey || field == a.version.Field || a.fence != nil && field == a.fence.Field ||
+			!a.upsert.skips && !takenOver && !slices.Contains(found, field)
+	})
+}

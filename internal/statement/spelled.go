@@ -1,0 +1,122 @@
+package statement
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/tables"
+)
+
+// ColumnTypes are those of a table in PostgreSQL, by the names of its columns.
+type ColumnTypes struct {
+	AsSent bool // no trigger changes what is inserted or updated
+	types  map[string]string
+}
+
+// Respells reports whether the server may write a value otherwise than the program, or store it otherwise: with the digits that the
+// column has, without the blanks of a JSON text.
+func (c ColumnTypes) Respells(column string) bool {
+	switch of, known := c.types[column]; {
+	case !known, strings.HasPrefix(of, "character varying"):
+		return false
+	default:
+		return of != "text" && of != "smallint" && of != "integer" && of != "bigint" && of != "boolean"
+	}
+}
+
+// ColumnTypesOf asks for the columns of the statement's table, on its connection. Of other databases, and of what is no table, it knows none.
+func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
+	c, table := ColumnTypes{types: map[string]string{}}, NameInSQL(db.Statement)
+	if !dialect.Of(db).IsPostgres() || table == "" {
+		return c, nil
+	}
+	rows, err := Unprepared(db.Statement.ConnPool).QueryContext(db.Statement.Context, columnsOf, table)
+	if err != nil {
+		return c, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name, of string
+		if err := rows.Scan(&name, &of, &c.AsSent); err != nil {
+			return c, err
+		}
+		c.types[name] = of
+	}
+	return c, rows.Err()
+}
+
+// Triggers of partitions count: a row goes there.
+var columnsOf = `SELECT a.attname::text, ` + tables.TypeName("a.atttypmod") + `, c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
+	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
+
+// Spelled finds out what the server makes of columns of structs, as it would store them.
+func Spelled(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Field, structs []reflect.Value) (spelled []reflect.Value, err error) {
+	for most := max(1, mostParameters/len(fields)); len(structs) > 0; {
+		n := min(len(structs), most)
+		found, err := spelledOf(db, s, c, fields, structs[:n])
+		if err != nil {
+			return nil, err
+		}
+		spelled, structs = append(spelled, found...), structs[n:]
+	}
+	return spelled, nil
+}
+
+// mostParameters of a statement that asks how the server writes values.
+const mostParameters = 2000
+
+func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Field, structs []reflect.Value) ([]reflect.Value, error) {
+	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
+	sql := SQL{stmt}
+	for i, row := range structs {
+		if i > 0 {
+			sql.Text(" UNION ALL ")
+		}
+		sql.Text("SELECT ", strconv.Itoa(i))
+		for _, field := range fields {
+			value, _ := field.ValueOf(db.Statement.Context, row)
+			sql.Text(",CAST(")
+			sql.Expression(value)
+			sql.Text(" AS ", c.types[field.DBName], ")")
+			if i == 0 {
+				sql.Text(" AS ")
+				sql.Column("", field.DBName)
+			}
+		}
+	}
+	spelled := make([]reflect.Value, len(structs))
+	return spelled, scanRows(db, s, stmt, len(fields), func(which int, row reflect.Value) { spelled[which] = row })
+}
+
+// scanRows sends a question on the connection of the statement. The first column of the answer is a number, the others are of the model.
+func scanRows(db *gorm.DB, s *schema.Schema, question *gorm.Statement, columns int, take func(which int, row reflect.Value)) error {
+	rows, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, question.SQL.String(), question.Vars...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	scan := db.Session(&gorm.Session{NewDB: true})
+	for rows.Next() {
+		var which int
+		into := []any{&which}
+		for range columns {
+			into = append(into, new(any))
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		row := reflect.New(s.ModelType)
+		if err := scan.ScanRows(rows, row.Interface()); err != nil {
+			return err
+		}
+		take(which, row.Elem())
+	}
+	return rows.Err()
+}
