@@ -72,8 +72,8 @@ func VerifyVersion(db *gorm.DB, value any) error { return fault.Caused(db, reloa
 // not do so itself. It is for writers that do not know of versions: psql, scripts, bulk statements of other programs. It
 // changes nothing for writers that move the version, such as gormlock, Rails and Hibernate. But it also moves the version
 // in updates that keep it on purpose ([PreserveVersion], unversioned columns), and the struct of such a writer is stale
-// afterwards. With the trigger a version never goes back, and never becomes NULL. The DDL can be run again. The table may
-// be written with its schema.
+// afterwards. With the trigger a version never goes back, and never becomes NULL. The DDL can be run again, and by
+// several programs at once. The table may be written with its schema.
 func VersionTrigger(table, column string) string { return migrate.VersionTrigger(table, column) }
 
 // ErrStale says that the row of a write was changed or removed after its struct was read. Nothing of the statement is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -60,8 +61,12 @@ func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
 	if actual != nil {
 		at = fmt.Sprintf(", the row is at %s", fault.Version(actual))
 	}
-	return fmt.Errorf("%w: %s: %s was not read from its row%s: read it first, or use ExpectVersion or IgnoreVersion",
-		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at)
+	cure := "read it first"
+	if journal.InTransaction(stmt) && journal.Of(stmt) == nil {
+		cure = "gormlock does not see how this transaction ends, so a version that it has written itself is not kept: begin it with gormlock.Transaction"
+	}
+	return fmt.Errorf("%w: %s: %s was not read from its row%s: %s, or use ExpectVersion or IgnoreVersion",
+		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at, cure)
 }
 
 // conditionsOf is the error of a save whose row exists, but does not meet the caller's own conditions.

@@ -29,14 +29,19 @@ BEGIN
   END IF;
   RETURN NEW;
 END `, version))
-	return fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS %[2]s;
+	return fmt.Sprintf(`SELECT pg_advisory_xact_lock(%[5]d);
+CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS %[2]s;
 DROP TRIGGER IF EXISTS %[3]s ON %[4]s;
 CREATE TRIGGER %[3]s BEFORE UPDATE ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s();
-`, function, body, name, on)
+`, function, body, name, on, lockOfTriggers)
 }
 
 const (
 	triggerPrefix = "gormlock_version_"
+
+	// lockOfTriggers is the advisory lock under which triggers are created: the server fails some of the programs that replace a
+	// function at once.
+	lockOfTriggers = 7452331120164530000
 
 	// longestName is how many bytes of a name PostgreSQL keeps.
 	longestName = 63

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"gorm.io/gorm"
@@ -105,4 +106,22 @@ func TestVersionTrigger_namesAreReadable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Programs that start together make the trigger at once.
+func TestVersionTrigger_ofSeveralProgramsAtOnce(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.MustDo(t, db.Exec(`CREATE TABLE pages (n int, version int NOT NULL DEFAULT 1)`))
+	var programs sync.WaitGroup
+	for range 4 {
+		programs.Go(func() {
+			for range 20 {
+				if err := db.Exec(gormlock.VersionTrigger("pages", "version")).Error; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	programs.Wait()
 }

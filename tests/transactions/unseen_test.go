@@ -2,6 +2,7 @@ package transactions_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -54,6 +55,28 @@ func TestG31_TransactionsThatNobodySees(t *testing.T) {
 				}
 			}
 			stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{})
+		}
+	})
+}
+
+// Reading a row again does not help there: the error names what does.
+func TestG31_ErrorNamesTheCure(t *testing.T) {
+	t.Parallel()
+	stand.Beside(t, stand.Unseen, func(t *testing.T, open func(t *testing.T) (*gorm.DB, stand.Transacting)) {
+		db, within := open(t)
+		stand.MustDo(t, db.Create(&stand.Account{ID: 1}))
+		var again stand.Account
+		err := within(func(tx *gorm.DB) error {
+			stand.MustDo(t, tx.Model(&stand.Account{ID: 1, Version: 1}).Update("balance", 2))
+			stand.MustDo(t, tx.First(&again, 1))
+			return tx.Save(&again).Error
+		})
+		if !errors.Is(err, gormlock.ErrVersionMissing) || !strings.Contains(err.Error(), "begin it with gormlock.Transaction") {
+			t.Error(err)
+		}
+		err = db.Save(&again).Error
+		if !errors.Is(err, gormlock.ErrVersionMissing) || !strings.Contains(err.Error(), "read it first") {
+			t.Error(err)
 		}
 	})
 }
