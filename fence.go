@@ -62,8 +62,9 @@ func IgnoreFence() FenceClause {
 
 // FenceTx guards all that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the
 // row of the token FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was
-// issued, or this one never was, the error is [ErrFenced], and tx can only be rolled back: its commit fails, with the same
-// error if gormlock saw it begin. Outside of a transaction it is [ErrNoTransaction].
+// issued, or this one never was, the error is [ErrFenced], and tx can only be rolled back, at least to a savepoint from before the call, such as
+// that of a nested transaction: its commit fails, with the same error if gormlock saw it begin. Outside of a transaction it is
+// [ErrNoTransaction].
 //
 // Call it first: after tx has changed rows it can deadlock with the transaction that it waits for here. At REPEATABLE READ
 // and above, a token that was issued since the snapshot is an error that [IsRetryable] knows.
