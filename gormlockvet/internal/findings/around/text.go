@@ -3,6 +3,7 @@ package around
 import (
 	"go/constant"
 	"go/token"
+	"go/types"
 	"regexp"
 	"strings"
 
@@ -62,6 +63,9 @@ func text(variables *flow.Variables, v ssa.Value, depth int) string {
 		if name.Pkg == "fmt" && name.Name == "Sprintf" {
 			return sprintf(variables, v, depth)
 		}
+		if name.Pkg == "strconv" && (name.Name == "Itoa" || strings.HasPrefix(name.Name, "Format")) {
+			return aNumber
+		}
 		if name.Pkg == "strings" && strings.HasPrefix(name.Name, "Trim") {
 			return text(variables, v.Call.Args[0], depth+1)
 		}
@@ -98,16 +102,31 @@ func sprintf(variables *flow.Variables, call *ssa.Call, depth int) string {
 	}
 	args, _ := values.Variadic(call.Call.Args[1])
 	i := -1
-	return strings.ReplaceAll(formatVerb.ReplaceAllStringFunc(strings.ReplaceAll(format, "%%", "\x01"), func(string) string {
+	return strings.ReplaceAll(formatVerb.ReplaceAllStringFunc(strings.ReplaceAll(format, "%%", "\x01"), func(verb string) string {
 		if i++; i < len(args) {
 			arg := values.Bare(args[i])
 			if known, ok := arg.(*ssa.Const); ok && known.Value != nil && known.Value.Kind() != constant.String {
 				return known.Value.String()
 			}
+			if given, ok := args[i].(*ssa.MakeInterface); ok && isNumber(given.X.Type(), strings.HasSuffix(verb, "d")) {
+				return aNumber
+			}
 			return text(variables, arg, depth+1)
 		}
 		return sqltext.Unknown
 	}), "\x01", "%")
+}
+
+// aNumber stands in a text for a number, or true or false, that the compiler does not know: whatever it is, it is no more than a value.
+const aNumber = "0"
+
+// isNumber reports whether a value is written as a number, or as true or false. A type that has a name may write itself, but not as %d.
+func isNumber(t types.Type, asNumber bool) bool {
+	basic, is := t.Underlying().(*types.Basic)
+	if _, named := t.(*types.Named); !is || named && !asNumber {
+		return false
+	}
+	return basic.Info()&(types.IsNumeric|types.IsBoolean) != 0
 }
 
 // returnedBy returns what the function of this package returns that a call names, if it has one result and one return.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 
 	"example.com/shop/around/models"
 	"github.com/gormlock/gormlock"
@@ -24,6 +25,9 @@ func text(ctx context.Context, db *gorm.DB, pool *sql.DB, tx *sql.Tx, id int64, 
 	db.Exec("WITH c AS (UPDATE accounts SET balance = 0 RETURNING id) SELECT * FROM c")                    // want `UPDATE of accounts`
 	db.Exec(fmt.Sprintf("UPDATE %s SET balance = %d WHERE id = ?", "accounts", 1), id)                     // want `UPDATE of accounts`
 	db.Exec("UPDATE accounts SET balance = 0 WHERE " + column + " = 1")                                    // want `UPDATE of accounts`
+	db.Exec(fmt.Sprintf("UPDATE accounts SET balance = %d", id))                                           // want `UPDATE of accounts`
+	db.Exec(fmt.Sprintf("UPDATE accounts SET balance = %v WHERE id = %v", float64(id), id))                // want `UPDATE of accounts`
+	db.Exec("UPDATE accounts SET balance = " + strconv.FormatInt(id, 10))                                  // want `UPDATE of accounts`
 	_ = gorm.G[models.Account](db).Exec(ctx, "UPDATE accounts SET balance = 0")                            // want `UPDATE of accounts`
 	_, _ = pool.ExecContext(ctx, "UPDATE accounts SET balance = 0")                                        // want `UPDATE of accounts`
 	_, _ = tx.Exec("DELETE FROM accounts WHERE id = $1", id)                                               // want `DELETE of accounts compares no version`
@@ -32,6 +36,11 @@ func text(ctx context.Context, db *gorm.DB, pool *sql.DB, tx *sql.Tx, id int64, 
 	db.Exec("UPDATE reports SET body = 'x' WHERE id = 1")                                                  // want `UPDATE of reports is not guarded by its fence`
 	db.Exec("INSERT INTO reports (body) VALUES ('x')")                                                     // want `INSERT of reports is not guarded`
 }
+
+// written says in its text what the compiler does not know.
+type written int64
+
+func (written) String() string { return "1, version = version + 1" }
 
 func innocentText(db *gorm.DB, set string, id int64) {
 	// The version moves by hand, or by the trigger.
@@ -54,6 +63,7 @@ func innocentText(db *gorm.DB, set string, id int64) {
 	// Nobody knows.
 	db.Exec("UPDATE accounts SET " + set)
 	db.Exec(fmt.Sprintf("UPDATE accounts SET %s = 1", set))
+	db.Exec(fmt.Sprintf("UPDATE accounts SET balance = %v", written(id)))
 }
 
 func tables(db *gorm.DB, id int64) {
