@@ -71,12 +71,14 @@ func (a *answer) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Valu
 	if err != nil {
 		return nil, err
 	}
+	named := make(map[string]reflect.Value, len(left))
+	for _, row := range left {
+		key, _ := statement.KeyOf(db.Statement, a.model.Schema, row)
+		named[statement.KeyName(key)] = row
+	}
 	for n, i := range places {
-		there[i] = stored[n] != nil
-		for _, row := range left {
-			if key, _ := statement.KeyOf(db.Statement, a.model.Schema, row); stored[n] != nil && statement.KeyName(key) == statement.KeyName(stored[n]) {
-				found[i] = row
-			}
+		if there[i] = stored[n] != nil; there[i] {
+			found[i] = named[statement.KeyName(stored[n])]
 		}
 	}
 	return there, nil

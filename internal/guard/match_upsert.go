@@ -8,7 +8,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -136,54 +135,36 @@ func (m *matching) spell(db *gorm.DB, sent []*schema.Field, open []int) ([]refle
 	return spelled, err
 }
 
-// holds reports whether a struct sent to a column what a row has there. Of a column that has a default, nothing was sent for zero.
-func (m *matching) holds(field *schema.Field, i int, row reflect.Value) bool {
-	if _, zero := field.ValueOf(m.stmt.Context, m.rows[i].Struct); zero && field.HasDefaultValue {
-		return true
-	}
-	return m.same(field, m.sentBy(field, i), row)
-}
-
-// sentBy is the struct that has what another one sent to a column, as the server spells it.
-func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
-	if m.spelled[i].IsValid() && m.table.Respells(field.DBName) {
-		return m.spelled[i]
-	}
-	return m.rows[i].Struct
-}
-
-func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
-	mine, _ := field.ValueOf(m.stmt.Context, x)
-	theirs, _ := field.ValueOf(m.stmt.Context, y)
-	return statement.SameValue(mine, theirs, column.TickIn(m.stmt.DB, field))
-}
-
 // among finds the structs of rows among some, by what they hold in the columns that were stored as they were sent. A row that could be
 // that of structs which differ is left: the columns of the conflict alone do not tell, because a condition of the index, a trigger
 // or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
 func (m *matching) among(open []int, sent []*schema.Field, asSent bool) {
-	kept := sent
+	kept := m.compared(open, sent)
+	all := slices.Clone(kept)
 	if !asSent {
-		kept = slices.DeleteFunc(slices.Clone(sent), func(field *schema.Field) bool {
-			return slices.ContainsFunc(m.left, func(row reflect.Value) bool {
-				return !slices.ContainsFunc(open, func(i int) bool { return m.same(field, m.sentBy(field, i), row) })
-			})
-		})
-	}
-	differ := func(i, k int) bool {
-		return slices.ContainsFunc(sent, func(field *schema.Field) bool { return !m.same(field, m.sentBy(field, i), m.sentBy(field, k)) })
+		kept = slices.DeleteFunc(kept, func(c *comparison) bool { return !c.holdsAll(m, open) })
 	}
 	isKeyless := func(i int) bool { return m.rows[i].Key == nil }
-	for _, row := range m.left {
-		fit := slices.DeleteFunc(slices.Clone(open), func(i int) bool {
-			return m.from[i].IsValid() || slices.ContainsFunc(kept, func(field *schema.Field) bool { return !m.holds(field, i, row) })
+	sorted := map[string][]int{} // by what the columns hold that can be told apart at once
+	for _, i := range open {
+		name := nameOf(kept, func(c *comparison) string { return c.structs[i] })
+		sorted[name] = append(sorted[name], i)
+	}
+	for n, row := range m.left {
+		name := nameOf(kept, func(c *comparison) string { return c.found[n] })
+		fit := slices.DeleteFunc(slices.Clone(sorted[name]), func(i int) bool {
+			return slices.ContainsFunc(kept, func(c *comparison) bool { return !c.sorts() && !c.holds(m, i, n) })
 		})
 		if slices.ContainsFunc(fit, isKeyless) {
 			fit = slices.DeleteFunc(fit, func(i int) bool { return !isKeyless(i) })
 		}
-		if len(fit) > 0 && !slices.ContainsFunc(fit, func(i int) bool { return differ(i, fit[0]) }) {
-			m.from[fit[0]] = row
+		if len(fit) == 0 || slices.ContainsFunc(fit, func(i int) bool {
+			return slices.ContainsFunc(all, func(c *comparison) bool { return !c.isSame(m, i, fit[0]) })
+		}) {
+			continue
 		}
+		m.from[fit[0]] = row
+		sorted[name] = slices.DeleteFunc(sorted[name], func(i int) bool { return i == fit[0] })
 	}
 }
 

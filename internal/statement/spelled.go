@@ -75,22 +75,26 @@ const mostParameters = 2000
 func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Field, structs []reflect.Value) ([]reflect.Value, error) {
 	stmt := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(reflect.New(s.ModelType).Interface()).Statement
 	sql := SQL{stmt}
+	sql.Text("SELECT * FROM (VALUES ")
 	for i, row := range structs {
 		if i > 0 {
-			sql.Text(" UNION ALL ")
+			sql.Text(",")
 		}
-		sql.Text("SELECT ", strconv.Itoa(i))
+		sql.Text("(", strconv.Itoa(i))
 		for _, field := range fields {
 			value, _ := field.ValueOf(db.Statement.Context, row)
 			sql.Text(",CAST(")
 			sql.Expression(value)
 			sql.Text(" AS ", c.types[field.DBName], ")")
-			if i == 0 {
-				sql.Text(" AS ")
-				sql.Column("", field.DBName)
-			}
 		}
+		sql.Text(")")
 	}
+	sql.Text(") AS sent(gormlock_row")
+	for _, field := range fields {
+		sql.Text(",")
+		sql.Column("", field.DBName)
+	}
+	sql.Text(")")
 	spelled := make([]reflect.Value, len(structs))
 	return spelled, scanRows(db, s, stmt, len(fields), func(which int, row reflect.Value) { spelled[which] = row })
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -159,6 +160,47 @@ func TestRespelled_linkedItems(t *testing.T) {
 		stand.Equal(t, "name", stand.Row[pricedItem](t, db, cart.Items[i].ID).Name, string('a'+rune(i)))
 	}
 	stand.Equal(t, "linked", db.Model(&cart).Association("Items").Count(), 4)
+}
+
+type imported struct {
+	ID      int64
+	Code    string `gorm:"uniqueIndex"`
+	Price   string `gorm:"type:numeric(12,2)"`
+	Sold    time.Time
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// The rows of a large import of which half is there are found in a time that grows with their number, not with its square.
+func TestRespelled_importOfThousands(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&imported{}})
+	takes := func(n int) time.Duration {
+		stand.MustDo(t, db.Exec("TRUNCATE importeds"))
+		all := make([]imported, n)
+		for i := range all {
+			all[i] = imported{Code: strconv.Itoa(i), Price: strconv.Itoa(i % 7), Sold: time.Unix(int64(i), 7)}
+		}
+		half := slices.Clone(all[n/2:])
+		stand.MustDo(t, db.Create(&half))
+		all[n-1].ID = half[len(half)-1].ID
+		began := time.Now()
+		stand.MustDo(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&all))
+		took := time.Since(began)
+		for i := range all {
+			is, isNew := all[i], i < n/2
+			if isNew != (is.ID != 0) && i != n-1 {
+				t.Fatalf("%d of %d: %+v", i, n, is)
+			}
+			if isNew && i%100 == 0 {
+				stand.Equal(t, "code", stand.Row[imported](t, db, is.ID).Code, is.Code)
+			}
+		}
+		return took
+	}
+	takes(100)
+	if few, many := takes(1000), takes(8000); many > 30*few {
+		t.Errorf("1,000 rows take %s, 8,000 take %s", few, many)
+	}
 }
 
 func text(s string) *string { return &s }

@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// comparison compares one column of structs with that of rows. If all values have a text, the texts are compared.
+type comparison struct {
+	field   *schema.Field
+	texts   bool
+	free    bool           // some structs sent nothing: the column has a default
+	structs map[int]string // what each open struct sent
+	found   []string       // what each row has that is left
+}
+
+// compared are the comparisons of columns.
+func (m *matching) compared(open []int, fields []*schema.Field) []*comparison {
+	all := make([]*comparison, len(fields))
+	for n, field := range fields {
+		c := &comparison{field: field, texts: true, structs: make(map[int]string, len(open)), found: make([]string, len(m.left))}
+		for _, i := range open {
+			c.structs[i] = c.text(m, m.sentBy(field, i))
+			c.free = c.free || m.sentNothing(field, i)
+		}
+		for k, row := range m.left {
+			c.found[k] = c.text(m, row)
+		}
+		all[n] = c
+	}
+	return all
+}
+
+// text is the text of a column, if its type has one that tells values apart.
+func (c *comparison) text(m *matching, row reflect.Value) string {
+	if !c.texts {
+		return ""
+	}
+	value, _ := c.field.ValueOf(m.stmt.Context, row)
+	sent, err := statement.Sent(value)
+	v := reflect.ValueOf(sent)
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	var at time.Time
+	isTime := v.IsValid() && v.Type() == statement.TimeType
+	if isTime {
+		at, _ = v.Interface().(time.Time)
+	}
+	switch kind := v.Kind(); {
+	case err != nil:
+	case isTime && m.table.Respells(c.field.DBName): // both are times of the server
+		return "=" + at.UTC().String()
+	case kind == reflect.Invalid || kind == reflect.Pointer:
+		return "null"
+	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return "=" + string(v.Bytes())
+	case kind <= reflect.Complex128 || kind == reflect.String:
+		if _, writes := v.Interface().(fmt.Formatter); !writes && driver.IsValue(plain(v)) {
+			return "=" + fmt.Sprint(plain(v))
+		}
+	}
+	c.texts = false
+	return ""
+}
+
+// plain is a value without the methods of its type.
+func plain(v reflect.Value) any {
+	switch {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return fmt.Sprint(v.Uint())
+	case v.CanFloat():
+		return v.Float()
+	case v.Kind() == reflect.Bool:
+		return v.Bool()
+	default:
+		return v.String()
+	}
+}
+
+// sorts reports whether structs and rows that belong together have one text here.
+func (c *comparison) sorts() bool { return c.texts && !c.free }
+
+// nameOf is what a struct or a row has in all columns that sort.
+func nameOf(all []*comparison, text func(*comparison) string) string {
+	var name strings.Builder
+	for _, c := range all {
+		if c.sorts() {
+			statement.Write(&name, fmt.Sprint(len(text(c))), text(c))
+		}
+	}
+	return name.String()
+}
+
+// holdsAll reports whether each row that is left equals some struct here.
+func (c *comparison) holdsAll(m *matching, open []int) bool {
+	if c.texts {
+		known := make(map[string]bool, len(open))
+		for _, text := range c.structs {
+			known[text] = true
+		}
+		return !slices.ContainsFunc(c.found, func(text string) bool { return !known[text] })
+	}
+	return !slices.ContainsFunc(m.left, func(row reflect.Value) bool {
+		return !slices.ContainsFunc(open, func(i int) bool { return m.same(c.field, m.sentBy(c.field, i), row) })
+	})
+}
+
+// holds reports whether a struct sent what a row has.
+func (c *comparison) holds(m *matching, i, row int) bool {
+	switch {
+	case m.sentNothing(c.field, i):
+		return true
+	case c.texts:
+		return c.structs[i] == c.found[row]
+	default:
+		return m.same(c.field, m.sentBy(c.field, i), m.left[row])
+	}
+}
+
+// isSame reports whether two structs sent the same.
+func (c *comparison) isSame(m *matching, i, k int) bool {
+	if c.texts {
+		return c.structs[i] == c.structs[k]
+	}
+	return m.same(c.field, m.sentBy(c.field, i), m.sentBy(c.field, k))
+}
+
+// sentNothing reports whether a struct left the column to its default.
+func (m *matching) sentNothing(field *schema.Field, i int) bool {
+	_, zero := field.ValueOf(m.stmt.Context, m.rows[i].Struct)
+	return zero && field.HasDefaultValue
+}
+
+// sentBy is the struct that has what another one sent to a column, as the server spells it.
+func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
+	if m.spelled[i].IsValid() && m.table.Respells(field.DBName) {
+		return m.spelled[i]
+	}
+	return m.rows[i].Struct
+}
+
+func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
+	mine, _ := field.ValueOf(m.stmt.Context, x)
+	theirs, _ := field.ValueOf(m.stmt.Context, y)
+	return statement.SameValue(mine, theirs, column.TickIn(m.stmt.DB, field))
+}
