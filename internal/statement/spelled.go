@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/dialect"
-	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // ColumnTypes are those of a table in PostgreSQL, by the names of its columns.
@@ -51,7 +50,7 @@ func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
 }
 
 // Triggers of partitions count: a row goes there.
-var columnsOf = `SELECT a.attname::text, ` + tables.TypeName("a.atttypmod") + `, c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
+const columnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
 	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
