@@ -58,7 +58,7 @@ func (c *comparison) text(m *matching, row reflect.Value) string {
 	}
 	switch kind := v.Kind(); {
 	case err != nil:
-	case isTime && m.table.Respells(c.field.DBName): // both are times of the server
+	case isTime && m.table.Respells(c.field): // both are times of the server
 		return "=" + at.UTC().String()
 	case kind == reflect.Invalid || kind == reflect.Pointer:
 		return "null"
@@ -145,7 +145,7 @@ func (m *matching) sentNothing(field *schema.Field, i int) bool {
 
 // sentBy is the struct that has what another one sent to a column, as the server spells it.
 func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
-	if m.spelled[i].IsValid() && m.table.Respells(field.DBName) {
+	if m.spelled[i].IsValid() && m.table.Respells(field) {
 		return m.spelled[i]
 	}
 	return m.rows[i].Struct
@@ -154,5 +154,9 @@ func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
 func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
 	mine, _ := field.ValueOf(m.stmt.Context, x)
 	theirs, _ := field.ValueOf(m.stmt.Context, y)
+	if field.Serializer != nil { // what GORM gives as the value is never equal
+		mine, _ = statement.Sent(mine)
+		theirs, _ = statement.Sent(theirs)
+	}
 	return statement.SameValue(mine, theirs, column.TickIn(m.stmt.DB, field))
 }

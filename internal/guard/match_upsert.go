@@ -49,7 +49,7 @@ type matching struct {
 	stmt    *gorm.Statement
 	from    []reflect.Value // of each struct, its row
 	left    []reflect.Value // rows that are nobody's yet
-	skipped []bool          // of each struct, whether it was left out, because a row with its key is there
+	there   []bool          // of each struct, whether another row with its key is there
 	table   statement.ColumnTypes
 	spelled []reflect.Value // of each struct, what the server would make of its columns
 }
@@ -59,7 +59,7 @@ func (m *matching) matchSpelled(db *gorm.DB, keys [][]any) (err error) {
 	if len(m.left) == 0 || len(m.open(false)) == 0 {
 		return nil
 	}
-	if m.skipped, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
+	if m.there, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
 		return err
 	}
 	m.left = slices.DeleteFunc(m.left, func(row reflect.Value) bool {
@@ -102,10 +102,10 @@ func (m *matching) match(db *gorm.DB, asMany bool) (err error) {
 	return nil
 }
 
-// open are the structs that may have a row among those left: those without a key, or those with one.
+// open are the structs that have no row yet: those without a key, or those with one.
 func (m *matching) open(keyless bool) (open []int) {
 	for i := range m.rows {
-		if !m.from[i].IsValid() && (m.rows[i].Key == nil) == keyless && (m.skipped == nil || !m.skipped[i]) {
+		if !m.from[i].IsValid() && (m.rows[i].Key == nil) == keyless {
 			open = append(open, i)
 		}
 	}
@@ -116,7 +116,7 @@ func (m *matching) open(keyless bool) (open []int) {
 func (m *matching) spell(db *gorm.DB, sent []*schema.Field, open []int) ([]reflect.Value, error) {
 	var fields []*schema.Field
 	for _, field := range sent {
-		if m.table.Respells(field.DBName) {
+		if m.table.Respells(field) {
 			fields = append(fields, field)
 		}
 	}
@@ -136,14 +136,13 @@ func (m *matching) spell(db *gorm.DB, sent []*schema.Field, open []int) ([]refle
 }
 
 // among finds the structs of rows among some, by what they hold in the columns that were stored as they were sent. A row that could be
-// that of structs which differ is left: the columns of the conflict alone do not tell, because a condition of the index, a trigger
-// or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
+// that of structs which differ in anything is left: the columns of the conflict alone do not tell, because a condition of the index, a
+// trigger or a default may have decided. Only where a trigger has changed the key it is the row of a struct with another one.
 func (m *matching) among(open []int, sent []*schema.Field, asSent bool) {
-	kept := m.compared(open, sent)
-	all := slices.Clone(kept)
-	if !asSent {
-		kept = slices.DeleteFunc(kept, func(c *comparison) bool { return !c.holdsAll(m, open) })
-	}
+	all := m.compared(open, m.insertedFields(m.stmt))
+	kept := slices.DeleteFunc(slices.Clone(all), func(c *comparison) bool {
+		return !slices.Contains(sent, c.field) || !asSent && !c.holdsAll(m, open)
+	})
 	isKeyless := func(i int) bool { return m.rows[i].Key == nil }
 	sorted := map[string][]int{} // by what the columns hold that can be told apart at once
 	for _, i := range open {
@@ -158,7 +157,7 @@ func (m *matching) among(open []int, sent []*schema.Field, asSent bool) {
 		if slices.ContainsFunc(fit, isKeyless) {
 			fit = slices.DeleteFunc(fit, func(i int) bool { return !isKeyless(i) })
 		}
-		if len(fit) == 0 || slices.ContainsFunc(fit, func(i int) bool {
+		if len(fit) == 0 || m.there != nil && m.there[fit[0]] || slices.ContainsFunc(fit, func(i int) bool {
 			return slices.ContainsFunc(all, func(c *comparison) bool { return !c.isSame(m, i, fit[0]) })
 		}) {
 			continue
@@ -168,19 +167,28 @@ func (m *matching) among(open []int, sent []*schema.Field, asSent bool) {
 	}
 }
 
+// insertedFields are the columns that were sent, but for those of the guards.
+func (a *answer) insertedFields(stmt *gorm.Statement) (fields []*schema.Field) {
+	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
+	for _, c := range values.Columns {
+		if field := a.model.Schema.LookUpField(c.Name); field != nil && field != a.version.Field && (a.fence == nil || field != a.fence.Field) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
 // sentFields are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
 // statement may have updated the row, they are the columns of the conflict and those that it took over.
 func (a *answer) sentFields(stmt *gorm.Statement) []*schema.Field {
-	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	found := a.conflictFields(stmt)
-	return slices.DeleteFunc(slices.Clone(a.returning.fields), func(field *schema.Field) bool {
-		inserted := slices.ContainsFunc(values.Columns, func(c clause.Column) bool { return c.Name == field.DBName })
+	return slices.DeleteFunc(a.insertedFields(stmt), func(field *schema.Field) bool {
 		takenOver := slices.ContainsFunc(conflict.DoUpdates, func(set clause.Assignment) bool {
 			name, is := dialect.Excluded(set.Value)
 			return is && name == field.DBName && set.Column.Name == name
 		})
-		return !inserted || field.PrimaryKey || field == a.version.Field || a.fence != nil && field == a.fence.Field ||
+		return field.PrimaryKey || !slices.Contains(a.returning.fields, field) ||
 			!a.upsert.skips && !takenOver && !slices.Contains(found, field)
 	})
 }

@@ -166,9 +166,15 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	if !w.upsert.skips && !w.returning.back && len(conflict.Where.Exprs) == 0 && w.refuseUnstored(db, w.returning.len()) {
 		return
 	}
+	stored := map[uintptr]bool{} // a struct may be there twice, by a pointer
+	for i := range w.rows {
+		if row := &w.rows[i]; from[i].IsValid() && row.Struct.CanAddr() {
+			stored[row.Struct.Addr().Pointer()] = true
+		}
+	}
 	for i := range w.rows {
 		row := &w.rows[i]
-		if !row.Struct.CanAddr() {
+		if !row.Struct.CanAddr() || !from[i].IsValid() && stored[row.Struct.Addr().Pointer()] {
 			continue
 		}
 		switch was := w.memory.Was(i); {

@@ -1,9 +1,9 @@
 package statement
 
 import (
+	"database/sql/driver"
 	"reflect"
 	"strconv"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -17,15 +17,25 @@ type ColumnTypes struct {
 	types  map[string]string
 }
 
-// Respells reports whether the server may write a value otherwise than the program, or store it otherwise: with the digits that the
-// column has, without the blanks of a JSON text.
-func (c ColumnTypes) Respells(column string) bool {
-	switch of, known := c.types[column]; {
-	case !known, strings.HasPrefix(of, "character varying"):
-		return false
-	default:
-		return of != "text" && of != "smallint" && of != "integer" && of != "bigint" && of != "boolean"
+// Respells reports whether the server may store a value otherwise than the program has it: with the digits that the column has, without the
+// blanks of a JSON text, or as what the type of the field makes of it.
+func (c ColumnTypes) Respells(field *schema.Field) bool {
+	of, known := c.types[field.DBName]
+	if _, makes := reflect.New(field.IndirectFieldType).Interface().(driver.Valuer); !known || makes || field.Serializer != nil {
+		return known
 	}
+	if _, makes := reflect.New(field.IndirectFieldType).Interface().(gorm.Valuer); makes {
+		return true
+	}
+	switch kind := field.IndirectFieldType.Kind(); of {
+	case "text", "character varying":
+		return kind != reflect.String
+	case "smallint", "integer", "bigint":
+		return kind < reflect.Int || kind > reflect.Uint64
+	case "boolean":
+		return kind != reflect.Bool
+	}
+	return true
 }
 
 // ColumnTypesOf asks for the columns of the statement's table, on its connection. Of other databases, and of what is no table, it knows none.
