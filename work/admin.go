@@ -28,7 +28,14 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	part := func(state, oldest string) string {
 		return `SELECT {Queue} AS queue, '` + state + `' AS state, count(*) AS n, ` + oldest + ` AS oldest FROM {table} WHERE {State} = '` + state + `'{live} GROUP BY 1`
 	}
-	var stats []QueueStats
+	var counts []struct { // with the names of the query, whatever the program's NamingStrategy is
+		Queue   string        `gorm:"column:queue"`
+		Ready   int64         `gorm:"column:ready"`
+		Running int64         `gorm:"column:running"`
+		Later   int64         `gorm:"column:later"`
+		Dead    int64         `gorm:"column:dead"`
+		Oldest  time.Duration `gorm:"column:oldest"`
+	}
 	// The longest time.Duration is 292 years. PostgreSQL 14 to 16 have no difference of a time and infinity.
 	const seconds = "CASE WHEN isfinite(min(oldest)) THEN LEAST(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 9223372036) WHEN min(oldest) < now() THEN 9223372036 END"
 	err = db.Session(&gorm.Session{NewDB: true, Context: ctx}).Raw(t.sql(`SELECT queue,
@@ -36,7 +43,11 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint AS later, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint AS dead,
 		COALESCE(` + seconds + ` * 1e9, 0)::bigint AS oldest FROM (` +
 		part(ready, "min({RunAt})") + ` UNION ALL ` + part(running, "NULL::timestamptz") + ` UNION ALL ` + part(later, "NULL::timestamptz") +
-		` UNION ALL ` + part(dead, "NULL::timestamptz") + `) AS parts GROUP BY queue ORDER BY queue`)).Scan(&stats).Error
+		` UNION ALL ` + part(dead, "NULL::timestamptz") + `) AS parts GROUP BY queue ORDER BY queue`)).Scan(&counts).Error
+	var stats []QueueStats
+	for _, c := range counts {
+		stats = append(stats, QueueStats(c))
+	}
 	return stats, err
 }
 
@@ -55,9 +66,9 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 		list.Int(id)
 	}
 	var again []struct {
-		ID       int64
-		Queue    string
-		Priority int
+		ID       int64  `gorm:"column:id"`
+		Queue    string `gorm:"column:queue"`
+		Priority int    `gorm:"column:priority"`
 	}
 	db = db.WithContext(ctx)
 	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,

@@ -9,7 +9,8 @@ import (
 
 // fresh is a pool whose statements are planned each time. pgx would keep them prepared, and a plan that was made while
 // the table was small reads all of it; the server keeps such a plan until somebody analyzes the table. The statements
-// sent here are about many jobs at once, so planning costs little.
+// sent here are about many jobs at once, so planning costs little. What comes back has the formats of prepared statements: as text, a
+// float would depend on extra_float_digits, a time on DateStyle.
 type fresh struct {
 	*sql.DB
 	pgx bool
@@ -29,7 +30,7 @@ func (f fresh) args(args []any) []any {
 	if !f.pgx {
 		return args
 	}
-	return append([]any{pgx.QueryExecModeExec}, args...)
+	return append([]any{pgx.QueryExecModeCacheDescribe}, args...)
 }
 
 // QueryContext overrides that of the pool, as do the methods below.

@@ -120,13 +120,14 @@ func (x *examination) parse(value any) {
 
 // column is one of a table, as the server has it.
 type column struct {
-	Name, Type string
-	Required   bool   // NOT NULL
-	Filled     bool   // it has a default
-	Precision  int    // of a time, in digits of a second
-	OfView     bool   // which has neither NOT NULL nor defaults to look at
-	Computed   bool   // no statement can assign it
-	Filling    string // what fills it
+	Name      string `gorm:"column:name"` // whatever the program's NamingStrategy is, as below
+	Type      string `gorm:"column:type"`
+	Required  bool   `gorm:"column:required"`  // NOT NULL
+	Filled    bool   `gorm:"column:filled"`    // it has a default
+	Precision int    `gorm:"column:precision"` // of a time, in digits of a second
+	OfView    bool   `gorm:"column:of_view"`   // which has neither NOT NULL nor defaults to look at
+	Computed  bool   `gorm:"column:computed"`  // no statement can assign it
+	Filling   string `gorm:"column:filling"`   // what fills it
 }
 
 // columns looks whether the columns of version and fence are there, and hold what they have to.

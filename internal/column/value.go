@@ -261,7 +261,7 @@ func (c *Version) Of(value any) (Value, error) {
 	given := Version{Field: c.Field}
 	v := reflect.ValueOf(c.fromJSON(value))
 	if !given.shapedAs(v.Type()) || (given.IsTemporal()) != (c.IsTemporal()) {
-		return Value{}, fmt.Errorf("gormlock: %s.%s: %v (%T) is not a version", c.Field.Schema.Name, c.Field.Name, value, value)
+		return Value{}, fmt.Errorf("gormlock: %s.%s: %v (%T) is not a version, give one of type %s", c.Field.Schema.Name, c.Field.Name, value, value, c.Field.FieldType)
 	}
 	return given.value(v), nil
 }
