@@ -62,11 +62,13 @@ func (m *matching) matchSpelled(db *gorm.DB, keys [][]any) (err error) {
 	if m.there, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
 		return err
 	}
-	m.left = slices.DeleteFunc(m.left, func(row reflect.Value) bool {
-		return slices.ContainsFunc(m.from, func(other reflect.Value) bool {
-			return other.IsValid() && other.Addr().Pointer() == row.Addr().Pointer()
-		})
-	})
+	given := make(map[uintptr]bool, len(m.from))
+	for _, row := range m.from {
+		if row.IsValid() {
+			given[row.Addr().Pointer()] = true
+		}
+	}
+	m.left = slices.DeleteFunc(m.left, func(row reflect.Value) bool { return given[row.Addr().Pointer()] })
 	return nil
 }
 
