@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -29,7 +30,7 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	}
 	m := matching{answer: a, stmt: db.Statement}
 	m.from, m.left = a.matchNames(db.Statement, keys, rows)
-	if err := m.matchSpelled(db, keys); err != nil {
+	if err := cmp.Or(m.takeBack(db, keys, rows), m.matchSpelled(db, keys)); err != nil {
 		return nil, err
 	}
 	asMany := len(m.left) == keyless
@@ -51,7 +52,55 @@ type matching struct {
 	left    []reflect.Value // rows that are nobody's yet
 	there   []bool          // of each struct, whether another row with its key is there
 	table   statement.ColumnTypes
+	asked   bool            // for the table
 	spelled []reflect.Value // of each struct, what the server would make of its columns
+}
+
+// takeBack takes rows from structs that have their keys by chance: DO NOTHING has left such a struct out, and the server has given the
+// same key to a new one. Then the row holds something else in a column that is stored as it is sent.
+func (m *matching) takeBack(db *gorm.DB, keys [][]any, rows []reflect.Value) error {
+	if !m.upsert.skips || m.returning.back || len(m.open(true)) == 0 {
+		return nil
+	}
+	sent := m.sentFields(m.stmt)
+	m.spelled = make([]reflect.Value, len(m.rows)) // nothing is asked here
+	for i := range m.rows {
+		row := m.from[i]
+		isOther := func(field *schema.Field) bool {
+			return m.table.Keeps(field) && !m.sentNothing(field, i) && !m.same(field, m.rows[i].Struct, row)
+		}
+		if !row.IsValid() || !slices.ContainsFunc(sent, func(field *schema.Field) bool { return !m.same(field, m.rows[i].Struct, row) }) {
+			continue
+		}
+		if err := m.ask(db); err != nil {
+			return err
+		}
+		if m.table.AsSent && slices.ContainsFunc(sent, isOther) {
+			m.from[i], keys[i] = reflect.Value{}, nil
+		}
+	}
+	m.left = m.nobodys(rows)
+	return nil
+}
+
+// nobodys are the rows that no struct has yet.
+func (m *matching) nobodys(rows []reflect.Value) []reflect.Value {
+	given := make(map[uintptr]bool, len(m.from))
+	for _, row := range m.from {
+		if row.IsValid() {
+			given[row.Addr().Pointer()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row reflect.Value) bool { return given[row.Addr().Pointer()] })
+}
+
+// ask asks for the columns of the table, once.
+func (m *matching) ask(db *gorm.DB) (err error) {
+	if !m.asked {
+		m.table, err = statement.ColumnTypesOf(db)
+		m.asked = err == nil
+	}
+	return err
 }
 
 // matchSpelled matches rows with keys that the server spells otherwise.
@@ -62,13 +111,7 @@ func (m *matching) matchSpelled(db *gorm.DB, keys [][]any) (err error) {
 	if m.there, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
 		return err
 	}
-	given := make(map[uintptr]bool, len(m.from))
-	for _, row := range m.from {
-		if row.IsValid() {
-			given[row.Addr().Pointer()] = true
-		}
-	}
-	m.left = slices.DeleteFunc(m.left, func(row reflect.Value) bool { return given[row.Addr().Pointer()] })
+	m.left = m.nobodys(m.left)
 	return nil
 }
 
@@ -84,7 +127,7 @@ func (m *matching) inOrder() {
 // match asks the server what it makes of the columns. Where DO NOTHING meets no trigger, a row has the key and the columns that were
 // sent. Elsewhere the columns tell in which each row equals some struct, and a row may be that of a struct with another key.
 func (m *matching) match(db *gorm.DB, asMany bool) (err error) {
-	if m.table, err = statement.ColumnTypesOf(db); err != nil {
+	if err := m.ask(db); err != nil {
 		return err
 	}
 	asSent := m.upsert.skips && m.table.AsSent

@@ -38,6 +38,12 @@ func (c ColumnTypes) Respells(field *schema.Field) bool {
 	return true
 }
 
+// Keeps reports whether the server stores just the value that the program has.
+func (c ColumnTypes) Keeps(field *schema.Field) bool {
+	_, known := c.types[field.DBName]
+	return known && !c.Respells(field)
+}
+
 // ColumnTypesOf asks for the columns of the statement's table, on its connection. Of other databases, and of what is no table, it knows none.
 func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
 	c, table := ColumnTypes{types: map[string]string{}}, NameInSQL(db.Statement)

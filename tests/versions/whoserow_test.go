@@ -50,6 +50,10 @@ func TestUpsert_givesNoStructTheRowOfAnother(t *testing.T) {
 			[]whose{{Email: "a", Hash: 1}}, []whose{{Email: "a", Hash: 1}, {Email: "a", Hash: 2, Mark: "new"}}},
 		"the row of another key": {byEmail, clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: plan, Where: where("whoses.plan < excluded.plan")},
 			[]whose{{ID: 5, Email: "z", Plan: "z"}, {ID: 9, Email: "y", Plan: "a"}, {ID: 10, Email: "w", Plan: "z"}}, []whose{{ID: 5, Email: "y", Plan: "b"}, {Email: "w", Plan: "b"}}},
+		"the key of a new row by chance": {byEmail + "; SELECT setval('whoses_id_seq', 6)", clause.OnConflict{DoNothing: true},
+			[]whose{{ID: 1, Email: "y"}}, []whose{{ID: 7, Email: "y"}, {Email: "new"}}},
+		"the same, beside others": {byEmail + "; SELECT setval('whoses_id_seq', 6)", clause.OnConflict{DoNothing: true},
+			[]whose{{ID: 1, Email: "y"}}, []whose{{ID: 7, Email: "y"}, {Email: "new"}, {Email: "y"}, {Email: "more"}, {ID: 20, Email: "mine"}}},
 		"a trigger that makes all keys": {byEmail + `; CREATE FUNCTION makes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.id = nextval('whoses_id_seq') + 100; RETURN NEW; END $$;
 			CREATE TRIGGER makes BEFORE INSERT ON whoses FOR EACH ROW EXECUTE FUNCTION makes()`, clause.OnConflict{DoNothing: true},
 			[]whose{{ID: 5, Email: "z"}}, []whose{{ID: 105, Email: "y"}, {Email: "z"}}},
@@ -69,6 +73,9 @@ func TestUpsert_givesNoStructTheRowOfAnother(t *testing.T) {
 			}
 			for i, is := range list {
 				if is.Version == 0 {
+					if is.Email == "new" {
+						t.Errorf("struct %d has no row: %+v", i, is)
+					}
 					continue
 				}
 				row := stand.Row[whose](t, db, is.ID)
