@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
@@ -64,10 +63,8 @@ func (c *comparison) text(m *matching, row reflect.Value) string {
 		return "null"
 	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
 		return "=" + string(v.Bytes())
-	case kind <= reflect.Complex128 || kind == reflect.String:
-		if _, writes := v.Interface().(fmt.Formatter); !writes && driver.IsValue(plain(v)) {
-			return "=" + fmt.Sprint(plain(v))
-		}
+	case kind <= reflect.Float64 || kind == reflect.String:
+		return "=" + fmt.Sprint(plain(v))
 	}
 	c.texts = false
 	return ""
@@ -79,7 +76,7 @@ func plain(v reflect.Value) any {
 	case v.CanInt():
 		return v.Int()
 	case v.CanUint():
-		return fmt.Sprint(v.Uint())
+		return v.Uint()
 	case v.CanFloat():
 		return v.Float()
 	case v.Kind() == reflect.Bool:
@@ -143,7 +140,7 @@ func (m *matching) sentNothing(field *schema.Field, i int) bool {
 	return zero && field.HasDefaultValue
 }
 
-// sentBy is the struct that has what another one sent to a column, as the server spells it.
+// sentBy is the struct to compare with a row in a column: what the server made of the struct that was sent, if it was asked for that.
 func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
 	if m.spelled[i].IsValid() && m.table.Respells(field) {
 		return m.spelled[i]

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
 
@@ -30,7 +29,10 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	}
 	m := matching{answer: a, stmt: db.Statement}
 	m.from, m.left = a.matchNames(db.Statement, keys, rows)
-	if err := cmp.Or(m.takeBack(db, keys, rows), m.matchSpelled(db, keys)); err != nil {
+	if err := m.takeBack(db, keys, rows); err != nil {
+		return nil, err
+	}
+	if err := m.matchSpelled(db, keys); err != nil {
 		return nil, err
 	}
 	asMany := len(m.left) == keyless
@@ -49,15 +51,15 @@ type matching struct {
 	*answer
 	stmt    *gorm.Statement
 	from    []reflect.Value // of each struct, its row
-	left    []reflect.Value // rows that are nobody's yet
+	left    []reflect.Value // the rows that no struct has yet
 	there   []bool          // of each struct, whether another row with its key is there
 	table   statement.ColumnTypes
 	asked   bool            // for the table
 	spelled []reflect.Value // of each struct, what the server would make of its columns
 }
 
-// takeBack takes rows from structs that have their keys by chance: DO NOTHING has left such a struct out, and the server has given the
-// same key to a new one. Then the row holds something else in a column that is stored as it is sent.
+// takeBack corrects rows whose key is that of a struct by chance: DO NOTHING left that struct out, and the server gave its key to a struct
+// without one. Such a row differs from the struct in a column that the server stores as it is sent.
 func (m *matching) takeBack(db *gorm.DB, keys [][]any, rows []reflect.Value) error {
 	if !m.upsert.skips || m.returning.back || len(m.open(true)) == 0 {
 		return nil
@@ -79,12 +81,12 @@ func (m *matching) takeBack(db *gorm.DB, keys [][]any, rows []reflect.Value) err
 			m.from[i], keys[i] = reflect.Value{}, nil
 		}
 	}
-	m.left = m.nobodys(rows)
+	m.left = m.unmatched(rows)
 	return nil
 }
 
-// nobodys are the rows that no struct has yet.
-func (m *matching) nobodys(rows []reflect.Value) []reflect.Value {
+// unmatched returns those of the rows that no struct has yet.
+func (m *matching) unmatched(rows []reflect.Value) []reflect.Value {
 	given := make(map[uintptr]bool, len(m.from))
 	for _, row := range m.from {
 		if row.IsValid() {
@@ -111,7 +113,7 @@ func (m *matching) matchSpelled(db *gorm.DB, keys [][]any) (err error) {
 	if m.there, err = m.matchLeft(db, keys, m.from, m.left); err != nil {
 		return err
 	}
-	m.left = m.nobodys(m.left)
+	m.left = m.unmatched(m.left)
 	return nil
 }
 
