@@ -106,7 +106,7 @@ func (r *result) lookInMap(value reflect.Value) {
 	}
 }
 
-// isBoxed reports whether a value of a map or an interface is, or has in it, a struct or an array itself.
+// isBoxed reports whether what a map or an interface holds is a struct or an array itself: it can only be replaced.
 func isBoxed(value reflect.Value) bool {
 	for value.Kind() == reflect.Interface {
 		value = value.Elem()
@@ -121,8 +121,8 @@ func (r *result) lookInStruct(value reflect.Value, shared bool) {
 	}
 }
 
-// reached is a field as one that can be read and set. Those that are not exported matter too: generic Option and Result types
-// have theirs so, with a MarshalJSON and an UnmarshalJSON.
+// reached returns a field so that it can be read and set, exported or not. Generic Option and Result types keep their value in a field
+// that is not exported, and have a MarshalJSON and an UnmarshalJSON.
 func reached(field reflect.Value) reflect.Value {
 	if field.CanInterface() || !field.CanAddr() {
 		return field
@@ -247,7 +247,7 @@ func (b box) replace(change func(entry reflect.Value)) {
 	}
 }
 
-// changed is a copy of a value, changed.
+// changed returns a copy of a value, after change has set what it wants there.
 func changed(value reflect.Value, change func(entry reflect.Value)) reflect.Value {
 	for value.Kind() == reflect.Interface {
 		value = value.Elem()

@@ -44,7 +44,7 @@ func (c ColumnTypes) Keeps(field *schema.Field) bool {
 	return known && !c.Respells(field)
 }
 
-// ColumnTypesOf asks for the columns of the statement's table, on its connection. Of other databases, and of what is no table, it knows none.
+// ColumnTypesOf asks for the columns of the statement's table, on the statement's connection. On other databases there are none.
 func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
 	c, table := ColumnTypes{types: map[string]string{}}, NameInSQL(db.Statement)
 	if !dialect.Of(db).IsPostgres() || table == "" {
@@ -65,7 +65,7 @@ func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
 	return c, rows.Err()
 }
 
-// Triggers of partitions count: a row goes there.
+// The triggers of partitions count too, because rows go there.
 const columnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
 	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
