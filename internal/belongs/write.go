@@ -146,8 +146,10 @@ func holdsOwner(m *model.Model, row reflect.Value) bool {
 // find finds the associations that the structs hold.
 func (w *writing) find() {
 	stmt := w.db.Statement
-	var selected map[string]bool
-	restricted := false
+	var chosen statement.Chosen
+	if len(stmt.Selects)+len(stmt.Omits) > 0 {
+		chosen = statement.ChosenFor(stmt, w.creates)
+	}
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
 		if row.Type() != w.model.Schema.ModelType || !row.CanSet() {
 			return
@@ -157,20 +159,15 @@ func (w *writing) find() {
 			if !place.IsValid() || place.IsZero() {
 				continue
 			}
-			if selected == nil && len(stmt.Selects)+len(stmt.Omits) > 0 {
-				selected, restricted = stmt.SelectAndOmitColumns(w.creates, !w.creates)
-			}
-			is, known := selected[relation.Name]
 			h := &holding{relation: relation, row: row, place: place, was: statement.HeldBy(row, relation, place)}
-			h.saved, h.explicit = is || !known && !restricted, is
+			h.saved, h.explicit = chosen.Has(relation.Name), chosen.Names(relation.Name)
 			h.written = w.creates && h.isUpserted(stmt)
 			if w.creates && !h.written {
 				continue
 			}
 			h.eachKey(func(key *schema.Field, _ *schema.Reference) {
-				is, known := selected[key.DBName]
-				h.selected = h.selected || is
-				h.direct = h.direct || !h.saved && (is || !known && !restricted)
+				h.selected = h.selected || chosen.Names(key.DBName)
+				h.direct = h.direct || !h.saved && chosen.Has(key.DBName)
 				if place := statement.Place(key, row); place.IsValid() {
 					h.keys = append(h.keys, keep(place))
 				}

@@ -85,13 +85,11 @@ type associated struct {
 // isSaved reports whether GORM saves the structs of the association. It stores the links of all structs if those themselves are
 // omitted.
 func (t *twins) isSaved() bool {
-	creates := slices.Contains(t.stmt.BuildClauses, "VALUES")
-	selected, restricted := t.stmt.SelectAndOmitColumns(creates, !creates)
-	if is, known := selected[t.relation.Name+".*"]; known && !is && t.relation.Type == schema.Many2Many {
+	chosen := statement.ChosenFor(t.stmt, slices.Contains(t.stmt.BuildClauses, "VALUES"))
+	if t.relation.Type == schema.Many2Many && chosen.LeavesOut(t.relation.Name+".*") {
 		return false
 	}
-	is, known := selected[t.relation.Name]
-	return is || !known && !restricted
+	return chosen.Has(t.relation.Name)
 }
 
 // find looks for structs that would be left out.

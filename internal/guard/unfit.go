@@ -52,10 +52,10 @@ func (w *Write) refuseConditions(db *gorm.DB) {
 	case queried && w.upsert.saves: // the chain has made a query, and keeps its conditions: what it has read is saved
 	case !asked || len(where.Exprs) == 0 || db.Error != nil || w.upsert.child || !statement.HasUpsert(db.Statement) || statement.InFirstOrCreate():
 	case w.upsert.saves:
-		w.refuseBefore(db, fmt.Errorf("gormlock: %s: Save of a slice stores its structs whether or not the conditions of Where hold: use Updates, or save the structs without Where",
+		refuseBefore(db, fmt.Errorf("gormlock: %s: Save of a slice stores its structs whether or not the conditions of Where hold: use Updates, or save the structs without Where",
 			w.model.Schema.Name))
 	default:
-		w.refuseBefore(db, fmt.Errorf("gormlock: %s: an upsert has no conditions but those of clause.OnConflict{Where: …}: write them there, and leave Where out", w.model.Schema.Name))
+		refuseBefore(db, fmt.Errorf("gormlock: %s: an upsert has no conditions but those of clause.OnConflict{Where: …}: write them there, and leave Where out", w.model.Schema.Name))
 	}
 }
 
@@ -68,7 +68,7 @@ func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
 		}
 		r := w.model.Schema.Relationships.Relations[name]
 		if name == clause.Associations && len(statement.OwnRelations(w.model.Schema)) > 0 || r != nil && r.Type != schema.BelongsTo {
-			w.refuseBefore(db, fmt.Errorf("gormlock: %s: Select(%q) of a delete deletes what belongs to the struct that Delete is given, and that has no key: read the rows, and delete these",
+			refuseBefore(db, fmt.Errorf("gormlock: %s: Select(%q) of a delete deletes what belongs to the struct that Delete is given, and that has no key: read the rows, and delete these",
 				w.model.Schema.Name, name))
 			return
 		}

@@ -144,9 +144,9 @@ func (p *plan) refuseWithoutKeys(stmt *gorm.Statement) (err error) {
 // refuseWithoutKey refuses an INSERT for a struct with a key that leaves the key out: it would make another row, or find one by the
 // key that the database gives.
 func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
-	selected, restricted := stmt.SelectAndOmitColumns(true, false)
+	chosen := statement.ChosenFor(stmt, true)
 	for _, field := range p.model.Schema.PrimaryFields {
-		if is, named := selected[field.DBName]; named && !is || !named && restricted {
+		if !chosen.Has(field.DBName) {
 			return fmt.Errorf("gormlock: %s: Select or Omit leaves its key %s out of the INSERT, so another row would be written: name it in Select too, or save the struct by itself",
 				p.rowName(stmt, key), field.DBName)
 		}

@@ -75,9 +75,9 @@ func (p *plan) fieldsToHold(stmt *gorm.Statement, conflict clause.OnConflict) []
 	if !conflict.UpdateAll {
 		return fields
 	}
-	selected, restricted := stmt.SelectAndOmitColumns(false, true)
+	chosen := statement.ChosenFor(stmt, false)
 	for _, name := range p.model.Schema.DBNames {
-		if is, said := selected[name]; is || !said && !restricted {
+		if chosen.Has(name) {
 			add(p.model.Schema.FieldsByDBName[name])
 		}
 	}

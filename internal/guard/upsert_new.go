@@ -207,12 +207,11 @@ func (w *Write) whyOrphaned(db *gorm.DB, from []reflect.Value) error {
 
 // followed is an association of the struct whose structs GORM stores behind it. It is empty if there is none.
 func (p *plan) followed(stmt *gorm.Statement, row reflect.Value) string {
-	selected, restricted := stmt.SelectAndOmitColumns(true, false)
-	f := form{plan: p, stmt: stmt, selected: selected, restricted: restricted}
+	chosen := statement.ChosenFor(stmt, true)
 	r := &p.model.Schema.Relationships
 	for _, relation := range slices.Concat(r.HasOne, r.HasMany, r.Many2Many) {
 		place := statement.Place(relation.Field, row)
-		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && f.asks(relation.Name) && isOfKey(relation) {
+		if place.IsValid() && !place.IsZero() && (place.Kind() != reflect.Slice || place.Len() > 0) && chosen.Has(relation.Name) && isOfKey(relation) {
 			return relation.Name
 		}
 	}

@@ -183,13 +183,3 @@ func CopyOf(value reflect.Value) reflect.Value {
 	held.Set(value)
 	return held
 }
-
-// Saving tells which associations GORM saves with a create or an update, by its Select and Omit.
-func Saving(stmt *gorm.Statement) func(*schema.Relationship) bool {
-	creates := slices.Contains(stmt.BuildClauses, "VALUES")
-	selected, restricted := stmt.SelectAndOmitColumns(creates, !creates)
-	return func(relation *schema.Relationship) bool {
-		is, named := selected[relation.Name]
-		return is || !named && !restricted
-	}
-}
