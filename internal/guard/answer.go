@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/match"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -49,7 +50,7 @@ func (a *answer) lookFor(db *gorm.DB, keys [][]any, all []seen, unscoped bool) e
 	if err != nil {
 		return err
 	}
-	found, err := a.match(db, keys, rows)
+	found, err := match.ByKey(db, a.model.Schema, keys, rows)
 	for i, row := range found {
 		if row.IsValid() && !all[i].IsValid() {
 			all[i] = seen{row, unscoped && !db.Statement.Unscoped}

@@ -2,84 +2,70 @@ package guard
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/match"
 )
+
+// keys are those of the rows, each at the place of its struct.
+func (s *subjects) keys() [][]any {
+	keys := make([][]any, len(s.rows))
+	for i := range s.rows {
+		keys[i] = s.rows[i].Key
+	}
+	return keys
+}
 
 // matched returns the rows that came back, each at the place of its struct. The value is not valid if no row came back for a
 // struct.
 func (a *answer) matched(db *gorm.DB) ([]reflect.Value, error) {
-	keys := make([][]any, len(a.rows))
+	return match.ByKey(db, a.model.Schema, a.keys(), a.returning.all())
+}
+
+// rowsOfUpsert does so for an upsert. If every struct was written, the rows come in the order of the structs.
+func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
+	rows := a.returning.all()
+	if len(rows) == len(a.rows) && !a.returning.back {
+		return rows, nil
+	}
+	structs := make([]reflect.Value, len(a.rows))
 	for i := range a.rows {
-		keys[i] = a.rows[i].Key
+		structs[i] = a.rows[i].Struct
 	}
-	return a.match(db, keys, a.returning.all())
+	u := match.Upsert{
+		Schema: a.model.Schema, Structs: structs, Keys: a.keys(), Skips: a.upsert.skips, Behind: a.returning.back,
+		Inserted: a.inserted(db.Statement), Kept: a.sentAndKept(db.Statement),
+	}
+	return u.Rows(db, rows)
 }
 
-// match finds the row of each key. The server may spell a key differently from the program: a uuid without capitals, a
-// char(n) with blanks. If rows are left that no key names, the server is asked. A nil key matches nothing.
-func (a *answer) match(db *gorm.DB, keys [][]any, rows []reflect.Value) ([]reflect.Value, error) {
-	found, left := a.matchNames(db.Statement, keys, rows)
-	if len(left) > 0 {
-		if _, err := a.matchLeft(db, keys, found, left); err != nil {
-			return nil, err
+// inserted are the columns that were sent, but for those of the guards.
+func (a *answer) inserted(stmt *gorm.Statement) (fields []*schema.Field) {
+	values, _ := stmt.Clauses["VALUES"].Expression.(clause.Values)
+	for _, c := range values.Columns {
+		if field := a.model.Schema.LookUpField(c.Name); field != nil && field != a.version.Field && (a.fence == nil || field != a.fence.Field) {
+			fields = append(fields, field)
 		}
 	}
-	return found, nil
+	return fields
 }
 
-// matchNames finds the row of each key by its string, and returns the rows that no key names.
-func (a *answer) matchNames(stmt *gorm.Statement, keys [][]any, rows []reflect.Value) (found, left []reflect.Value) {
-	at := make(map[string]reflect.Value, len(rows))
-	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil {
-			at[statement.KeyName(key)] = row
-		}
-	}
-	found = make([]reflect.Value, len(keys))
-	named := make(map[string]bool, len(keys))
-	for i, key := range keys {
-		if key != nil {
-			name := statement.KeyName(key)
-			found[i], named[name] = at[name], true
-		}
-	}
-	for _, row := range rows {
-		if key, _ := statement.KeyOf(stmt, a.model.Schema, row); key != nil && !named[statement.KeyName(key)] {
-			left = append(left, row)
-		}
-	}
-	return found, left
-}
-
-// matchLeft finds the keys of rows that no key names as the program writes it. It also returns which of the other keys have a row.
-func (a *answer) matchLeft(db *gorm.DB, keys [][]any, found, left []reflect.Value) (there []bool, err error) {
-	there = make([]bool, len(keys))
-	var places []int
-	var asked [][]any
-	for i, key := range keys {
-		if key != nil && !found[i].IsValid() {
-			places, asked = append(places, i), append(asked, key)
-		}
-	}
-	if len(asked) == 0 {
-		return there, nil
-	}
-	stored, err := statement.Stored(db, a.model.Schema, asked)
-	if err != nil {
-		return nil, err
-	}
-	named := make(map[string]reflect.Value, len(left))
-	for _, row := range left {
-		key, _ := statement.KeyOf(db.Statement, a.model.Schema, row)
-		named[statement.KeyName(key)] = row
-	}
-	for n, i := range places {
-		if there[i] = stored[n] != nil; there[i] {
-			found[i] = named[statement.KeyName(stored[n])]
-		}
-	}
-	return there, nil
+// sentAndKept are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
+// statement may have updated the row, they are the columns of the conflict and those that it took over.
+func (a *answer) sentAndKept(stmt *gorm.Statement) []*schema.Field {
+	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	found := a.conflictFields(stmt)
+	return slices.DeleteFunc(a.inserted(stmt), func(field *schema.Field) bool {
+		takenOver := slices.ContainsFunc(conflict.DoUpdates, func(set clause.Assignment) bool {
+			name, is := dialect.Excluded(set.Value)
+			return is && name == field.DBName && set.Column.Name == name
+		})
+		return field.PrimaryKey || !slices.Contains(a.returning.fields, field) ||
+			!a.upsert.skips && !takenOver && !slices.Contains(found, field)
+	})
 }

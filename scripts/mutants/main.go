@@ -26,7 +26,7 @@ import (
 )
 
 // packages are what is mutated.
-var packages = []string{"internal/guard", "internal/form", "internal/asked", "internal/reading", "internal/children", "internal/whereabouts", "internal/memory", "internal/journal"}
+var packages = []string{"internal/guard", "internal/form", "internal/match", "internal/asked", "internal/reading", "internal/children", "internal/whereabouts", "internal/memory", "internal/journal"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

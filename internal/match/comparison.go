@@ -1,4 +1,4 @@
-package guard
+package match
 
 import (
 	"fmt"
@@ -136,7 +136,7 @@ func (c *comparison) isSame(m *matching, i, k int) bool {
 
 // sentNothing reports whether a struct left the column to its default.
 func (m *matching) sentNothing(field *schema.Field, i int) bool {
-	_, zero := field.ValueOf(m.stmt.Context, m.rows[i].Struct)
+	_, zero := field.ValueOf(m.stmt.Context, m.Structs[i])
 	return zero && field.HasDefaultValue
 }
 
@@ -145,7 +145,7 @@ func (m *matching) sentBy(field *schema.Field, i int) reflect.Value {
 	if m.spelled[i].IsValid() && m.table.Respells(field) {
 		return m.spelled[i]
 	}
-	return m.rows[i].Struct
+	return m.Structs[i]
 }
 
 func (m *matching) same(field *schema.Field, x, y reflect.Value) bool {
