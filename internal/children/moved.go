@@ -35,7 +35,7 @@ func NoticeMoved(db *gorm.DB) {
 	if m == nil || !m.Children {
 		return
 	}
-	came, links := moved{}, &links{}
+	came, links := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema)}
 	var rekeyed error
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
@@ -113,6 +113,7 @@ type links struct {
 	all     []link
 	version *column.Version // of the children that are looked at
 	places  *memory.Places  // where the transaction has structs by now
+	in      memory.Table    // that of the parents
 }
 
 type link struct {
@@ -188,7 +189,7 @@ func (l *links) Undo() {
 		if one.name == "" {
 			continue
 		}
-		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), one.name)) {
+		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), l.in.Beside(one.key.Schema), one.name)) {
 			if one.version.Read(child).Equal(one.at) {
 				one.putBack(child)
 			}

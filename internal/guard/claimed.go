@@ -9,6 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -57,6 +58,7 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) 
 	if !v.is() || !w.built.bumps || rows.Len() == 0 && !w.outcome.lost {
 		return
 	}
+	w.memory.In = memory.TableOf(query.Statement, w.model.Schema)
 	_, _ = w.memory.Find(w.model, rows.Interface())
 	claimed := make([]column.Value, w.memory.Count)
 	for i := range claimed {

@@ -4,11 +4,11 @@ import (
 	"reflect"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -40,6 +40,7 @@ func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Va
 		return
 	}
 	a := &adopted{}
+	a.memory.In = memory.TableOf(stmt, m.Schema)
 	a.memory.Find(m, row.Addr().Interface())
 	a.memory.Keep()
 	m.Column.Write(row, to)
@@ -107,36 +108,17 @@ func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value)
 	return to, touched
 }
 
-// hasWrite reports whether the transaction has such a write of the model, in the table of the statement. A statement of another
-// model means the table of this one.
+// hasWrite reports whether the transaction has such a write of the model, in the table of the statement.
 func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	j := journal.Of(stmt)
-	var table *clause.Expr
-	if stmt.Schema != nil && stmt.Schema.Table == m.Schema.Table {
-		table = stmt.TableExpr
-	}
 	if j == nil {
 		return false
 	}
-	path := j.Path()
+	in := memory.TableOf(stmt, m.Schema)
 	return j.Has(func(step journal.Step) bool {
 		w, ok := step.(*Write)
-		return ok && w.path == path && w.version.is() && w.model.Schema.Table == m.Schema.Table && sameTable(stmt, m, w.table, table) && is(w)
+		return ok && w.memory.In == in && w.version.is() && w.model.Schema.Table == m.Schema.Table && is(w)
 	})
-}
-
-// sameTable reports whether two statements of a model name one table. Another name for it, such as an alias, counts as another table.
-func sameTable(stmt *gorm.Statement, m *model.Model, a, b *clause.Expr) bool {
-	if a == b {
-		return true
-	}
-	name := func(table *clause.Expr) string {
-		if table == nil {
-			return stmt.Quote(m.Schema.Table)
-		}
-		return table.SQL
-	}
-	return name(a) == name(b)
 }
 
 // movedByBulk reports whether a statement about many rows of the same transaction moved the row with this key: the server knows that the

@@ -33,7 +33,6 @@ type Write struct {
 	draftedOne [1]column.Value
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
-	path          int // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
@@ -130,7 +129,7 @@ func RememberDelete(db *gorm.DB) {
 	if statement.SamePointer(db.Statement.Dest, db.Statement.Model) {
 		return
 	}
-	w.memory = memory.Structs{}
+	w.memory = memory.Structs{In: w.memory.In}
 	w.remember(db, db.Statement.Model)
 	w.where.ofModel = true
 }
@@ -204,10 +203,11 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	AskZone(stmt, m)
 	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent)}
+	w.memory.In = memory.TableOf(stmt, m.Schema)
 	w.used.own = conditionsOf(stmt)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
-		w.writtenBefore, w.path = j.Written(), j.Path()
+		w.writtenBefore = j.Written()
 	}
 	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
 	return w

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm/schema"
 
@@ -13,15 +14,17 @@ import (
 // have moved structs since: sorted a slice, shifted it, swapped two. A rollback restores each by its key, wherever it is.
 type Places struct {
 	by      map[rowOf][]reflect.Value
-	seen    map[placeOf]bool
+	seen    map[placeOf][]Table // the tables whose rows were there, the last one first
+	tables  map[reflect.Type][]Table
 	keepers map[placeOf][]keeper
 	copied  map[rowOf]bool // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
 	moved   []*movedRow
 }
 
-// rowOf is a row, by its model and its key.
+// rowOf is a row, by its model, its table and its key.
 type rowOf struct {
 	of  reflect.Type
+	in  Table
 	key string
 }
 
@@ -40,14 +43,14 @@ type movedRow struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf]bool{}, keepers: map[placeOf][]keeper{}, copied: map[rowOf]bool{}}
+	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf][]Table{}, tables: map[reflect.Type][]Table{}, keepers: map[placeOf][]keeper{}, copied: map[rowOf]bool{}}
 }
 
 // Add adds the places of the structs of a statement. Those of newer statements must be added before.
 func (p *Places) Add(s *Structs) {
 	for i := range s.Count {
 		row := s.Row(i)
-		known := !p.see(s.model, row)
+		known := !p.see(s.model, s.In, row)
 		if s.before == nil || s.After == nil {
 			continue
 		}
@@ -65,44 +68,48 @@ func (p *Places) Add(s *Structs) {
 }
 
 // AddRead adds the place of a struct that was read.
-func (p *Places) AddRead(m *model.Model, row reflect.Value) {
-	p.see(m, row)
+func (p *Places) AddRead(m *model.Model, in Table, row reflect.Value) {
+	p.see(m, in, row)
 	p.own(row, keeper{})
 }
 
 // See adds the place of a struct that is a copy of others.
-func (p *Places) See(m *model.Model, row reflect.Value) { p.see(m, row) }
+func (p *Places) See(m *model.Model, in Table, row reflect.Value) { p.see(m, in, row) }
 
 // Of returns the known places of structs of a type that had this key when they were added.
-func (p *Places) Of(of reflect.Type, key string) []reflect.Value {
+func (p *Places) Of(of reflect.Type, in Table, key string) []reflect.Value {
 	if p == nil {
 		return nil
 	}
-	return p.by[rowOf{of, key}]
+	return p.by[rowOf{of, in, key}]
 }
 
 // see adds one place. It reports false where it was known.
-func (p *Places) see(m *model.Model, row reflect.Value) bool {
+func (p *Places) see(m *model.Model, in Table, row reflect.Value) bool {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {
 		return false
 	}
 	at := placeOf{row.Type(), row.Addr().Pointer()}
-	if p.seen[at] {
+	before := p.seen[at]
+	if slices.Contains(before, in) {
 		return false
 	}
-	p.seen[at] = true
-	p.index(m, row)
-	return true
+	p.seen[at] = append(before, in)
+	if !slices.Contains(p.tables[at.of], in) {
+		p.tables[at.of] = append(p.tables[at.of], in)
+	}
+	p.index(m, in, row)
+	return len(before) == 0
 }
 
-func (p *Places) index(m *model.Model, row reflect.Value) {
-	is := rowOf{row.Type(), keyIn(m, row)}
+func (p *Places) index(m *model.Model, in Table, row reflect.Value) {
+	is := rowOf{row.Type(), in, keyIn(m, row)}
 	p.by[is] = append(p.by[is], row)
 }
 
 // Expect notes that the statement of s will be taken back: what it left is put back, wherever it is.
 func (p *Places) Expect(s *Structs) {
-	if s.After == nil || len(p.moved) == 0 {
+	if s.After == nil || len(p.moved) == 0 || p.mixes(s.model.Schema.ModelType) {
 		return
 	}
 	left := make(map[string]int, s.Count)
@@ -116,6 +123,17 @@ func (p *Places) Expect(s *Structs) {
 			moved.known = moved.known || s.leftIn(moved.row, i)
 		}
 	}
+}
+
+// mixes reports whether the structs of a type are rows of several tables. Which of them a struct belongs to that the caller has moved is
+// not known.
+func (p *Places) mixes(of reflect.Type) bool { return len(p.tables[of]) > 1 }
+
+// isMoved reports whether a place holds another struct than the transaction last had there.
+func (p *Places) isMoved(row reflect.Value) bool {
+	return slices.ContainsFunc(p.moved, func(moved *movedRow) bool {
+		return moved.row.Type() == row.Type() && moved.row.Addr().Pointer() == row.Addr().Pointer()
+	})
 }
 
 // Forget makes structs of a model unread that stand where the transaction had others, if nothing tells what their versions were
@@ -133,10 +151,13 @@ func (s *Structs) elsewhere(i int) []reflect.Value {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil
 	}
-	rows := s.Places.by[s.left(i)]
+	rows, mixed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType)
 	own := s.Row(i)
 	others := make([]reflect.Value, 0, len(rows))
 	for _, row := range rows {
+		if mixed && s.Places.isMoved(row) {
+			continue
+		}
 		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) && (!s.Guessed || !s.Places.hasOwn(row, s, i)) {
 			others = append(others, row)
 		}
@@ -162,7 +183,7 @@ func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 
 // left is the row that the struct of this number stands for since the statement.
 func (s *Structs) left(i int) rowOf {
-	return rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}
+	return rowOf{s.model.Schema.ModelType, s.In, s.keyIn(s.Of(s.After, i))}
 }
 
 func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }

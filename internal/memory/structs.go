@@ -14,6 +14,7 @@ import (
 // field: a column may be a pointer that GORM writes through, and fields that are not columns must stay as they
 // are.
 type Structs struct {
+	In     Table // of their rows
 	model  *model.Model
 	target reflect.Value // the struct, or the slice that holds them
 	Count  int
@@ -74,7 +75,7 @@ func (s *Structs) Find(m *model.Model, value any) (found, hole bool) {
 	default:
 		return false, false
 	}
-	*s = Structs{model: m, target: target, Count: count}
+	*s = Structs{In: s.In, model: m, target: target, Count: count}
 	return true, false
 }
 
@@ -218,7 +219,7 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		}
 	})
 	if rekeyed {
-		s.Places.index(s.model, row)
+		s.Places.index(s.model, s.In, row)
 	}
 }
 

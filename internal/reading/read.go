@@ -26,6 +26,7 @@ type Read struct {
 	schema *schema.Schema
 	rows   []reflect.Value // the structs, of a model or of whatever else it was read into
 	others []reflect.Value // maps, and places of single columns
+	in     memory.Table    // of the model
 	text   string          // the query
 	models []*model.Model  // whose versions are in what is no struct of theirs
 	joins  []string        // the names of the relations that it joins
@@ -106,7 +107,7 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 			}
 			if read[m] == nil {
 				read[m] = readOf(stmt)
-				read[m].schema = m.Schema
+				read[m].schema, read[m].in = m.Schema, owners.in.Beside(m.Schema)
 				j.Keep(read[m])
 			}
 			read[m].rows = append(read[m].rows, row)
@@ -172,6 +173,14 @@ func (r *Read) schemaOf(row reflect.Value) *schema.Schema {
 	return own.Schema
 }
 
+// tableOf is that in which the rows of a schema are.
+func (r *Read) tableOf(s *schema.Schema) memory.Table {
+	if s == r.schema {
+		return r.in
+	}
+	return r.in.Beside(s)
+}
+
 // strange is what was read into something else than structs of a model with a version.
 func (r *Read) strange() []reflect.Value {
 	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && model.OfSchema(r.db, r.schema).Column != nil {
@@ -209,6 +218,9 @@ func KeepScan(db *gorm.DB) {
 
 func readOf(stmt *gorm.Statement) *Read {
 	r := &Read{db: &gorm.DB{Config: stmt.Config}, schema: stmt.Schema, text: stmt.SQL.String(), mapped: len(stmt.ColumnMapping) > 0}
+	if r.in = memory.Here(stmt); stmt.Schema != nil {
+		r.in = r.in.Of(stmt, stmt.Schema)
+	}
 	for _, join := range stmt.Joins {
 		r.joins = append(r.joins, strings.Split(join.Name, ".")...)
 	}
@@ -260,6 +272,9 @@ func (r *Read) scanned() {
 	}
 	if r.hold(reflect.ValueOf(r.later.Dest)); r.schema == nil {
 		r.schema = r.later.Schema
+		if r.schema != nil {
+			r.in = r.in.Of(r.later, r.schema)
+		}
 	}
 	r.later = nil
 }

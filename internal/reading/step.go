@@ -23,12 +23,12 @@ func (r *Read) Stray() {
 }
 
 // EachRow implements whereabouts.Reader.
-func (r *Read) EachRow(visit func(*model.Model, reflect.Value)) {
+func (r *Read) EachRow(visit func(*model.Model, memory.Table, reflect.Value)) {
 	r.scanned()
 	for _, rows := range r.rows {
 		statement.EachStruct(rows, func(row reflect.Value) {
 			if s := r.schemaOf(row); s != nil {
-				visit(model.OfSchema(r.db, s), row)
+				visit(model.OfSchema(r.db, s), r.tableOf(s), row)
 			}
 		})
 	}

@@ -15,12 +15,12 @@ import (
 )
 
 // EachHeld visits the structs that those of a statement hold by value in their associations, at any depth.
-func EachHeld(s *memory.Structs, visit func(*model.Model, reflect.Value)) {
+func EachHeld(s *memory.Structs, visit visit) {
 	m := s.Model()
 	if m == nil {
 		return
 	}
-	w := heldWalk{visit: visit}
+	w := heldWalk{visit: func(m *model.Model, row reflect.Value) { visit(m, s.In.Beside(m.Schema), row) }}
 	for i := range s.Count {
 		w.in(m, s.Row(i))
 	}
@@ -102,6 +102,7 @@ func ownersIn(stmt *gorm.Statement, rows reflect.Value) *memory.Structs {
 	if stmt.Schema == nil || !rows.IsValid() {
 		return all
 	}
+	all.In = memory.TableOf(stmt, stmt.Schema)
 	if rows.Kind() != reflect.Pointer && rows.CanAddr() {
 		rows = rows.Addr()
 	}
@@ -129,6 +130,7 @@ type copies struct {
 
 type copied struct {
 	model     *model.Model
+	in        memory.Table
 	place     reflect.Value
 	committed column.Value // the version that it has from before the transaction, if it is known
 	known     bool
@@ -137,8 +139,11 @@ type copied struct {
 // copiesIn are the copies that the owner in an Append holds.
 func copiesIn(stmt *gorm.Statement) *copies {
 	c, db := &copies{read: map[rowOf]bool{}}, &gorm.DB{Config: stmt.Config}
+	in := memory.TableOf(stmt, stmt.Schema)
 	eachCopied(stmt, func(relation *schema.Relationship, place reflect.Value) {
-		w := heldWalk{visit: func(m *model.Model, row reflect.Value) { c.held = append(c.held, copied{model: m, place: row}) }}
+		w := heldWalk{visit: func(m *model.Model, row reflect.Value) {
+			c.held = append(c.held, copied{model: m, in: in.Beside(m.Schema), place: row})
+		}}
 		m := model.OfSchema(db, relation.FieldSchema)
 		statement.EachStruct(place, func(row reflect.Value) { w.see(m, row) })
 	})
@@ -156,6 +161,6 @@ func (c *copies) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone
 
 func see(all []copied, places *memory.Places) {
 	for _, one := range all {
-		places.See(one.model, one.place)
+		places.See(one.model, one.in, one.place)
 	}
 }

@@ -58,9 +58,9 @@ func (h *hidden) show() {
 		h.all[i].show()
 	}
 	for _, o := range h.owners {
-		EachHeld(o.structs, func(m *model.Model, row reflect.Value) {
-			h.then = append(h.then, copied{model: m, place: row})
-			is := rowIn(m, row)
+		EachHeld(o.structs, func(m *model.Model, in memory.Table, row reflect.Value) {
+			h.then = append(h.then, copied{model: m, in: in, place: row})
+			is := rowIn(m, in, row)
 			had := o.had[is]
 			for i := range had {
 				if o.counts[is] == 1 || had[i].looksLike(row) {
@@ -82,11 +82,13 @@ func newOwner(structs *memory.Structs) owner {
 	return owner{structs, map[rowOf][]veil{}, map[rowOf]int{}}
 }
 
-func (o *owner) count(m *model.Model, row reflect.Value) { o.counts[rowIn(m, row)]++ }
+func (o *owner) count(m *model.Model, in memory.Table, row reflect.Value) {
+	o.counts[rowIn(m, in, row)]++
+}
 
 func (o *owner) add(v veil) {
 	v.keepLooks()
-	is := rowIn(v.model, v.row)
+	is := rowIn(v.model, v.in, v.row)
 	o.had[is] = append(o.had[is], v)
 }
 
@@ -146,15 +148,16 @@ func hideFromCopies(db *gorm.DB) {
 			h.read[is] = true
 		}
 	}
-	moved := func(m *model.Model, row reflect.Value) (v veil, is bool) {
+	moved := func(m *model.Model, in memory.Table, row reflect.Value) (v veil, is bool) {
 		if m == nil || !row.IsValid() || !row.CanAddr() || !children[row.Type()] {
 			return veil{}, false
 		}
-		v, has := veilOf(m, row)
-		return v, has && first[rowIn(m, row)] != nil && first[rowIn(m, row)].differs(v.is)
+		v, has := veilOf(m, in, row)
+		state := first[rowIn(m, in, row)]
+		return v, has && state != nil && state.differs(v.is)
 	}
-	add := func(m *model.Model, row reflect.Value) {
-		if v, is := moved(m, row); is {
+	add := func(m *model.Model, in memory.Table, row reflect.Value) {
+		if v, is := moved(m, in, row); is {
 			h.all = append(h.all, v)
 		}
 	}
@@ -162,17 +165,17 @@ func hideFromCopies(db *gorm.DB) {
 		switch step := step.(type) {
 		case *copies:
 			for _, one := range step.held {
-				add(one.model, one.place)
+				add(one.model, one.in, one.place)
 			}
 		case Holder:
 			held := step.Held()
 			for i := range held.Count {
-				add(held.Model(), held.Row(i))
+				add(held.Model(), held.In, held.Row(i))
 			}
 			o := newOwner(held) // in a tree, a child may be an owner too
-			EachHeld(held, func(m *model.Model, row reflect.Value) {
-				o.count(m, row)
-				if v, is := moved(m, row); is {
+			EachHeld(held, func(m *model.Model, in memory.Table, row reflect.Value) {
+				o.count(m, in, row)
+				if v, is := moved(m, in, row); is {
 					h.all = append(h.all, v)
 					o.add(v)
 				}

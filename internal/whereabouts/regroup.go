@@ -9,13 +9,16 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
+// visit is told of a struct of a model, and of the table of its row.
+type visit = func(m *model.Model, in memory.Table, row reflect.Value)
+
 // Holder is a step of a journal that has structs.
 type Holder interface{ Held() *memory.Structs }
 
 // Reader is a step of a journal that has what its transaction has read.
 type Reader interface {
-	EachRow(visit func(*model.Model, reflect.Value)) // the structs of models
-	ForgetPlaces(places *memory.Places)              // forgets what may have been read in another place since
+	EachRow(visit visit)                // the structs of models
+	ForgetPlaces(places *memory.Places) // forgets what may have been read in another place since
 }
 
 // Seeker is a step that looks for structs.
@@ -67,8 +70,8 @@ func loseCopiesOfRead(all []journal.Step) {
 	if len(rows) == 0 {
 		return
 	}
-	lose := func(m *model.Model, row reflect.Value) {
-		if m.Column != nil && row.CanAddr() && rows[rowIn(m, row)] {
+	lose := func(m *model.Model, in memory.Table, row reflect.Value) {
+		if m.Column != nil && row.CanAddr() && rows[rowIn(m, in, row)] {
 			m.Column.Write(row, m.Column.Unread())
 		}
 	}
@@ -81,7 +84,7 @@ func loseCopiesOfRead(all []journal.Step) {
 			at = step.then
 		}
 		for _, one := range at {
-			lose(one.model, one.place)
+			lose(one.model, one.in, one.place)
 		}
 	}
 	eachHeldBy(all, lose)
@@ -112,7 +115,7 @@ func placesOf(all []journal.Step) *memory.Places {
 }
 
 // eachHeldBy visits what the structs of these steps hold by value in their associations.
-func eachHeldBy(steps []journal.Step, visit func(*model.Model, reflect.Value)) {
+func eachHeldBy(steps []journal.Step, visit visit) {
 	for _, step := range steps {
 		if holder, is := step.(Holder); is {
 			EachHeld(holder.Held(), visit)
