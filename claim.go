@@ -37,7 +37,8 @@ import (
 // rolled back.
 //
 // AfterFind runs for each row, as for a query. If it or a Preload fails, the rows are claimed all the same: you get them and
-// the error. If a column does not fit its field, you get the rows before it; to free all of them, roll back. BeforeUpdate,
+// the error. If the statement or its commit fails, nothing is claimed, and you get no rows. If the connection ends before the server has
+// answered, you get what has come, and the rows count as not read. If a column does not fit its field, you get the rows before it; to free all of them, roll back. BeforeUpdate,
 // AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes
 // the key of a written row (a trigger, a generated column), a first claim of few rows may not keep the order.
 //

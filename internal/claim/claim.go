@@ -35,6 +35,7 @@ type claim struct {
 	set      clause.Set
 	guard    *guard.FenceGuard
 	write    *guard.Write // what it writes, once the statement is built
+	outcome  outcome
 }
 
 // Into claims up to limit rows into the slice that rows points to.
@@ -85,7 +86,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 		err = c.scan(query, opened, rows)
 	}
 	tellClaim(install.Of(db), query, began)
-	c.write.RememberClaim(query, reflect.ValueOf(rows).Elem(), err)
+	c.write.RememberClaim(query, reflect.ValueOf(rows).Elem(), err, c.outcome == unknown)
 	if refused := c.write.RefusedByFence(query.Statement, err); refused != nil {
 		return refused
 	}

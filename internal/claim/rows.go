@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // scan reads the rows into the slice that dest points to, in their order; then what a query does after it: Preload,
@@ -25,8 +27,11 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 		err = c.take(query)
 	}
 	_ = query.AddError(err)
-	if errors.Is(err, errKeyTwice) {
+	switch {
+	case errors.Is(err, errKeyTwice):
 		journal.Doom(query, err)
+	case c.outcome == takenBack:
+		return query.Error
 	}
 	if len(query.Statement.Preloads) > 0 {
 		callbacks.Preload(query)
@@ -37,11 +42,37 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 	return query.Error
 }
 
+// outcome is what became of the statement of a claim, as far as its rows tell.
+type outcome int
+
+const (
+	done      outcome = iota
+	takenBack         // the server has failed the statement, or its commit: nothing is claimed
+	unknown           // its end did not come, so it may have been committed
+)
+
+// end closes the rows, and finds out what became of the statement. Its commit comes behind its rows, and may fail.
+func (c *claim) end(query *gorm.DB, opened *sql.Rows) error {
+	closed := opened.Close()
+	failed := cmp.Or(opened.Err(), closed)
+	switch {
+	case failed == nil:
+		return nil
+	case sqlstate.TakesBack(failed):
+		c.outcome = takenBack
+		query.Statement.ReflectValue.SetLen(0)
+		query.RowsAffected = 0
+	default:
+		c.outcome = unknown
+	}
+	return failed
+}
+
 // read reads the rows and closes them: in a transaction nothing else runs before.
 func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 	defer func() {
-		if closed := opened.Close(); err == nil {
-			err = closed
+		if failed := c.end(query, opened); failed != nil {
+			err = failed
 		}
 	}()
 	columns, err := opened.Columns()
@@ -62,8 +93,8 @@ func (c *claim) read(query *gorm.DB, opened *sql.Rows) (err error) {
 		}
 		query.RowsAffected++
 	}
-	if err := opened.Err(); err != nil {
-		return err
+	if opened.Err() != nil {
+		return nil // see end
 	}
 	apart := rows.ascend()
 	if !apart {

@@ -44,12 +44,12 @@ func (w *Write) WriteSet(stmt *gorm.Statement, set clause.Set) {
 // RememberClaim puts the versions of claimed rows back if their transaction is rolled back. The rows are then at an earlier
 // version, and a struct with the later one could overwrite what another writer stores. If the version is a time or xmin, the
 // earlier one is not known: the struct gets no version, and cannot be saved. The same goes for a row that the transaction
-// wrote before the claim. After an error, rows may be claimed that did not come back.
-func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error) {
+// wrote before the claim. After an error, rows may be claimed that did not come back. Unsure says that the commit may have failed.
+func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, unsure bool) {
 	w.outcome.lost = failed != nil
 	v, j := &w.version, journal.Of(query.Statement)
 	if j == nil {
-		if v.is() && journal.InTransaction(query.Statement) { // gormlock does not see its end
+		if v.is() && (unsure || journal.InTransaction(query.Statement)) { // gormlock does not see its end
 			statement.EachStruct(rows, func(row reflect.Value) { v.Write(row, v.Unread()) })
 		}
 		return

@@ -101,6 +101,12 @@ func mysqlNumber(err error) (number uint64, is bool) {
 	return field.Uint(), true
 }
 
+// TakesBack reports whether the server has failed a statement, and with it its commit, so that nothing of it is stored. If the connection
+// has ended, that is not known.
+func TakesBack(err error) bool {
+	return Of(err) != "" && !InClass(err, "08") && !InClass(err, "57P") && !InClass(err, "XX") && !InClass(err, "58")
+}
+
 // EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none
 // had been begun. MariaDB and MySQL do so after a deadlock and where the table of locks is full, and MariaDB where a row has
 // changed since the snapshot.
