@@ -37,9 +37,10 @@ func (a *answer) rowsOfUpsert(db *gorm.DB) ([]reflect.Value, error) {
 	for i := range a.rows {
 		structs[i] = a.rows[i].Struct
 	}
+	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	u := match.Upsert{
-		Schema: a.model.Schema, Structs: structs, Keys: a.keys(), Skips: a.upsert.skips, Behind: a.returning.back,
-		Inserted: a.inserted(db.Statement), Kept: a.sentAndKept(db.Statement),
+		Schema: a.model.Schema, Structs: structs, Keys: a.keys(), Skips: a.upsert.skips, ByKey: !a.upsert.skips && a.isOnKey(conflict), Behind: a.returning.back,
+		Inserted: a.inserted(db.Statement), Returned: a.sentAndReturned(db.Statement), Kept: a.sentAndKept(db.Statement),
 	}
 	return u.Rows(db, rows)
 }
@@ -55,17 +56,23 @@ func (a *answer) inserted(stmt *gorm.Statement) (fields []*schema.Field) {
 	return fields
 }
 
+// sentAndReturned are those that came back, but for the key.
+func (a *answer) sentAndReturned(stmt *gorm.Statement) []*schema.Field {
+	return slices.DeleteFunc(a.inserted(stmt), func(field *schema.Field) bool {
+		return field.PrimaryKey || !slices.Contains(a.returning.fields, field)
+	})
+}
+
 // sentAndKept are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
 // statement may have updated the row, they are the columns of the conflict and those that it took over.
 func (a *answer) sentAndKept(stmt *gorm.Statement) []*schema.Field {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	found := a.conflictFields(stmt)
-	return slices.DeleteFunc(a.inserted(stmt), func(field *schema.Field) bool {
+	return slices.DeleteFunc(a.sentAndReturned(stmt), func(field *schema.Field) bool {
 		takenOver := slices.ContainsFunc(conflict.DoUpdates, func(set clause.Assignment) bool {
 			name, is := dialect.Excluded(set.Value)
 			return is && name == field.DBName && set.Column.Name == name
 		})
-		return field.PrimaryKey || !slices.Contains(a.returning.fields, field) ||
-			!a.upsert.skips && !takenOver && !slices.Contains(found, field)
+		return !a.upsert.skips && !takenOver && !slices.Contains(found, field)
 	})
 }

@@ -213,7 +213,7 @@ func (w *Write) followUpsert(db *gorm.DB, i int, from reflect.Value) {
 	held := v.Read(row.Struct)
 	w.returning.give(from, row.Struct, w.model.Schema.Relationships.BelongsTo)
 	w.fence.follow(row.Struct)
-	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next)) && (!u.rows[i].unsure || w.mirrorsRow(from, row.Struct))
+	inserted := !u.rows[i].loaded && v.is() && v.Read(from).Equal(v.Stored(row.next)) && (!u.rows[i].unsure || w.mirrorsRow(db.Statement, from, row.Struct))
 	switch {
 	case w.returning.whole:
 		if w.adopts(from) && !u.rows[i].loaded && !inserted && (!u.whole || !db.Statement.SkipHooks) {

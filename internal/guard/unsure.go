@@ -1,15 +1,13 @@
 package guard
 
 import (
-	"context"
 	"reflect"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -18,28 +16,19 @@ import (
 // A child with a key that was not read may be new, or stand for a row. If the row that comes back has the version of new rows, it may be
 // another's all the same. Only a child that has all columns of its row, or that was inserted, gets the version.
 
-// mirrorsRow reports whether a child has the columns of the row that came back. Servers keep times to the microsecond, or less.
-func (w *Write) mirrorsRow(from, child reflect.Value) bool {
+// mirrorsRow reports whether a child has the columns of the row that came back, as far as the columns keep them.
+func (w *Write) mirrorsRow(stmt *gorm.Statement, from, child reflect.Value) bool {
 	for _, field := range w.model.Schema.FieldsByDBName {
 		if !field.Readable || !field.Updatable || field == w.version.Field || reading.SameIn(field, from, child) {
 			continue
 		}
-		stored, isTime := timeIn(field, from)
-		held, is := timeIn(field, child)
-		if !is || !isTime || stored.Sub(held).Abs() >= time.Second {
+		stored, _ := field.ValueOf(stmt.Context, from)
+		held, _ := field.ValueOf(stmt.Context, child)
+		if !statement.SameValue(stored, held, column.TickIn(stmt.DB, field)) {
 			return false
 		}
 	}
 	return true
-}
-
-func timeIn(field *schema.Field, row reflect.Value) (at time.Time, is bool) {
-	value, _ := field.ValueOf(context.Background(), row)
-	if p, points := value.(*time.Time); points && p != nil {
-		value = *p
-	}
-	at, is = value.(time.Time)
-	return at, is
 }
 
 // settleUnsure gives children the version of their rows that do not mirror them, but that the statement has inserted: the server stores a

@@ -105,7 +105,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			}
 		}
 		if !r.loaded {
-			r.unsure = u.links && !p.keyIsNew(stmt, i)
+			r.unsure = u.links // a hook, or what it belongs to, may have made the key of a row that is there
 			if u.exist && loaded && !unset {
 				row.next, r.exists = v.Apart(row.held)
 			}
@@ -154,7 +154,7 @@ func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
 	return nil
 }
 
-// keyIsNew reports whether a hook has made the key of the struct. Then the struct cannot stand for a row.
+// keyIsNew reports whether the struct had no key before its hooks, and before what it belongs to was stored: so it was not read.
 func (p *plan) keyIsNew(stmt *gorm.Statement, i int) bool {
 	was := p.memory.Was(i)
 	if !was.IsValid() || stmt.SkipHooks {

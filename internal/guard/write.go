@@ -202,9 +202,8 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	AskZone(stmt, m)
-	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent)}
+	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
 	w.memory.In = memory.TableOf(stmt, m.Schema)
-	w.used.own = conditionsOf(stmt)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore = j.Written()

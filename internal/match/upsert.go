@@ -17,10 +17,12 @@ type Upsert struct {
 	Structs []reflect.Value
 	Keys    [][]any // of the structs; nil: it has none
 	Skips   bool    // DO NOTHING
+	ByKey   bool    // it updates rows that it finds by their key: it cannot meet one twice
 	Behind  bool    // its rows were read behind it: there may be some of nobody
 
 	Inserted []*schema.Field // the columns that were sent, but for those of the guards
-	Kept     []*schema.Field // those of which a row that came back holds what its struct sent, if no trigger changes it
+	Returned []*schema.Field // those that came back too, but for the key
+	Kept     []*schema.Field // those of which a row that came back holds what its struct sent, if no trigger changes it: of an updated row too
 }
 
 // Rows returns the rows that came back, each at the place of its struct. They are matched by key, as the server spells it. Those that no key
@@ -68,32 +70,6 @@ type matching struct {
 	spelled []reflect.Value // of each struct, what the server would make of its columns
 }
 
-// takeBack corrects rows whose key is that of a struct by chance: DO NOTHING left that struct out, and the server gave its key to a struct
-// without one. Such a row differs from the struct in a column that the server stores as it is sent.
-func (m *matching) takeBack(db *gorm.DB, rows []reflect.Value) error {
-	if !m.Skips || m.Behind || len(m.open(true)) == 0 {
-		return nil
-	}
-	m.spelled = make([]reflect.Value, len(m.Structs)) // nothing is asked here
-	for i := range m.Structs {
-		row := m.from[i]
-		isOther := func(field *schema.Field) bool {
-			return m.table.Keeps(field) && !m.sentNothing(field, i) && !m.same(field, m.Structs[i], row)
-		}
-		if !row.IsValid() || !slices.ContainsFunc(m.Kept, func(field *schema.Field) bool { return !m.same(field, m.Structs[i], row) }) {
-			continue
-		}
-		if err := m.ask(db); err != nil {
-			return err
-		}
-		if m.table.AsSent && slices.ContainsFunc(m.Kept, isOther) {
-			m.from[i], m.keys[i] = reflect.Value{}, nil
-		}
-	}
-	m.left = m.unmatched(rows)
-	return nil
-}
-
 // unmatched returns those of the rows that no struct has yet.
 func (m *matching) unmatched(rows []reflect.Value) []reflect.Value {
 	given := make(map[uintptr]bool, len(m.from))
@@ -108,7 +84,7 @@ func (m *matching) unmatched(rows []reflect.Value) []reflect.Value {
 // ask asks for the columns of the table, once.
 func (m *matching) ask(db *gorm.DB) (err error) {
 	if !m.asked {
-		m.table, err = statement.ColumnTypesOf(db)
+		m.table, err = statement.ColumnTypesOf(db, !m.Skips)
 		m.asked = err == nil
 	}
 	return err
@@ -199,11 +175,7 @@ func (m *matching) among(open []int, asSent bool) {
 		return !slices.Contains(m.Kept, c.field) || !asSent && !c.holdsAll(m, open)
 	})
 	isKeyless := func(i int) bool { return m.Keys[i] == nil }
-	sorted := map[string][]int{} // by what the columns hold that can be told apart at once
-	for _, i := range open {
-		name := nameOf(kept, func(c *comparison) string { return c.structs[i] })
-		sorted[name] = append(sorted[name], i)
-	}
+	sorted := sortedBy(kept, open)
 	for n, row := range m.left {
 		name := nameOf(kept, func(c *comparison) string { return c.found[n] })
 		fit := slices.DeleteFunc(slices.Clone(sorted[name]), func(i int) bool {

@@ -13,7 +13,7 @@ import (
 
 // ColumnTypes are those of a table in PostgreSQL, by the names of its columns.
 type ColumnTypes struct {
-	AsSent bool // no trigger changes what is inserted or updated
+	AsSent bool // no trigger changes what is stored
 	types  map[string]string
 }
 
@@ -38,19 +38,14 @@ func (c ColumnTypes) Respells(field *schema.Field) bool {
 	return true
 }
 
-// Keeps reports whether the server stores just the value that the program has.
-func (c ColumnTypes) Keeps(field *schema.Field) bool {
-	_, known := c.types[field.DBName]
-	return known && !c.Respells(field)
-}
-
-// ColumnTypesOf asks for the columns of the statement's table, on the statement's connection. On other databases there are none.
-func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
+// ColumnTypesOf asks for the columns of the statement's table, on the statement's connection. It inserts rows, or updates some too. On other
+// databases there are none.
+func ColumnTypesOf(db *gorm.DB, updates bool) (ColumnTypes, error) {
 	c, table := ColumnTypes{types: map[string]string{}}, NameInSQL(db.Statement)
 	if !dialect.Of(db).IsPostgres() || table == "" {
 		return c, nil
 	}
-	rows, err := Unprepared(db.Statement.ConnPool).QueryContext(db.Statement.Context, columnsOf, table)
+	rows, err := Unprepared(db.Statement.ConnPool).QueryContext(db.Statement.Context, columnsOf, table, updates)
 	if err != nil {
 		return c, err
 	}
@@ -65,9 +60,10 @@ func ColumnTypesOf(db *gorm.DB) (ColumnTypes, error) {
 	return c, rows.Err()
 }
 
-// The triggers of partitions count too, because rows go there.
+// Triggers run before a row is inserted if 4 is in their type, and before one is updated if 16 is. Those of partitions count too, because
+// rows go there.
 const columnsOf = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), c.relkind IN ('r', 'p') AND NOT EXISTS (SELECT FROM pg_trigger t
-	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0)
+	WHERE (t.tgrelid = c.oid OR t.tgrelid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND t.tgtype & 3 = 3 AND t.tgtype & (CASE WHEN $2 THEN 20 ELSE 4 END) <> 0)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
@@ -97,7 +93,10 @@ func spelledOf(db *gorm.DB, s *schema.Schema, c ColumnTypes, fields []*schema.Fi
 		}
 		sql.Text("(", strconv.Itoa(i))
 		for _, field := range fields {
-			value, _ := field.ValueOf(db.Statement.Context, row)
+			value, zero := field.ValueOf(db.Statement.Context, row)
+			if zero && field.HasDefaultValue { // which was sent as DEFAULT, and need not be a value of the type
+				value = nil
+			}
 			sql.Text(",CAST(")
 			sql.Expression(value)
 			sql.Text(" AS ", c.types[field.DBName], ")")

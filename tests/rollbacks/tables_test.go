@@ -30,6 +30,7 @@ type crate struct {
 
 // twoTables are two tables of cargos, in the schemas east and west. The ids of the second one begin at first.
 type twoTables struct {
+	t     *testing.T
 	db    *gorm.DB
 	named bool  // by Table, and not by the search path
 	first int64 // id in the west
@@ -76,27 +77,27 @@ var waysToWrite = map[string]func(in *gorm.DB, p *cargo) error{
 	},
 }
 
-var waysToEnd = map[string]func(two twoTables, t *testing.T, write func(tx *gorm.DB, at int) error) error{
-	"rolled back": func(two twoTables, _ *testing.T, write func(tx *gorm.DB, at int) error) error {
+var waysToEnd = map[string]func(two twoTables, write func(tx *gorm.DB, at int) error) error{
+	"rolled back": func(two twoTables, write func(tx *gorm.DB, at int) error) error {
 		return two.db.Transaction(func(tx *gorm.DB) error { return errors.Join(write(tx, 0), write(tx, 1), errUndo) })
 	},
-	"the first": func(two twoTables, _ *testing.T, write func(tx *gorm.DB, at int) error) error {
+	"the first": func(two twoTables, write func(tx *gorm.DB, at int) error) error {
 		return two.db.Transaction(func(tx *gorm.DB) error {
 			err := tx.Transaction(func(tx *gorm.DB) error { return errors.Join(write(tx, 0), errUndo) })
 			return errors.Join(write(tx, 1), ignore(err))
 		})
 	},
-	"the second": func(two twoTables, _ *testing.T, write func(tx *gorm.DB, at int) error) error {
+	"the second": func(two twoTables, write func(tx *gorm.DB, at int) error) error {
 		return two.db.Transaction(func(tx *gorm.DB) error {
 			first := write(tx, 0)
 			return errors.Join(first, ignore(tx.Transaction(func(tx *gorm.DB) error { return errors.Join(write(tx, 1), errUndo) })))
 		})
 	},
-	"again": func(two twoTables, t *testing.T, write func(tx *gorm.DB, at int) error) error {
+	"again": func(two twoTables, write func(tx *gorm.DB, at int) error) error {
 		attempts := 0
 		return gormlock.Transaction(two.db, func(tx *gorm.DB) error {
 			if attempts++; attempts == 1 {
-				stand.Must(t, errors.Join(write(tx, 0), write(tx, 1)))
+				stand.Must(two.t, errors.Join(write(tx, 0), write(tx, 1)))
 				return tx.Exec("DO $$ BEGIN RAISE SQLSTATE '40001'; END $$").Error
 			}
 			return errors.Join(write(tx, 0), write(tx, 1))
@@ -134,9 +135,9 @@ func TestRollback_rowsOfTwoTables(t *testing.T) {
 				for ending, end := range waysToEnd {
 					what := fmt.Sprintf("named %t, %s and %s, %s", named, firstWay, secondWay, ending)
 					run := func(from int64) string {
-						two := twoTables{db, named, from}
+						two := twoTables{t, db, named, from}
 						structs := two.begin(t)
-						err := end(two, t, func(tx *gorm.DB, at int) error {
+						err := end(two, func(tx *gorm.DB, at int) error {
 							way := first
 							if at == 1 {
 								way = second
