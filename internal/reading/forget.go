@@ -124,8 +124,12 @@ func keysOfVersion(m *model.Model, row map[string]any) (names []string) {
 // forgetForm makes a struct that is not the model but has its version hold none that a row has.
 func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	for _, field := range fieldsOfForm(db, m, row) {
-		column, _ := m.Column.FormColumn(field)
-		if held := column.Read(row); !held.Null && !column.Unset(held) {
+		if column, holds := m.Column.FormColumn(field); !holds { // a float, a text, or what scans itself
+			place := reflect.Indirect(statement.Place(field, row))
+			if place.IsValid() && place.CanSet() && !place.IsZero() {
+				forgetPlace(m, place)
+			}
+		} else if held := column.Read(row); !held.Null && !column.Unset(held) {
 			column.Write(row, column.OfNoRow())
 		}
 	}
@@ -147,7 +151,7 @@ func fieldsOfForm(db *gorm.DB, m *model.Model, row reflect.Value) (fields []*sch
 		return nil
 	}
 	for _, field := range stmt.Schema.Fields {
-		if _, holds := m.Column.FormColumn(field); holds && carriesVersion(m, stmt.Schema, field) {
+		if carriesVersion(m, stmt.Schema, field) {
 			fields = append(fields, field)
 		}
 	}
