@@ -2,9 +2,6 @@ package column
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"math"
 	"reflect"
 	"time"
 
@@ -248,42 +245,6 @@ func (c *Version) Write(row reflect.Value, v Value) {
 func (c *Version) FormColumn(field *schema.Field) (form *Version, holds bool) {
 	form = &Version{Field: field, Largest: c.Largest}
 	return form, form.shapedAs(field.FieldType)
-}
-
-// Of makes a version of what a caller gave: in a map, to ExpectVersion.
-func (c *Version) Of(value any) (Value, error) {
-	if value == nil {
-		return Value{Null: true}, nil
-	}
-	if v, ok := value.(Value); ok {
-		return v, nil
-	}
-	given := Version{Field: c.Field}
-	v := reflect.ValueOf(c.fromJSON(value))
-	if !given.shapedAs(v.Type()) || (given.IsTemporal()) != (c.IsTemporal()) {
-		return Value{}, fmt.Errorf("gormlock: %s.%s: %v (%T) is not a version, give one of type %s", c.Field.Schema.Name, c.Field.Name, value, value, c.Field.FieldType)
-	}
-	return given.value(v), nil
-}
-
-// fromJSON makes of a value as JSON gives it, a float64, a json.Number or the text of a time, what a field holds. Any other
-// value, and a number that is not whole, stays.
-func (c *Version) fromJSON(value any) any {
-	switch given := value.(type) {
-	case float64:
-		if whole := int64(given); !c.IsTemporal() && math.Abs(given) < 1<<53 && float64(whole) == given {
-			return whole
-		}
-	case json.Number:
-		if whole, err := given.Int64(); !c.IsTemporal() && err == nil {
-			return whole
-		}
-	case string:
-		if at, err := time.Parse(time.RFC3339Nano, given); c.IsTemporal() && err == nil {
-			return at
-		}
-	}
-	return value
 }
 
 // Apart returns a version so far from v that no row has it while a struct holds v, and reports whether there is one.
