@@ -116,7 +116,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 				a.m.returnLate(in)
 			}
 			return nil, nil, err
-		case done && in.answer.bySlots():
+		case done && in.answer.bySlots:
 			return a.askAlone(ctx, c, a.m.store.acquireSlot, listened)
 		case done && !in.answer.granted():
 			return nil, &in.answer, nil
@@ -135,7 +135,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 		c = a.m.store.newClaim(a.request) // the first may have been granted too late, and is released then
 	}
 	l, found, err := a.askAlone(ctx, c, a.m.store.acquire, listened)
-	if err == nil && found.bySlots() {
+	if err == nil && found.bySlots {
 		return a.askAlone(ctx, c, a.m.store.acquireSlot, listened)
 	}
 	return l, found, err

@@ -47,7 +47,7 @@ const ownTakeFree = `ON CONFLICT (space, id) DO UPDATE SET name = excluded.name,
 
 // Look first whether the lease is taken: then a refusal writes nothing.
 var ownAcquire = `WITH taken AS MATERIALIZED (
-	SELECT owner, wanted, expires_at - now() AS remains FROM {lease}
+	SELECT owner, wanted, expires_at - now() AS remains, ` + ofSlots + ` FROM {lease} l
 	WHERE space = $1::smallint AND id = $2::bigint AND expires_at > now()
 ), ` + durable + `, mine AS (
 	INSERT INTO {lease} AS l (space, id, name, holder, owner, data, acquired_at, expires_at, wanted)
@@ -57,9 +57,9 @@ var ownAcquire = `WITH taken AS MATERIALIZED (
 ), issued AS (
 	` + issueFromMine + `
 ), {marked}
-SELECT token, ''::text, 0::bigint, false FROM issued
+SELECT token, ''::text, 0::bigint, false, false FROM issued
 UNION ALL
-SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked} FROM taken`
+SELECT 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, {is marked}, of_slots FROM taken`
 
 // ownMarked stores a waiter's wish to be notified if the lease is still taken. If it is free, nobody would read the wish,
 // and the waiter asks again.
@@ -110,7 +110,7 @@ var ownAcquireMany = `WITH given AS MATERIALIZED (
 	FROM unnest((SELECT $4::text)::smallint[], (SELECT $1::text)::bigint[], (SELECT $5::text)::text[], (SELECT $2::text)::text[], (SELECT $3::text)::bigint[])
 		WITH ORDINALITY g(space, id, name, holder, span, n)
 ), taken AS MATERIALIZED (
-	SELECT given.n, l.owner, l.expires_at - now() AS remains
+	SELECT given.n, l.owner, l.expires_at - now() AS remains, ` + ofSlots + `
 	FROM given JOIN {lease} l USING (space, id) WHERE l.expires_at > now()
 ), ` + durable + `, free AS MATERIALIZED (
 	SELECT l.space, l.id, given.name, given.holder, given.span
@@ -125,9 +125,9 @@ var ownAcquireMany = `WITH given AS MATERIALIZED (
 ), issued AS (
 	` + issueFromMine + `
 )
-SELECT 0, space, id, token, ''::text, 0::bigint FROM issued
+SELECT 0, space, id, token, ''::text, 0::bigint, false FROM issued
 UNION ALL
-SELECT n, 0, 0, 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint FROM taken`
+SELECT n, 0, 0, 0, owner, ceil(extract(epoch FROM remains) * 1000000)::bigint, of_slots FROM taken`
 
 // A row that somebody has locked is skipped and tried again later, so it does not keep the others from being renewed.
 const ownRenew = `WITH ` + ownList + `, ` + durable + `, free AS MATERIALIZED (

@@ -43,9 +43,9 @@ var shedlockAcquire = `WITH taken AS MATERIALIZED (
 ), issued AS (
 	` + issueFromMine + `
 )
-SELECT token, ''::text, 0::bigint, false FROM issued
+SELECT token, ''::text, 0::bigint, false, false FROM issued
 UNION ALL
-SELECT 0, locked_by::text, ceil(extract(epoch FROM remains) * 1000000)::bigint, false FROM taken`
+SELECT 0, locked_by::text, ceil(extract(epoch FROM remains) * 1000000)::bigint, false, false FROM taken`
 
 const shedlockList = `given AS MATERIALIZED (
 	SELECT g.n, g.name, g.holder, g.span * interval '1 microsecond' AS span

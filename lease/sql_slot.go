@@ -18,6 +18,9 @@ var slotsKnown = strings.NewReplacer(
 	"{slot}", `l.space = ($1::smallint + 16 * s.n)::smallint AND l.id = $2::bigint`,
 )
 
+// ofSlots is a column that says whether the row l stands for slots, which the statement for the whole key does not see.
+const ofSlots = `l.holder LIKE 'slots %' AS of_slots`
+
 // farOff is when the row of a key with slots runs out.
 const farOff = `timestamptz '2200-01-01 00:00:00+00'`
 

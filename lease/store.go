@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gormlock/gormlock/fence"
@@ -70,18 +71,13 @@ type answer struct {
 	remains time.Duration
 	marked  bool // the release will be notified
 	slot    int  // from 1, when one was granted
+	bySlots bool // slots are in the way, which the statement for the whole key does not see
 	held    int  // slots that others hold, if the request was refused because of them
 }
 
 func (a *answer) granted() bool { return a.number != 0 }
 
 func (a *answer) refused() bool { return a.number == 0 && a.owner != nil }
-
-// aCentury is longer than any lease runs. Only the row of a key with slots runs for longer.
-const aCentury = 100 * 365 * 24 * time.Hour
-
-// bySlots reports whether slots are in the way. The statement for the whole key does not see them.
-func (a *answer) bySlots() bool { return a.refused() && a.remains > aCentury }
 
 func (a *answer) String() string {
 	if a.held > 1 {
@@ -99,7 +95,7 @@ func (s *store) acquire(ctx context.Context, r *request, c claim, listened bool)
 	sent, err = s.query(ctx, text, s.acquireArgs(r, c), func(rows *sql.Rows) error {
 		var owner string
 		var remains int64
-		if err := rows.Scan(&a.number, &owner, &remains, &a.marked); err != nil {
+		if err := rows.Scan(&a.number, &owner, &remains, &a.marked, &a.bySlots); err != nil {
 			return err
 		}
 		if !a.granted() {
@@ -155,12 +151,13 @@ func (s *store) acquireMany(ctx context.Context, batch []*call) (sent holder.Ins
 		var at holder.Place
 		var number, remains int64
 		var owner string
-		if err := rows.Scan(&n, &at.Space, &at.ID, &number, &owner, &remains); err != nil {
+		var bySlots bool
+		if err := rows.Scan(&n, &at.Space, &at.ID, &number, &owner, &remains, &bySlots); err != nil {
 			return err
 		}
 		if n > 0 {
 			batch[n-1].answered = true
-			batch[n-1].answer = answer{owner: &owner, remains: microseconds(remains)}
+			batch[n-1].answer = answer{owner: &owner, remains: microseconds(remains), bySlots: bySlots}
 			return nil
 		}
 		for _, c := range batch {
@@ -278,4 +275,7 @@ func (s *store) holder(ctx context.Context, c claim) (h Holder, held bool, err e
 	return h, held, err
 }
 
-func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+// microseconds is a span of time that the server measured, as far as a Duration holds it.
+func microseconds(n int64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/int64(time.Microsecond))) * time.Microsecond
+}

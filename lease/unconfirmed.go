@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ func (u *unconfirmed) add(it item, ttl time.Duration) {
 	closed := u.closed
 	now := u.store.clock().Mono
 	if !closed {
-		u.sought = append(u.sought, &sought{item: it, next: now, pause: firstSearch, until: now + ttl})
+		u.sought = append(u.sought, &sought{item: it, next: now, pause: firstSearch, until: now + min(ttl, math.MaxInt64-now)})
 	}
 	u.mu.Unlock()
 	if !closed {
