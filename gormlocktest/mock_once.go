@@ -1,6 +1,7 @@
 package gormlocktest
 
 import (
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
@@ -46,7 +47,7 @@ func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any,
 		if err != nil {
 			t.Fatal(err)
 		}
-		request = sum
+		request = base64.StdEncoding.EncodeToString(sum)
 	}
 	stored, err := json.Marshal(result)
 	if err != nil {
@@ -54,8 +55,9 @@ func ExpectOnceFound(t testing.TB, mock sqlmock.Sqlmock, key string, result any,
 	}
 	untilRequest, fromEnd := claim[:at[3]], claim[at[6]:]
 	expectPattern(mock, regexp.QuoteMeta(untilRequest)+".*"+regexp.QuoteMeta(fromEnd)).WillReturnResult(sqlmock.NewResult(0, 0))
-	mock.ExpectQuery(`^SELECT result::text, request, created_at = now\(\) FROM gormlock_once WHERE key = \$1$`).WithArgs(key).
-		WillReturnRows(sqlmock.NewRows([]string{"result", "request", "own"}).AddRow(stored, request, false))
+	mock.ExpectQuery(`^SELECT encode\(convert_to\(result::text, 'UTF8'\), 'base64'\), encode\(request, 'base64'\), created_at = now\(\) ` +
+		`FROM gormlock_once WHERE key = convert_from\(decode\(\$1, 'hex'\), 'UTF8'\)$`).WithArgs(hex.EncodeToString([]byte(key))).
+		WillReturnRows(sqlmock.NewRows([]string{"result", "request", "own"}).AddRow(base64.StdEncoding.EncodeToString(stored), request, false))
 	expect(mock, "RELEASE SAVEPOINT gormlock_once_1")
 }
 

@@ -3,6 +3,7 @@ package once
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"gorm.io/gorm"
 
@@ -116,6 +118,9 @@ func (o *Call) written() int {
 
 // read reads a stored result.
 func (o *Call) read(stored []byte, dest any) error {
+	if !utf8.Valid(stored) { // which json would read as other text
+		return fmt.Errorf("gormlock: once %q: the stored result is not UTF-8", o.Key)
+	}
 	if err := json.Unmarshal(stored, dest); err != nil {
 		return fmt.Errorf("gormlock: once %q: the stored result is no %s: %w", o.Key, reflect.TypeOf(dest).Elem(), err)
 	}
@@ -205,16 +210,28 @@ func (o *Call) repeat(dest any) (found bool, err error) {
 	return found, err
 }
 
+// lookSQL depends on no setting of the session: its texts are ASCII, whatever client_encoding and bytea_output are.
+const lookSQL = `SELECT encode(convert_to(result::text, 'UTF8'), 'base64'), encode(request, 'base64'), created_at = now()
+FROM gormlock_once WHERE key = convert_from(decode($1, 'hex'), 'UTF8')`
+
 // look looks for the row. It is the transaction's own if it was made at its now(), which is when the transaction began.
 func (o *Call) look() (found bool, stored, request []byte, own bool, err error) {
-	rows, err := o.tx.QueryContext(o.ctx(), "SELECT result::text, request, created_at = now() FROM gormlock_once WHERE key = $1", o.Key)
+	rows, err := o.tx.QueryContext(o.ctx(), lookSQL, hex.EncodeToString([]byte(o.Key)))
 	if err != nil {
 		return false, nil, nil, false, o.explain(err)
 	}
 	defer rows.Close()
 	if rows.Next() {
 		found = true
-		if err := rows.Scan(&stored, &request, &own); err != nil {
+		var result, hash sql.NullString
+		err := rows.Scan(&result, &hash, &own)
+		if err == nil && result.Valid {
+			stored, err = base64.StdEncoding.DecodeString(result.String)
+		}
+		if err == nil && hash.Valid {
+			request, err = base64.StdEncoding.DecodeString(hash.String)
+		}
+		if err != nil {
 			return false, nil, nil, false, o.explain(err)
 		}
 	}

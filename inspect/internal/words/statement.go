@@ -46,7 +46,7 @@ var statements = []statement{
 	{begins: "SAVEPOINT gormlock_once_", holds: "; INSERT INTO gormlock_once", does: "asks whether a request was done before (Once)", did: "asked whether a request was done before (Once)"},
 	{begins: "WITH stored AS (UPDATE gormlock_once SET result", does: "stores the result of a request (Once)", did: "stored the result of a request (Once)"},
 	{begins: "RELEASE SAVEPOINT gormlock_once_", does: "ends a request (Once)", did: "ended a request (Once)"},
-	{begins: "SELECT result::text, request", does: "reads the result of a request (Once)", did: "read the result of a request (Once)"},
+	{begins: "SELECT encode(convert_to(result::text, 'UTF8'), 'base64'), encode(request", does: "reads the result of a request (Once)", did: "read the result of a request (Once)"},
 	{begins: "WITH due AS MATERIALIZED (\n\tSELECT key FROM gormlock_once", does: "sweeps old requests (SweepOnce)", did: "swept old requests (SweepOnce)"},
 
 	{begins: "WITH want AS MATERIALIZED (\n\tSELECT w.space, w.id, w.name, t.first", does: "issues fencing tokens", did: "issued fencing tokens"},
