@@ -210,7 +210,8 @@ func TestSnapshot_namesAllTablesThatAWaitCanBeFor(t *testing.T) {
 	}
 	r.executes("a row of invoices or notes", "INSERT INTO invoices VALUES (1)")
 	r.executes("a row of notes", "DO $$ BEGIN INSERT INTO notes VALUES (1); END $$")
-	for _, protocol := range [][]pgtest.Option{{pgtest.Schema()}, {pgtest.Schema(), pgtest.SimpleProtocol()}} {
+	quoting := pgtest.Param("quote_all_identifiers", "on")
+	for _, protocol := range [][]pgtest.Option{{pgtest.Schema()}, {pgtest.Schema(), pgtest.SimpleProtocol()}, {pgtest.Schema(), quoting}} {
 		v := snapshot(t, pgtest.SQLDB(t, protocol...))
 		for _, l := range v.Locks {
 			if want, waits := r.want[l.PID]; waits && !l.Granted && l.Key != want {

@@ -90,9 +90,10 @@ func (r *reader) within(ctx context.Context, read func(context.Context, *sql.Tx)
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // it has written nothing
-	// The lock table may be larger than work_mem, and is looked through several times.
+	// The lock table may be larger than work_mem, and is looked through several times. Names are shown and compared as they are
+	// written by people, whatever the server is set to quote.
 	const bound = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '1s', true),
-		set_config('jit', 'off', true), set_config('work_mem', '64MB', true)`
+		set_config('jit', 'off', true), set_config('work_mem', '64MB', true), set_config('quote_all_identifiers', 'off', true)`
 	if _, err := tx.ExecContext(ctx, bound, strconv.FormatInt(r.config.timeout.Milliseconds(), 10)); err != nil {
 		return err
 	}
