@@ -41,7 +41,9 @@ func Refresh(d time.Duration) HandlerOption {
 // AllowCancel puts buttons on the page that cancel a session's query or end the session,
 // for requests that authorize allows. authorize is called for each request, and for a POST
 // before anything happens. The database decides too: the role of db must be the session's
-// own, or have pg_signal_backend. Default: nothing can be cancelled.
+// own, or have pg_signal_backend. Only the query that the page showed is cancelled: if the session runs another one by now, the
+// page says that nothing was. A session that runs none, such as one that is idle in a transaction, can only be ended. Default:
+// nothing can be cancelled.
 func AllowCancel(authorize func(r *http.Request) bool) HandlerOption {
 	return handlerOption(func(p *Page) error {
 		if authorize == nil {

@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -136,20 +137,39 @@ func TestHandler_isReadOnly(t *testing.T) {
 	}
 }
 
-var formField = regexp.MustCompile(`name="(token|pid|started)" value="([^"]*)"`)
+var (
+	wholeForm = regexp.MustCompile(`<form method="post">.*?</form>`)
+	formField = regexp.MustCompile(`name="(token|pid|started|statement)" value="([^"]*)"`)
+)
 
 // forms are the fields of the page's forms, by pid.
 func forms(body string) map[string]url.Values {
 	all := map[string]url.Values{}
-	form := url.Values{}
-	for _, m := range formField.FindAllStringSubmatch(body, -1) {
-		form.Set(m[1], strings.ReplaceAll(m[2], "&#43;", "+"))
-		if m[1] == "started" {
-			all[form.Get("pid")] = form
-			form = url.Values{}
+	for _, text := range wholeForm.FindAllString(body, -1) {
+		form := url.Values{}
+		for _, m := range formField.FindAllStringSubmatch(text, -1) {
+			form.Set(m[1], html.UnescapeString(m[2]))
 		}
+		if strings.Contains(text, "Cancel query") != form.Has("statement") {
+			panic("a form that offers to cancel names the statement: " + text)
+		}
+		all[form.Get("pid")] = form
 	}
 	return all
+}
+
+// formOf is the form that the page has for a session, once it fits.
+func formOf(t *testing.T, client *http.Client, address string, pid int, fits func(url.Values) bool) url.Values {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		_, body := ask(t, client, http.MethodGet, address, nil)
+		if form := forms(body)[fmt.Sprint(pid)]; form != nil && fits(form) {
+			return form
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no such form for %d in %s", pid, body)
+		}
+	}
 }
 
 func newClient(t *testing.T) *http.Client {
@@ -174,14 +194,7 @@ func TestAllowCancel_cancelsAndTerminates(t *testing.T) {
 	}()
 	pgtest.Observe(t, dsn).WaitBackendBlocked(t, pid(waiter))
 	client := newClient(t)
-	var body string
-	for deadline := time.Now().Add(20 * time.Second); forms(body)[fmt.Sprint(pid(waiter))] == nil && time.Now().Before(deadline); {
-		_, body = ask(t, client, http.MethodGet, address+"/at/a/path", nil)
-	}
-	form := forms(body)[fmt.Sprint(pid(waiter))]
-	if form == nil {
-		t.Fatalf("no form for %d in %s", pid(waiter), body)
-	}
+	form := formOf(t, client, address+"/at/a/path", pid(waiter), func(f url.Values) bool { return f.Has("statement") })
 	form.Set("do", "cancel")
 	answer, body := ask(t, client, http.MethodPost, address+"/at/a/path", form)
 	if answer.StatusCode != http.StatusOK || answer.Path != "/at/a/path" || !strings.Contains(body, "asked session "+form.Get("pid")+" to cancel its query") {
@@ -206,6 +219,63 @@ func TestAllowCancel_cancelsAndTerminates(t *testing.T) {
 		t.Errorf("%d %s", answer.StatusCode, body)
 	}
 	pgtest.Observe(t, dsn).AssertFree(t, lockkey.Int64(1))
+}
+
+// What is not done is said: a session that runs nothing cannot be cancelled, and neither can another query than the one shown.
+func TestAllowCancel_cancelsNothingElse(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	_, address := serve(t, dsn, inspect.Refresh(100*time.Millisecond), inspect.AllowCancel(func(*http.Request) bool { return true }))
+	holder, waiter := pgtest.Conn(t, pgtest.Through(dsn)), pgtest.Conn(t, pgtest.Through(dsn))
+	run(t, holder, "BEGIN; SELECT pg_advisory_lock(1); SELECT pg_advisory_lock(2)")
+	done := make(chan error, 1)
+	execute := func(key int) {
+		go func() {
+			_, err := waiter.Exec(t.Context(), "SELECT pg_advisory_lock($1)", key)
+			done <- err
+		}()
+		pgtest.Observe(t, dsn).WaitBackendBlocked(t, pid(waiter))
+	}
+	execute(1)
+	client := newClient(t)
+	seen := formOf(t, client, address, pid(waiter), func(f url.Values) bool { return f.Has("statement") })
+	idle := formOf(t, client, address, pid(holder), func(f url.Values) bool { return !f.Has("statement") })
+	cancel := func(form url.Values) (reply, string) {
+		form.Set("do", "cancel")
+		return ask(t, client, http.MethodPost, address, form)
+	}
+	if answer, body := cancel(idle); answer.StatusCode != http.StatusBadRequest {
+		t.Errorf("a session that is idle in a transaction: %d %s", answer.StatusCode, body)
+	}
+	const changed = "nothing was cancelled: session %d does not run that query any more"
+	idle.Set("statement", seen.Get("statement"))
+	if _, body := cancel(idle); !strings.Contains(body, fmt.Sprintf(changed, pid(holder))) {
+		t.Errorf("a session that became idle: %s", body)
+	}
+	run(t, holder, "SELECT pg_advisory_unlock(1)")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	execute(2)
+	if _, body := cancel(seen); !strings.Contains(body, fmt.Sprintf(changed, pid(waiter))) {
+		t.Errorf("a session that runs another query: %s", body)
+	}
+	run(t, holder, "SELECT pg_advisory_unlock(2)")
+	if err := <-done; err != nil {
+		t.Errorf("the query that came after: %v", err)
+	}
+	// A client of another database blocks in what all of them share.
+	elsewhere := pgtest.Conn(t, pgtest.Through(pgtest.DSN(t)))
+	foreign := url.Values{"token": seen["token"], "pid": {fmt.Sprint(pid(elsewhere))}, "do": {"terminate"}}
+	var started time.Time
+	if err := elsewhere.QueryRow(t.Context(), "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()").Scan(&started); err != nil {
+		t.Fatal(err)
+	}
+	foreign.Set("started", started.Format(time.RFC3339Nano))
+	if _, body := ask(t, client, http.MethodPost, address, foreign); !strings.Contains(body, "it is not a client of this database") {
+		t.Errorf("of another database: %s", body)
+	}
+	run(t, elsewhere, "SELECT 1")
 }
 
 func TestAllowCancel_refuses(t *testing.T) {
@@ -246,6 +316,7 @@ func TestAllowCancel_refuses(t *testing.T) {
 		"from another origin":  {client, with("do", "terminate"), []string{"X-Admin", "yes", "Origin", "https://elsewhere.example"}, http.StatusForbidden},
 		"something else to do": {client, with("do", "drop"), []string{"X-Admin", "yes"}, http.StatusBadRequest},
 		"no process id":        {client, with("pid", "1; DROP TABLE x"), []string{"X-Admin", "yes"}, http.StatusBadRequest},
+		"no time of the query": {client, with("do", "cancel"), []string{"X-Admin", "yes"}, http.StatusBadRequest},
 		"too long":             {client, with("do", strings.Repeat("x", 1<<20)), []string{"X-Admin", "yes"}, http.StatusForbidden},
 	} {
 		if answer, body := ask(t, c.client, http.MethodPost, address, c.form, c.header...); answer.StatusCode != c.want {

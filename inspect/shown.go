@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/inspect/internal/page"
+	"github.com/gormlock/gormlock/internal/halt"
 )
 
 // shown is what the page shows of a look: the facts, as texts for people.
@@ -169,12 +170,19 @@ func sessionOf(s *Session, now time.Time) page.Session {
 	if s.Gone {
 		parts = append(parts, "gone")
 	}
-	return page.Session{PID: s.PID, Name: who(s), About: strings.Join(parts, " · "), Doing: s.Doing, Query: s.Query, Started: s.Started}
+	drawn := page.Session{PID: s.PID, Name: who(s), About: strings.Join(parts, " · "), Doing: s.Doing, Query: s.Query, Started: s.Started}
+	if halt.Runs(s.State) {
+		drawn.Statement = s.StateSince
+	}
+	return drawn
 }
 
 // stateOf is what a session is at, and for how long.
 func stateOf(s *Session, now time.Time) string {
-	if s.State == "" || s.StateSince.IsZero() {
+	switch {
+	case s.State == "disabled":
+		return "state unknown, as track_activities is off"
+	case s.State == "" || s.StateSince.IsZero():
 		return s.State
 	}
 	return s.State + " " + page.Span(now.Sub(s.StateSince))

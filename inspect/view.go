@@ -97,7 +97,7 @@ type Session struct {
 	Owner         string    `json:"owner,omitempty"` // of a session lock manager
 	User          string    `json:"user,omitempty"`
 	Client        string    `json:"client,omitempty"` // address and port, or "local"
-	State         string    `json:"state,omitempty"`  // "active", "idle in transaction"
+	State         string    `json:"state,omitempty"`  // "active", "idle in transaction"; "disabled" where track_activities is off
 	Query         string    `json:"query,omitempty"`  // the one that runs, else the last; cut
 	Doing         string    `json:"doing,omitempty"`  // Query in words, where it is one of gormlock's own: "takes invoice/42, timeout 3s"
 	InTransaction bool      `json:"in_transaction"`

@@ -134,13 +134,14 @@ var mayImport = map[string][]string{
 
 	"inspect": {
 		"inspect/internal/page", "inspect/internal/poll", "inspect/internal/ending", "inspect/internal/words", "lockkey", "lockkey/compat", "observe",
-		"internal/cause", "internal/jobmark", "internal/keynames", "internal/lockid", "internal/otherdb",
+		"internal/cause", "internal/halt", "internal/jobmark", "internal/keynames", "internal/lockid", "internal/otherdb",
 	},
 	"internal/jobmark":        {},
 	"inspect/internal/page":   {},
 	"inspect/internal/words":  {"internal/lockrequest", "internal/waits", "lockkey"},
 	"inspect/internal/poll":   {},
-	"inspect/internal/ending": {"internal/otherdb"},
+	"inspect/internal/ending": {"internal/halt", "internal/otherdb"},
+	"internal/halt":           {},
 	"internal/holder":         {"internal/lockid", "internal/lockrequest", "advisory", "lockkey", "observe"},
 	"internal/pgarray":        {},
 	"internal/pgtime":         {},
@@ -153,7 +154,7 @@ var mayImport = map[string][]string{
 	"cmd/gormlock/internal/terminal": {},
 	"cmd/gormlock/internal/cli":      {"cmd/gormlock/internal/terminal"},
 	"cmd/gormlock/internal/server":   {"cmd/gormlock/internal/terminal", "inspect", "internal/otherdb", "internal/sqlstate", pgxModule},
-	"cmd/gormlock/internal/look":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "inspect", "lockkey"},
+	"cmd/gormlock/internal/look":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "inspect", "internal/halt", "lockkey"},
 	"cmd/gormlock/internal/jobs":     {"cmd/gormlock/internal/cli", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal", "internal/jobmark"},
 	"cmd/gormlock/internal/key": {
 		"cmd/gormlock/internal/cli", "cmd/gormlock/internal/look", "cmd/gormlock/internal/server", "cmd/gormlock/internal/terminal",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/lockkey"
 )
 
 func TestCancel_endsTheStatementThatWasShown(t *testing.T) {
@@ -84,4 +85,49 @@ func (s staged) plainRole(t *testing.T) {
 		PERFORM pg_advisory_xact_lock(1);
 		IF to_regrole('gormlock_cli_plain') IS NULL THEN CREATE ROLE gormlock_cli_plain LOGIN PASSWORD 's3cret'; END IF;
 	END $$`)
+}
+
+// Of a session that hides what it does, by track_activities, no more is said than is known.
+func TestUntracked_isToldWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.psql.exec("SET track_activities = off")
+	const unknown = "does not show what it does: track_activities is off for it"
+	r := on(t, s.dsn, "why", s.billing.arg())
+	r.is(t, 1, unknown, "whether it works or is idle in a transaction is not shown", "gormlock terminate "+s.psql.arg()+" ends its session")
+	if strings.Contains(r.out, "a process of the server") {
+		t.Errorf("a session of a client is no process of the server itself: %s", r.out)
+	}
+	r = on(t, s.dsn, "cancel", "--yes", s.psql.arg())
+	r.is(t, 1, unknown, "whether "+s.psql.arg()+" runs a statement is not shown", "SELECT pg_cancel_backend("+s.psql.arg()+")", "gormlock terminate "+s.psql.arg())
+	if strings.Contains(r.out+r.stderr, "runs no statement") {
+		t.Errorf("nobody knows that: %s", r.stderr)
+	}
+	on(t, s.dsn, "ls").is(t, 0, "(track_activities is off for it)")
+	on(t, s.dsn, "terminate", "--yes", s.psql.arg()).is(t, 0, "the session has ended")
+}
+
+// A role that may signal others and does not see what they do is not told that a statement has ended.
+func TestCancel_ofWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	s := stage(t)
+	s.plainRole(t)
+	join(t, s.dsn, "admin").exec(`DO $$ BEGIN
+		PERFORM pg_advisory_xact_lock(1);
+		IF to_regrole('gormlock_cli_signaller') IS NULL THEN
+			CREATE ROLE gormlock_cli_signaller LOGIN PASSWORD 's3cret';
+			GRANT pg_signal_backend TO gormlock_cli_signaller;
+		END IF;
+	END $$`)
+	plain := strings.Replace(s.dsn, "postgres@", "gormlock_cli_plain:s3cret@", 1)
+	victim, idle := join(t, plain, "hidden"), join(t, plain, "hidden too")
+	dsn := strings.Replace(s.dsn, "postgres@", "gormlock_cli_signaller:s3cret@", 1)
+	const says = "was told to cancel what it runs, if anything; what it does is hidden: GRANT pg_read_all_stats"
+	on(t, dsn, "cancel", "--yes", idle.arg()).is(t, 1, says)
+	victim.wait(pgtest.Observe(t, s.dsn), take(t, lockkey.Of("invoice", 42)))
+	on(t, dsn, "cancel", "--yes", victim.arg()).is(t, 1, says)
+	<-victim.done
+	if victim.err == nil || !strings.Contains(victim.err.Error(), "57014") {
+		t.Errorf("got %v", victim.err)
+	}
 }

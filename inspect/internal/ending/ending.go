@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/halt"
 	"github.com/gormlock/gormlock/internal/otherdb"
 )
 
@@ -56,15 +57,20 @@ func (f *Form) refusal(r *http.Request) error {
 }
 
 // ends are what can be done to a session, by the word of the form.
-var ends = map[string]struct{ function, done string }{
-	"cancel":    {"pg_cancel_backend", "asked session %s to cancel its query"},
-	"terminate": {"pg_terminate_backend", "asked session %s to end"},
+var ends = map[string]struct {
+	do   func(context.Context, *sql.DB, halt.Seen) (halt.Outcome, error)
+	done string
+}{
+	"cancel":    {halt.Statement, "asked session %d to cancel its query"},
+	"terminate": {halt.Session, "asked session %d to end"},
 }
 
-// endSQL asks only for the session that the page showed, whose process id another may have
-// by now.
-const endSQL = `SELECT %s(pid) FROM pg_stat_activity
-WHERE pid = $1 AND backend_start = $2 AND datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+// undone are what was not done, by the outcome.
+var undone = map[halt.Outcome]string{
+	halt.Gone:    "session %d has ended already",
+	halt.Changed: "nothing was cancelled: session %d does not run that query any more",
+	halt.Foreign: "session %d was left alone: it is not a client of this database",
+}
 
 // ServeHTTP does what the form says, and sends the browser back to the page.
 func (f *Form) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -73,22 +79,17 @@ func (f *Form) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	end, known := ends[r.PostFormValue("do")]
-	pid, errPID := strconv.ParseInt(r.PostFormValue("pid"), 10, 32)
-	started, errStarted := time.Parse(time.RFC3339Nano, r.PostFormValue("started"))
-	if !known || errPID != nil || errStarted != nil {
-		http.Error(w, "do is cancel or terminate, pid and started are those of a session", http.StatusBadRequest)
+	do := r.PostFormValue("do")
+	end, known := ends[do]
+	seen, err := seenIn(r)
+	if !known || err != nil || do == "cancel" && seen.Statement.IsZero() {
+		http.Error(w, "do is cancel or terminate, pid and started are those of a session, statement is since when its query runs", http.StatusBadRequest)
 		return
 	}
 	ctx, stop := context.WithTimeout(r.Context(), 5*time.Second)
 	defer stop()
-	var told bool
-	err := f.DB.QueryRowContext(ctx, fmt.Sprintf(endSQL, end.function), pid, started).Scan(&told)
-	outcome := r.PostFormValue("do")
-	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && !told:
-		outcome = "gone"
-	case err != nil:
+	outcome, err := end.do(ctx, f.DB, seen)
+	if err != nil {
 		text := "gormlock: inspect: " + err.Error()
 		if other := otherdb.Said(err); other != nil {
 			text = other.Refusal("inspect", err).Error()
@@ -96,8 +97,28 @@ func (f *Form) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, text, http.StatusBadGateway)
 		return
 	}
-	w.Header().Set("Location", "?"+url.Values{"did": {outcome}, "pid": {strconv.FormatInt(pid, 10)}}.Encode())
+	did := string(outcome)
+	if outcome == halt.Asked {
+		did = do
+	}
+	w.Header().Set("Location", "?"+url.Values{"did": {did}, "pid": {strconv.Itoa(seen.PID)}}.Encode())
 	w.WriteHeader(http.StatusSeeOther)
+}
+
+// seenIn is the session as the page showed it: its process id another may have by now.
+func seenIn(r *http.Request) (halt.Seen, error) {
+	pid, err := strconv.ParseInt(r.PostFormValue("pid"), 10, 32)
+	if err != nil {
+		return halt.Seen{}, err
+	}
+	seen := halt.Seen{PID: int(pid), Here: true}
+	if seen.Started, err = time.Parse(time.RFC3339Nano, r.PostFormValue("started")); err != nil {
+		return seen, err
+	}
+	if statement := r.PostFormValue("statement"); statement != "" {
+		seen.Statement, err = time.Parse(time.RFC3339Nano, statement)
+	}
+	return seen, err
 }
 
 // Done is what the request before this one did, as its redirect says. It is "" where there was none.
@@ -106,11 +127,13 @@ func Done(query url.Values) string {
 	if err != nil {
 		return ""
 	}
-	if query.Get("did") == "gone" {
-		return fmt.Sprintf("session %d has ended already", pid)
+	did := query.Get("did")
+	text := undone[halt.Outcome(did)]
+	if end, is := ends[did]; is {
+		text = end.done
 	}
-	if end, ok := ends[query.Get("did")]; ok {
-		return fmt.Sprintf(end.done, strconv.FormatInt(pid, 10))
+	if text == "" {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(text, pid)
 }

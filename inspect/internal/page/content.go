@@ -74,6 +74,8 @@ type Session struct {
 	Doing   string // the query in words, "" where it says enough itself
 	Query   string
 	Started time.Time // zero where it may not be ended from here
+
+	Statement time.Time // since when its query runs, zero where there is none to cancel
 }
 
 // Lease is a row of the lease table.

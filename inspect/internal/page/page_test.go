@@ -49,6 +49,13 @@ func TestWrite_formsAreForWhoMayEnd(t *testing.T) {
 	if html := written(t, c); strings.Count(html, "<form") != 1 || !strings.Contains(html, `name="pid" value="7"`) {
 		t.Errorf("want a form for session 7 alone in %s", html)
 	}
+	if html := written(t, c); strings.Contains(html, "Cancel query") {
+		t.Error("there is no query to cancel")
+	}
+	c.Seen.Waits[0].Session.Statement = time.Unix(2, 3000)
+	if html := written(t, c); !strings.Contains(html, `name="statement" value="1970-01-01T00:00:02.000003Z"`) || !strings.Contains(html, "Cancel query") {
+		t.Errorf("want a button that cancels in %s", html)
+	}
 }
 
 // Of a crowd some are drawn, and all are counted.

@@ -11,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/halt"
 )
 
 // backend is a process of the server.
@@ -27,7 +28,7 @@ func backendAt(ctx context.Context, db *sql.DB, pid int) (*backend, error) {
 	const query = `SELECT coalesce(application_name, ''), coalesce(usename, ''), coalesce(datname, ''), coalesce(backend_type, ''),
 		coalesce(CASE WHEN client_addr IS NOT NULL THEN host(client_addr) || ':' || client_port WHEN client_port = -1 THEN 'local' END, ''),
 		coalesce(state, ''), CASE WHEN state IS NULL THEN '' ELSE left(query, 2000) END, backend_start, xact_start,
-		CASE WHEN state = 'active' THEN query_start ELSE state_change END, pid = pg_backend_pid(), clock_timestamp()
+		state_change, pid = pg_backend_pid(), clock_timestamp()
 		FROM pg_stat_activity WHERE pid = $1`
 	b := &backend{}
 	b.PID = pid
@@ -83,8 +84,10 @@ func state(s *inspect.Session, now time.Time) string {
 		return "has ended meanwhile"
 	case s.Hidden:
 		return "belongs to another role, what it does is hidden from this one"
-	case s.State == "active":
+	case halt.Runs(s.State):
 		return "runs a statement" + since
+	case s.State == "disabled":
+		return "does not show what it does: track_activities is off for it"
 	case s.State == "idle in transaction":
 		return "is idle in a transaction" + since
 	case s.State == "idle in transaction (aborted)":

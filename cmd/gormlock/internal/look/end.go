@@ -15,18 +15,17 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/halt"
 )
 
 // verb is what end does to a process.
 type verb struct {
 	name, summary, details, asks, done string
-	sql                                string
 }
 
 var (
 	cancelling = verb{
 		name: "cancel", summary: "end the statement a process runs", asks: "cancel this statement", done: "the statement has ended",
-		sql: "pg_cancel_backend",
 		details: `
 Shows what the process is doing and who waits for it, asks, and ends the statement: its
 program gets an error (57014), its session goes on, and a transaction it is in can only
@@ -35,7 +34,6 @@ and is left alone: terminate ends its transaction or session, and frees its lock
 	}
 	terminating = verb{
 		name: "terminate", summary: "end the session of a process, and free its locks", asks: "end this session", done: "the session has ended",
-		sql: "pg_terminate_backend",
 		details: `
 Shows what the process is doing and who waits for it, asks, and ends the session: its
 transaction is rolled back and its locks are freed, session locks too. Its program may
@@ -102,8 +100,8 @@ func (c *End) Run(ctx context.Context, p *cli.Program, args []string) error {
 	if err := c.show(ctx, p, db, b); err != nil {
 		return err
 	}
-	if c.verb == cancelling && !b.Hidden && b.State != "active" {
-		return fmt.Errorf("%w: %d runs no statement: gormlock terminate %d ends its transaction or session, and frees its locks", cli.ErrNotDone, pid, pid)
+	if err := c.nothingToCancel(b); err != nil {
+		return err
 	}
 	if err := c.confirm(ctx, p); err != nil {
 		return err
@@ -120,6 +118,18 @@ func (c *End) refuse(b *backend) error {
 		return fmt.Errorf("%d is the %s, a process of the server itself", b.PID, b.kind)
 	}
 	return nil
+}
+
+// nothingToCancel answers where there is no statement, or none that is seen.
+func (c *End) nothingToCancel(b *backend) error {
+	switch {
+	case c.verb != cancelling || b.Hidden || halt.Runs(b.State):
+		return nil
+	case b.State == "disabled":
+		return fmt.Errorf("%w: whether %d runs a statement is not shown, as track_activities is off for it: SELECT pg_cancel_backend(%d) cancels "+
+			"one if there is one, gormlock terminate %d ends its session, and frees its locks", cli.ErrNotDone, b.PID, b.PID, b.PID)
+	}
+	return fmt.Errorf("%w: %d runs no statement: gormlock terminate %d ends its transaction or session, and frees its locks", cli.ErrNotDone, b.PID, b.PID)
 }
 
 // show says what the process is doing, what it holds and who waits for it.
@@ -200,39 +210,35 @@ func (c *End) confirm(ctx context.Context, p *cli.Program) error {
 // signal ends what b was when it was shown: a process that got its number since then, or
 // a statement that came after it, is let alone.
 func (c *End) signal(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
-	query := "SELECT " + c.verb.sql + "(pid) FROM pg_stat_activity WHERE pid = $1" +
-		" AND (backend_start IS NOT DISTINCT FROM $2 OR $2::timestamptz IS NULL)"
-	args := []any{b.PID, started(b)}
-	if c.verb == cancelling && !b.Hidden {
-		query += " AND state = 'active' AND query_start = $3"
-		args = append(args, b.StateSince)
+	seen, end := halt.Seen{PID: b.PID, Started: b.Started}, halt.Session
+	if c.verb == cancelling {
+		seen.Statement, end = b.StateSince, halt.Statement
 	}
-	var sent bool
-	err := db.QueryRowContext(ctx, query, args...).Scan(&sent)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("%w: %d has ended, or runs something else by now", cli.ErrNotDone, b.PID)
+	switch outcome, err := end(ctx, db, seen); {
 	case err != nil:
 		return server.ErrorOf(err)
-	case !sent:
-		return fmt.Errorf("%w: the server could not signal %d", cli.ErrNotDone, b.PID)
+	case outcome == halt.Gone:
+		return fmt.Errorf("%w: %d has ended", cli.ErrNotDone, b.PID)
+	case outcome != halt.Asked:
+		return fmt.Errorf("%w: %d runs something else by now, or nothing", cli.ErrNotDone, b.PID)
+	case c.verb == cancelling && b.Hidden:
+		return fmt.Errorf("%w, as far as this role sees: %d was told to cancel what it runs, if anything; what it does is hidden: "+
+			"GRANT pg_read_all_stats to the role", cli.ErrNotDone, b.PID)
 	}
-	return c.await(ctx, p, db, b)
+	return c.await(ctx, p, db, seen)
 }
 
 // await waits until what was to end has ended.
-func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, b *backend) error {
-	const query = `SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND (backend_start IS NOT DISTINCT FROM $2 OR $2::timestamptz IS NULL)
-		AND ($3 = 'terminate' OR state = 'active' AND query_start = $4)`
+func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, seen halt.Seen) error {
 	late := time.After(c.wait)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		var there int
-		if err := db.QueryRowContext(ctx, query, b.PID, started(b), c.verb.name, b.StateSince).Scan(&there); err != nil {
+		on, err := seen.GoesOn(ctx, db)
+		if err != nil {
 			return server.ErrorOf(err)
 		}
-		if there == 0 {
+		if !on {
 			p.Printf("%s\n", p.Style.Green(c.verb.done))
 			return nil
 		}
@@ -240,16 +246,8 @@ func (c *End) await(ctx context.Context, p *cli.Program, db *sql.DB, b *backend)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late:
-			return fmt.Errorf("%w: %d was told to end and has not within %s: gormlock why %d shows what it does", cli.ErrNotDone, b.PID, c.wait, b.PID)
+			return fmt.Errorf("%w: %d was told to end and has not within %s: gormlock why %d shows what it does", cli.ErrNotDone, seen.PID, c.wait, seen.PID)
 		case <-tick.C:
 		}
 	}
-}
-
-// started tells two processes of one number apart. It is nil where the role may not see it.
-func started(b *backend) any {
-	if b.Started.IsZero() {
-		return nil
-	}
-	return b.Started
 }

@@ -173,6 +173,8 @@ func doing(s *inspect.Session) string {
 		return "gone"
 	case s.Hidden:
 		return "(hidden from this role)"
+	case s.State == "disabled":
+		return "(track_activities is off for it)"
 	case s.State == "" || s.State == "active":
 		return query
 	case query == "":

@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/server"
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 	"github.com/gormlock/gormlock/inspect"
+	"github.com/gormlock/gormlock/internal/halt"
 )
 
 // Why says in words what a process waits for.
@@ -198,13 +199,18 @@ func cure(s *inspect.Session, circle bool) []string {
 		return []string{"it has ended meanwhile: look again"}
 	case s.Hidden:
 		return []string{"what it does is hidden from this role: GRANT pg_read_all_stats to it, or look as the owner", end + " ends it, if you may"}
-	case s.State == "active":
+	case halt.Runs(s.State):
 		return []string{"it works: let it finish", fmt.Sprintf("gormlock cancel %d ends the statement, with an error in its program", s.PID)}
 	case strings.HasPrefix(s.State, "idle in transaction"):
 		return []string{
 			"its program has to commit or roll back: look what it waits for outside of the database",
 			end + " rolls it back and frees its locks; there is no statement to cancel",
 			"idle_in_transaction_session_timeout does that by itself",
+		}
+	case s.State == "disabled":
+		return []string{
+			"whether it works or is idle in a transaction is not shown, as track_activities is off for it: let its role set that on",
+			end + " ends its session and frees its locks, whatever it does",
 		}
 	case s.State == "idle":
 		who := "its program"
@@ -252,7 +258,7 @@ func (c *chain) printLink(p *cli.Program, l link, first bool) {
 	now := c.view.Taken
 	p.Printf("%s\n", p.Style.Bold(describe(l.Session, now)))
 	if text := statement(l.Session); text != "" {
-		if l.State != "active" {
+		if !halt.Runs(l.State) {
 			text = "last: " + text
 		}
 		p.Printf("  %s\n", text)
