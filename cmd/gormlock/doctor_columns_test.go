@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
@@ -61,5 +63,59 @@ func TestDoctor_findsGeneratedVersions(t *testing.T) {
 	}
 	if r := on(t, dsn, "doctor", "--apply"); strings.Contains(r.out, "ran ") || strings.Contains(r.out, "failed ") {
 		t.Errorf("there is nothing to apply:\n%s", r.out)
+	}
+}
+
+// A name is no proof: a table that may have nothing to do with gormlock is altered only if somebody says that its column is a version.
+func TestDoctor_altersNoColumnByItsNameAlone(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	admin := join(t, dsn, "admin")
+	admin.exec("CREATE TABLE draft (id int PRIMARY KEY, version int)", "INSERT INTO draft VALUES (1, NULL)",
+		"CREATE TABLE accounts (id int PRIMARY KEY, version int)", "INSERT INTO accounts VALUES (1, NULL)")
+	unnamed := func(table string) (is bool) {
+		if err := admin.QueryRow(t.Context(), "SELECT version IS NULL FROM "+table).Scan(&is); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	const guess = "-- if it is a version, which its name does not prove: --column 'public.draft.version' lets --apply run this"
+	on(t, dsn, "doctor", "--apply").is(t, 1, guess, `UPDATE "public"."draft" SET "version" = 1 WHERE "version" IS NULL;`)
+	r := on(t, dsn, "doctor", "--fix")
+	r.is(t, 1, "-- to decide:\n--   "+guess, `--   UPDATE "public"."draft"`, "-- 0 where Hibernate or Rails write too")
+	admin.exec(r.out + ";")
+	if !unnamed("draft") || !unnamed("accounts") {
+		t.Error("a column was altered by its name alone")
+	}
+	for _, name := range []string{"accounts.version", "public.accounts.version"} {
+		r = on(t, dsn, "doctor", "--apply", "--column", name)
+		r.is(t, 1, guess)
+		if strings.Contains(r.out, `ran     UPDATE "public"."draft"`) || !unnamed("draft") || unnamed("accounts") {
+			t.Errorf("--column %s: %s", name, r.out)
+		}
+	}
+	on(t, dsn, "doctor", "--apply", "--column", "version").is(t, 0, `ran     UPDATE "public"."draft"`)
+}
+
+// Versions are numbers or times, and their types may be domains.
+func TestDoctor_findsVersionsOfEachType(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.Database(t)
+	admin := join(t, dsn, "admin")
+	admin.exec("CREATE DOMAIN number AS bigint", "CREATE DOMAIN narrow AS number", "CREATE DOMAIN sound AS number NOT NULL DEFAULT 1")
+	for _, kind := range []string{"smallint", "bigint", "timestamptz", "timestamp(3)", "date", "number", "narrow"} {
+		table := pgx.Identifier{"of " + kind}.Sanitize()
+		admin.exec("CREATE TABLE "+table+" (id int PRIMARY KEY, n int, version "+kind+")", "INSERT INTO "+table+" VALUES (1)")
+		has(t, diagnosis(t, dsn), "columns", "warning", "public.of "+kind+".version is nullable")
+		on(t, dsn, "doctor", "--apply", "--column", "version").is(t, 0, "ran     UPDATE")
+		has(t, diagnosis(t, dsn), "columns", "ok", "with a default and without NULL")
+		admin.exec("INSERT INTO " + table + " VALUES (2)")
+	}
+	admin.exec("CREATE TABLE of_sound (id int PRIMARY KEY, version sound)", "CREATE TABLE of_text (id int PRIMARY KEY, version text)")
+	has(t, diagnosis(t, dsn), "columns", "ok", "8 version columns with a default and without NULL")
+	update(t, dsn, `UPDATE "of timestamptz" SET n = coalesce(n, 0) + 1`)
+	f := has(t, diagnosis(t, dsn, "--observe", "300ms"), "writes", "wrong", "public.of timestamptz.version: 2 of 2 written rows kept the version")
+	if strings.Contains(f.Cure, "VersionTrigger") {
+		t.Errorf("the trigger counts: %s", f.Cure)
 	}
 }

@@ -212,7 +212,7 @@ func TestDoctor_findsVersionColumnsThatLie(t *testing.T) {
 	)
 	findings := diagnosis(t, dsn, "--column", "revision", "--column", "absent")
 	has(t, findings, "columns", "ok", "1 version column with a default and without NULL")
-	has(t, findings, "columns", "warning", "no table has an integer column absent")
+	has(t, findings, "columns", "warning", "no table has a column absent of integers or times")
 	var found []string
 	for says, cure := range map[string]string{
 		"public.nullable.version is nullable":            `UPDATE "public"."nullable" SET "version" = 1 WHERE "version" IS NULL;`,

@@ -11,11 +11,13 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/terminal"
 )
 
-// versionColumn is an integer column whose name says that it is a version.
+// versionColumn is a column of numbers or times whose name says that it is a version.
 type versionColumn struct {
 	schema, table, column string
 	notNull, hasDefault   bool
-	generated             bool // always, so that no statement can set it
+	generated             bool   // always, so that no statement can set it
+	kind                  string // its type, that under a domain: "int8", "timestamptz"
+	named                 bool   // by --column: that it is a version is no guess
 }
 
 func (v versionColumn) on() string { return pgx.Identifier{v.schema, v.table}.Sanitize() }
@@ -23,26 +25,42 @@ func (v versionColumn) on() string { return pgx.Identifier{v.schema, v.table}.Sa
 // name is schema.table.column for people.
 func (v versionColumn) name() string { return v.schema + "." + v.table + "." + v.column }
 
-// columnNames are those of version columns.
-func (x *examination) columnNames() []string {
-	return append([]string{"version", "lock_version"}, x.columns...)
+// isCalled reports whether --column means it by this name.
+func (v versionColumn) isCalled(name string) bool {
+	return name == v.column || name == v.table+"."+v.column || name == v.name()
 }
 
-// checkColumns looks at version columns. Those of a primary key are something else: the
-// versions of a migration.
+func (v versionColumn) counts() bool { return strings.HasPrefix(v.kind, "int") }
+
+// usualNames are those of version columns that nobody has to name.
+var usualNames = []string{"version", "lock_version"}
+
+// versionColumns are all columns a of tables c that can be versions, with their types k: those of the names $1, and those that $2
+// names, by the table r. Those of a primary key are something else: the versions of a migration.
+const versionColumns = `
+	CROSS JOIN LATERAL (WITH RECURSIVE d AS (
+			SELECT * FROM pg_type t WHERE t.oid = a.atttypid
+			UNION ALL SELECT t.* FROM d JOIN pg_type t ON d.typtype = 'd' AND t.oid = d.typbasetype
+		) SELECT bool_or(typnotnull) AS not_null, bool_or(typdefault IS NOT NULL) AS has_default, max(typname::text) FILTER (WHERE typtype <> 'd') AS name,
+			max(oid) FILTER (WHERE typtype <> 'd') AS oid FROM d) AS k
+	CROSS JOIN LATERAL (SELECT coalesce(ARRAY[a.attname::text, r.relname || '.' || a.attname, rn.nspname || '.' || r.relname || '.' || a.attname] && $2::text[], false) AS named) AS m
+	WHERE a.attnum > 0 AND NOT a.attisdropped AND (a.attname = ANY ($1) OR m.named)
+	AND k.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
+	AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
+	AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`
+
+// checkColumns looks at version columns.
 func (x *examination) checkColumns(ctx context.Context) error {
-	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname, a.attnotnull, a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a'
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped
-		AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND a.attname = ANY ($1)
-		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
-		AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))
-		ORDER BY 1, 2, 3`, x.columnNames())
+	rows, err := x.conn.Query(ctx, `SELECT n.nspname, c.relname, a.attname, a.attnotnull OR k.not_null, a.atthasdef OR a.attidentity <> '' OR k.has_default,
+		a.attgenerated <> '' OR a.attidentity = 'a', k.name, m.named
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p') AND NOT c.relispartition JOIN pg_namespace n ON n.oid = c.relnamespace
+		CROSS JOIN LATERAL (SELECT c.relname) AS r CROSS JOIN LATERAL (SELECT n.nspname) AS rn`+versionColumns+`
+		ORDER BY 1, 2, 3`, usualNames, []string(x.columns))
 	if err != nil {
 		return err
 	}
 	columns, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (v versionColumn, err error) {
-		err = r.Scan(&v.schema, &v.table, &v.column, &v.notNull, &v.hasDefault, &v.generated)
+		err = r.Scan(&v.schema, &v.table, &v.column, &v.notNull, &v.hasDefault, &v.generated, &v.kind, &v.named)
 		return v, err
 	})
 	if err != nil {
@@ -57,8 +75,8 @@ func (x *examination) checkColumns(ctx context.Context) error {
 		x.add(v.finding())
 	}
 	for _, name := range x.columns {
-		if !slices.ContainsFunc(columns, func(v versionColumn) bool { return v.column == name }) {
-			x.add(finding{Check: "columns", Status: warning, Says: fmt.Sprintf("no table has an integer column %s that is not its key", name),
+		if !slices.ContainsFunc(columns, func(v versionColumn) bool { return v.isCalled(name) }) {
+			x.add(finding{Check: "columns", Status: warning, Says: fmt.Sprintf("no table has a column %s of integers or times that is not its key", name),
 				Cure: "correct --column, or look in another database"})
 		}
 	}
@@ -68,7 +86,8 @@ func (x *examination) checkColumns(ctx context.Context) error {
 	return nil
 }
 
-// finding says what is wrong with a column, and the statements that repair it.
+// finding says what is wrong with a column, and the statements that repair it. They are right only for a version, which a name alone
+// does not prove.
 func (v versionColumn) finding() finding {
 	if v.generated {
 		return finding{
@@ -77,24 +96,39 @@ func (v versionColumn) finding() finding {
 		}
 	}
 	var says, alter, fix []string
-	column := pgx.Identifier{v.column}.Sanitize()
-	initial := 1
-	if v.column == "lock_version" {
-		initial = 0 // as Rails has it
-	}
+	column, first := pgx.Identifier{v.column}.Sanitize(), v.first()
 	if !v.notNull {
 		says = append(says, "is nullable: no condition on a version finds a row where it is NULL")
 		alter = append(alter, "ALTER COLUMN "+column+" SET NOT NULL")
-		fix = append(fix, fmt.Sprintf("UPDATE %s SET %s = %d WHERE %s IS NULL;", v.on(), column, initial, column))
+		fix = append(fix, fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s IS NULL;", v.on(), column, first, column))
 	}
 	if !v.hasDefault {
 		says = append(says, "has no default: a program that does not know it inserts NULL, or fails")
-		alter = slices.Insert(alter, 0, fmt.Sprintf("ALTER COLUMN %s SET DEFAULT %d", column, initial))
+		alter = slices.Insert(alter, 0, fmt.Sprintf("ALTER COLUMN %s SET DEFAULT %s", column, first))
 	}
 	fix = append(fix, "ALTER TABLE "+v.on()+" "+strings.Join(alter, ", ")+";")
-	cure := strings.Join(fix, "\n")
-	if initial == 1 {
-		cure += " -- 0 where Hibernate or Rails write too"
+	f := finding{Check: "columns", Status: warning, Says: v.name() + " " + strings.Join(says, ", and "), Cure: strings.Join(fix, "\n")}
+	if first == "1" {
+		f.note = "0 where Hibernate or Rails write too"
+		f.Cure += " -- " + f.note
 	}
-	return finding{Check: "columns", Status: warning, Says: v.name() + " " + strings.Join(says, ", and "), Cure: cure, Fix: fix}
+	if v.named {
+		f.Fix = fix
+	} else {
+		f.Cure = "-- if it is a version, which its name does not prove: --column '" + v.name() + "' lets --apply run this\n" + f.Cure
+	}
+	return f
+}
+
+// first is the version of a row that has none yet.
+func (v versionColumn) first() string {
+	switch {
+	case v.kind == "date":
+		return "CURRENT_DATE"
+	case !v.counts():
+		return "now()"
+	case v.column == "lock_version":
+		return "0" // as Rails has it
+	}
+	return "1"
 }

@@ -68,10 +68,10 @@ Checks, as the role and through the address that the program itself would use:
 Each finding has its cure. A note is not a finding: it is about what package sessionlock sets
 for its own sessions, or what is missing because nothing needs it. It changes nothing without --apply.
 
---fix prints the cures as SQL: statements where they are right whatever the program is, as
-for a version column without a default, and comments where somebody has to decide. --apply
-runs the statements, each in a transaction of its own that waits 5 seconds for a lock at
-most, says what it ran, and looks again.
+--fix prints the cures as SQL: statements where they are right whatever the program is, and
+comments where somebody has to decide. --apply runs the statements, each in a transaction of
+its own that waits 5 seconds for a lock at most, says what it ran, and looks again. That a
+column is a version is a guess by its name: it is altered only if --column names it.
 
 --observe reads rows with a version column twice, and reports those whose xmin changed and
 whose version did not: a write that no holder of an older version will notice. Of a table
@@ -83,7 +83,8 @@ Examples
   gormlock doctor
   gormlock doctor --observe 30s --column revision postgres://app@db.internal/shop
   gormlock doctor --quiet --ignore statement_timeout
-  gormlock doctor --fix >cures.sql`,
+  gormlock doctor --fix >cures.sql
+  gormlock doctor --apply --column accounts.version`,
 		Exits: [3]string{0: "nothing was found", 1: "something was found"},
 	}
 }
@@ -97,7 +98,7 @@ func (c *Command) Flags(set *flag.FlagSet) {
 	set.IntVar(&c.sample, "sample", 10_000, "at most `N` rows of a table are watched")
 	set.BoolVar(&c.fix, "fix", false, "print the cures as a script of SQL")
 	set.BoolVar(&c.apply, "apply", false, "run the SQL that --fix prints, and look again")
-	set.Var(&c.columns, "column", "a `NAME` of version columns besides version and lock_version; can be repeated")
+	set.Var(&c.columns, "column", "a `NAME` of version columns, or table.column, besides version and lock_version; can be repeated")
 	set.Var(&c.ignore, "ignore", "a `CHECK` whose findings are known and accepted: the name in front of it; can be repeated")
 }
 

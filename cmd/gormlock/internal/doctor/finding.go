@@ -27,6 +27,8 @@ type finding struct {
 	Says   string   `json:"says"`
 	Cure   string   `json:"cure,omitempty"` // for people, SQL and words
 	Fix    []string `json:"fix,omitempty"`  // the statements of Cure that are right whatever the program is: what --apply runs
+
+	note string // what to know of Fix
 }
 
 func (f finding) counts() bool { return f.Status == warning || f.Status == wrong }

@@ -25,6 +25,9 @@ func (x *examination) printFix(p *cli.Program) {
 		found++
 		p.Printf("\n-- %s: %s\n", f.Check, terminal.OneLine(f.Says))
 		if len(f.Fix) > 0 && printable(f.Fix) {
+			if f.note != "" {
+				p.Printf("-- %s\n", f.note)
+			}
 			p.Printf("%s\n", strings.Join(f.Fix, "\n"))
 			continue
 		}

@@ -102,20 +102,17 @@ func (x *examination) observedTables(ctx context.Context) (tables []observed, le
 			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
 		ARRAY(SELECT format_type(k.atttypid, k.atttypmod) FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS u(n, at) JOIN pg_attribute k ON k.attnum = u.n
 			WHERE i.indrelid = c.oid AND i.indisprimary AND k.attrelid = c.oid ORDER BY at),
-		has_table_privilege(c.oid, 'SELECT'), greatest(c.reltuples, 0)::int8, coalesce(pg_stat_get_tuples_updated(c.oid), 0)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid) JOIN pg_namespace rn ON rn.oid = r.relnamespace
-		WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.attidentity <> 'a'
-		AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) AND a.attname = ANY ($1)
-		AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'
-		AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))
-		ORDER BY 10 DESC, 1, 2, 3`, x.columnNames())
+		has_table_privilege(c.oid, 'SELECT'), greatest(c.reltuples, 0)::int8, coalesce(pg_stat_get_tuples_updated(c.oid), 0), k.name
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind = 'r' JOIN pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid) JOIN pg_namespace rn ON rn.oid = r.relnamespace`+versionColumns+`
+		AND a.attgenerated = '' AND a.attidentity <> 'a'
+		ORDER BY 10 DESC, 1, 2, 3`, usualNames, []string(x.columns))
 	if err != nil {
 		return nil, 0, err
 	}
 	tables, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (o observed, err error) {
-		err = r.Scan(&o.schema, &o.table, &o.column, &o.root.schema, &o.root.table, &o.keys, &o.types, &o.readable, &o.rows, &o.updates)
-		o.root.column = o.column
+		err = r.Scan(&o.schema, &o.table, &o.column, &o.root.schema, &o.root.table, &o.keys, &o.types, &o.readable, &o.rows, &o.updates, &o.kind)
+		o.root.column, o.root.kind = o.column, o.kind
 		return o, err
 	})
 	if len(tables) > maxObserved {
@@ -255,7 +252,7 @@ func (o *observed) excuse(ctx context.Context, err error) error {
 
 // trigger is the DDL that moves the version in writes which do not.
 func (v versionColumn) trigger() string {
-	if strings.Contains(v.schema+v.table, ".") {
+	if !v.counts() || strings.Contains(v.schema+v.table, ".") {
 		return ""
 	}
 	return "\nor let a trigger move the version, by gormlock.VersionTrigger:\n" + strings.TrimSpace(gormlock.VersionTrigger(v.schema+"."+v.table, v.column))
@@ -267,7 +264,7 @@ func (x *examination) compare(ctx context.Context, o *observed, second map[strin
 	if o.whole {
 		w.rows = int64(w.watched)
 	}
-	if o.root != (versionColumn{schema: o.schema, table: o.table, column: o.column}) {
+	if o.root.name() != o.name() {
 		w.partitions = 1
 	}
 	for id, before := range o.first {
