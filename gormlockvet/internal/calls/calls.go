@@ -15,7 +15,7 @@ import (
 func Callee(call ssa.CallInstruction) *types.Func {
 	common := call.Common()
 	if common.IsInvoke() {
-		return common.Method
+		return common.Method.Origin()
 	}
 	if fn := common.StaticCallee(); fn != nil {
 		return Declared(fn)

@@ -20,14 +20,14 @@ func Implementations(scope *types.Scope) map[*types.Func]*types.Func {
 			continue
 		}
 		named, ok := object.Type().(*types.Named)
-		if !ok || named.TypeParams().Len() > 0 {
+		if !ok {
 			continue
 		}
 		wanted, ok := named.Underlying().(*types.Interface)
 		if !ok || wanted.NumMethods() == 0 {
 			continue
 		}
-		by := onlyImplementation(scope, wanted)
+		by := onlyImplementation(scope, named)
 		if by == nil {
 			continue
 		}
@@ -50,7 +50,7 @@ func Promises(scope *types.Scope) map[string][]*types.Func {
 		if !ok || object.IsAlias() {
 			continue
 		}
-		if named, ok := object.Type().(*types.Named); ok && named.TypeParams().Len() == 0 {
+		if named, ok := object.Type().(*types.Named); ok {
 			if wanted, ok := named.Underlying().(*types.Interface); ok {
 				for method := range wanted.ExplicitMethods() {
 					found[method.Name()] = append(found[method.Name()], method)
@@ -67,28 +67,62 @@ func Keeps(method, promise *types.Func) bool {
 	if recv == nil || wanted == nil {
 		return false
 	}
-	is, ok := wanted.Type().Underlying().(*types.Interface)
-	if !ok {
+	is, ok := wanted.Type().(*types.Named)
+	if !ok || !types.IsInterface(is) {
 		return false
 	}
-	only := onlyImplementation(method.Pkg().Scope(), is)
-	return only != nil && only == gormapi.NamedOf(recv.Type())
+	only := onlyImplementation(method.Pkg().Scope(), is.Origin())
+	return only != nil && only == gormapi.NamedOf(recv.Type()).Origin()
 }
 
-func onlyImplementation(scope *types.Scope, wanted *types.Interface) (only *types.Named) {
+// onlyImplementation returns the one type that implements an interface, which may be generic as the interface is.
+func onlyImplementation(scope *types.Scope, wanted *types.Named) (only *types.Named) {
 	for _, name := range scope.Names() {
 		object, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok || object.IsAlias() || standIns.MatchString(name) {
 			continue
 		}
 		named, ok := object.Type().(*types.Named)
-		if !ok || types.IsInterface(named) || named.TypeParams().Len() > 0 || !types.Implements(types.NewPointer(named), wanted) {
+		if !ok || types.IsInterface(named) {
 			continue
 		}
-		if only != nil {
+		implements, may := implement(named, wanted)
+		if may && (only != nil || !implements) {
 			return nil
 		}
-		only = named
+		if implements {
+			only = named
+		}
 	}
 	return only
+}
+
+// implement reports whether a type implements an interface whatever the parameters of both are, and whether it may for some.
+func implement(named, wanted *types.Named) (does, may bool) {
+	methods := wanted.Underlying().(*types.Interface)
+	params := wanted.TypeParams()
+	switch named.TypeParams().Len() {
+	case 0:
+		does = types.Implements(types.NewPointer(named), methods)
+		return does, does || params.Len() > 0 && hasAll(named, methods)
+	case params.Len():
+		var same []types.Type
+		for param := range params.TypeParams() {
+			same = append(same, param)
+		}
+		instance, err := types.Instantiate(nil, named, same, false)
+		does = err == nil && types.Implements(types.NewPointer(instance), methods)
+		return does, does || hasAll(named, methods)
+	}
+	return false, params.Len() > 0 && hasAll(named, methods)
+}
+
+// hasAll reports whether a type has methods of these names.
+func hasAll(named *types.Named, wanted *types.Interface) bool {
+	for method := range wanted.Methods() {
+		if found, _, _ := types.LookupFieldOrMethod(types.NewPointer(named), true, method.Pkg(), method.Name()); found == nil {
+			return false
+		}
+	}
+	return true
 }
