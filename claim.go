@@ -36,10 +36,10 @@ import (
 // later token was issued, or a row was written with one, nothing is claimed ([ErrFenced]), and a transaction can only be
 // rolled back.
 //
-// AfterFind runs for each row, as for a query. If it or a Preload fails, the rows are claimed all the same: you get them and
-// the error. If the statement or its commit fails, nothing is claimed, and you get no rows. If the connection ends before the server has
-// answered, you get what has come, and the rows count as not read. If a column does not fit its field, you get the rows before it; to free all of them, roll back. BeforeUpdate,
-// AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes
+// If the statement or its commit fails, nothing is claimed, and you get no rows. If the connection ends before it is known, you get what
+// has come, and the rows count as not read. AfterFind runs for each row, as for a query. If it or a Preload fails, the rows are claimed all
+// the same: you get them and the error. If a column does not fit its field, you get the rows before it; to free all of them, roll back.
+// BeforeUpdate, AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes
 // the key of a written row (a trigger, a generated column), a first claim of few rows may not keep the order.
 //
 // GORM's Row callbacks run once. A plugin that adds conditions, such as a tenant, must register there too, and not only
