@@ -13,10 +13,9 @@ import (
 //	jobs, err := gormlock.Claim[Job](db, 10, map[string]any{"state": "running", "attempts": gorm.Expr("attempts + 1")},
 //		func(q *gorm.DB) *gorm.DB { return q.Where("state = ?", "ready").Order("priority DESC, id") })
 //
-// One statement finds the rows, locks them with SKIP LOCKED, changes and returns them. In a transaction, a rollback
-// frees them again. Claim also works without a transaction. If no row is free the slice is empty. It may return fewer
-// rows than limit although more are free: if a join repeats rows, or if another writer is changing one at that moment.
-// Call it until it returns none.
+// One statement finds the rows, locks them with SKIP LOCKED, changes and returns them. In a transaction, a rollback frees them again. Claim
+// also works without a transaction. If no row is free the slice is empty. It may return fewer rows than limit although more are free: if a
+// join repeats rows, or if another writer is changing one at that moment. Call it until it returns none.
 //
 // Strings in the scopes' conditions that cannot be times, and booleans and integers that =, <>, <, > or IN compare with a column of T, are
 // written into the statement, so that the server can use a partial index (WHERE state = 'ready') however often the statement runs. What
@@ -37,10 +36,10 @@ import (
 // rolled back.
 //
 // If the statement or its commit fails, nothing is claimed, and you get no rows. If the connection ends before it is known, you get what
-// has come, and the rows count as not read. AfterFind runs for each row, as for a query. If it or a Preload fails, the rows are claimed all
-// the same: you get them and the error. If a column does not fit its field, you get the rows before it; to free all of them, roll back.
-// BeforeUpdate, AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes
-// the key of a written row (a trigger, a generated column), a first claim of few rows may not keep the order.
+// has come, and the rows count as not read. If AfterFind, which runs for each row, or a Preload fails, the rows are claimed all the same:
+// you get them and the error. If a column does not fit its field, you get the rows before it; to free all of them, roll back. BeforeUpdate,
+// AfterUpdate, BeforeSave and AfterSave do not run, because the rows are not known beforehand. If the server itself changes the key of a
+// written row, by a trigger or as a generated column, a first claim of few rows may not keep the order.
 //
 // GORM's Row callbacks run once. A plugin that adds conditions, such as a tenant, must register there too, and not only
 // for Query and Update.
