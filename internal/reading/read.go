@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
@@ -48,8 +49,20 @@ func Keep(db *gorm.DB, columns *statement.Columns) {
 		statement.EachStruct(rows, memory.Forget)
 	}
 	keepRows(db, rows, 0, columns)
+	loseTakenBack(db, rows)
 	loseUnreached(db, rows)
 	refuseDoubled(db, columns)
+}
+
+// loseTakenBack makes structs count as not read if their query, outside of a transaction, has failed after its rows. It may have written them:
+// UPDATE … RETURNING, whose commit fails.
+func loseTakenBack(db *gorm.DB, rows reflect.Value) {
+	if db.Error == nil || db.DryRun || db.RowsAffected == 0 || install.Of(db) == nil || statement.Transaction(db.Statement) != nil || sqlstate.Of(db.Error) == "" {
+		return
+	}
+	if r := Of(db.Statement, rows); r != nil {
+		r.Lose()
+	}
 }
 
 // KeepRows notes that a statement has read rows, and what it has preloaded, and that they are in another place now.
