@@ -36,6 +36,8 @@
 //   - What a handler does outside of that transaction may be done again by the next attempt.
 //   - No ready job waits longer than five seconds while a worker has nothing to do, even if a notification, a process or a
 //     connection is lost. Usually it waits for about a millisecond.
+//   - A job that the server refuses to change, because of a CHECK, a trigger or a policy, does not hold up others. The log names it, and
+//     it is tried again after about half a minute. With [OnePer] those behind it wait.
 //   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs:
 //     those released, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum
 //     from cleaning the table.

@@ -39,6 +39,7 @@ type engine struct {
 	claim func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error)
 	log   func(ctx context.Context, format string, args ...any)
 
+	refused *refused
 	source  source
 	scout   chan struct{}   // for the scout: look now
 	claims  atomic.Int64    // how many were made
@@ -51,7 +52,7 @@ type engine struct {
 }
 
 func newEngine(ctx context.Context, c *config) *engine {
-	e := &engine{config: c, crew: newCrew(c.workers), scout: make(chan struct{}, 1)}
+	e := &engine{config: c, crew: newCrew(c.workers), refused: newRefused(), scout: make(chan struct{}, 1)}
 	e.base, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return e
 }

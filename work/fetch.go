@@ -16,15 +16,22 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	defer poll.Stop()
 	tidy := time.NewTicker(stale / 4)
 	defer tidy.Stop()
-	pause, looked := time.Duration(0), false
+	pause, vain, rested, looked := time.Duration(0), time.Duration(0), time.Time{}, false
 	for ctx.Err() == nil {
 		if n := e.wants(); n > 0 && e.source.more() {
 			got, err := e.claimNext(ctx, n)
 			e.take(ctx, got)
 			looked = looked && len(got) == 0
 			switch {
+			case err == nil && len(got) == 0 && !draining && e.source.more(): // others are faster, or something hides the jobs
+				pause, vain = 0, min(max(2*vain, time.Millisecond), 250*time.Millisecond)
+				rest(ctx, vain)
+				rested = time.Now()
+				continue
 			case err == nil:
-				pause = 0
+				if pause = 0; len(got) > 0 || time.Since(rested) > behind {
+					vain = 0
+				}
 				continue
 			case draining || ctx.Err() != nil:
 				return err

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
-	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -25,7 +25,8 @@ type outcome struct {
 	kind      observe.Kind // 0: no event
 	took      time.Duration
 	stored    bool // already stored: only report it
-	tries     int
+	escaped   bool // text has no letters that the server's encoding may lack
+	refusal   error
 }
 
 // judge turns the error of a handler into an outcome.
@@ -88,19 +89,31 @@ func storable(text string) string {
 	return cmp.Or(strings.ToValidUTF8(text, "\uFFFD"), "an error without a text")
 }
 
-// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together.
+// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together. Those that the server
+// refuses are tried again each second, and do not delay the others.
 func (e *engine) finish(ctx context.Context) {
+	var refused []outcome
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
 	for pause := time.Duration(0); ; {
+		select {
+		case <-again.C:
+			refused = e.again(refused)
+		default:
+		}
 		batch := e.batch()
 		if len(batch) == 0 {
 			select {
 			case <-ctx.Done():
 				return
 			case <-e.finished:
+			case <-again.C:
+				refused = e.again(refused)
 			}
 			continue
 		}
 		left, err := e.store(ctx, batch)
+		left, refused = e.refusedOf(ctx, left, refused)
 		if err != nil && ctx.Err() == nil {
 			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left), e.t.name, err)
 		}
@@ -114,6 +127,30 @@ func (e *engine) finish(ctx context.Context) {
 		}
 		rest(ctx, pause)
 	}
+}
+
+// again has the first of the refused outcomes stored once more, and returns the others.
+func (e *engine) again(refused []outcome) []outcome {
+	n := min(len(refused), refusedMost)
+	if n > 0 {
+		e.putBack(refused[:n])
+	}
+	return refused[n:]
+}
+
+// refusedOf takes those that the server refused from the outcomes that are left.
+func (e *engine) refusedOf(ctx context.Context, left, refused []outcome) (others, more []outcome) {
+	found := map[int64]error{}
+	for _, o := range left {
+		if o.refusal == nil {
+			others = append(others, o)
+			continue
+		}
+		found[o.id], o.refusal = o.refusal, nil
+		refused = append(refused, o)
+	}
+	e.refuse(ctx, &e.refused.store, found)
+	return others, refused
 }
 
 // store stores outcomes, and returns those that must be tried again.
@@ -159,28 +196,26 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 	}
 }
 
-// storePart stores outcomes in one statement. If that fails, it stores them one by one, so the text of one job, or a
-// trigger of the table, does not affect the other jobs.
+// storePart stores outcomes in one statement. If the server refuses that, it stores them in ever smaller parts, so the text of one job,
+// or a trigger of the table, does not affect the other jobs.
 func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
 	stored, err := e.write(ctx, part)
-	state := sqlstate.Of(err)
 	switch {
 	case err == nil:
-	case state == "" || sqlstate.InClass(err, sqlstate.ClassConnection) || sqlstate.InClass(err, "57") || sqlstate.InClass(err, "53") || sqlstate.InClass(err, "40"):
+	case !isRefusal(err):
 		return part, err
 	case len(part) > 1:
-		var errs []error
-		for _, o := range part {
-			more, err := e.storePart(ctx, []outcome{o}, heard)
-			left, errs = append(left, more...), append(errs, err)
-		}
-		return left, errors.Join(errs...)
+		half := len(part) / 2
+		left, err = e.storePart(ctx, slices.Clone(part[:half]), heard)
+		more, failed := e.storePart(ctx, slices.Clone(part[half:]), heard)
+		return append(left, more...), errors.Join(err, failed)
 	default:
-		if part[0].tries++; part[0].tries == 1 {
-			part[0].text = strings.Trim(strconv.QuoteToASCII(part[0].text), `"`)
+		if !part[0].escaped {
+			part[0].escaped, part[0].text = true, strings.Trim(strconv.QuoteToASCII(part[0].text), `"`)
 			return e.storePart(ctx, part, heard)
 		}
-		return part, err
+		part[0].refusal = err
+		return part, nil
 	}
 	var missing []outcome
 	for _, o := range part {

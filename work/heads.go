@@ -2,12 +2,14 @@ package work
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
@@ -31,6 +33,7 @@ type heads struct {
 	known   []int64 // the last jobs that were listed: without a value, and with FairBy of each value
 	left    bool    // the last scan found more values than a list has room for
 	blocked bool    // it found a job that waits for a younger one of its value: those that follow must not go before it
+	vain    int     // lists in a row of which no job could be claimed
 	cost    time.Duration
 	listed  time.Time // when the last scan was made
 }
@@ -40,12 +43,15 @@ const (
 	headsMost = 10_000
 	// collisions is how often a claim is repeated that conflicted with that of another worker.
 	collisions = 5
+	// vainClaims is how many claims in a row may get nothing, and vainLists how many lists, before there is a pause: others are faster, or
+	// something hides the jobs from claims.
+	vainClaims, vainLists = 8, 2
 )
 
 func (s *heads) more() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.open || !s.empty()
+	return s.open && s.vain < vainLists || !s.empty()
 }
 
 func (s *heads) empty() bool { return len(s.list)+len(s.follow) == 0 }
@@ -55,7 +61,7 @@ func (s *heads) hear(h hints) {
 	defer s.mu.Unlock()
 	for l, hint := range h {
 		if !hint.later && s.e.takes(l.queue) {
-			s.open, s.heard = true, true
+			s.open, s.heard, s.vain = true, true, 0
 		}
 	}
 }
@@ -63,7 +69,7 @@ func (s *heads) hear(h hints) {
 func (s *heads) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open, s.heard = true, true
+	s.open, s.heard, s.vain = true, true, 0
 }
 
 func (s *heads) ended(follow []int64) {
@@ -80,19 +86,37 @@ func (s *heads) look(context.Context) error {
 	if s.e.t.one == "" || !s.busy && !s.open && s.empty() {
 		s.heard = true
 	}
-	s.open = true
+	s.open, s.vain = true, 0
 	return nil
 }
 
 func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
-	for len(got) == 0 && err == nil {
-		var ids []int64
-		var compare bool
-		if ids, compare, err = s.next(ctx, n); err != nil || len(ids) == 0 {
+	for range vainClaims {
+		ids, compare, err := s.next(ctx, n)
+		if err != nil || len(ids) == 0 {
 			return nil, err
 		}
 		got, err = s.claimThese(ctx, ids, compare)
+		if isRefusal(err) {
+			got, err = s.claimSome(ctx, ids, compare)
+		}
+		if len(got) > 0 || err != nil {
+			s.mu.Lock()
+			s.vain = 0
+			s.mu.Unlock()
+			return got, err
+		}
 	}
+	return nil, nil
+}
+
+// claimSome claims those of the jobs that the server does not refuse to change.
+func (s *heads) claimSome(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
+	_, err = sift(ctx, s.e, &s.e.refused.claim, ids, same, func(part []int64) error {
+		more, err := s.claimThese(ctx, part, compare)
+		got = append(got, more...)
+		return err
+	})
 	return got, err
 }
 
@@ -140,7 +164,9 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 		s.open, s.heard = true, s.heard || scan
 		return err
 	}
-	s.list, s.known = list, known
+	if s.list, s.known = list, known; len(list) > 0 {
+		s.vain++
+	}
 	full, another := len(list) >= headsMost, s.e.t.one == "" // with FairBy each value may have another job
 	if scan {
 		s.left, s.blocked = full || another && len(list) > 0, blocked
@@ -161,12 +187,8 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 // have come before it since, and the next scan lists it. So they are not compared with other jobs, unless compare is set
 // or the index refused a second running job of a value.
 func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
-	var list pgarray.Array
-	for _, id := range ids {
-		list.Int(id)
-	}
 	of, queues := s.queues()
-	args := append([]any{list.String()}, of...)
+	args := append([]any{array(ids)}, of...)
 	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" + strings.Replace(queues, "$1", "?", 1) // find it by its key, and not by the index of ready jobs
 	for range collisions {
 		where := text
@@ -176,7 +198,7 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 			}
 		}
 		got, err = s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB { return q.Where(s.e.t.sql(where), args...) })
-		if compare = sqlstate.Is(err, sqlstate.UniqueViolation); !compare {
+		if compare = s.collides(err); !compare {
 			break
 		}
 	}
@@ -190,6 +212,15 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 	}
 	slices.SortFunc(got, func(a, b *item) int { return place[a.id] - place[b.id] })
 	return got, err
+}
+
+// collides reports whether the index of OnePer refused a second running job of a value.
+func (s *heads) collides(err error) bool {
+	if s.e.t.one == "" || !sqlstate.Is(err, sqlstate.UniqueViolation) && !errors.Is(err, gorm.ErrDuplicatedKey) {
+		return false
+	}
+	var by *pgconn.PgError
+	return !errors.As(err, &by) || by.ConstraintName == s.e.t.index("one_running_"+s.e.one)
 }
 
 // each ends a NOT EXISTS. The server looks it up for each row by its value, and makes no join of it: by its statistics hardly
@@ -224,6 +255,7 @@ const waits = -1
 // are jobs that wait for a younger one.
 func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blocked bool, err error) {
 	args, queues := s.queues()
+	queues += s.e.refused.claim.without() // so with OnePer a job that is left out holds up those behind it
 	text := s.fair(queues, known)
 	if s.e.t.one != "" {
 		text = s.one(queues, known)
@@ -247,11 +279,7 @@ func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blo
 // places writes what a statement reads as rows of an id and its place, from 1 on. The server does not keep the statement,
 // and does not see how many there are, or it would compile the statement.
 func places(list []int64) string {
-	var array pgarray.Array
-	for _, id := range list {
-		array.Int(id)
-	}
-	return "unnest((SELECT '" + array.String() + "'::bigint[])) WITH ORDINALITY AS k(id, place)"
+	return "unnest((SELECT '" + array(list) + "'::bigint[])) WITH ORDINALITY AS k(id, place)"
 }
 
 // one finds the oldest waiting job of each value, if it can be claimed or waits for a younger one that runs, and the jobs without a value;

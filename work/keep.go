@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gormlock/gormlock/observe"
@@ -25,7 +26,8 @@ func (e *engine) renew(ctx context.Context) {
 }
 
 // renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
-// has locked the row of its job, only this job is left out, until the transaction ends.
+// has locked the row of its job, only this job is left out, until the transaction ends. Those that the server refuses to renew are tried
+// behind the others, and lose their leases.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
@@ -38,13 +40,15 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	}
 	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
 	defer stop()
-	ids, claims := arrays(list)
-	renewed, err := e.ids(ctx, `UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
-		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`,
-		ids, claims, e.lease.Microseconds())
-	if err != nil {
-		return false, err
+	renewed := make(map[int64]bool, len(list))
+	bad := e.refused.renew.now()
+	isBad := func(it *item) bool { _, is := slices.BinarySearch(bad, it.id); return is }
+	for _, part := range apart(list, isBad) {
+		if _, err := sift(ctx, e, &e.refused.renew, part, func(it *item) int64 { return it.id }, func(part []*item) error { return e.renewThese(ctx, part, renewed) }); err != nil {
+			return false, err
+		}
 	}
+	bad = e.refused.renew.now()
 	missing := list[:0]
 	for _, it := range list {
 		if !renewed[it.id] {
@@ -62,7 +66,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	for _, it := range missing {
 		switch states[it.id] {
 		case running:
-			all = false
+			all = all && isBad(it)
 		case done:
 		default:
 			if e.stillHeld(it) {
@@ -71,6 +75,27 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 		}
 	}
 	return all, nil
+}
+
+// renewThese renews the leases of those that this process still has.
+func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64]bool) error {
+	ids, claims := arrays(list)
+	var id int64
+	return e.db.each(ctx, e.t.sql(`UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
+		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`),
+		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { renewed[id] = true })
+}
+
+// apart are the jobs of a list that are not bad, and those that are.
+func apart(list []*item, isBad func(*item) bool) [2][]*item {
+	n := 0
+	for i, it := range list {
+		if !isBad(it) {
+			list[n], list[i] = it, list[n]
+			n++
+		}
+	}
+	return [2][]*item{list[:n], list[n:]}
 }
 
 // look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
@@ -106,7 +131,7 @@ func (e *engine) lookNow(ctx context.Context) error {
 // lookAround returns the time until the next known RunAt or end of a lease.
 func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
 	heard := hints{}
-	due, err := e.promote(ctx, heard)
+	due, refused, err := e.promote(ctx, heard)
 	if err == nil {
 		err = e.takeOver(ctx, heard)
 	}
@@ -121,12 +146,15 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	if err != nil {
 		return behind, err
 	}
-	if due {
+	switch {
+	case refused:
+		return e.poll, nil
+	case due:
 		return 0, nil // there are more jobs than one statement takes
 	}
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
-		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} < 'infinity'{live} ORDER BY {RunAt} LIMIT 1),
+		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} < 'infinity'{live}`+e.refused.promote.without()+` ORDER BY {RunAt} LIMIT 1),
 		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
 	if err != nil || seconds == nil {
@@ -138,12 +166,15 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 // atOnce is how many jobs one statement makes ready.
 const atOnce = 1000
 
-// promote makes ready the jobs whose RunAt has come.
-func (e *engine) promote(ctx context.Context, heard hints) (more bool, err error) {
-	n, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(
-		SELECT {ID} FROM {table} WHERE {State} = 'later' AND {RunAt} <= now(){live} ORDER BY {RunAt} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED))
-		RETURNING {ID}, {Queue}, {Priority}`, atOnce)
-	return n == atOnce, err
+// promote makes ready the jobs whose RunAt has come. It reports whether there are more of them, and whether the server refused some.
+func (e *engine) promote(ctx context.Context, heard hints) (more, refused bool, err error) {
+	n := 0
+	left, err := e.changeSome(ctx, &e.refused.promote, "{State} = 'later' AND {RunAt} <= now(){live}", "{RunAt}", func(these string) error {
+		made, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING {ID}, {Queue}, {Priority}`)
+		n += made
+		return err
+	})
+	return n == atOnce, left > 0, err
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
@@ -152,10 +183,7 @@ func (e *engine) takeOver(ctx context.Context, heard hints) error {
 	var id int64
 	var l level
 	var claim, state string
-	return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
-		{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
-		WHERE {ID} = ANY(ARRAY(SELECT {ID} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} < now()
-			ORDER BY {ClaimedUntil} LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), []any{atOnce}, []any{&id, &l.queue, &l.priority, &claim, &state}, func() {
+	took := func() {
 		e.mu.Lock()
 		own := e.held[id]
 		e.mu.Unlock()
@@ -168,5 +196,11 @@ func (e *engine) takeOver(ctx context.Context, heard hints) error {
 		} else {
 			e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
 		}
+	}
+	_, err := e.changeSome(ctx, &e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", func(these string) error {
+		return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
+			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
+			WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), nil, []any{&id, &l.queue, &l.priority, &claim, &state}, took)
 	})
+	return err
 }

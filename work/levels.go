@@ -134,10 +134,11 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 		priorities.Int(int64(o.priority))
 		after.Int(o.after)
 	}
+	without := s.e.refused.claim.without()
 	rows, err := s.e.db.QueryContext(ctx, s.e.t.sql(`SELECT place, count(*), min(id) FROM (
 		SELECT l.place, l.priority, j.id FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS l(queue, priority, after, place), LATERAL (
 			SELECT ({ID} + 0) AS id FROM {table} AS t WHERE {State} = 'ready' AND {Queue} = l.queue AND {Priority} = l.priority AND ({ID} + 0) > l.after
-			AND {RunAt} <= now(){live} ORDER BY ({ID} + 0) LIMIT $4) AS j ORDER BY l.priority DESC, j.id LIMIT $4) AS first GROUP BY place ORDER BY place`),
+			AND {RunAt} <= now(){live}`+without+` ORDER BY ({ID} + 0) LIMIT $4) AS j ORDER BY l.priority DESC, j.id LIMIT $4) AS first GROUP BY place ORDER BY place`),
 		queues.String(), priorities.String(), after.String(), n)
 	if err != nil {
 		return nil, err
@@ -170,20 +171,49 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 
 // claimOf claims from one level, from its position on.
 func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
+	bad := s.e.refused.claim.now()
 	got, err := s.e.claim(ctx, o.n, func(q *gorm.DB) *gorm.DB {
+		if len(bad) > 0 {
+			q = q.Where(s.e.t.sql("{ID} <> ALL(?::bigint[])"), array(bad))
+		}
 		// The index is on "id + 0", so no plan walks the primary key over all done jobs.
 		return q.Where(s.e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
 			Order(s.e.t.sql("({ID} + 0)"))
 	})
+	refused := isRefusal(err)
+	if refused {
+		got, err = s.claimSome(ctx, o)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.position.moved == o.moved && err == nil {
-		o.more = len(got) >= o.n
+		o.more = refused || len(got) >= o.n
 		o.position.after = max(o.position.after, o.after)
 		for _, it := range got {
 			o.position.after = max(o.position.after, it.id)
 		}
 	}
+	return got, err
+}
+
+// claimSome claims from a level some of whose jobs the server refuses to change.
+func (s *levels) claimSome(ctx context.Context, o share) (got []*item, err error) {
+	e := s.e
+	ids, err := e.list(ctx, "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
+		e.refused.claim.without()+" ORDER BY ({ID} + 0) LIMIT $4", o.queue, o.priority, o.after, o.n+refusedMost)
+	if err != nil {
+		return nil, err
+	}
+	_, err = sift(ctx, e, &e.refused.claim, ids, same, func(part []int64) error {
+		if len(got) == o.n {
+			return nil
+		}
+		more, err := e.claim(ctx, o.n-len(got), func(q *gorm.DB) *gorm.DB {
+			return q.Where(e.t.sql("{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()"), array(part)).Order(e.t.sql("({ID} + 0)"))
+		})
+		got = append(got, more...)
+		return err
+	})
 	return got, err
 }
 
@@ -196,7 +226,7 @@ func (s *levels) look(ctx context.Context) error {
 		moved[l] = p.moved
 	}
 	s.mu.Unlock()
-	const first = "SELECT {Queue} AS queue, {Priority} AS priority, ({ID} + 0) AS id FROM {table} AS t WHERE {State} = 'ready' AND {RunAt} <= now(){live}"
+	first := "SELECT {Queue} AS queue, {Priority} AS priority, ({ID} + 0) AS id FROM {table} AS t WHERE {State} = 'ready' AND {RunAt} <= now(){live}" + s.e.refused.claim.without()
 	const order = " ORDER BY {Queue}, {Priority} DESC, ({ID} + 0) LIMIT 1"
 	queues := `WITH RECURSIVE gormlock_queues AS ((` + first + order + `) UNION ALL SELECT n.* FROM gormlock_queues AS q, LATERAL (` + first + ` AND {Queue} > q.queue` + order + `) AS n) `
 	var args []any

@@ -21,12 +21,11 @@ type rows struct {
 const mine = `, LATERAL (SELECT {ID} AS id FROM {table} AS j WHERE {ID} = o.id AND {ClaimedBy} = o.claim
 	AND {State} || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED) AS t`
 
-// ids runs a statement that returns IDs.
-func (r rows) ids(ctx context.Context, text string, args ...any) (map[int64]bool, error) {
+// list returns the IDs that a query returns.
+func (r rows) list(ctx context.Context, text string, args ...any) (ids []int64, err error) {
 	var id int64
-	found := map[int64]bool{}
-	err := r.db.each(ctx, r.t.sql(text), args, []any{&id}, func() { found[id] = true })
-	return found, err
+	err = r.db.each(ctx, r.t.sql(text), args, []any{&id}, func() { ids = append(ids, id) })
+	return ids, err
 }
 
 // elsewhere is the state of a job that this claim does not have any more.

@@ -101,7 +101,7 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 }
 
 // Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
-// jobs with a RunAt in the future, stay. Use it in tests, and in programs that are started now and then. When ctx ends
+// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change; the error names them. Use it in tests, and in programs that are started now and then. When ctx ends
 // it returns the error of ctx, and ends as [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
@@ -118,6 +118,9 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	finishing.Go(func() { e.finish(background) })
 	e.start()
 	err := e.fetch(ctx, true)
+	if err == nil {
+		err = e.refused.left(w.t.name)
+	}
 	if late := e.wind(stop); err == nil {
 		err = late
 	}

@@ -1,0 +1,258 @@
+package work_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// trigger is DDL by which the server refuses an update of the bad job that condition describes.
+func trigger(condition, raise string) string {
+	return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.text = 'bad' AND ` + condition + ` THEN ` + raise + `; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON mails FOR EACH ROW EXECUTE FUNCTION refuse()`
+}
+
+const (
+	raise    = "RAISE 'the customer is locked'"
+	free     = "DROP TRIGGER refuse ON mails"
+	claiming = "NEW.state = 'running' AND OLD.state = 'ready'"
+)
+
+// spoilt are ways in which the server refuses to change one job, and the cures.
+var spoilt = map[string]struct{ spoil, cure string }{
+	"claim, trigger":   {trigger(claiming, raise), free},
+	"claim, no table":  {trigger(claiming, "PERFORM * FROM nowhere"), free},
+	"claim, policy":    {trigger(claiming, "RAISE USING ERRCODE = 'insufficient_privilege'"), free},
+	"claim, not valid": {"ALTER TABLE mails ADD CONSTRAINT c CHECK (text <> 'bad') NOT VALID", "ALTER TABLE mails DROP CONSTRAINT c"},
+	"claim, attempts":  {"UPDATE mails SET attempts = 9223372036854775807 WHERE text = 'bad'", "UPDATE mails SET attempts = 0"},
+	"claim, another unique index": {"CREATE UNIQUE INDEX u ON mails (text) WHERE state = 'running'; INSERT INTO mails (id, text, state, claimed_until) VALUES (-1, 'bad', 'running', 'infinity')",
+		"UPDATE mails SET state = 'done' WHERE id = -1"},
+	"promote":   {"UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
+	"take over": {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
+}
+
+// A job that the server refuses to change does not hold up others, and is named in the log, once.
+func TestRefused_othersGoOn(t *testing.T) {
+	t.Parallel()
+	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		for name, how := range spoilt {
+			t.Run(of+", "+name, func(t *testing.T) {
+				t.Parallel()
+				log := pgtest.NewLogger()
+				db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) {
+					c.Logger, c.TranslateError = log, strings.HasPrefix(name, "claim") && of != "OnePer"
+				}))
+				must(t, work.Migrate(db, &Mail{}, opts...))
+				one, other, third := int64(1), int64(2), int64(3)
+				bad := &Mail{Text: "bad", AccountID: &one}
+				must(t, work.Enqueue(db, bad, &Mail{Text: "a", AccountID: &other}, &Mail{Text: "b", AccountID: &third}, &Mail{Text: "c"}))
+				must(t, work.Enqueue(db, &Mail{Text: "urgent", Job: work.Job{Priority: 1}}))
+				var done texts
+				w := worker(t, db, done.handle, opts...)
+				must(t, db.Exec(how.spoil).Error)
+				end := start(t, w)
+				good := func() (n int64) {
+					must(t, db.Model(&Mail{}).Where("state = 'done' AND text <> 'bad'").Count(&n).Error)
+					return n
+				}
+				eventually(t, "the good ones are done", func() bool { return good() == 4 })
+				named := func() bool {
+					return slices.ContainsFunc(log.Lines(), func(line string) bool { return strings.Contains(line, fmt.Sprintf("jobs [%d] of mails", bad.ID)) })
+				}
+				eventually(t, "the bad one is named", named)
+				if name == "claim, trigger" { // it stays refused
+					must(t, work.Enqueue(db, &Mail{Text: "d"}))
+					eventually(t, "a further one is done", func() bool { return good() == 5 })
+				}
+				must(t, end())
+				if lines := log.Lines(); len(lines) != 1 {
+					t.Errorf("logged %q", lines)
+				}
+				if _, err := w.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("jobs [%d] of mails", bad.ID)) {
+					t.Errorf("Drain leaves the bad one, and says %v", err)
+				}
+				must(t, db.Exec(how.cure).Error)
+				drain(t, w)
+				if now := reload(t, db, bad.ID); now.State != "done" {
+					t.Errorf("after the cure the bad one is %s", now.State)
+				}
+			})
+		}
+	}
+}
+
+// With OnePer a job that cannot be claimed holds up those behind it, as one does that waits to be tried again.
+func TestRefused_keepsTheOrderOfOnePer(t *testing.T) {
+	t.Parallel()
+	db := open(t, work.OnePer("account_id"))
+	one, other := int64(1), int64(2)
+	must(t, work.Enqueue(db, &Mail{Text: "bad", AccountID: &one}, &Mail{Text: "behind", AccountID: &one}, &Mail{Text: "other", AccountID: &other}))
+	must(t, db.Exec(trigger(claiming, raise)).Error)
+	var done texts
+	w := worker(t, db, done.handle, work.OnePer("account_id"), work.Workers(1))
+	if n, err := w.Drain(t.Context()); n != 1 || err == nil {
+		t.Errorf("%d attempts, %v", n, err)
+	}
+	must(t, db.Exec(free).Error)
+	drain(t, w)
+	done.mustBe(t, "other", "bad", "behind")
+}
+
+// Many jobs that cannot be changed cost few statements each.
+func TestRefused_many(t *testing.T) {
+	t.Parallel()
+	const n = 500
+	for name, spoil := range map[string]string{
+		"claim":     "SELECT 1",
+		"promote":   "UPDATE mails SET state = 'later', run_at = now() - interval '1 minute'",
+		"take over": "UPDATE mails SET state = 'running', claimed_until = now() - interval '1 minute'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.SchemaDSN(t)
+			proxy, through := pgtest.Tap(t, dsn)
+			beside := pgtest.Open(t, pgtest.Through(dsn))
+			db := pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New()))
+			must(t, work.Migrate(db, &Mail{}))
+			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'bad' FROM generate_series(1, %d)", n)).Error)
+			enqueue(t, db, "good")
+			must(t, db.Exec(spoil).Error)
+			must(t, db.Exec(trigger("true", raise)).Error)
+			var done texts
+			w := worker(t, db, done.handle)
+			proxy.Reset()
+			end := start(t, w)
+			eventually(t, "the good one is done", func() bool { return states(t, beside)["done"] == 1 })
+			must(t, end())
+			if sent := len(proxy.Statements()); sent > 4*n {
+				t.Errorf("%d statements for %d bad jobs", sent, n)
+			}
+		})
+	}
+}
+
+// Jobs whose leases the server does not renew lose them alone, however many this process has.
+func TestRefused_renewal(t *testing.T) {
+	t.Parallel()
+	const n = 1000
+	db := open(t)
+	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, max_attempts) SELECT CASE WHEN g %% 400 = 7 THEN 'bad' ELSE 'good' END, 1 FROM generate_series(1, %d) g", n)).Error)
+	must(t, db.Exec(trigger("OLD.state = 'running' AND NEW.state = 'running'", raise)).Error)
+	release := make(chan struct{})
+	var mu sync.Mutex
+	var lost []string
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		select {
+		case <-ctx.Done():
+			mu.Lock()
+			defer mu.Unlock()
+			lost = append(lost, m.Text)
+			if !errors.Is(context.Cause(ctx), work.ErrTakenOver) {
+				t.Error(context.Cause(ctx))
+			}
+		case <-release:
+		}
+		return nil
+	}, work.Workers(n), work.Lease(4*time.Second))
+	end := start(t, w)
+	eventually(t, "the bad ones are taken over", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(lost) >= 3
+	})
+	close(release)
+	eventually(t, "the others are done", func() bool { return states(t, db)["done"] == n-3 })
+	must(t, end())
+	if !slices.Equal(lost, []string{"bad", "bad", "bad"}) || states(t, db)["dead"] != 3 {
+		t.Errorf("lost %q, %v", lost, states(t, db))
+	}
+}
+
+// Outcomes that the server refuses to store do not keep the worker from its work, and are stored once it can.
+func TestRefused_outcomes(t *testing.T) {
+	t.Parallel()
+	const bad, good = 50, 2000
+	log := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'bad' FROM generate_series(1, %d)", bad)).Error)
+	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'good' FROM generate_series(1, %d)", good)).Error)
+	must(t, db.Exec(trigger("NEW.state = 'done'", raise)).Error)
+	var done texts
+	end := start(t, worker(t, db, done.handle))
+	began := time.Now()
+	eventually(t, "the others are done", func() bool { return states(t, db)["done"] == good })
+	if took := time.Since(began); took > bound/3 {
+		t.Errorf("it took %s", took)
+	}
+	must(t, db.Exec(free).Error)
+	eventually(t, "all are done", func() bool { return states(t, db)["done"] == bad+good })
+	must(t, end())
+	if len(done.all) != bad+good {
+		t.Errorf("%d runs", len(done.all))
+	}
+	for _, line := range log.Lines() {
+		if !strings.Contains(line, "the server refuses to store the outcomes of jobs [") {
+			t.Errorf("logged %s", line)
+		}
+	}
+	if n := len(log.Lines()); n == 0 || n > bad {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// hiding is a plugin of a program that hides jobs from claims.
+type hiding struct{}
+
+func (hiding) Name() string { return "hiding" }
+
+func (hiding) Initialize(db *gorm.DB) error {
+	return db.Callback().Row().Before("gorm:row").Register("hiding", func(db *gorm.DB) {
+		db.Statement.AddClause(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "text = 'ours'"}}})
+	})
+}
+
+// Jobs that a plugin hides from claims, and not from the statements that look for jobs, do not keep a worker busy.
+func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
+	t.Parallel()
+	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.SchemaDSN(t)
+			proxy, through := pgtest.Tap(t, dsn)
+			beside := pgtest.Open(t, pgtest.Through(dsn))
+			db := pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New()))
+			must(t, work.Migrate(db, &Mail{}, opts...))
+			must(t, db.Exec("INSERT INTO mails (text, account_id, priority) SELECT 'theirs', g % 40, 5 FROM generate_series(1, 3000) g").Error)
+			enqueue(t, db, "ours")
+			must(t, db.Use(hiding{}))
+			var done texts
+			w := worker(t, db, done.handle, append(opts, work.Workers(2))...)
+			end := start(t, w)
+			if of != "plain" { // there it waits behind those of a higher priority
+				eventually(t, "ours is done", func() bool { return states(t, beside)["done"] == 1 })
+			}
+			const while = 3 * time.Second
+			proxy.Reset()
+			<-time.After(while)
+			if sent := len(proxy.Statements()); sent > 400 {
+				t.Errorf("%d statements in %s", sent, while)
+			} else {
+				t.Logf("%d statements in %s", sent, while)
+			}
+			must(t, end())
+			drain(t, w)
+		})
+	}
+}
