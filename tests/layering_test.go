@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", "internal/waits", pgxModule},
 
 	"work": {
-		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/pgtime", "internal/sound", "internal/sqlstate", "internal/statement",
+		".", "observe", "internal/asked", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/pgtime", "internal/sound", "internal/sqlstate", "internal/statement", "internal/xact",
 		gormModule, pgxModule,
 	},
 

@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
 // QueueStats says how many jobs of a queue there are, without those that are done.
@@ -18,9 +17,9 @@ type QueueStats struct {
 }
 
 // Stats counts the jobs of a model's table by queue, in the order of their names. A queue with only done jobs is left
-// out.
+// out. A db with conditions, clauses or scopes is an error, because they would be dropped.
 func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
-	t, err := usable(db, model)
+	t, err := usable(db, model, "Stats", "give it the db or the transaction itself, and take locks with gormlock.AcquireXactLock")
 	if err != nil {
 		return nil, err
 	}
@@ -52,18 +51,14 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 }
 
 // Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. It leaves jobs alone that are not dead.
-// Without ids it is an error.
+// Without ids it is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
 func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
-	t, err := usable(db, model)
+	t, err := usable(db, model, "Requeue", "give it the db or the transaction itself, the ids of the jobs you mean, and take locks with gormlock.AcquireXactLock")
 	if err != nil {
 		return 0, err
 	}
 	if len(ids) == 0 {
 		return 0, optionError("Requeue names no ids: Stats says how many are dead, and the table which")
-	}
-	var list pgarray.Array
-	for _, id := range ids {
-		list.Int(id)
 	}
 	var again []struct {
 		ID       int64  `gorm:"column:id"`
@@ -73,7 +68,7 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 	db = db.WithContext(ctx)
 	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
 		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
-		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), list.String()).Scan(&again).Error
+		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), array(ids)).Scan(&again).Error
 	if err != nil {
 		return 0, err
 	}
@@ -87,8 +82,11 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 	return int64(len(again)), nil
 }
 
-func usable(db *gorm.DB, model any) (*table, error) {
+func usable(db *gorm.DB, model any, call, cure string) (*table, error) {
 	if err := install.Usable(db); err != nil {
+		return nil, err
+	}
+	if err := mustBeBare(db, call, cure); err != nil {
 		return nil, err
 	}
 	return tableOf(db, model)

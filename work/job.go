@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtime"
 	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // Job makes a model a job. Embed it, like gorm.Model. The worker renews ClaimedUntil while a handler runs, so Save and
@@ -63,13 +64,14 @@ func jobIn(model any) (*Job, error) {
 }
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
-// in the future waits until then. Without an open transaction all jobs are inserted in one, or none.
+// in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
+// nothing for an insert, as in GORM's Create.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
 	}
 	if len(jobs) == 0 {
-		return nil
+		return xact.AcquireAsked(tx)
 	}
 	of, err := tableOf(tx, jobs[0])
 	if err != nil {
@@ -133,8 +135,8 @@ func announceAfter(tx *gorm.DB, of *table, heard hints) {
 }
 
 // Complete marks the handler's job as done, in the transaction of its effect: both are stored, or neither. It returns
-// [gormlock.ErrStale] if the job was taken over. If the transaction is rolled back and the handler returns nil, the
-// attempt has failed.
+// [gormlock.ErrStale] if the job was taken over, or conditions of tx do not match it. If the transaction is rolled back and
+// the handler returns nil, the attempt has failed.
 func Complete[T any](tx *gorm.DB, job *T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -147,12 +149,16 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	if err != nil {
 		return err
 	}
+	writes, err := writesState(tx, of)
+	if err != nil {
+		return err
+	}
 	a, others := attemptOf(tx, of, j)
 	if a != nil && !others {
 		a.completing.Store(true)
 	}
 	was := *j
-	written := tx.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
+	written := writes.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
 		Updates(map[string]any{"State": done, "ClaimedUntil": nil})
 	if written.Error != nil {
 		return written.Error

@@ -21,6 +21,9 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err
 	}
+	if err := mustBeBare(db, "Migrate", "give it the db or the transaction itself, and take locks with gormlock.AcquireXactLock"); err != nil {
+		return err
+	}
 	c, err := newConfig(opts)
 	if err != nil {
 		return err

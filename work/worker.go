@@ -36,7 +36,8 @@ type Worker[T any] struct {
 // completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
 // over, or when the worker ends and its [Grace] is over.
 //
-// It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index.
+// It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index,
+// and a db with conditions, clauses or scopes, which the worker would drop.
 func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
@@ -51,7 +52,10 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if statement.Transaction(db.Statement) != nil {
 		return nil, optionError("db is a transaction, which ends before the worker: give New the db that gorm.Open returned")
 	}
-	db = db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}) // gets its own Statement
+	if err := mustBeBare(db, "New", "give it the db that gorm.Open returned; a worker takes all jobs of a table, or those of its Queues"); err != nil {
+		return nil, err
+	}
+	db = statement.Beside(db).Session(&gorm.Session{Context: db.Statement.Context}) // has its own Statement
 	t, err := tableOf(db, new(T))
 	if err != nil {
 		return nil, err
@@ -101,8 +105,9 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 }
 
 // Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
-// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change; the error names them. Use it in tests, and in programs that are started now and then. When ctx ends
-// it returns the error of ctx, and ends as [Worker.Run] does.
+// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change; the error names them. Use it in
+// tests, and in programs that are started now and then. When ctx ends it returns the error of ctx, and ends as
+// [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
