@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +237,22 @@ func TestEnqueue_insertsAllOrNone(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// What counts up must have room to do so.
+func TestEnqueue_refusesWhatCanNeverRun(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for name, j := range map[string]work.Job{
+		"Attempts": {Attempts: math.MaxInt}, "negative Attempts": {Attempts: -1}, "Version": {Version: math.MaxInt64}, "another Version": {Version: 7},
+	} {
+		if err := work.Enqueue(db, &Mail{Job: j}); !errors.Is(err, gormlock.ErrOption) || !strings.Contains(err.Error(), "unset") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var n int64
+	if must(t, db.Model(&Mail{}).Count(&n).Error); n != 0 {
+		t.Errorf("%d jobs were inserted", n)
 	}
 }

@@ -3,6 +3,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 
@@ -85,6 +86,12 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		}
 		if j.State != "" && j.State != ready && j.State != later {
 			return fmt.Errorf("%w: work: enqueue: the job's state is %q: leave State, ID and Version unset", gormlock.ErrOption, j.State)
+		}
+		if j.Version != 0 && j.Version != 1 {
+			return fmt.Errorf("%w: work: enqueue: the job's Version is %d: leave State, ID and Version unset", gormlock.ErrOption, j.Version)
+		}
+		if j.Attempts < 0 || j.Attempts > math.MaxInt32 {
+			return fmt.Errorf("%w: work: enqueue: the job's Attempts are %d, and each attempt counts one more: leave it unset", gormlock.ErrOption, j.Attempts)
 		}
 		if err := pgtime.Check(j.RunAt); err != nil {
 			return fmt.Errorf("%w: work: enqueue: the job's RunAt: %w", gormlock.ErrOption, err)
