@@ -57,7 +57,7 @@ var mayImport = map[string][]string{
 	"sessionlock/internal/wire": {"internal/holder", "internal/tokens", "internal/waits", pgxModule},
 
 	"work": {
-		".", "observe", "internal/asked", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/pgarray", "internal/pgtime", "internal/sound", "internal/sqlstate", "internal/statement", "internal/xact",
+		".", "observe", "internal/holder", "internal/jobmark", "internal/install", "internal/fault", "internal/journal", "internal/mark", "internal/pgarray", "internal/pgtime", "internal/sound", "internal/sqlstate", "internal/statement", "internal/xact",
 		gormModule, pgxModule,
 	},
 
@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
 		gormModule,
 	},
-	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
+	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
 		"internal/asked", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/form", "internal/install", "internal/journal", "internal/mark", "internal/match", "internal/memory", "internal/model", "internal/reading",
 		"internal/shared", "internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,

@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -22,6 +23,9 @@ import (
 // FenceTx guards the rest of a transaction by a token.
 func FenceTx(tx *gorm.DB, token fence.Token) error {
 	if err := install.Usable(tx); err != nil {
+		return err
+	}
+	if err := mark.RefuseGiven(tx, "FenceTx", "give it the transaction itself, and take locks with AcquireXactLock"); err != nil {
 		return err
 	}
 	switch {

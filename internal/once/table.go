@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/newtable"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -33,9 +34,13 @@ DELETE FROM gormlock_once o USING due WHERE o.key = due.key`
 
 // Sweep removes keys that are due.
 func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
-	switch err := usableForOnce(db); {
-	case err != nil:
+	if err := usableForOnce(db); err != nil {
 		return 0, err
+	}
+	if err := mark.RefuseGiven(db, "SweepOnce", "it removes all keys that are due: give it the db itself"); err != nil {
+		return 0, err
+	}
+	switch {
 	case olderThan < time.Microsecond:
 		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be longer than 0", fault.ErrOption, olderThan)
 	case limit < 1:

@@ -1,0 +1,53 @@
+package mark
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Given names what a db was given as parts of a statement: conditions, locks, scopes. A call that makes statements of its own would drop them.
+// In a hook, a db has nothing of the statement whose hook it is.
+func Given(db *gorm.DB) (given []string) {
+	stmt := statement.Beside(db).Statement
+	for name := range stmt.Clauses {
+		switch {
+		case name == "FOR":
+			name = "a row lock"
+		case name == "soft_delete_enabled":
+			name = "a condition on deleted rows"
+		case strings.HasPrefix(name, "gormlock:"):
+			name = "a clause of gormlock"
+		}
+		given = append(given, name)
+	}
+	if slices.Sort(given); len(given) > 1 { // a clause of gormlock marks the WHERE too
+		given = slices.DeleteFunc(given, func(name string) bool { return name == "WHERE" })
+	}
+	for _, part := range []struct {
+		is   bool
+		name string
+	}{
+		{statement.HasScopes(stmt), "scopes"}, {stmt.Model != nil, "Model"}, {stmt.Table != "" || stmt.TableExpr != nil, "Table"}, {len(stmt.Joins) > 0, "Joins"},
+		{len(stmt.Preloads) > 0, "Preload"}, {len(stmt.Selects) > 0, "Select"}, {len(stmt.Omits) > 0, "Omit"}, {stmt.Distinct, "Distinct"},
+		{stmt.Unscoped, "Unscoped"}, {stmt.SQL.Len() > 0, "Raw"},
+	} {
+		if part.is {
+			given = append(given, part.name)
+		}
+	}
+	return slices.Compact(given)
+}
+
+// RefuseGiven is the error of such a call, nil where the db was given nothing.
+func RefuseGiven(db *gorm.DB, call, cure string) error {
+	if given := Given(db); len(given) > 0 {
+		return fmt.Errorf("%w: %s would drop what its db was given (%s): %s", fault.ErrOption, call, strings.Join(given, ", "), cure)
+	}
+	return nil
+}
