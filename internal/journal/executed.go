@@ -2,6 +2,8 @@ package journal
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -151,6 +153,13 @@ func (j *journal) turn(text sqltext.Text) {
 	}
 	j.paths++
 	j.past.path = j.paths
+	switch {
+	case text.SetsPath == "":
+	case strings.ContainsAny(text.SetsPath, "$?"): // its arguments say where
+		j.past.names = strconv.Itoa(j.paths)
+	default:
+		j.past.names = text.SetsPath
+	}
 }
 
 // IsOver reports whether a text has ended the transaction, and no other was begun.

@@ -146,6 +146,14 @@ func (j *journal) Path() int {
 	return j.past.path
 }
 
+// Names is the text that has said where names of tables are looked up now, empty where none has in the transaction. If two are equal, a name
+// stands for the same table.
+func (j *journal) Names() string {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.past.names
+}
+
 // Has reports whether a step of this kind is kept.
 func (j *journal) Has(is func(Step) bool) bool {
 	j.Mu.Lock()

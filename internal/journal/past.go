@@ -10,9 +10,10 @@ type past struct {
 	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
-	written    int  // number of texts that may have written something
-	path       int  // what names of tables stand for: see journal.Path
-	unsure     bool // a savepoint was set or released whose name only the server knows
+	written    int    // number of texts that may have written something
+	path       int    // what names of tables stand for: see journal.Path
+	names      string // what has set that: see journal.Names
+	unsure     bool   // a savepoint was set or released whose name only the server knows
 }
 
 // undoneSteps are steps that followed so many others.
@@ -41,12 +42,13 @@ type savepoint struct {
 	name                                   string
 	steps, dooms, held, pretended, written int
 	path                                   int
+	names                                  string
 	maybe                                  bool // the server may not have it: the text that set or released it has failed
 }
 
 func (p *past) set(name string, maybe bool) {
 	p.unsure = p.unsure || name == ""
-	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, p.path, maybe})
+	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, p.path, p.names, maybe})
 }
 
 // find returns the newest savepoint of this name, and the oldest one that the server may mean by it. They differ if the
@@ -105,7 +107,7 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	p.savepoints = p.savepoints[:newest+1]
 	if newest == oldest {
 		p.savepoints[newest].maybe = false // the server has it
-		p.written, p.path = set.written, set.path
+		p.written, p.path, p.names = set.written, set.path, set.names
 	} else {
 		lost = slices.Clone(p.steps[p.savepoints[oldest].steps:])
 		p.doubt(oldest + 1)

@@ -22,7 +22,7 @@ func Given(db *gorm.DB) (given []string) {
 		case name == "soft_delete_enabled":
 			name = "a condition on deleted rows"
 		case strings.HasPrefix(name, "gormlock:"):
-			name = "a clause of gormlock"
+			name = Ours
 		}
 		given = append(given, name)
 	}
@@ -33,7 +33,7 @@ func Given(db *gorm.DB) (given []string) {
 		is   bool
 		name string
 	}{
-		{statement.HasScopes(stmt), "scopes"}, {stmt.Model != nil, "Model"}, {stmt.Table != "" || stmt.TableExpr != nil, "Table"}, {len(stmt.Joins) > 0, "Joins"},
+		{statement.HasScopes(stmt), Scopes}, {stmt.Model != nil, "Model"}, {stmt.Table != "" || stmt.TableExpr != nil, "Table"}, {len(stmt.Joins) > 0, "Joins"},
 		{len(stmt.Preloads) > 0, "Preload"}, {len(stmt.Selects) > 0, "Select"}, {len(stmt.Omits) > 0, "Omit"}, {stmt.Distinct, "Distinct"},
 		{stmt.Unscoped, "Unscoped"}, {stmt.SQL.Len() > 0, "Raw"},
 	} {
@@ -44,9 +44,16 @@ func Given(db *gorm.DB) (given []string) {
 	return slices.Compact(given)
 }
 
-// RefuseGiven is the error of such a call, nil where the db was given nothing.
-func RefuseGiven(db *gorm.DB, call, cure string) error {
-	if given := Given(db); len(given) > 0 {
+// Names of what a db may be given.
+const (
+	Ours   = "a clause of gormlock"
+	Scopes = "scopes"
+)
+
+// RefuseGiven is the error of such a call, nil where the db was given nothing but what the call uses.
+func RefuseGiven(db *gorm.DB, call, cure string, used ...string) error {
+	given := slices.DeleteFunc(Given(db), func(name string) bool { return slices.Contains(used, name) })
+	if len(given) > 0 {
 		return fmt.Errorf("%w: %s would drop what its db was given (%s): %s", fault.ErrOption, call, strings.Join(given, ", "), cure)
 	}
 	return nil

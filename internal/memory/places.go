@@ -21,10 +21,9 @@ type Places struct {
 	moved   []*movedRow
 }
 
-// rowOf is a row, by its model, its table and its key.
+// rowOf is a row, by its model and its key. In another table there may be one more.
 type rowOf struct {
 	of  reflect.Type
-	in  Table
 	key string
 }
 
@@ -81,7 +80,13 @@ func (p *Places) Of(of reflect.Type, in Table, key string) []reflect.Value {
 	if p == nil {
 		return nil
 	}
-	return p.by[rowOf{of, in, key}]
+	return slices.DeleteFunc(slices.Clone(p.by[rowOf{of, key}]), func(row reflect.Value) bool { return p.tableOf(row, in) == twoTables })
+}
+
+// tableOf compares the tables of a place with that of a statement.
+func (p *Places) tableOf(row reflect.Value, in Table) likeness {
+	at, _ := whereIs(row)
+	return in.among(p.seen[at])
 }
 
 // see adds one place. It reports false where it was known.
@@ -98,12 +103,14 @@ func (p *Places) see(m *model.Model, in Table, row reflect.Value) bool {
 	if !slices.Contains(p.tables[at.of], in) {
 		p.tables[at.of] = append(p.tables[at.of], in)
 	}
-	p.index(m, in, row)
+	if len(before) == 0 {
+		p.index(m, row)
+	}
 	return len(before) == 0
 }
 
-func (p *Places) index(m *model.Model, in Table, row reflect.Value) {
-	is := rowOf{row.Type(), in, keyIn(m, row)}
+func (p *Places) index(m *model.Model, row reflect.Value) {
+	is := rowOf{row.Type(), keyIn(m, row)}
 	p.by[is] = append(p.by[is], row)
 }
 
@@ -146,23 +153,27 @@ func (p *Places) Forget(of reflect.Type, all bool) {
 	}
 }
 
-// elsewhere returns the other places of the row that the struct of this number stood for.
-func (s *Structs) elsewhere(i int) []reflect.Value {
+// elsewhere returns the other places of the row that the struct of this number stood for, and those that may be of it or of one in another
+// table.
+func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
-		return nil
+		return nil, nil
 	}
 	rows, mixed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType)
 	own := s.Row(i)
-	others := make([]reflect.Value, 0, len(rows))
+	others = make([]reflect.Value, 0, len(rows))
 	for _, row := range rows {
-		if mixed && s.Places.isMoved(row) {
+		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && s.Places.hasOwn(row, s, i) {
 			continue
 		}
-		if (!own.IsValid() || row.Addr().Pointer() != own.Addr().Pointer()) && s.leftIn(row, i) && (!s.Guessed || !s.Places.hasOwn(row, s, i)) {
+		switch is := s.Places.tableOf(row, s.In); {
+		case mixed && s.Places.isMoved(row), is == perhaps:
+			unsure = append(unsure, row)
+		case is == oneTable:
 			others = append(others, row)
 		}
 	}
-	return others
+	return others, unsure
 }
 
 // leftIn reports whether a row holds the struct of this number as the statement left it, as far as its version tells.
@@ -183,7 +194,7 @@ func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 
 // left is the row that the struct of this number stands for since the statement.
 func (s *Structs) left(i int) rowOf {
-	return rowOf{s.model.Schema.ModelType, s.In, s.keyIn(s.Of(s.After, i))}
+	return rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}
 }
 
 func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }

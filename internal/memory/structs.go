@@ -188,7 +188,7 @@ func (s *Structs) Undo() {
 	}
 	for i := s.Count - 1; i >= 0; i-- {
 		row := s.Row(i)
-		others := s.elsewhere(i)
+		others, unsure := s.elsewhere(i)
 		switch {
 		case s.standsFor(row, i):
 			s.undoIn(row, i)
@@ -198,6 +198,9 @@ func (s *Structs) Undo() {
 		}
 		for _, other := range others {
 			s.undoIn(other, i)
+		}
+		for n := 0; n < len(unsure) && s.model.Column != nil; n++ {
+			s.model.Column.Write(unsure[n], s.model.Column.Unread())
 		}
 	}
 }
@@ -219,7 +222,7 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		}
 	})
 	if rekeyed {
-		s.Places.index(s.model, s.In, row)
+		s.Places.index(s.model, row)
 	}
 }
 

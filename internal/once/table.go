@@ -37,7 +37,7 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	if err := usableForOnce(db); err != nil {
 		return 0, err
 	}
-	if err := mark.RefuseGiven(db, "SweepOnce", "it removes all keys that are due: give it the db itself"); err != nil {
+	if err := mark.RefuseGiven(db, "SweepOnce", "it removes all keys that are due: give it the db itself", mark.Ours, mark.Scopes); err != nil {
 		return 0, err
 	}
 	switch {

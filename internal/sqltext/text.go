@@ -1,6 +1,7 @@
 package sqltext
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -36,6 +37,7 @@ type Text struct {
 	Writes   bool      // it may write rows: it is not known to only read
 	Renames  bool      // after it, the name of a table may stand for another one
 	Roams    bool      // so it may when the transaction has ended: the search_path of the connection is another
+	SetsPath string    // the text, if it says itself where names are looked up: by the search_path, or a role
 	Remakes  bool      // it may make, drop or rename tables
 	Unsure   bool      // a setting of the server decides where its strings end, and so what its commands are
 }
@@ -52,13 +54,13 @@ func Read(text string) Text {
 	}
 	escaped, e := parse(text, true)
 	writes, renames := t.Writes || escaped.Writes, t.Renames || escaped.Renames
-	roams, remakes := t.Roams || escaped.Roams, t.Remakes || escaped.Remakes
+	roams, remakes, sets := t.Roams || escaped.Roams, t.Remakes || escaped.Remakes, cmp.Or(t.SetsPath, escaped.SetsPath)
 	if l.unterminated && !e.unterminated { // the server accepts no other reading
 		t = escaped
 	} else {
 		t.Unsure = l.unterminated || !e.unterminated && !slices.Equal(t.Commands, escaped.Commands)
 	}
-	t.Writes, t.Renames, t.Roams, t.Remakes = writes, renames, roams, remakes
+	t.Writes, t.Renames, t.Roams, t.Remakes, t.SetsPath = writes, renames, roams, remakes, sets
 	return t
 }
 
@@ -129,6 +131,9 @@ func parse(text string, escapes bool) (Text, lexer) {
 			statements++
 			turn := s.turns(text)
 			t.Renames, t.Roams, t.Remakes = t.Renames || turn.names, t.Roams || turn.session, t.Remakes || turn.tables
+			if turn.path {
+				t.SetsPath = text
+			}
 			if c := s.command(text); c.Verb != 0 {
 				c.Last = true
 				t.Commands = append(t.Commands, c)

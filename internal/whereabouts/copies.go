@@ -61,7 +61,7 @@ func (c *copies) judge(stmt *gorm.Statement) {
 		if one.model.Column == nil {
 			continue
 		}
-		is, version := rowIn(one.model, one.in, one.place), one.model.Column.Read(one.place)
+		is, version := rowIn(one.model, one.place), one.model.Column.Read(one.place)
 		one.committed, one.known = version, first[is] == nil || !first[is].differs(version)
 		if key, _ := statement.KeyOf(stmt, one.model.Schema, one.place); key != nil && !one.known && first[is].read {
 			c.read[is], unsure[one.model] = true, append(unsure[one.model], key)
@@ -72,7 +72,7 @@ func (c *copies) judge(stmt *gorm.Statement) {
 			continue
 		}
 		for i := range c.held { // their versions were committed, wherever they were read
-			if is := rowIn(m, c.held[i].in, c.held[i].place); c.held[i].model == m && c.read[is] {
+			if is := rowIn(m, c.held[i].place); c.held[i].model == m && c.read[is] {
 				c.held[i].known = true
 			}
 		}
@@ -116,8 +116,8 @@ func hideCopied(db *gorm.DB) {
 	first := firstStatesOf(stmt)
 	EachHeld(o.structs, o.count) // in its other associations too
 	for _, one := range copiesIn(stmt).held {
-		v, has := veilOf(one.model, one.in, one.place)
-		if state, touched := first[rowIn(one.model, one.in, one.place)]; has && touched && state.differs(v.is) {
+		v, has := veilOf(one.model, one.place)
+		if state, touched := first[rowIn(one.model, one.place)]; has && touched && state.differs(v.is) {
 			v.seems = state.inSight(&v)
 			h.all = append(h.all, v)
 			o.add(v)

@@ -12,15 +12,14 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// rowOf is a row, by its model, its table and its key.
+// rowOf is a row, by its model and its key.
 type rowOf struct {
 	of  reflect.Type
-	in  memory.Table
 	key string
 }
 
-func rowIn(m *model.Model, in memory.Table, row reflect.Value) rowOf {
-	return rowOf{m.Schema.ModelType, in, memory.KeyIn(m, row)}
+func rowIn(m *model.Model, row reflect.Value) rowOf {
+	return rowOf{m.Schema.ModelType, memory.KeyIn(m, row)}
 }
 
 // firstState is what a transaction has met of a row first: the versions that structs of it had from before. It has met none if it has made the row, or
@@ -71,11 +70,11 @@ func firstStatesOf(stmt *gorm.Statement) firstStates {
 		case Holder:
 			s := step.Held()
 			for i := range s.Count {
-				all.meet(n, s.Model(), s.In, s.Of(s.After, i), s.Was(i), s.Row(i))
+				all.meet(n, s.Model(), s.Of(s.After, i), s.Was(i), s.Row(i))
 			}
 		case Reader:
-			step.EachRow(func(m *model.Model, in memory.Table, row reflect.Value) {
-				if state := all.meet(n, m, in, row, reflect.Value{}, row); state != nil {
+			step.EachRow(func(m *model.Model, _ memory.Table, row reflect.Value) {
+				if state := all.meet(n, m, row, reflect.Value{}, row); state != nil {
 					state.read = true
 				}
 			})
@@ -86,11 +85,11 @@ func firstStatesOf(stmt *gorm.Statement) firstStates {
 }
 
 // meet notes that a step has met a row, and how its struct was before.
-func (all firstStates) meet(step int, m *model.Model, in memory.Table, row, was, place reflect.Value) *firstState {
+func (all firstStates) meet(step int, m *model.Model, row, was, place reflect.Value) *firstState {
 	if m == nil || m.Column == nil || !row.IsValid() {
 		return nil
 	}
-	is := rowIn(m, in, row)
+	is := rowIn(m, row)
 	state := all[is]
 	if state == nil {
 		state = &firstState{step: step}
@@ -116,7 +115,7 @@ func (all firstStates) meetCopies(step int, c *copies) {
 		if !one.known {
 			continue
 		}
-		is := rowIn(one.model, one.in, one.place)
+		is := rowIn(one.model, one.place)
 		state := all[is]
 		if state == nil {
 			state = &firstState{step: step}

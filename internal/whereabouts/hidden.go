@@ -60,7 +60,7 @@ func (h *hidden) show() {
 	for _, o := range h.owners {
 		EachHeld(o.structs, func(m *model.Model, in memory.Table, row reflect.Value) {
 			h.then = append(h.then, copied{model: m, in: in, place: row})
-			is := rowIn(m, in, row)
+			is := rowIn(m, row)
 			had := o.had[is]
 			for i := range had {
 				if o.counts[is] == 1 || had[i].looksLike(row) {
@@ -82,13 +82,13 @@ func newOwner(structs *memory.Structs) owner {
 	return owner{structs, map[rowOf][]veil{}, map[rowOf]int{}}
 }
 
-func (o *owner) count(m *model.Model, in memory.Table, row reflect.Value) {
-	o.counts[rowIn(m, in, row)]++
+func (o *owner) count(m *model.Model, _ memory.Table, row reflect.Value) {
+	o.counts[rowIn(m, row)]++
 }
 
 func (o *owner) add(v veil) {
 	v.keepLooks()
-	is := rowIn(v.model, v.in, v.row)
+	is := rowIn(v.model, v.row)
 	o.had[is] = append(o.had[is], v)
 }
 
@@ -148,16 +148,16 @@ func hideFromCopies(db *gorm.DB) {
 			h.read[is] = true
 		}
 	}
-	moved := func(m *model.Model, in memory.Table, row reflect.Value) (v veil, is bool) {
+	moved := func(m *model.Model, row reflect.Value) (v veil, is bool) {
 		if m == nil || !row.IsValid() || !row.CanAddr() || !children[row.Type()] {
 			return veil{}, false
 		}
-		v, has := veilOf(m, in, row)
-		state := first[rowIn(m, in, row)]
+		v, has := veilOf(m, row)
+		state := first[rowIn(m, row)]
 		return v, has && state != nil && state.differs(v.is)
 	}
-	add := func(m *model.Model, in memory.Table, row reflect.Value) {
-		if v, is := moved(m, in, row); is {
+	add := func(m *model.Model, _ memory.Table, row reflect.Value) {
+		if v, is := moved(m, row); is {
 			h.all = append(h.all, v)
 		}
 	}
@@ -175,7 +175,7 @@ func hideFromCopies(db *gorm.DB) {
 			o := newOwner(held) // in a tree, a child may be an owner too
 			EachHeld(held, func(m *model.Model, in memory.Table, row reflect.Value) {
 				o.count(m, in, row)
-				if v, is := moved(m, in, row); is {
+				if v, is := moved(m, row); is {
 					h.all = append(h.all, v)
 					o.add(v)
 				}

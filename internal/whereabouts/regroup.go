@@ -70,8 +70,8 @@ func loseCopiesOfRead(all []journal.Step) {
 	if len(rows) == 0 {
 		return
 	}
-	lose := func(m *model.Model, in memory.Table, row reflect.Value) {
-		if m.Column != nil && row.CanAddr() && rows[rowIn(m, in, row)] {
+	lose := func(m *model.Model, _ memory.Table, row reflect.Value) {
+		if m.Column != nil && row.CanAddr() && rows[rowIn(m, row)] {
 			m.Column.Write(row, m.Column.Unread())
 		}
 	}

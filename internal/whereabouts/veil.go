@@ -12,7 +12,6 @@ import (
 // veil is a struct whose version is out of sight for a while.
 type veil struct {
 	model *model.Model
-	in    memory.Table
 	row   reflect.Value
 	key   string
 	is    column.Value
@@ -21,11 +20,11 @@ type veil struct {
 }
 
 // veilOf is that of a struct which has a version: without another one to show it seems not to be read.
-func veilOf(m *model.Model, in memory.Table, row reflect.Value) (v veil, has bool) {
+func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 	if m.Column == nil || !row.IsValid() || !row.CanAddr() {
 		return veil{}, false
 	}
-	v = veil{model: m, in: in, row: row, key: memory.KeyIn(m, row), is: m.Column.Read(row), seems: m.Column.Unread()}
+	v = veil{model: m, row: row, key: memory.KeyIn(m, row), is: m.Column.Read(row), seems: m.Column.Unread()}
 	return v, !m.Column.Unset(v.is)
 }
 

@@ -37,7 +37,7 @@ func TestRollback_ofFormsOfAnyKind(t *testing.T) {
 		expect(db *gorm.DB) error
 	}{
 		&kindOf[int64]{}, &kindOf[*int64]{}, &kindOf[uint8]{}, &kindOf[ownNumber]{}, &kindOf[float64]{}, &kindOf[float32]{}, &kindOf[*float64]{}, &kindOf[string]{},
-		&kindOf[*string]{}, &kindOf[any]{}, &kindOf[json.Number]{}, &kindOf[[]byte]{}, &kindOf[sql.NullInt64]{}, &kindOf[sql.Null[int32]]{}, &kindOf[sql.NullFloat64]{},
+		&kindOf[*string]{}, &kindOf[json.Number]{}, &kindOf[[]byte]{}, &kindOf[sql.NullInt64]{}, &kindOf[sql.Null[int32]]{}, &kindOf[sql.NullFloat64]{},
 		&kindOf[sql.NullString]{}, &kindOf[sql.RawBytes]{},
 	} {
 		t.Run(fmt.Sprintf("%T", form), func(t *testing.T) {

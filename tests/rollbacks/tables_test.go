@@ -17,7 +17,7 @@ type cargo struct {
 	ID      int64
 	State   string
 	Weight  int64
-	Items   []crate
+	Crates  []crate
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
@@ -72,7 +72,7 @@ var waysToWrite = map[string]func(in *gorm.DB, p *cargo) error{
 	"read":   func(in *gorm.DB, p *cargo) error { return in.First(p, p.ID).Error },
 	"delete": func(in *gorm.DB, p *cargo) error { return in.Delete(p).Error },
 	"items": func(in *gorm.DB, p *cargo) error {
-		p.Items = append(p.Items, crate{Name: "thing"})
+		p.Crates = append(p.Crates, crate{Name: "thing"})
 		return in.Save(p).Error
 	},
 }
@@ -167,7 +167,7 @@ func (two twoTables) seen(t *testing.T, structs []cargo, err error) string {
 	for at := range structs {
 		p := &structs[at]
 		text += fmt.Sprintln(coasts[at], off(at, p.ID), p.State, p.Weight, p.Version)
-		for _, item := range p.Items {
+		for _, item := range p.Crates {
 			text += fmt.Sprintln("item", off(at, item.ID), off(at, item.CargoID), item.Name, item.Version)
 		}
 		p.State = "later"

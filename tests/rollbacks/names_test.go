@@ -1,0 +1,65 @@
+package rollbacks_test
+
+import (
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// A table may be named in two ways, or looked up elsewhere in between, and be one all the same. A child that GORM has copied since is put back,
+// or it counts as not read.
+func TestRollback_oneTableByTwoNames(t *testing.T) {
+	t.Parallel()
+	plain := func(tx *gorm.DB, c *crate) error { return tx.Save(c).Error }
+	for what, way := range map[string]struct {
+		save    func(tx *gorm.DB, c *crate) error
+		between string
+		exact   bool
+	}{
+		"nothing":           {plain, "SELECT 1", true},
+		"with its schema":   {func(tx *gorm.DB, c *crate) error { return tx.Table("south.crates").Save(c).Error }, "SELECT 1", false},
+		"an alias":          {func(tx *gorm.DB, c *crate) error { return tx.Table("crates AS c").Save(c).Error }, "SELECT 1", true},
+		"the same path":     {plain, "SET LOCAL search_path TO south", true},
+		"a longer path":     {plain, "SET LOCAL search_path TO south, public", false},
+		"another role":      {plain, "SET LOCAL ROLE NONE", false},
+		"set_config":        {plain, "SELECT set_config('search_path', 'south', true)", false},
+		"another setting":   {plain, "SET LOCAL statement_timeout = '1min'", true},
+		"a temporary table": {plain, "CREATE TEMP TABLE staging (id int) ON COMMIT DROP", true},
+		"code":              {plain, "DO $$ BEGIN NULL; END $$", true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			db := stand.Open(t)
+			stand.Must(t, db.Exec("DROP SCHEMA IF EXISTS south CASCADE; CREATE SCHEMA south").Error)
+			stand.Must(t, db.Connection(func(tx *gorm.DB) error {
+				return tx.Session(&gorm.Session{NewDB: true}).Transaction(func(tx *gorm.DB) error {
+					stand.MustDo(t, tx.Exec("SET LOCAL search_path TO south"))
+					return tx.AutoMigrate(&cargo{}, &crate{})
+				})
+			}))
+			in := func(body func(tx *gorm.DB) error) error {
+				return db.Transaction(func(tx *gorm.DB) error {
+					stand.MustDo(t, tx.Exec("SET LOCAL search_path TO south"))
+					return body(tx)
+				})
+			}
+			c := cargo{Crates: []crate{{Name: "one"}, {Name: "two"}}}
+			stand.Must(t, in(func(tx *gorm.DB) error { return tx.Create(&c).Error }))
+			_ = in(func(tx *gorm.DB) error {
+				c.Crates[0].Name = "mine"
+				stand.Must(t, way.save(tx, &c.Crates[0]))
+				stand.MustDo(t, tx.Exec(way.between))
+				stand.Must(t, tx.Model(&c).Association("Crates").Append(&crate{Name: "new"})) // GORM copies the slice
+				return errUndo
+			})
+			if v := c.Crates[0].Version; v != 1 && (way.exact || v != 0) {
+				t.Errorf("after the rollback it has version %d", v)
+			}
+			stand.MustDo(t, db.Exec("UPDATE south.crates SET name = 'rival', version = version + 1"))
+			if err := in(func(tx *gorm.DB) error { return tx.Save(&c.Crates[0]).Error }); err == nil {
+				t.Error("the rival's row was overwritten")
+			}
+		})
+	}
+}
