@@ -105,7 +105,8 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			}
 		}
 		if !r.loaded {
-			r.unsure = u.links // a hook, or what it belongs to, may have made the key of a row that is there
+			// A hook, or what it belongs to, may have made the key of a row that is there. Only PostgreSQL can be asked.
+			r.unsure = u.links && (statement.IsPostgres(stmt.DB) || !p.keyIsNew(stmt, i))
 			if u.exist && loaded && !unset {
 				row.next, r.exists = v.Apart(row.held)
 			}

@@ -55,7 +55,7 @@ func (m *matching) suspects() (all []int) {
 // judge compares the rows of suspects with these and with the structs without a key. It reports whether each is that of its suspect, and calls
 // wrong for those that are not: taken by another one, or not known.
 func (m *matching) judge(suspects, keyless []int, wrong func(i int, taken bool)) (right bool) {
-	found := &matching{Upsert: m.Upsert, stmt: m.stmt, table: m.table, spelled: m.spelled}
+	found := &matching{Upsert: m.Upsert, stmt: m.stmt, table: m.table, asked: m.asked, spelled: m.spelled}
 	for _, i := range suspects {
 		found.left = append(found.left, m.from[i])
 	}
@@ -74,7 +74,7 @@ func (m *matching) judge(suspects, keyless []int, wrong func(i int, taken bool))
 			return !slices.ContainsFunc(columns, func(c *comparison) bool { return !c.holds(found, k, n) })
 		}
 		isOther := func(k int) bool {
-			return fits(inserted, k) && slices.ContainsFunc(all, func(c *comparison) bool { return !c.isSame(found, k, i) })
+			return fits(inserted, k) && slices.ContainsFunc(all, func(c *comparison) bool { return !c.field.PrimaryKey && !c.isSame(found, k, i) })
 		}
 		others := slices.ContainsFunc(sorted[nameOf(inserted, func(c *comparison) string { return c.found[n] })], isOther)
 		switch own := fits(kept, i); {

@@ -46,11 +46,10 @@ func (c *comparison) text(m *matching, row reflect.Value) string {
 	}
 	value, _ := c.field.ValueOf(m.stmt.Context, row)
 	sent, err := statement.Sent(value)
-	if again, _ := statement.Sent(value); !reflect.DeepEqual(sent, again) {
-		c.texts = false // as of what is encrypted, with a random number in it
-		return ""
-	}
 	v := reflect.ValueOf(sent)
+	if again, _ := statement.Sent(value); !reflect.DeepEqual(sent, again) {
+		v = statement.Place(c.field, row) // it is encrypted, with a random number
+	}
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
@@ -63,6 +62,8 @@ func (c *comparison) text(m *matching, row reflect.Value) string {
 	case err != nil:
 	case isTime && m.table.Respells(c.field): // both are times of the server
 		return "=" + at.UTC().String()
+	case isTime && !m.asked:
+		return "=" + at.UTC().Round(time.Microsecond).String()
 	case kind == reflect.Invalid || kind == reflect.Pointer:
 		return "null"
 	case kind == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:

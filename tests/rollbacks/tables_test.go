@@ -119,7 +119,7 @@ func TestRollback_rowsOfTwoTables(t *testing.T) {
 	t.Parallel()
 	db := stand.Open(t)
 	for _, schema := range coasts {
-		stand.Must(t, db.Exec("CREATE SCHEMA "+schema).Error)
+		stand.Must(t, db.Exec("DROP SCHEMA IF EXISTS "+schema+" CASCADE; CREATE SCHEMA "+schema).Error)
 		stand.Must(t, db.Connection(func(tx *gorm.DB) error {
 			tx = tx.Session(&gorm.Session{NewDB: true})
 			return errors.Join(tx.Exec("SET search_path TO "+schema).Error, tx.AutoMigrate(&cargo{}, &crate{}), tx.Exec("RESET search_path").Error)

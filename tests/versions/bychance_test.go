@@ -1,8 +1,10 @@
 package versions_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -100,4 +102,33 @@ func TestUpsert_keysByChance(t *testing.T) {
 			}
 		}
 	}
+}
+
+// meter is a model whose columns have no text by which they could be sorted at once, but for the server.
+type meter struct {
+	ID      int64
+	Email   string `gorm:"uniqueIndex"`
+	At      time.Time
+	Secret  encrypted
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// A large import takes a time that grows with its number, and two lines that say the same are no riddle.
+func TestUpsert_keysByChanceOfMany(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&meter{}})
+	stand.MustDo(t, db.Create(&meter{Email: "there"}))
+	list := []meter{{Email: "there"}, {Email: "new"}, {ID: 70, Email: "twice", Secret: "s"}, {Email: "twice", Secret: "s"}}
+	for i := range 6000 {
+		list = append(list, meter{ID: int64(1000 + i), Email: strconv.Itoa(i), Secret: encrypted(strconv.Itoa(i)), At: time.Unix(int64(i), 1234)})
+	}
+	began := time.Now()
+	stand.MustDo(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&list))
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for i, want := range map[int]int64{0: 0, 2: 70, 3: 0, 4: 1000, 5000: 5996} {
+		stand.Equal(t, "id of "+list[i].Email, list[i].ID, want)
+	}
+	stand.Equal(t, "version", list[1].Version, 1)
 }
