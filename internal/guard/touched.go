@@ -114,10 +114,10 @@ func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	if j == nil {
 		return false
 	}
-	in := memory.TableOf(stmt, m.Schema)
+	in, path := memory.TableOf(stmt, m.Schema), j.Path()
 	return j.Has(func(step journal.Step) bool {
 		w, ok := step.(*Write)
-		return ok && w.memory.In == in && w.version.is() && w.model.Schema.Table == m.Schema.Table && is(w)
+		return ok && w.path == path && w.memory.In == in && w.version.is() && w.model.Schema.Table == m.Schema.Table && is(w)
 	})
 }
 

@@ -33,6 +33,7 @@ type Write struct {
 	draftedOne [1]column.Value
 
 	writtenBefore int // how many statements may have written in the transaction when this one began
+	path          int // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
@@ -206,7 +207,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	w.memory.In = memory.TableOf(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
-		w.writtenBefore = j.Written()
+		w.writtenBefore, w.path = j.Written(), j.Path()
 	}
 	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
 	return w

@@ -85,6 +85,9 @@ func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.C
 		whereabouts.KeepOwners(stmt, rows)
 	}
 	if j == nil || j.Written() <= reading {
+		if j != nil {
+			keepPlaces(stmt, rows)
+		}
 		return
 	}
 	if r := Of(stmt, rows); r != nil {

@@ -21,6 +21,9 @@ type Reader interface {
 	ForgetPlaces(places *memory.Places) // forgets what may have been read in another place since
 }
 
+// Placed is a step that knows of structs only where they are.
+type Placed interface{ EachPlace(visit visit) }
+
 // Seeker is a step that looks for structs.
 type Seeker interface {
 	Seek(places *memory.Places) // tells where they are by now
@@ -104,6 +107,8 @@ func placesOf(all []journal.Step) *memory.Places {
 			places.Add(step.Held())
 		case Reader:
 			step.EachRow(places.AddRead)
+		case Placed:
+			step.EachPlace(places.AddRead)
 		case *copies:
 			see(step.held, places)
 		case *hidden:
