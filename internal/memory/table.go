@@ -14,7 +14,10 @@ import (
 
 // Table is a table as a statement names it, and the text that has said where names are looked up. Structs of one model may be rows of several
 // tables, which begin with the same keys and versions.
-type Table struct{ name, path string }
+type Table struct {
+	name, path string
+	read       bool // only read
+}
 
 // TableOf is the table in which a statement has the rows of a model. A statement of another model means the table of this one.
 func TableOf(stmt *gorm.Statement, s *schema.Schema) Table { return Here(stmt).Of(stmt, s) }
@@ -37,13 +40,14 @@ func (t Table) Of(stmt *gorm.Statement, s *schema.Schema) Table {
 }
 
 // Beside is the table of another model whose structs are in structs of this one.
-func (t Table) Beside(s *schema.Schema) Table { return Table{s.Table, t.path} }
+func (t Table) Beside(s *schema.Schema) Table { return Table{name: s.Table, path: t.path} }
 
-// isApart reports whether two tables are certainly two: their names are looked up in the same places, or their schemas are known.
+// isApart reports whether two tables are certainly two: their names are looked up in the same places, or their schemas are known. What was
+// read by another name may be a view of the table.
 func (t Table) isApart(other Table) bool {
 	mine, its := t.schema(), other.schema()
 	alike := strings.Contains(t.name, ".") == strings.Contains(other.name, ".")
-	return t.name != other.name && t.path == other.path && alike || mine != "" && its != "" && mine != its
+	return !other.read && t.name != other.name && t.path == other.path && alike || mine != "" && its != "" && mine != its
 }
 
 // schema is that of a table, empty where it is not known.
@@ -66,7 +70,7 @@ const (
 // among compares a table with those whose rows a place is known to have had.
 func (t Table) among(others []Table) likeness {
 	switch {
-	case slices.Contains(others, t):
+	case slices.ContainsFunc(others, func(other Table) bool { return t.name == other.name && t.path == other.path }):
 		return oneTable
 	case !slices.ContainsFunc(others, func(other Table) bool { return !t.isApart(other) }):
 		return twoTables

@@ -23,6 +23,9 @@ func TestRollback_ofOneInAListThatWasRead(t *testing.T) {
 			*list = []stand.Account{{ID: 1}, {ID: 2}, {ID: 3}}
 			return gormlock.LockRows(tx, list)
 		},
+		"a view": func(tx *gorm.DB, list *[]stand.Account) error {
+			return tx.Table("accounts_seen").Order("id").Find(list).Error
+		},
 		"a row lock": func(tx *gorm.DB, list *[]stand.Account) error {
 			return tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Order("id").Find(list).Error
 		},
@@ -38,6 +41,7 @@ func TestRollback_ofOneInAListThatWasRead(t *testing.T) {
 				for id := range int64(3) {
 					stand.MustDo(t, db.Create(&stand.Account{ID: id + 1, Balance: 10}))
 				}
+				stand.MustDo(t, db.Exec("CREATE OR REPLACE VIEW accounts_seen AS SELECT * FROM accounts"))
 				var list []stand.Account
 				err := db.Transaction(func(tx *gorm.DB) error {
 					stand.Must(t, read(tx, &list))
