@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/belongs"
 	"github.com/gormlock/gormlock/internal/claim"
+	"github.com/gormlock/gormlock/internal/concern"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
@@ -50,11 +51,10 @@ func DefaultTimeout(d time.Duration) Option {
 	return pluginOption(func(p *Plugin) { p.err = errors.Join(p.err, p.settings.Bound(d)) })
 }
 
-// PlainTransactions leaves GORM's connection pool as it is. This has three effects. A lock on a statement's own transaction
-// costs a round trip. A struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then
-// on, even in that transaction; only [Transaction] keeps it. A [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken],
-// unless [AllowSnapshot] is given. Default: transactions are begun on a pool that sees their end, and tx.DB() inside one is
-// a pool of that transaction's connection source, not the *sql.DB the application opened.
+// PlainTransactions leaves GORM's connection pool as it is. This has three effects. A lock on a statement's own transaction costs a round
+// trip. A struct that is written in a transaction of db.Transaction or db.Begin counts as not read from then on, even in that transaction;
+// only [Transaction] keeps it. A [Locking] at REPEATABLE READ and above is [ErrSnapshotTaken], unless [AllowSnapshot] is given. Default: transactions
+// are begun on a pool that sees their end, and tx.DB() inside one is a pool of that transaction's connection source, not the application's *sql.DB.
 func PlainTransactions() Option {
 	return pluginOption(func(p *Plugin) { p.settings.PlainTransactions = true })
 }
@@ -131,8 +131,8 @@ var handlers = hooks.Handlers{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
 		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterWrite(guard.AfterDelete), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
-	Query: hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks},
-	Row:   hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow},
+	Query: concern.Query(hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks}),
+	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow}),
 	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw},
 }
 

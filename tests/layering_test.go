@@ -20,7 +20,7 @@ var storeys = [][]string{
 	{"internal/migrate", "internal/merge", "internal/aggregate"},
 	{"internal/attempt", "internal/belongs", "internal/check", "internal/claim", "internal/reload", "internal/once"},
 	{"internal/guard", "internal/xact"},
-	{"internal/reading", "internal/children", "internal/form", "internal/match"},
+	{"internal/reading", "internal/children", "internal/form", "internal/match", "internal/concern"},
 	{"internal/whereabouts", "internal/asked"},
 	{"internal/memory", "internal/compare", "internal/shared"},
 	{"internal/model"},
@@ -38,7 +38,7 @@ var storeys = [][]string{
 var mayImport = map[string][]string{
 	".": {
 		"advisory", "fence", "hooks", "lockkey", "observe", gormModule,
-		"internal/aggregate", "internal/asked", "internal/attempt", "internal/belongs", "internal/claim", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
+		"internal/aggregate", "internal/asked", "internal/attempt", "internal/belongs", "internal/claim", "internal/concern", "internal/fault", "internal/guard", "internal/check", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/merge", "internal/migrate",
 		"internal/model", "internal/once", "internal/reading", "internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", "internal/xact",
 	},
 	"hooks":               {gormModule},
@@ -91,12 +91,13 @@ var mayImport = map[string][]string{
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
 	"internal/guard": {
-		"internal/asked", "internal/children", "internal/compare", "internal/dialect", "internal/column", "internal/fault", "internal/form", "internal/install", "internal/journal", "internal/mark", "internal/match", "internal/memory", "internal/model", "internal/reading",
+		"internal/asked", "internal/children", "internal/compare", "internal/concern", "internal/dialect", "internal/column", "internal/fault", "internal/form", "internal/install", "internal/journal", "internal/mark", "internal/match", "internal/memory", "internal/model", "internal/reading",
 		"internal/shared", "internal/sqlstate", "internal/sqltext", "internal/statement", "internal/whereabouts", "fence", gormModule,
 	},
-	"internal/form":  {"internal/memory", "internal/model", "internal/statement", gormModule},
-	"internal/match": {"internal/column", "internal/statement", gormModule},
-	"internal/asked": {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},
+	"internal/concern": {"internal/journal", "internal/mark", "internal/memory", "internal/model", "hooks", gormModule},
+	"internal/form":    {"internal/memory", "internal/model", "internal/statement", gormModule},
+	"internal/match":   {"internal/column", "internal/statement", gormModule},
+	"internal/asked":   {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/reading": {
 		"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},

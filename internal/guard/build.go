@@ -6,6 +6,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/concern"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -61,7 +62,7 @@ func InstallBuilders(db *gorm.DB) {
 	rest := db.ClauseBuilders["SELECT"]
 	db.ClauseBuilders["SELECT"] = func(c clause.Clause, to clause.Builder) {
 		plainly(rest, c, to)
-		if stmt, ok := to.(*gorm.Statement); ok {
+		if stmt, ok := to.(*gorm.Statement); ok && !concern.IsNone(stmt) {
 			selectSystemColumn(c, stmt)
 		}
 	}

@@ -40,8 +40,7 @@ type Settings struct {
 
 	Constants literal.Conditions // of queries that skip locked rows
 
-	Learned   Learned  // what servers have said of tables: see journal.Known
-	Journaled sync.Map // *schema.Schema → whether a write of it can change memory that a rollback must put right
+	Learned Learned // what servers have said of tables: see journal.Known
 }
 
 // Bound bounds the wait for every lock that names no bound of its own.

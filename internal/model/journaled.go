@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -16,13 +15,18 @@ func NeedsJournal(db *gorm.DB, model *schema.Schema) bool {
 	if model == nil {
 		return false
 	}
-	known := &install.Of(db).Journaled
-	if needs, ok := known.Load(model); ok {
-		return needs.(bool)
+	return OfSchema(db, model).NeedsJournal(db)
+}
+
+// NeedsJournal is asked of a model once.
+func (m *Model) NeedsJournal(db *gorm.DB) bool {
+	needs := m.journaled.Load()
+	if needs == nil {
+		asked := ReachesJournal(db, m.Schema, map[*schema.Schema]bool{})
+		needs = &asked
+		m.journaled.Store(needs)
 	}
-	needs := ReachesJournal(db, model, map[*schema.Schema]bool{})
-	known.Store(model, needs)
-	return needs
+	return *needs
 }
 
 // ReachesJournal answers NeedsJournal where nobody has asked before. It does not visit a model twice.

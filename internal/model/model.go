@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -62,8 +63,11 @@ type others struct {
 // IsRoot reports whether rows of other models are parts of its rows.
 func (m *Model) IsRoot() bool { return m.roots.Has(m.Schema.Table) }
 
-// memo is what others remember of a model, by a key of their own type.
-type memo struct{ values sync.Map }
+// memo is what others remember of a model, by a key of their own type, and whether it needs a journal.
+type memo struct {
+	values    sync.Map
+	journaled atomic.Pointer[bool] // nil: nobody has asked yet
+}
 
 // Remember returns what is remembered under key, which first makes when it is asked first.
 func (m *memo) Remember(key any, first func() any) any {
