@@ -107,7 +107,7 @@ var mayImport = map[string][]string{
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,
 	},
 	"internal/compare":     {"internal/column", "internal/dialect", "internal/statement", gormModule},
-	"internal/memory":      {"internal/journal", "internal/model", "internal/sqltext", "internal/statement", gormModule},
+	"internal/memory":      {"internal/journal", "internal/model", "internal/statement", gormModule},
 	"internal/shared":      {"internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/statement", gormModule},
 	"internal/column":      {"internal/dialect", "internal/fault", "internal/statement", "fence", gormModule},

@@ -58,7 +58,7 @@ func (w *Write) RememberClaim(query *gorm.DB, rows reflect.Value, failed error, 
 	if !v.is() || !w.built.bumps || rows.Len() == 0 && !w.outcome.lost {
 		return
 	}
-	w.memory.In = memory.TableOf(query.Statement, w.model.Schema)
+	w.memory.In = memory.WrittenTable(query.Statement, w.model.Schema)
 	_, _ = w.memory.Find(w.model, rows.Interface())
 	claimed := make([]column.Value, w.memory.Count)
 	for i := range claimed {

@@ -159,7 +159,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		w.refuseUnmatched(db, lost)
 		return
 	}
-	if w.upsert.onlyInserts() && (!w.upsert.unclear || len(conflict.Where.Exprs) == 0) && !w.returning.back && w.lacksNew(from) {
+	if w.mayHaveMet(from, len(conflict.Where.Exprs) > 0) {
 		w.refuseMet(db, present(from))
 		return
 	}

@@ -40,7 +40,7 @@ func Adopt(stmt *gorm.Statement, m *model.Model, row reflect.Value, to column.Va
 		return
 	}
 	a := &adopted{}
-	a.memory.In = memory.TableOf(stmt, m.Schema)
+	a.memory.In = memory.WrittenTable(stmt, m.Schema)
 	a.memory.Find(m, row.Addr().Interface())
 	a.memory.Keep()
 	m.Column.Write(row, to)
@@ -117,7 +117,7 @@ func hasWrite(stmt *gorm.Statement, m *model.Model, is func(*Write) bool) bool {
 	in, path := memory.TableOf(stmt, m.Schema), j.Path()
 	return j.Has(func(step journal.Step) bool {
 		w, ok := step.(*Write)
-		return ok && w.path == path && w.memory.In == in && w.version.is() && w.model.Schema.Table == m.Schema.Table && is(w)
+		return ok && w.path == path && w.memory.In.IsNamed(in) && w.version.is() && w.model.Schema.Table == m.Schema.Table && is(w)
 	})
 }
 

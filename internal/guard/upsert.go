@@ -147,6 +147,10 @@ func (p *plan) refuseWithoutKeys(stmt *gorm.Statement) (err error) {
 func (p *plan) refuseWithoutKey(stmt *gorm.Statement, key []any) error {
 	chosen := statement.ChosenFor(stmt, true)
 	for _, field := range p.model.Schema.PrimaryFields {
+		if !field.Creatable {
+			return fmt.Errorf("gormlock: %s: the tag of its key %s leaves it out of each INSERT, so another row would be written: save the structs one by one",
+				p.rowName(stmt, key), field.DBName)
+		}
 		if !chosen.Has(field.DBName) {
 			return fmt.Errorf("gormlock: %s: Select or Omit leaves its key %s out of the INSERT, so another row would be written: name it in Select too, or save the struct by itself",
 				p.rowName(stmt, key), field.DBName)

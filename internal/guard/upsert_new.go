@@ -129,6 +129,16 @@ func (w *Write) lacksNew(from []reflect.Value) bool {
 	return false
 }
 
+// mayHaveMet reports whether a struct without a key was not stored because the database may have given it the key of another one: in the
+// statement, structs that have keys are known by them. The caller's own condition may keep rows out too.
+func (w *Write) mayHaveMet(from []reflect.Value, where bool) bool {
+	if w.returning.back || !w.lacksNew(from) {
+		return false
+	}
+	keyed := slices.ContainsFunc(w.rows, func(row Row) bool { return row.Key != nil })
+	return w.upsert.onlyInserts() && (!w.upsert.unclear || !where) || w.upsert.updates && keyed && !where
+}
+
 // refuseMet fails such an upsert.
 func (w *Write) refuseMet(db *gorm.DB, stored int) {
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored: the database gave a struct without a key the key of another row, or a trigger kept it out: "+

@@ -204,7 +204,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	AskZone(stmt, m)
 	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
-	w.memory.In = memory.TableOf(stmt, m.Schema)
+	w.memory.In = memory.WrittenTable(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()

@@ -39,6 +39,7 @@ type journal struct {
 	gone   bool     // it has ended for good
 	ended  bool     // and memory has followed
 
+	tables  *Tables
 	learned map[ownQuestion]install.Answer // what the server has said of names, if that holds in this transaction only
 }
 
@@ -146,14 +147,6 @@ func (j *journal) Path() int {
 	return j.past.path
 }
 
-// Names is the text that has said where names of tables are looked up now, empty where none has in the transaction. If two are equal, a name
-// stands for the same table.
-func (j *journal) Names() string {
-	j.Mu.Lock()
-	defer j.Mu.Unlock()
-	return j.past.names
-}
-
 // Has reports whether a step of this kind is kept.
 func (j *journal) Has(is func(Step) bool) bool {
 	j.Mu.Lock()
@@ -240,7 +233,7 @@ func (j *journal) end(with func(steps, all []Step)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
-	j.past, j.learned = past{}, nil
+	j.past, j.learned, j.tables = past{}, nil, nil
 	if j.remade && j.plugin != nil {
 		j.plugin.Learned.Forget() // also what others have learned meanwhile, who did not see it yet
 		j.remade = false

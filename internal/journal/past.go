@@ -12,7 +12,7 @@ type past struct {
 	savepoints []savepoint
 	written    int    // number of texts that may have written something
 	path       int    // what names of tables stand for: see journal.Path
-	names      string // what has set that: see journal.Names
+	names      string // the text that has set that, empty where none has in the transaction; if two are equal, a name stands for the same table
 	unsure     bool   // a savepoint was set or released whose name only the server knows
 }
 

@@ -68,7 +68,6 @@ func (p *Places) Add(s *Structs) {
 
 // AddRead adds the place of a struct that was read.
 func (p *Places) AddRead(m *model.Model, in Table, row reflect.Value) {
-	in.read = true
 	p.see(m, in, row)
 	p.own(row, keeper{})
 }
@@ -136,10 +135,7 @@ func (p *Places) Expect(s *Structs) {
 // mixes reports whether the structs of a type are rows of several tables. Which of them a struct belongs to that the caller has moved is
 // not known.
 func (p *Places) mixes(of reflect.Type) bool {
-	return slices.ContainsFunc(p.tables[of], func(in Table) bool {
-		first := p.tables[of][0]
-		return in.name != first.name || in.path != first.path
-	})
+	return slices.ContainsFunc(p.tables[of], func(in Table) bool { return in.like(p.tables[of][0]) != oneTable })
 }
 
 // isMoved reports whether a place holds another struct than the transaction last had there.

@@ -1,62 +1,54 @@
 package memory
 
 import (
-	"slices"
-	"strings"
-
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
-	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Table is a table as a statement names it, and the text that has said where names are looked up. Structs of one model may be rows of several
-// tables, which begin with the same keys and versions.
+// Table is a table as a statement names it. Structs of one model may be rows of several tables, which begin with the same keys and versions.
 type Table struct {
-	name, path string
-	read       bool // only read
+	name   journal.TableName
+	tables *journal.Tables // of the transaction; nil: there is none
 }
 
 // TableOf is the table in which a statement has the rows of a model. A statement of another model means the table of this one.
 func TableOf(stmt *gorm.Statement, s *schema.Schema) Table { return Here(stmt).Of(stmt, s) }
 
+// WrittenTable does the same for a statement that is about to write. If the transaction has the model by another name too, the server is asked
+// whether that is another table.
+func WrittenTable(stmt *gorm.Statement, s *schema.Schema) Table {
+	t := TableOf(stmt, s)
+	t.tables.Ask(stmt, s.ModelType, t.name)
+	return t
+}
+
 // Here is no table yet, but the moment of a statement.
 func Here(stmt *gorm.Statement) (t Table) {
-	if j := journal.Of(stmt); j != nil {
-		t.path = j.Names()
-	}
+	t.tables, t.name = journal.Of(stmt).Tables()
 	return t
 }
 
 // Of is the table of a model at that moment.
 func (t Table) Of(stmt *gorm.Statement, s *schema.Schema) Table {
-	t.name = s.Table
+	t = t.Beside(s)
 	if stmt.TableExpr != nil && stmt.Schema != nil && stmt.Schema.Table == s.Table {
-		t.name = statement.PlainName(stmt)
+		t.name.Relation = statement.RelationIn(stmt)
 	}
+	t.tables.Meet(s.ModelType, t.name)
 	return t
 }
 
 // Beside is the table of another model whose structs are in structs of this one.
-func (t Table) Beside(s *schema.Schema) Table { return Table{name: s.Table, path: t.path} }
-
-// isApart reports whether two tables are certainly two: their names are looked up in the same places, or their schemas are known. What was
-// read by another name may be a view of the table.
-func (t Table) isApart(other Table) bool {
-	mine, its := t.schema(), other.schema()
-	alike := strings.Contains(t.name, ".") == strings.Contains(other.name, ".")
-	return !other.read && t.name != other.name && t.path == other.path && alike || mine != "" && its != "" && mine != its
+func (t Table) Beside(s *schema.Schema) Table {
+	t.name.Relation = statement.RelationOf(s.Table)
+	return t
 }
 
-// schema is that of a table, empty where it is not known.
-func (t Table) schema() string {
-	if of, _, named := strings.Cut(t.name, "."); named {
-		return strings.ToLower(of)
-	}
-	return strings.ToLower(sqltext.OnlySchema(t.path))
-}
+// IsNamed reports whether two tables have the same name.
+func (t Table) IsNamed(other Table) bool { return t.name.IsSame(other.name) }
 
 // likeness is what is known of the table of a struct, beside that of a statement.
 type likeness int
@@ -67,14 +59,39 @@ const (
 	twoTables
 )
 
+// like compares two tables. They are certainly two only if the server has said so.
+func (t Table) like(other Table) likeness {
+	if t.IsNamed(other) {
+		return oneTable
+	}
+	mine, its := t.which(other), other.which(t)
+	switch {
+	case mine == "" || its == "":
+		return perhaps
+	case mine == its:
+		return oneTable
+	}
+	return twoTables
+}
+
+func (t Table) which(other Table) string {
+	if t.tables == nil {
+		return other.tables.Which(t.name)
+	}
+	return t.tables.Which(t.name)
+}
+
 // among compares a table with those whose rows a place is known to have had.
 func (t Table) among(others []Table) likeness {
-	switch {
-	case slices.ContainsFunc(others, func(other Table) bool { return t.name == other.name && t.path == other.path }):
-		return oneTable
-	case !slices.ContainsFunc(others, func(other Table) bool { return !t.isApart(other) }):
-		return twoTables
-	default:
-		return perhaps
+	all := twoTables
+	for _, other := range others {
+		switch t.like(other) {
+		case oneTable:
+			return oneTable
+		case perhaps:
+			all = perhaps
+		case twoTables:
+		}
 	}
+	return all
 }

@@ -66,7 +66,7 @@ func (s *save) remember(tx *gorm.DB) *step {
 		version: s.model.Column, row: s.mine, ways: s.embedded(),
 		links: statement.LinksOf(statement.OwnRelations(s.model.Schema), s.base), held: statement.AssociationsOf(s.model.Schema, s.mine),
 	}
-	b.memory.In = memory.TableOf(tx.Statement, s.model.Schema)
+	b.memory.In = memory.WrittenTable(tx.Statement, s.model.Schema)
 	b.memory.Find(s.model, s.mine.Addr().Interface())
 	b.memory.Keep()
 	b.memory.Guessed = true // it takes the row's version, which other structs of the row may have too

@@ -108,14 +108,6 @@ func NameInSQL(stmt *gorm.Statement) string {
 	return name
 }
 
-// PlainName is the name of the table that Table names, without quotes and an alias, or what stands in its place.
-func PlainName(stmt *gorm.Statement) string {
-	if name := NameInSQL(stmt); name != "" {
-		return unquoted.Replace(name)
-	}
-	return stmt.TableExpr.SQL
-}
-
 // TableName names the statement's table for people: with its schema, and never by the alias that a statement has for it.
 func TableName(stmt *gorm.Statement) string {
 	named := ""

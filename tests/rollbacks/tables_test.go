@@ -28,29 +28,47 @@ type crate struct {
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-// twoTables are two tables of cargos, in the schemas east and west. The ids of the second one begin at first.
+// twoTables are two tables of cargos, in the schemas east and west, or in one schema. The ids of the second one begin at first.
 type twoTables struct {
 	t     *testing.T
 	db    *gorm.DB
-	named bool  // by Table, and not by the search path
-	first int64 // id in the west
+	named string // how a statement says which it means
+	first int64  // id in the west
 }
+
+const (
+	byPath   = "by the search path"
+	bySchema = "with the schema"
+	byName   = "by another name"
+)
 
 var coasts = [2]string{"east", "west"}
 
 func (two twoTables) in(t *testing.T, tx *gorm.DB, at int) *gorm.DB {
-	if two.named {
+	switch {
+	case two.named == bySchema:
 		return tx.Table(coasts[at] + ".cargos")
+	case two.named == byPath:
+		stand.Must(t, tx.Exec("SET LOCAL search_path TO "+coasts[at]).Error)
+	case at == 1:
+		return tx.Table("cargos_west")
 	}
-	stand.Must(t, tx.Exec("SET LOCAL search_path TO "+coasts[at]).Error)
 	return tx
+}
+
+// table is the table in full.
+func (two twoTables) table(at int) string {
+	if two.named == byName {
+		return [2]string{"cargos", "cargos_west"}[at]
+	}
+	return coasts[at] + ".cargos"
 }
 
 func (two twoTables) begin(t *testing.T) (structs [2]cargo) {
 	for at, schema := range coasts {
-		stand.Must(t, two.db.Exec("TRUNCATE "+schema+".cargos, "+schema+".crates RESTART IDENTITY CASCADE").Error)
+		stand.Must(t, two.db.Exec("TRUNCATE "+two.table(at)+", "+schema+".crates RESTART IDENTITY CASCADE").Error)
 		if at == 1 {
-			stand.Must(t, two.db.Exec("SELECT setval(pg_get_serial_sequence('west.cargos', 'id'), ?, false), setval(pg_get_serial_sequence('west.crates', 'id'), ?, false)", two.first, two.first).Error)
+			stand.Must(t, two.db.Exec("SELECT setval(pg_get_serial_sequence(?, 'id'), ?, false), setval(pg_get_serial_sequence('west.crates', 'id'), ?, false)", two.table(at), two.first, two.first).Error)
 		}
 		structs[at] = cargo{State: "new in the " + schema, Weight: int64(10 + at)}
 		stand.Must(t, two.db.Transaction(func(tx *gorm.DB) error { return two.in(t, tx, at).Create(&structs[at]).Error }))
@@ -125,15 +143,17 @@ func TestRollback_rowsOfTwoTables(t *testing.T) {
 			return errors.Join(tx.Exec("SET search_path TO "+schema).Error, tx.AutoMigrate(&cargo{}, &crate{}), tx.Exec("RESET search_path").Error)
 		}))
 	}
+	stand.Must(t, db.AutoMigrate(&cargo{}, &crate{}))
+	stand.Must(t, db.Exec("CREATE TABLE cargos_west (id bigserial PRIMARY KEY, state text, weight bigint, version bigint NOT NULL DEFAULT 1)").Error)
 	const far = 1000
-	for _, named := range []bool{true, false} {
+	for _, named := range []string{bySchema, byPath, byName} {
 		for firstWay, first := range waysToWrite {
 			for secondWay, second := range waysToWrite {
-				if named && (firstWay == "items" || secondWay == "items") {
+				if named != byPath && (firstWay == "items" || secondWay == "items") {
 					continue // GORM stores them in the table of their own model
 				}
 				for ending, end := range waysToEnd {
-					what := fmt.Sprintf("named %t, %s and %s, %s", named, firstWay, secondWay, ending)
+					what := fmt.Sprintf("%s, %s and %s, %s", named, firstWay, secondWay, ending)
 					run := func(from int64) string {
 						two := twoTables{t, db, named, from}
 						structs := two.begin(t)
@@ -176,7 +196,7 @@ func (two twoTables) seen(t *testing.T, structs []cargo, err error) string {
 	}
 	for at, schema := range coasts {
 		var rows []cargo
-		stand.Must(t, two.db.Raw("SELECT * FROM "+schema+".cargos ORDER BY id").Scan(&rows).Error)
+		stand.Must(t, two.db.Raw("SELECT * FROM "+two.table(at)+" ORDER BY id").Scan(&rows).Error)
 		for _, row := range rows {
 			text += fmt.Sprintln("row", off(at, row.ID), row.State, row.Weight, row.Version)
 		}

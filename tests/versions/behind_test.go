@@ -279,3 +279,30 @@ func TestUpsert_byAnotherConstraint(t *testing.T) {
 		})
 	}
 }
+
+type wares struct {
+	ID      int64
+	Slug    string `gorm:"uniqueIndex"`
+	Price   int
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// The sequence may give a struct without a key that of another one in the same upsert. The error says so, and after setval it is stored.
+func TestUpsert_bySlugOfASequenceThatIsBehind(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&wares{}})
+	stand.MustDo(t, db.Create(&[]wares{{ID: 1, Slug: "a"}, {ID: 2, Slug: "b"}}))
+	bySlug := db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "slug"}}, DoUpdates: clause.AssignmentColumns([]string{"price"})}).Session(&gorm.Session{})
+	known := stand.Row[wares](t, db, 2)
+	stand.MustDo(t, db.Exec("SELECT setval(pg_get_serial_sequence('wares', 'id'), 1)"))
+	known.Price = 5
+	list := []*wares{{Slug: "a", Price: 7}, &known}
+	if err := bySlug.Create(list).Error; err == nil || !strings.Contains(err.Error(), "setval") {
+		t.Errorf("%v", err)
+	}
+	stand.Equal(t, "versions", [2]int64{list[0].Version, known.Version}, [2]int64{0, 1})
+	stand.Equal(t, "price", stand.Row[wares](t, db, 1).Price+stand.Row[wares](t, db, 2).Price, 0)
+	stand.MustDo(t, db.Exec("SELECT setval(pg_get_serial_sequence('wares', 'id'), 100)"))
+	stand.MustDo(t, bySlug.Create(list))
+	stand.Equal(t, "prices", [2]int{stand.Row[wares](t, db, 1).Price, stand.Row[wares](t, db, 2).Price}, [2]int{7, 5})
+}

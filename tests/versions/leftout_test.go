@@ -70,3 +70,34 @@ func TestUpsert_withoutTheKey(t *testing.T) {
 		})
 	}
 }
+
+// A key that no INSERT may name, as one GENERATED ALWAYS, is left out by its tag, and the error says so.
+func TestUpsert_withoutTheKeyByItsTag(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stamp{}})
+	list := []*stamp{{Name: "a"}, {Name: "b"}}
+	stand.MustDo(t, db.Create(list))
+	for name, save := range map[string]func() error{
+		"Save of a slice": func() error { return db.Save(list).Error },
+		"with Select":     func() error { return db.Select("id", "name").Save(list).Error },
+		"upsert": func() error {
+			return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, UpdateAll: true}).Create(list[0]).Error
+		},
+	} {
+		if err := save(); err == nil || !strings.Contains(err.Error(), "the tag of its key id leaves it out") || strings.Contains(err.Error(), "Select") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, s := range list {
+		s.Name += "!"
+		stand.MustDo(t, db.Save(s))
+		stand.Equal(t, "name", stand.Row[stamp](t, db, s.ID).Name, s.Name)
+	}
+}
+
+// stamp is a model whose key the database alone makes.
+type stamp struct {
+	ID      int64  `gorm:"->;type:bigint generated always as identity;primaryKey"`
+	Name    string `gorm:"uniqueIndex"`
+	Version int64  `gorm:"not null;default:1" gormlock:"version"`
+}
