@@ -75,17 +75,15 @@ func explain(err error) error {
 }
 
 // passes reports whether the cause of err ends by itself. The server is down, starting, demoted, or out of connections,
-// memory or space; or a transaction met another one; or a statement waited for longer than the settings of the role
+// memory or space; or a transaction met another one; or a statement or a session took longer than the settings of the role
 // allow.
 func passes(err error) bool {
 	switch sqlstate.Of(err) {
 	case "":
-	case sqlstate.AdminShutdown, sqlstate.CrashShutdown, sqlstate.CannotConnectNow,
-		sqlstate.ReadOnlySQLTransaction, sqlstate.SerializationFailure, sqlstate.DeadlockDetected,
-		sqlstate.QueryCanceled, sqlstate.LockNotAvailable:
+	case sqlstate.ReadOnlySQLTransaction, sqlstate.SerializationFailure, sqlstate.DeadlockDetected, sqlstate.QueryCanceled, sqlstate.LockNotAvailable:
 		return true
 	default:
-		return sqlstate.InClass(err, sqlstate.ClassResources) ||
+		return sqlstate.EndsSession(err) || sqlstate.InClass(err, sqlstate.ClassResources) ||
 			sqlstate.InClass(err, sqlstate.ClassConnection) && !sqlstate.Is(err, sqlstate.ProtocolViolation)
 	}
 	var network net.Error

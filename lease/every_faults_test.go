@@ -605,3 +605,39 @@ func TestEvery_anErrorWithoutATextIsAFailure(t *testing.T) {
 	close(again)
 	awaitProgress(t, db, k, "it is done", func(p progress) bool { return p.done.Valid && p.failures == 0 })
 }
+
+// idle_session_timeout ends the sessions of a pool between the ticks, and between the calls. Both go on with other sessions.
+func TestIdleSessionTimeout(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.SchemaDSN(t)
+	tables(t, pgtest.Through(dsn))
+	pool := pgtest.SQLDB(t, pgtest.Through(dsn), pgtest.Param("idle_session_timeout", "100"))
+	const each = 5 // connections
+	pool.SetMaxIdleConns(each)
+	const pause = 400 * time.Millisecond // after a second pgx asks whether a connection still works
+	m := open(t, pool)
+	r := newRuns(t)
+	every(t, m, lockkey.Of("report"), lease.Interval(pause), r.fn)
+	for range 3 {
+		r.next()
+		var conns []*sql.Conn
+		for range each {
+			conn, err := pool.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
+		}
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+		<-time.After(pause)
+		l, err := m.TryAcquire(t.Context(), lockkey.Of("other"), bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

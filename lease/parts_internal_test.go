@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/lockkey"
@@ -221,3 +223,16 @@ type lateDeadline struct {
 }
 
 func (l lateDeadline) Deadline() (time.Time, bool) { return l.at, true }
+
+// What ends a session or a statement, and not the cause of it, passes.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"57P01": true, "57P02": true, "57P03": true, "57P05": true, "25P03": true, "25P04": true, "57014": true, "55P03": true, "25006": true,
+		"08006": true, "53300": true, "57P04": false, "08P01": false, "42P01": false, "28P01": false,
+	} {
+		if got := passes(&pgconn.PgError{Code: code}); got != want {
+			t.Errorf("%s passes: %t", code, got)
+		}
+	}
+}

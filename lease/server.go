@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // server runs statements on whichever connection of a pool is free.
@@ -18,14 +19,17 @@ type server struct {
 // query runs a statement and scans its rows. sent is a time at which the server could not have seen the statement yet. It
 // is zero if nothing was sent, and does not include the wait for a connection of the pool.
 func (s *server) query(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) (sent holder.Instant, err error) {
-	for range 3 {
+	for range maxStale {
 		sent, err = s.queryOnce(ctx, text, args, scan)
-		if !errors.Is(err, driver.ErrBadConn) { // ErrBadConn: the server has not seen the statement
+		if !errors.Is(err, driver.ErrBadConn) && !sqlstate.Is(err, sqlstate.IdleSessionTimeout) { // either: the server has not seen the statement
 			return sent, err
 		}
 	}
 	return sent, err
 }
+
+// maxStale is how many connections of the pool may turn out to be closed, one after the other.
+const maxStale = 10
 
 func (s *server) queryOnce(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) (sent holder.Instant, err error) {
 	conn, err := s.db.Conn(ctx)

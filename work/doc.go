@@ -36,8 +36,12 @@
 //   - What a handler does outside of that transaction may be done again by the next attempt.
 //   - No ready job waits longer than five seconds while a worker has nothing to do, even if a notification, a process or a
 //     connection is lost. Usually it waits for about a millisecond.
-//   - A job that the server refuses to change, because of a CHECK, a trigger or a policy, does not hold up others. The log names it, and
-//     it is tried again after about half a minute. With [OnePer] those behind it wait.
+//   - A job that the server refuses to change, because of a CHECK, a trigger or a policy, does not hold up others. The log names it. It is
+//     tried again after about four seconds, and then after ever longer, up to about half a minute, or later if there are many. With
+//     [OnePer] those behind it wait.
+//   - An error that may also hit all jobs, such as a timeout, a lock, a conflict or a full disk, counts as that of one job only if the
+//     server says in which function, or at which row, it occurred. It does not say that of a trigger in C, nor of a function of its own that
+//     a CHECK calls. A trigger that waits without a timeout of the server holds up the others.
 //   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs:
 //     those released, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum
 //     from cleaning the table.

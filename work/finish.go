@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -113,7 +114,7 @@ func (e *engine) finish(ctx context.Context) {
 			continue
 		}
 		left, err := e.store(ctx, batch)
-		left, refused = e.refusedOf(ctx, left, refused)
+		left, refused = e.refusedOf(ctx, left, refused, len(batch))
 		if err != nil && ctx.Err() == nil {
 			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left), e.t.name, err)
 		}
@@ -138,8 +139,8 @@ func (e *engine) again(refused []outcome) []outcome {
 	return refused[n:]
 }
 
-// refusedOf takes those that the server refused from the outcomes that are left.
-func (e *engine) refusedOf(ctx context.Context, left, refused []outcome) (others, more []outcome) {
+// refusedOf takes those that the server refused from the outcomes that are left, of those that were tried.
+func (e *engine) refusedOf(ctx context.Context, left, refused []outcome, tried int) (others, more []outcome) {
 	found := map[int64]error{}
 	for _, o := range left {
 		if o.refusal == nil {
@@ -149,7 +150,7 @@ func (e *engine) refusedOf(ctx context.Context, left, refused []outcome) (others
 		found[o.id], o.refusal = o.refusal, nil
 		refused = append(refused, o)
 	}
-	e.refuse(ctx, &e.refused.store, found)
+	e.refuse(ctx, &e.refused.store, found, 0, tried > 1 && len(found) == tried)
 	return others, refused
 }
 
@@ -209,11 +210,11 @@ func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (le
 		left, err = e.storePart(ctx, slices.Clone(part[:half]), heard)
 		more, failed := e.storePart(ctx, slices.Clone(part[half:]), heard)
 		return append(left, more...), errors.Join(err, failed)
+	case !part[0].escaped && sqlstate.Is(err, sqlstate.UntranslatableCharacter, sqlstate.CharacterNotInRepertoire):
+		quoted := strconv.QuoteToASCII(part[0].text)
+		part[0].escaped, part[0].text = true, quoted[1:len(quoted)-1]
+		return e.storePart(ctx, part, heard)
 	default:
-		if !part[0].escaped {
-			part[0].escaped, part[0].text = true, strings.Trim(strconv.QuoteToASCII(part[0].text), `"`)
-			return e.storePart(ctx, part, heard)
-		}
 		part[0].refusal = err
 		return part, nil
 	}

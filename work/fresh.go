@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"database/sql"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -43,18 +44,33 @@ func (f fresh) QueryRowContext(ctx context.Context, query string, args ...any) *
 	return f.DB.QueryRowContext(ctx, query, f.args(args)...)
 }
 
-// each reads all rows of a query into the same places, and calls row for each of them.
+// each reads all rows of a query into the same places, and calls row for each of them once the server has committed the statement: a
+// deferred trigger may refuse it after its last row.
 func (f fresh) each(ctx context.Context, query string, args, into []any, row func()) error {
 	rows, err := f.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
+	var all [][]reflect.Value
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
+		one := make([]reflect.Value, len(into))
+		for i, place := range into {
+			one[i] = reflect.ValueOf(reflect.ValueOf(place).Elem().Interface())
+		}
+		all = append(all, one)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, one := range all {
+		for i, place := range into {
+			reflect.ValueOf(place).Elem().Set(one[i])
+		}
 		row()
 	}
-	return rows.Err()
+	return nil
 }

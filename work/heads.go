@@ -216,7 +216,7 @@ func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got 
 
 // collides reports whether the index of OnePer refused a second running job of a value.
 func (s *heads) collides(err error) bool {
-	if s.e.t.one == "" || !sqlstate.Is(err, sqlstate.UniqueViolation) && !errors.Is(err, gorm.ErrDuplicatedKey) {
+	if s.e.t.one == "" || !sqlstate.Is(err, sqlstate.UniqueViolation) {
 		return false
 	}
 	var by *pgconn.PgError

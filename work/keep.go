@@ -16,7 +16,7 @@ func (e *engine) renew(ctx context.Context) {
 			return
 		}
 		all, err := e.renewAll(ctx)
-		if pause = e.lease / 3; !all { // a row was locked, or the server did not answer
+		if pause = e.lease / 3; !all { // a row was locked, or the server refused or did not answer
 			pause = e.lease / 20
 		}
 		if err != nil && ctx.Err() == nil {
@@ -26,8 +26,8 @@ func (e *engine) renew(ctx context.Context) {
 }
 
 // renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
-// has locked the row of its job, only this job is left out, until the transaction ends. Those that the server refuses to renew are tried
-// behind the others, and lose their leases.
+// has locked the row of its job, only this job is left out, until the transaction ends. Those that the server refused to renew are tried
+// behind the others.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
@@ -48,7 +48,6 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 			return false, err
 		}
 	}
-	bad = e.refused.renew.now()
 	missing := list[:0]
 	for _, it := range list {
 		if !renewed[it.id] {
@@ -66,7 +65,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	for _, it := range missing {
 		switch states[it.id] {
 		case running:
-			all = all && isBad(it)
+			all = false
 		case done:
 		default:
 			if e.stillHeld(it) {
@@ -133,7 +132,9 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	heard := hints{}
 	due, refused, err := e.promote(ctx, heard)
 	if err == nil {
-		err = e.takeOver(ctx, heard)
+		var more bool
+		more, err = e.takeOver(ctx, heard)
+		refused = refused || more
 	}
 	if len(heard) > 0 {
 		e.source.hear(heard)
@@ -178,8 +179,9 @@ func (e *engine) promote(ctx context.Context, heard hints) (more, refused bool, 
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
-// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
-func (e *engine) takeOver(ctx context.Context, heard hints) error {
+// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running. It reports
+// whether the server refused some.
+func (e *engine) takeOver(ctx context.Context, heard hints) (refused bool, err error) {
 	var id int64
 	var l level
 	var claim, state string
@@ -197,10 +199,10 @@ func (e *engine) takeOver(ctx context.Context, heard hints) error {
 			e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
 		}
 	}
-	_, err := e.changeSome(ctx, &e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", func(these string) error {
+	left, err := e.changeSome(ctx, &e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", func(these string) error {
 		return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
 			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
 			WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), nil, []any{&id, &l.queue, &l.priority, &claim, &state}, took)
 	})
-	return err
+	return left > 0, err
 }

@@ -2,9 +2,12 @@ package work
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A job is left out for a while, and longer if there are many. The log names it now and then.
@@ -17,7 +20,7 @@ func TestRefusals(t *testing.T) {
 			for _, id := range ids {
 				found[id] = errors.New("refused")
 			}
-			return len(r.add(found))
+			return len(r.add(found, 0))
 		}
 		out := func(want string) {
 			t.Helper()
@@ -30,7 +33,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d are named", n)
 		}
 		out(" AND {ID} <> ALL('{7,9}'::bigint[])")
-		<-time.After(aside)
+		<-time.After(asideFirst + asideEach)
 		out("")
 		if n := refuse(7); n != 0 {
 			t.Errorf("%d are named again at once", n)
@@ -44,9 +47,80 @@ func TestRefusals(t *testing.T) {
 		for id := range int64(10_000) {
 			refuse(id)
 		}
-		<-time.After(2 * aside)
+		<-time.After(asideMost)
 		if left := len(r.now()); left < 5_000 {
 			t.Errorf("%d of many are left out", left)
 		}
 	})
+}
+
+// A job is left out for ever longer if it is refused again and again, unless it is for something that passes.
+func TestRefusals_getLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r refusals
+		refuse := func(code string, want time.Duration) {
+			t.Helper()
+			began := time.Now()
+			r.add(map[int64]error{7: &pgconn.PgError{Code: code}}, 0)
+			for len(r.now()) > 0 {
+				<-time.After(100 * time.Millisecond)
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("left out for %s, want %s", took, want)
+			}
+		}
+		for _, code := range []string{"55P03", "57014", "40P01", "53200"} {
+			refuse(code, asideFirst)
+		}
+		for want := asideFirst; want < asideMost; {
+			want = min(2*want, asideMost)
+			refuse("P0001", want)
+		}
+		refuse("P0001", asideMost)
+		refuse("55P03", asideFirst)
+		<-time.After(asideMost)
+		refuse("P0001", asideFirst)
+	})
+}
+
+// The code of an error says whether the server refused a row, or the context.
+func TestIsRefusal(t *testing.T) {
+	t.Parallel()
+	const trigger = "SQL statement \"UPDATE a SET n = 1\"\nPL/pgSQL function refuse() line 1 at SQL statement"
+	const row = `while updating tuple (0,1) in relation "mails"`
+	for _, c := range []struct {
+		code, where, severity, routine string
+		want                           bool
+	}{
+		{code: "23514", want: true},
+		{code: "22003", want: true},
+		{code: "P0001", where: trigger, want: true},
+		{code: "55P03"},
+		{code: "55P03", where: trigger, want: true},
+		{code: "55P03", where: row, want: true},
+		{code: "55006"},
+		{code: "57014"},
+		{code: "57014", where: trigger, want: true},
+		{code: "40001"},
+		{code: "40001", where: trigger, want: true},
+		{code: "53100"},
+		{code: "53100", where: trigger, want: true},
+		{code: "08001", where: trigger, want: true},
+		{code: "57P01", where: trigger, severity: "FATAL"},
+		{code: "25006"},
+		{code: "42P01"},
+		{code: "42P01", where: trigger, want: true},
+		{code: "42501", routine: "ExecWithCheckOptions", want: true},
+		{code: "42501", routine: "aclcheck_error"},
+		{code: "42501", routine: "aclcheck_error", where: trigger, want: true},
+	} {
+		err := fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: c.code, Where: c.where, SeverityUnlocalized: c.severity, Routine: c.routine})
+		if got := isRefusal(err); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+	if isRefusal(nil) || isRefusal(errors.New("no answer")) {
+		t.Error("what the server did not say is a refusal")
+	}
 }

@@ -6,21 +6,26 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 const (
-	// aside is how long a job is left out that the server refused to change, and asideEach how much longer for each other one: trying many
-	// again must not take all of the time.
-	aside     = 30 * time.Second
-	asideEach = 10 * time.Millisecond
+	// asideFirst is how long a job is left out that the server refused to change. If it is refused again then, it is left out for twice as
+	// long, up to asideMost.
+	asideFirst = 4 * time.Second
+	asideMost  = 30 * time.Second
+	// asideEach and asideEachMost are by how much longer for each other one that is left out: for asideCost times what it took to find one.
+	// Trying many again must not take all of the time.
+	asideEach     = 10 * time.Millisecond
+	asideEachMost = 100 * time.Millisecond
+	asideCost     = 4
 	// refusedMost is how many such jobs are looked for at once. The rest of their batch waits for the next statement.
 	refusedMost = 100
 	// namedAgain is when the log names such a job again.
@@ -37,8 +42,9 @@ type refusals struct {
 }
 
 type refusal struct {
-	until time.Time // it is left out
-	named time.Time // in the log
+	out   time.Duration // for how long it is left out
+	until time.Time     // when that ends
+	named time.Time     // in the log
 	err   error
 }
 
@@ -91,47 +97,69 @@ func (r *refusals) error(of string) error {
 	return fmt.Errorf("gormlock: work: the server refuses to %s jobs %d of %s: the first: %w", r.doing, ids, of, r.of[ids[0]].err)
 }
 
-// add leaves jobs out, and returns those that the log is to name.
-func (r *refusals) add(found map[int64]error) (news []int64) {
+// add leaves jobs out that were found in some time, and returns those that the log is to name.
+func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
 		r.of = map[int64]refusal{}
 	}
 	now := time.Now()
-	until := now.Add(aside + time.Duration(len(r.of))*asideEach)
-	for id, err := range found {
-		named := r.of[id].named
-		if now.Sub(named) > namedAgain {
-			named, news = now, append(news, id)
+	others := 0
+	for _, one := range r.of {
+		if now.Before(one.until) {
+			others++
 		}
-		r.of[id] = refusal{until, named, err}
 	}
-	slices.Sort(news)
+	longer := min(max(asideEach, asideCost*took/time.Duration(len(found))), asideEachMost)
+	for i, id := range slices.Sorted(maps.Keys(found)) {
+		before, err := r.of[id], found[id]
+		one := refusal{asideFirst, now, before.named, err}
+		if now.Sub(before.until) < asideMost && !passes(err) {
+			one.out = min(2*before.out, asideMost)
+		}
+		one.until = now.Add(one.out + time.Duration(others+i)*longer)
+		if now.Sub(one.named) > namedAgain {
+			one.named, news = now, append(news, id)
+		}
+		r.of[id] = one
+	}
 	return news
 }
 
 // isRefusal reports whether the server refused a statement because of a row. What is wrong with the connection, the server or the
-// statement itself is no refusal, and a conflict with others passes.
+// statement itself is no refusal, nor is a wait for the table.
+//
+// Of most errors the code says which it is. Of the others the context does: it names the function that failed, such as a trigger, or the
+// row that was waited for. It is empty for the statement itself.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
-	}
-	var by *pgconn.PgError
+	by := &pgconn.PgError{}
+	_ = errors.As(err, &by)
 	switch state := sqlstate.Of(err); {
-	case state == "": // with TranslateError GORM keeps no state
-		return errors.Is(err, gorm.ErrCheckConstraintViolated) || errors.Is(err, gorm.ErrForeignKeyViolated) || errors.Is(err, gorm.ErrDuplicatedKey)
-	case sqlstate.InClass(err, sqlstate.ClassAccessOrName): // of a policy, or in a trigger
-		return state == sqlstate.InsufficientPrivilege || errors.As(err, &by) && by.Where != ""
+	case state == "":
+		return false
+	case by.SeverityUnlocalized == "FATAL" || by.SeverityUnlocalized == "PANIC": // the connection has ended, wherever that was
+		return false
+	case by.Where != "":
+		return true
+	case state == sqlstate.InsufficientPrivilege: // by a policy, unless the right is missing for all rows
+		return !strings.HasPrefix(by.Routine, "aclcheck_error")
 	default:
-		return !slices.Contains([]string{sqlstate.ClassConnection, sqlstate.ClassResources, "25", "26", "28", "3D", "3F", "40", "57", "58"}, state[:min(2, len(state))])
+		return !passes(err) && !sqlstate.InClass(err, sqlstate.ClassAccessOrName)
 	}
+}
+
+// passes reports whether an error has a code of what is seldom the fault of a row: the connection, the server, the session, a conflict with
+// others, a lock, a limit of time.
+func passes(err error) bool {
+	state := sqlstate.Of(err)
+	return slices.Contains([]string{sqlstate.ClassConnection, sqlstate.ClassResources, "25", "26", "28", "3D", "3F", "40", "55", "57", "58"}, state[:min(2, len(state))])
 }
 
 // sift makes a change of many jobs. If the server refuses that because of some of them, it makes the change for ever smaller parts, until
 // it knows which these are. The log names them, and they are left out for a while. It returns how many there are.
 func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(T) int64, change func(part []T) error) (int, error) {
-	found := map[int64]error{}
+	began, found, none := time.Now(), map[int64]error{}, len(list) > 1
 	var parts func(list []T) error
 	parts = func(list []T) error {
 		if len(found) >= refusedMost || len(list) == 0 {
@@ -140,6 +168,7 @@ func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(
 		err := change(list)
 		switch {
 		case !isRefusal(err):
+			none = false
 			return err
 		case len(list) == 1:
 			found[id(list[0])] = err
@@ -152,18 +181,22 @@ func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(
 		return parts(list[half:])
 	}
 	err := parts(list)
-	e.refuse(ctx, r, found)
+	e.refuse(ctx, r, found, time.Since(began), none)
 	return len(found), err
 }
 
-// refuse leaves jobs out, and logs which.
-func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error) {
+// refuse leaves jobs out that were found in some time, and logs which. none says that all were refused that were tried.
+func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error, took time.Duration, none bool) {
 	if len(found) == 0 {
 		return
 	}
-	if news := r.add(found); len(news) > 0 {
-		e.log(ctx, "gormlock: work: the server refuses to %s jobs %d of %s, which are tried again later; the others go on. The error of job %d: %v",
-			r.doing, news, e.t.name, news[0], found[news[0]])
+	if news := r.add(found, took); len(news) > 0 {
+		others := "the others go on"
+		if none {
+			others = "it has refused all that were tried"
+		}
+		e.log(ctx, "gormlock: work: the server refuses to %s jobs %d of %s, which are tried again later; %s. The error of job %d: %v",
+			r.doing, news, e.t.name, others, news[0], found[news[0]])
 	}
 }
 

@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,12 +36,18 @@ var spoilt = map[string]struct{ spoil, cure string }{
 	"claim, trigger":   {trigger(claiming, raise), free},
 	"claim, no table":  {trigger(claiming, "PERFORM * FROM nowhere"), free},
 	"claim, policy":    {trigger(claiming, "RAISE USING ERRCODE = 'insufficient_privilege'"), free},
+	"claim, network":   {trigger(claiming, "RAISE USING ERRCODE = 'connection_failure'"), free},
+	"claim, password":  {trigger(claiming, "RAISE USING ERRCODE = 'invalid_password'"), free},
+	"claim, conflict":  {trigger(claiming, "RAISE USING ERRCODE = 'serialization_failure'"), free},
+	"claim, no column": {trigger(claiming, "PERFORM nowhere FROM mails"), free},
 	"claim, not valid": {"ALTER TABLE mails ADD CONSTRAINT c CHECK (text <> 'bad') NOT VALID", "ALTER TABLE mails DROP CONSTRAINT c"},
 	"claim, attempts":  {"UPDATE mails SET attempts = 9223372036854775807 WHERE text = 'bad'", "UPDATE mails SET attempts = 0"},
 	"claim, another unique index": {"CREATE UNIQUE INDEX u ON mails (text) WHERE state = 'running'; INSERT INTO mails (id, text, state, claimed_until) VALUES (-1, 'bad', 'running', 'infinity')",
 		"UPDATE mails SET state = 'done' WHERE id = -1"},
-	"promote":   {"UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
-	"take over": {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
+	"promote, lock":   {"UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", "RAISE USING ERRCODE = 'lock_not_available'"), free},
+	"take over, disk": {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", "RAISE USING ERRCODE = 'disk_full'"), free},
+	"promote":         {"UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
+	"take over":       {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute' * (10 - id); " + trigger("NEW.state = 'ready'", raise), free},
 }
 
 // A job that the server refuses to change does not hold up others, and is named in the log, once.
@@ -52,7 +59,7 @@ func TestRefused_othersGoOn(t *testing.T) {
 				t.Parallel()
 				log := pgtest.NewLogger()
 				db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) {
-					c.Logger, c.TranslateError = log, strings.HasPrefix(name, "claim") && of != "OnePer"
+					c.Logger, c.TranslateError = log, strings.HasPrefix(name, "claim")
 				}))
 				must(t, work.Migrate(db, &Mail{}, opts...))
 				one, other, third := int64(1), int64(2), int64(3)
@@ -254,5 +261,146 @@ func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
 			must(t, end())
 			drain(t, w)
 		})
+	}
+}
+
+// A renewal that the server refuses is tried again soon: what refuses it may pass before the lease ends.
+func TestRefused_renewalIsTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	renewedAgain(t, trigger("OLD.state = 'running' AND NEW.state = 'running' AND nextval('tries') <= 5", raise))
+}
+
+// renewedAgain runs a job whose first five renewals the server refuses, and one other, until their leases would have ended.
+func renewedAgain(t *testing.T, refuse string) {
+	t.Helper()
+	db := open(t)
+	must(t, db.Exec("CREATE SEQUENCE tries; "+refuse).Error)
+	enqueue(t, db, "bad", "good")
+	const lease = 6 * time.Second // two tries, if each comes after a third of it
+	w := worker(t, db, func(ctx context.Context, m *Mail) error {
+		select {
+		case <-ctx.Done():
+			t.Errorf("%s: %v", m.Text, context.Cause(ctx))
+		case <-time.After(lease * 5 / 4):
+		}
+		return nil
+	}, work.Lease(lease))
+	end := start(t, w)
+	eventually(t, "both are done", func() bool { return states(t, db)["done"] == 2 })
+	must(t, end())
+	var attempts int
+	must(t, db.Raw("SELECT sum(attempts) FROM mails").Scan(&attempts).Error)
+	if attempts != 2 {
+		t.Errorf("%d attempts", attempts)
+	}
+}
+
+// A trigger that waits for too long, for a lock of another, refuses its own job only.
+func TestRefused_waitsInATrigger(t *testing.T) {
+	t.Parallel()
+	for setting, wait := range map[string]string{"statement_timeout": "300ms", "lock_timeout": "100ms"} {
+		for when, bad := range map[string]string{"claim": "running", "promote": "ready", "store": "done"} {
+			t.Run(setting+", "+when, func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.SchemaDSN(t)
+				db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.Param(setting, wait))
+				beside := pgtest.Open(t, pgtest.Through(dsn))
+				must(t, work.Migrate(db, &Mail{}))
+				enqueue(t, db, "a", "b", "bad", "c", "d")
+				if when == "promote" {
+					must(t, beside.Exec("UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id)").Error)
+				}
+				must(t, beside.Exec("CREATE TABLE busy AS SELECT 1 AS n; "+trigger("NEW.state = '"+bad+"'", "PERFORM FROM busy FOR UPDATE")).Error)
+				locker := beside.Begin()
+				must(t, locker.Exec("SELECT FROM busy FOR UPDATE").Error)
+				var done texts
+				end := start(t, worker(t, db, done.handle))
+				eventually(t, "the good ones are done", func() bool { return states(t, beside)["done"] == 4 })
+				must(t, locker.Rollback().Error)
+				eventually(t, "the bad one is done", func() bool { return states(t, beside)["done"] == 5 })
+				must(t, end())
+			})
+		}
+	}
+}
+
+// What keeps all jobs from being changed, such as a lock of the table or a right that is missing, is the fault of none: they go on once
+// that is over.
+func TestRefused_notForWhatHitsAll(t *testing.T) {
+	t.Parallel()
+	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		for when, spoil := range map[string]string{
+			"claim": "SELECT 1", "promote": "UPDATE mails SET state = 'later'",
+			"take over": "UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute'",
+		} {
+			for by, code := range map[string]string{"lock": "55P03", "right": "42501"} {
+				t.Run(of+", "+when+", "+by, func(t *testing.T) {
+					t.Parallel()
+					log := pgtest.NewLogger()
+					dsn := pgtest.SchemaDSN(t)
+					beside := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+					must(t, work.Migrate(beside, &Mail{}, opts...))
+					const n = 6
+					for i := range int64(n) {
+						must(t, work.Enqueue(beside, &Mail{AccountID: &i}))
+					}
+					must(t, beside.Exec(spoil).Error)
+					with := pgtest.Param("lock_timeout", "50ms")
+					if by == "right" {
+						with = pgtest.Param("role", reader(t, beside))
+					}
+					db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), with, pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+					var done texts
+					w := worker(t, db, done.handle, opts...)
+					locker := beside.Begin()
+					if by == "lock" {
+						must(t, locker.Exec("LOCK TABLE mails IN SHARE MODE").Error)
+					}
+					end := start(t, w)
+					eventually(t, "the error is logged", func() bool {
+						return slices.ContainsFunc(log.Lines(), func(line string) bool { return strings.Contains(line, code) })
+					})
+					must(t, locker.Rollback().Error)
+					must(t, beside.Exec("GRANT UPDATE ON mails TO PUBLIC").Error)
+					eventually(t, "all are done", func() bool { return states(t, beside)["done"] == n })
+					must(t, end())
+					for _, line := range log.Lines() {
+						if strings.Contains(line, "refuses") {
+							t.Errorf("logged %s", line)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// reader makes a role that may read the jobs, and not change them.
+func reader(t *testing.T, db *gorm.DB) string {
+	t.Helper()
+	role := "reader_" + strings.ToLower(rand.Text())
+	must(t, db.Exec(fmt.Sprintf(`CREATE ROLE %[1]s; GRANT SELECT, INSERT, DELETE, REFERENCES, TRIGGER ON mails TO %[1]s;
+		DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %%I TO %[1]s', current_schema()); END $$`, role)).Error)
+	t.Cleanup(func() {
+		must(t, db.WithContext(context.Background()).Exec(fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role)).Error)
+	})
+	return role
+}
+
+// If all jobs that were tried are refused, the log does not say that others go on.
+func TestRefused_all(t *testing.T) {
+	t.Parallel()
+	log := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+	must(t, db.Exec("INSERT INTO mails (text) SELECT 'bad' FROM generate_series(1, 5)").Error)
+	must(t, db.Exec(trigger(claiming, raise)).Error)
+	var done texts
+	end := start(t, worker(t, db, done.handle))
+	eventually(t, "the refusal is logged", func() bool { return len(log.Lines()) > 0 })
+	must(t, end())
+	for _, line := range log.Lines() {
+		if !strings.Contains(line, "it has refused all that were tried") {
+			t.Errorf("logged %s", line)
+		}
 	}
 }

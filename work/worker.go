@@ -55,7 +55,9 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if err := mustBeBare(db, "New", "give it the db that gorm.Open returned; a worker takes all jobs of a table, or those of its Queues"); err != nil {
 		return nil, err
 	}
-	db = statement.Beside(db).Session(&gorm.Session{Context: db.Statement.Context}) // has its own Statement
+	db = statement.Beside(db).Session(&gorm.Session{Context: db.Statement.Context}) // has its own Statement and Config
+	// What GORM makes of an error says neither its code nor where it occurred.
+	db.TranslateError = false
 	t, err := tableOf(db, new(T))
 	if err != nil {
 		return nil, err

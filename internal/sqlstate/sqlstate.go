@@ -22,6 +22,8 @@ const (
 	ReadOnlySQLTransaction     = "25006"
 	NoActiveSQLTransaction     = "25P01"
 	InFailedSQLTransaction     = "25P02"
+	IdleInTransactionTimeout   = "25P03"
+	TransactionTimeout         = "25P04"
 	InvalidSQLStatementName    = "26000"
 	SerializationFailure       = "40001"
 	DeadlockDetected           = "40P01"
@@ -37,6 +39,7 @@ const (
 	AdminShutdown              = "57P01"
 	CrashShutdown              = "57P02"
 	CannotConnectNow           = "57P03"
+	IdleSessionTimeout         = "57P05"
 )
 
 // The classes that gormlock acts on: the first two characters of a code.
@@ -105,6 +108,12 @@ func mysqlNumber(err error) (number uint64, is bool) {
 // has ended, that is not known.
 func TakesBack(err error) bool {
 	return Of(err) != "" && !InClass(err, "08") && !InClass(err, "57P") && !InClass(err, "XX") && !InClass(err, "58")
+}
+
+// EndsSession reports whether the server has ended the session, or begins none at the moment: it stops or starts, or the session took
+// longer than the server's settings allow. The next session may do better.
+func EndsSession(err error) bool {
+	return Is(err, AdminShutdown, CrashShutdown, CannotConnectNow, IdleSessionTimeout, IdleInTransactionTimeout, TransactionTimeout)
 }
 
 // EndsTransaction reports whether the server has rolled the whole transaction back with this error, and goes on as if none
