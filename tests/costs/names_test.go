@@ -21,7 +21,7 @@ func TestTableNames_costNoRoundTrip(t *testing.T) {
 	proxy, dsn := pgtest.Tap(t, pgtest.DSN(t))
 	db := pgtest.Open(t, pgtest.Through(dsn), pgtest.MaxConns(1), pgtest.Plugin(gormlock.New()))
 	for _, name := range []string{"shelves", "shelves_old"} {
-		if err := db.Exec("CREATE TABLE " + name + " (id bigserial PRIMARY KEY, place text, version bigint NOT NULL DEFAULT 1); INSERT INTO " + name + " (id) VALUES (1), (2)").Error; err != nil {
+		if err := db.Exec("DROP TABLE IF EXISTS " + name + "; CREATE TABLE " + name + " (id bigserial PRIMARY KEY, place text, version bigint NOT NULL DEFAULT 1); INSERT INTO " + name + " (id) VALUES (1), (2)").Error; err != nil {
 			t.Fatal(err)
 		}
 	}
