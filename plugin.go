@@ -21,6 +21,7 @@ import (
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/unlinked"
 	"github.com/gormlock/gormlock/internal/whereabouts"
 	"github.com/gormlock/gormlock/internal/xact"
 )
@@ -149,6 +150,7 @@ func beforeCreate(db *gorm.DB) {
 
 func beforeUpdate(db *gorm.DB) {
 	whereabouts.NoticeCopies(db)
+	unlinked.RefuseNothing(db)
 	statement.NameModel(db)
 	mark.HeedWrite(db)
 	rowlock.Refuse(db)
@@ -157,6 +159,7 @@ func beforeUpdate(db *gorm.DB) {
 }
 
 func beforeDelete(db *gorm.DB) {
+	unlinked.RefuseNothing(db)
 	mark.HeedWrite(db)
 	rowlock.Refuse(db)
 	guard.RememberDelete(db)
@@ -212,6 +215,7 @@ func afterEnd(db *gorm.DB) {
 	guard.Close(db)
 	whereabouts.AfterEnd(db)
 	belongs.AfterEnd(db)
+	unlinked.AfterEnd(db)
 	journal.Leave(db)
 	mark.Forget(db)
 	fault.Mend(db)
@@ -258,6 +262,7 @@ func afterQuery(db *gorm.DB) {
 	rowlock.End(db)
 	journal.Hear(db)
 	belongs.AfterRead(db)
+	unlinked.AfterRead(db)
 	guard.EndRead(db)
 	reading.Keep(db, columns)
 }
