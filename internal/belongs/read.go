@@ -10,6 +10,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/unlinked"
 )
 
 // reading is what the structs held that a query reads into.
@@ -70,9 +71,14 @@ func linksIn(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) (all
 	return all
 }
 
-// AfterRead empties the associations of other rows than those that the row, as it was read, belongs to. Preloading comes
-// after it.
+// AfterRead empties the associations of other rows than those that the row, as it was read, belongs to, and takes out what GORM has emptied.
+// Preloading comes after it.
 func AfterRead(db *gorm.DB) {
+	emptyOthers(db)
+	unlinked.AfterRead(db)
+}
+
+func emptyOthers(db *gorm.DB) {
 	c, ok := db.Statement.Clauses[readingClause]
 	if !ok {
 		return

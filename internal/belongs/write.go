@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/shared"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/unlinked"
 )
 
 // writing is what the structs of a statement belong to, from before GORM saves the associations until the statement has ended.
@@ -91,6 +92,7 @@ func of(db *gorm.DB) *writing {
 // were read, GORM must not store the key. What the roots among them forbid is asked first.
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
+		unlinked.RefuseEmptied(db)
 		children.RefuseTwins(db)
 		ofRoots(db)
 		guard.NoticeReferrers(db)
@@ -314,6 +316,7 @@ func AfterWrite(db *gorm.DB) {
 
 // AfterEnd gives the associations back if the statement was undone, or its transaction is.
 func AfterEnd(db *gorm.DB) {
+	unlinked.AfterEnd(db)
 	w := of(db)
 	if w == nil {
 		return

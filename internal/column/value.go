@@ -114,10 +114,13 @@ func (c *Version) Loaded(v Value) bool {
 	if c.ZeroIsLoaded() {
 		return !c.IsUnread(v)
 	}
-	if c.IsTemporal() {
-		return !v.Null && !v.Time().IsZero()
+	if v.Null || v.Equal(c.OfNoRow()) { // that of a struct within a form that was not read
+		return false
 	}
-	return !v.Null && v.N != 0
+	if c.IsTemporal() {
+		return !v.Time().IsZero()
+	}
+	return v.N != 0
 }
 
 // Unset reports whether a struct that is created with v gets the first version.

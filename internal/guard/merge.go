@@ -32,7 +32,7 @@ func Absent(db *gorm.DB, m *model.Model, row reflect.Value, key []any) error {
 		return j.conditionsOf(db.Statement, key)
 	}
 	e := j.stale(db.Statement, &j.rows[0], nil, true)
-	e.Soft = now[0].deleted
+	e.Soft, e.Hidden = now[0].deleted, j.mayBeHidden()
 	return e.Err()
 }
 

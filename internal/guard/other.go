@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -31,7 +32,7 @@ func refuseOther(db *gorm.DB, op Op, around *Write) {
 	case (given.ModelType.ConvertibleTo(stmt.Schema.ModelType) || op == OpDelete && isEmptySlice(stmt.ReflectValue)) && !hasTable(stmt, given.Table):
 		return // type plain Account, or what a RETURNING is read into
 	}
-	fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+	fault.Add(db, errOther(stmt, stmt.Schema.Table, given.Table))
 }
 
 // refuseOtherRead does so for a read: the structs would have the version of a row of another table. A new chain may read into what it likes.
@@ -48,7 +49,7 @@ func refuseOtherRead(db *gorm.DB) {
 	inSession := around != nil || isLoaded(stmt) && statement.InHook()
 	if inSession || statement.IsUsed(db) && len(stmt.Joins) == 0 && len(stmt.Selects) == 0 {
 		if hasTable(stmt, given.Table) {
-			fault.Add(db, errOther(stmt.Schema.Table, given.Table))
+			fault.Add(db, errOther(stmt, stmt.Schema.Table, given.Table))
 		}
 	}
 }
@@ -63,7 +64,7 @@ func isLoaded(stmt *gorm.Statement) bool {
 func refuseKeptTable(db *gorm.DB, around *Write, writes bool) bool {
 	kept := keptTable(db, around, writes)
 	if kept != nil {
-		fault.Add(db, errOther(kept.Table, db.Statement.Schema.Table))
+		fault.Add(db, errOther(db.Statement, kept.Table, db.Statement.Schema.Table))
 	}
 	return kept != nil
 }
@@ -115,7 +116,11 @@ func givenModel(db *gorm.DB) *schema.Schema {
 
 func isEmptySlice(given reflect.Value) bool { return given.Kind() == reflect.Slice && given.Len() == 0 }
 
-func errOther(about, given string) error {
+func errOther(stmt *gorm.Statement, about, given string) error {
+	if slices.Contains(stmt.BuildClauses, "DELETE") && statement.InUnlinking() {
+		return fmt.Errorf("gormlock: the row of %s was not deleted, because GORM makes a delete of it that fails. The foreign key in %s was set to NULL before that, "+
+			"and stays so unless your transaction is rolled back: leave Unscoped out, and delete the row by itself", given, about)
+	}
 	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s, by a session of the tx of a hook or a used chain: %s", about, given, newChain)
 }
 

@@ -302,13 +302,10 @@ func (p *plan) onlyMerged(set clause.Set) clause.Set {
 	return kept
 }
 
-// hides reports whether an assignment deletes softly: it sets a column that keeps rows out of queries.
+// hides reports whether an assignment deletes softly.
 func (p *plan) hides(a clause.Assignment) bool {
 	field := p.model.Schema.LookUpField(a.Column.Name)
-	if field == nil || a.Value == nil {
-		return false
-	}
-	if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); !hides {
+	if field == nil || a.Value == nil || !p.model.IsSoftDelete(field) {
 		return false
 	}
 	if _, is := a.Value.(driver.Valuer); is {

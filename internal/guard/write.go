@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/unlinked"
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
@@ -81,6 +82,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 
 // RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
 func RememberUpdate(db *gorm.DB) {
+	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
 	if w := begin(db, OpUpdate); w != nil {
@@ -113,6 +115,7 @@ func RememberCreate(db *gorm.DB) {
 
 // RememberDelete does so for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
+	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)

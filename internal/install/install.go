@@ -40,6 +40,8 @@ type Settings struct {
 
 	Constants literal.Conditions // of queries that skip locked rows
 
+	Unlinked Unlinked // what Association(…).Delete has taken from structs
+
 	Learned Learned // what servers have said of tables: see journal.Known
 }
 

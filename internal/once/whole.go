@@ -15,7 +15,7 @@ import (
 // gets the same.
 func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 	unlike := reading.Unlike(o.Session, made, dest)
-	if !reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m.Schema) }) {
+	if !reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return unlike[m] || !keepsColumns(m) }) {
 		return stored, nil
 	}
 	return json.Marshal(reflect.ValueOf(dest).Elem().Interface())
@@ -25,7 +25,7 @@ func (o *Call) loseUnkept(stored []byte, made, dest any) ([]byte, error) {
 func (o *Call) loseChanged(stored []byte, dest any) {
 	now, err := json.Marshal(reflect.ValueOf(dest).Elem().Interface())
 	changed := err != nil || lacks(parsed(stored), parsed(now)) || lacks(parsed(now), parsed(stored))
-	reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m.Schema) })
+	reading.LoseResult(o.Session, dest, func(m *model.Model) bool { return changed || !keepsColumns(m) })
 }
 
 func parsed(text []byte) (value any) {
@@ -61,9 +61,9 @@ func lacks(stored, now any) bool {
 }
 
 // keepsColumns reports whether JSON has a place for each column of a model that a Save writes. That of a soft delete is NULL in what is found.
-func keepsColumns(s *schema.Schema) bool {
-	for _, field := range s.FieldsByDBName {
-		if _, hides := reflect.New(field.IndirectFieldType).Interface().(schema.QueryClausesInterface); field.Updatable && !hides && !keepsField(s.ModelType, field) {
+func keepsColumns(m *model.Model) bool {
+	for _, field := range m.Schema.FieldsByDBName {
+		if field.Updatable && !keepsField(m.Schema.ModelType, field) && !m.IsSoftDelete(field) {
 			return false
 		}
 	}

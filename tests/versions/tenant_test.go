@@ -67,3 +67,43 @@ func TestStale_ofARowThatIsHidden(t *testing.T) {
 	stand.Equal(t, "name", stand.Row[lodging](t, db, f.ID).Name, "")
 	stand.Must(t, db.Delete(&lodging{}, f.ID).Error)
 }
+
+// A merge that does not find the row says the same.
+func TestSaveMerged_ofARowThatIsHidden(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&shelter{}})
+	base := shelter{Of: 1}
+	stand.Must(t, db.Create(&base).Error)
+	mine := base
+	mine.Name = "x"
+	err := gormlock.SaveMerged(db.WithContext(context.WithValue(t.Context(), renterKey{}, int64(2))), &mine, &base)
+	if stale := stand.MustBeStale(t, err); !stale.Deleted || !strings.Contains(err.Error(), "or a clause of its model hides it") {
+		t.Error(err)
+	}
+}
+
+// shelter is hidden from other renters, unless a statement is Unscoped.
+type shelter struct {
+	ID      int64
+	Of      shelterRenter
+	Name    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+type shelterRenter int64
+
+func (shelterRenter) QueryClauses(f *schema.Field) []clause.Interface {
+	return []clause.Interface{scopedRenter{ofRenter{f}}}
+}
+
+func (shelterRenter) UpdateClauses(f *schema.Field) []clause.Interface {
+	return []clause.Interface{scopedRenter{ofRenter{f}}}
+}
+
+type scopedRenter struct{ ofRenter }
+
+func (s scopedRenter) ModifyStatement(stmt *gorm.Statement) {
+	if !stmt.Unscoped {
+		s.ofRenter.ModifyStatement(stmt)
+	}
+}

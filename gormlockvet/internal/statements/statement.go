@@ -4,6 +4,7 @@ package statements
 import (
 	"go/types"
 	"iter"
+	"slices"
 
 	"golang.org/x/tools/go/ssa"
 
@@ -89,14 +90,27 @@ func (s Statement) Written() *models.Model {
 }
 
 // NewDB reports whether the configuration of Session is a literal that asks for a new statement.
-func NewDB(config ssa.Value) bool {
+func NewDB(config ssa.Value) bool { return sets(config, "NewDB") }
+
+// IsDry reports whether the statement is only built, by a Session with DryRun.
+func (s *Statement) IsDry() bool {
+	return len(s.On) > 0 && !slices.ContainsFunc(s.On, func(chain flow.Chain) bool {
+		return !slices.ContainsFunc(chain.Links, func(link *ssa.Call) bool {
+			args := calls.Args(link)
+			return calls.Name(link).Name == "Session" && len(args) == 1 && sets(args[0], "DryRun")
+		})
+	})
+}
+
+// sets reports whether the configuration of Session is a literal in which an option is true.
+func sets(config ssa.Value, option string) bool {
 	alloc, ok := config.(*ssa.Alloc)
 	if !ok {
 		return false
 	}
 	for _, use := range *alloc.Referrers() {
 		at, ok := use.(*ssa.FieldAddr)
-		if !ok || values.Field(at) != "NewDB" {
+		if !ok || values.Field(at) != option {
 			continue
 		}
 		for _, use := range *at.Referrers() {

@@ -52,6 +52,9 @@ func statements(ctx context.Context, db, tx *gorm.DB) {
 	defer db.Save(&a)                                                          // want `Error of Save`
 	_ = db.Save(&a).Error                                                      // want `Error of Save`
 
+	db.Session(&gorm.Session{DryRun: true}).Save(&a)
+	db.Session(&gorm.Session{DryRun: false}).Save(&a) // want `Error of Save`
+
 	if res := db.Save(&a); res.RowsAffected == 0 { // want `Error of Save`
 		return
 	}

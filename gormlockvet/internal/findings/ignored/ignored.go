@@ -54,7 +54,7 @@ func statement(pass *analysis.Pass, p *code.Package, call ssa.CallInstruction) {
 		return
 	}
 	s, ok := p.Statements.Of(call)
-	if !ok || !s.Role.Runs() {
+	if !ok || !s.Role.Runs() || s.IsDry() {
 		return
 	}
 	locks, model := p.Carries.OurLocks(s), s.Written()
