@@ -127,7 +127,8 @@ func (e *engine) lookNow(ctx context.Context) error {
 	return err
 }
 
-// lookAround returns the time until the next known RunAt or end of a lease.
+// lookAround returns the time until the next known RunAt or end of a lease. A job that is still not ready some time after its RunAt is locked, or
+// kept by a trigger: it is seen when a look is due anyway.
 func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
 	heard := hints{}
 	due, refused, err := e.promote(ctx, heard)
@@ -155,7 +156,7 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 	}
 	var seconds *float64
 	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
-		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} < 'infinity'{live}`+e.refused.promote.without()+` ORDER BY {RunAt} LIMIT 1),
+		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} > now() - interval '100 milliseconds' AND {RunAt} < 'infinity'{live}`+e.refused.promote.without()+` ORDER BY {RunAt} LIMIT 1),
 		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
 	if err != nil || seconds == nil {

@@ -140,6 +140,8 @@ func isRefusal(err error) bool {
 		return false
 	case by.SeverityUnlocalized == "FATAL" || by.SeverityUnlocalized == "PANIC": // the connection has ended, wherever that was
 		return false
+	case sqlstate.InClass(err, "40"): // a conflict with others, wherever it was: as a whole the statement may pass the next time
+		return false
 	case by.Where != "":
 		return true
 	case state == sqlstate.InsufficientPrivilege: // by a policy, unless the right is missing for all rows

@@ -71,8 +71,8 @@ func linksIn(db *gorm.DB, s *schema.Schema, row reflect.Value, path string) (all
 	return all
 }
 
-// AfterRead empties the associations of other rows than those that the row, as it was read, belongs to, and takes out what GORM has emptied.
-// Preloading comes after it.
+// AfterRead empties the associations of other rows than those that the row, as it was read, belongs to. Preloading comes
+// after it.
 func AfterRead(db *gorm.DB) {
 	emptyOthers(db)
 	unlinked.AfterRead(db)

@@ -17,6 +17,7 @@ type Unlinked struct {
 type Owner struct {
 	Of       reflect.Type
 	Relation string
+	Table    string
 	Key      string // by which GORM found the row
 }
 
@@ -54,15 +55,6 @@ func (u *Unlinked) Find(o Owner) *Loss {
 		return loss
 	}
 	return u.older[o]
-}
-
-// Forget forgets one.
-func (u *Unlinked) Forget(o Owner) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.now, o)
-	delete(u.older, o)
-	u.counted()
 }
 
 func (u *Unlinked) counted() { u.count.Store(int64(len(u.now) + len(u.older))) }

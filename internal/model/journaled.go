@@ -1,8 +1,6 @@
 package model
 
 import (
-	"reflect"
-
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
@@ -35,7 +33,7 @@ func ReachesJournal(db *gorm.DB, model *schema.Schema, seen map[*schema.Schema]b
 		return false
 	}
 	seen[model] = true
-	_ = (&gorm.Statement{DB: db}).Parse(reflect.New(model.ModelType).Interface()) // which waits for another goroutine that is at it
+	statement.Await(model)
 	if model.BeforeCreate || model.AfterCreate || model.BeforeUpdate || model.AfterUpdate ||
 		model.BeforeDelete || model.AfterDelete || model.BeforeSave || model.AfterSave {
 		return true

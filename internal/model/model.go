@@ -84,6 +84,7 @@ func OfSchema(db *gorm.DB, s *schema.Schema) *Model {
 	if m, ok := models.Load(s); ok {
 		return m.(*Model)
 	}
+	statement.Await(s)
 	m, _ := models.LoadOrStore(s, parseVersionTags(db, s))
 	return m.(*Model)
 }

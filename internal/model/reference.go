@@ -29,6 +29,7 @@ func refersByOthers(s *schema.Schema, seen map[*schema.Schema]bool) bool {
 		return false
 	}
 	seen[s] = true
+	statement.Await(s)
 	return slices.ContainsFunc(statement.OwnRelations(s), func(relation *schema.Relationship) bool {
 		refers := relation.Type == schema.BelongsTo || relation.Type == schema.Many2Many
 		return refers && !IsByKey(relation) || refersByOthers(relation.FieldSchema, seen)

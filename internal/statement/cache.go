@@ -33,6 +33,20 @@ func EachParsed(db *gorm.DB, visit func(*schema.Schema) bool) {
 	}
 	(*sync.Map)(kept.UnsafePointer()).Range(func(_, value any) bool {
 		s, ok := value.(*schema.Schema)
+		if ok {
+			Await(s)
+		}
 		return !ok || visit(s)
 	})
+}
+
+// parsed is the field of a schema that GORM closes when it is through with it.
+var parsed, _ = reflect.TypeFor[schema.Schema]().FieldByName("initialized")
+
+// Await waits until GORM is through with a schema. It gives out those of related models, by relations and in its cache, while another goroutine
+// may still put their own relations into them.
+func Await(s *schema.Schema) {
+	if parsed.Type == reflect.TypeFor[chan struct{}]() {
+		reflect.NewAt(parsed.Type, reflect.ValueOf(s).Elem().FieldByIndex(parsed.Index).Addr().UnsafePointer()).Elem().Recv()
+	}
 }

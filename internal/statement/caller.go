@@ -73,9 +73,6 @@ func InAssociation() bool { return executedFor(saveAssociation) }
 // InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
 func InAssociationDelete() bool { return executedFor(associationDelete) }
 
-// InAssociationReplace reports whether GORM executes the statement for Association(…).Replace or Clear, to take away what they were not given.
-func InAssociationReplace() bool { return executedFor(associationReplace) }
-
 // InFirstOrCreate reports whether FirstOrCreate updates the row that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
 

@@ -1,7 +1,6 @@
-// Package unlinked knows which structs have lost what they belong to, or their only child, by Association(…).Delete, Replace or Clear.
+// Package unlinked knows which structs have lost what they belong to by an Association(…).Delete that was rolled back.
 //
-// After its statement, Association(…).Delete empties the struct that the owner points to, in place, and of a belongs-to the foreign key of the
-// owner as well. Clear of a has-one leaves an empty struct there. No statement shows the owner, only its key. So no rollback can restore it. The
-// next save of the owner would store an empty row, or NULL where the row has still been linked since a rollback. It is refused, once for each
-// struct that was emptied.
+// After its statement, Association(…).Delete empties the foreign key of the owner and, in place, the struct that the owner points to. No statement
+// shows the owner, only its key. So no rollback can restore it, and its next save would store NULL, or an empty row. That is refused. What holds the
+// associated struct by value looks like one that never had any, so it is let pass.
 package unlinked

@@ -29,29 +29,26 @@ type unlinking struct {
 	named    bool      // there is such a condition
 }
 
-// note keeps in mind which structs the statement may empty.
+// note keeps in mind of which structs the statement takes away what they belong to.
 func note(db *gorm.DB) {
 	stmt := db.Statement
-	all := unlinkingsOf(db)
-	if len(all) == 0 {
+	if db.Error != nil || db.RowsAffected == 0 {
+		return // GORM empties nothing, or the rows have not had it
+	}
+	all := slices.DeleteFunc(unlinkingsOf(db), func(u unlinking) bool { return u.relation.Type != schema.BelongsTo })
+	if len(all) == 0 || !statement.InAssociationDelete() {
 		return
 	}
-	inDelete := statement.InAssociationDelete()
-	if inDelete && db.Error != nil || !inDelete && !statement.InAssociationReplace() {
-		return
-	}
-	known := &install.Of(db).Unlinked
 	l := loss{&install.Loss{}}
-	j := journal.Of(stmt)
-	if j != nil {
+	if j := journal.Of(stmt); j != nil {
 		j.Keep(l)
-	}
-	if db.Error != nil || db.RowsAffected == 0 || j == nil && statement.Transaction(stmt) != nil {
-		l.Undo()
+	} else if statement.Transaction(stmt) != nil {
+		l.Undo() // perhaps: its end is not seen
 	}
 	for _, u := range all {
 		for _, key := range keysIn(u.owners) {
-			known.Note(install.Owner{Of: u.relation.Schema.ModelType, Relation: u.relation.Name, Key: statement.KeyName(key)}, l.Loss)
+			owner := install.Owner{Of: u.relation.Schema.ModelType, Relation: u.relation.Name, Table: stmt.Table, Key: statement.KeyName(key)}
+			install.Of(db).Unlinked.Note(owner, l.Loss)
 		}
 	}
 }

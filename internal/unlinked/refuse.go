@@ -15,74 +15,41 @@ import (
 )
 
 // place is where a struct has an association that it may have lost.
-type place struct {
-	relation *schema.Relationship
-	owner    install.Owner
-	row      reflect.Value
-	field    reflect.Value
-	undone   bool // the row still has it
-}
+type place struct{ row, field reflect.Value }
 
-// placesIn are those in a struct.
-func placesIn(db *gorm.DB, s *schema.Schema, row reflect.Value) (all []place) {
+// heldIn are the associations of a struct that it has lost once, while its row has kept them, and which it holds something for.
+func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held []place, of *schema.Relationship) {
 	known := &install.Of(db).Unlinked
-	for _, relations := range [...][]*schema.Relationship{s.Relationships.BelongsTo, s.Relationships.HasOne} {
-		for _, relation := range relations {
-			field := statement.Place(relation.Field, row)
-			if !field.IsValid() {
-				continue
-			}
-			owner := install.Owner{Of: s.ModelType, Relation: relation.Name, Key: ownerKey(db, relation, row)}
-			if loss := known.Find(owner); loss != nil {
-				all = append(all, place{relation, owner, row, field, loss.Undone()})
-			}
+	for _, relation := range s.Relationships.BelongsTo {
+		field := statement.Place(relation.Field, row)
+		if !field.IsValid() || field.Kind() != reflect.Pointer || field.IsNil() || hasKey(relation, row) != keyed {
+			continue
+		}
+		if loss := known.Find(ownerOf(db, relation, row)); loss != nil && loss.Undone() {
+			held, of = append(held, place{row, field}), relation
 		}
 	}
-	return all
+	return held, of
 }
 
-// ownerKey is the key by which GORM finds the row of a struct to take something from it.
-func ownerKey(db *gorm.DB, relation *schema.Relationship, row reflect.Value) string {
-	fields := relation.Schema.PrimaryFields
-	if relation.Type == schema.HasOne {
-		fields = nil
-		for _, ref := range ownersColumns(relation) {
-			fields = append(fields, ref.PrimaryKey)
-		}
-	}
-	key := make([]any, len(fields))
-	for i, field := range fields {
+// ownerOf is a struct, by the key by which GORM finds its row to take something from it.
+func ownerOf(db *gorm.DB, relation *schema.Relationship, row reflect.Value) install.Owner {
+	key := make([]any, len(relation.Schema.PrimaryFields))
+	for i, field := range relation.Schema.PrimaryFields {
 		key[i], _ = field.ValueOf(db.Statement.Context, row)
 	}
-	return statement.KeyName(key)
+	return install.Owner{Of: relation.Schema.ModelType, Relation: relation.Name, Table: db.Statement.Table, Key: statement.KeyName(key)}
 }
 
-// isEmptied reports whether the struct that the owner points to is empty.
-func (p *place) isEmptied(db *gorm.DB) bool {
-	if p.field.Kind() != reflect.Pointer || p.field.IsNil() {
-		return false
-	}
-	held := p.field.Elem()
-	version := model.OfSchema(db, p.relation.FieldSchema).Column
-	if version == nil || version.Loaded(version.Read(held)) {
-		return held.IsZero()
-	}
-	copied := reflect.New(held.Type()).Elem() // a rollback may have made it unread
-	copied.Set(held)
-	if at := statement.Place(version.Field, copied); at.IsValid() {
-		at.SetZero()
-	}
-	return copied.IsZero()
-}
-
-// hasNoKey reports whether the foreign key of the owner is empty.
-func (p *place) hasNoKey() bool {
-	for _, ref := range ownersColumns(p.relation) {
-		if at := statement.Place(ref.ForeignKey, p.row); at.IsValid() && !at.IsZero() {
-			return false
+// hasKey reports whether a foreign key is there.
+func hasKey(relation *schema.Relationship, row reflect.Value) bool {
+	for _, ref := range relation.References {
+		at := statement.Place(ref.ForeignKey, row)
+		if at = reflect.Indirect(at); at.IsValid() && !at.IsZero() {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 const refusing = "gormlock:unlinked"
@@ -93,86 +60,79 @@ type refused []place
 // Build makes it fit into a statement's clauses, where it is found again. It writes nothing.
 func (refused) Build(clause.Builder) {}
 
-// RefuseEmptied refuses a write of structs that have lost something which their rows still have, and one that would store an empty struct
-// which GORM has left in them.
+// RefuseEmptied refuses a write of structs whose foreign key is empty, while their rows still have it.
 func RefuseEmptied(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !stmt.ReflectValue.IsValid() || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
 		return
 	}
-	saves := statement.Saving(stmt)
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
 		if db.Error != nil || row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
 			return
 		}
-		for _, p := range placesIn(db, stmt.Schema, row) {
-			if p.refuse(db, saves(p.relation)); db.Error != nil {
-				stmt.Clauses[refusing] = clause.Clause{Expression: refused{p}}
-				return
-			}
+		if lost, of := heldIn(db, stmt.Schema, row, false); len(lost) > 0 {
+			stmt.Clauses[refusing] = clause.Clause{Expression: refused(lost)}
+			fault.Add(db, fmt.Errorf("%w: %s.%s and its foreign key were emptied by Association(%q).Delete, which was rolled back: read %s again",
+				fault.ErrVersionMissing, of.Schema.Name, of.Name, of.Name, of.Schema.Name))
 		}
 	})
 }
 
-func (p *place) refuse(db *gorm.DB, saved bool) {
-	name, emptied := p.relation.Schema.Name+"."+p.relation.Name, p.isEmptied(db)
-	switch {
-	case p.relation.Type == schema.HasOne && emptied && saved:
-		fault.Add(db, fmt.Errorf("gormlock: nothing was executed: %s points to a struct that Association(%q) has emptied, which would be stored as a new row: "+
-			"it is nil now, so save again, or assign what is to be stored", name, p.relation.Name))
-	case p.relation.Type != schema.BelongsTo || !p.hasNoKey():
-	case p.undone && (emptied || p.field.Kind() == reflect.Struct && p.field.IsZero()):
-		fault.Add(db, fmt.Errorf("%w: %s and its foreign key were emptied by Association(%q).Delete, which was rolled back: read %s again",
-			fault.ErrVersionMissing, name, p.relation.Name, p.relation.Schema.Name))
-	case emptied && !p.undone:
-		p.empty(db) // the row has none either
-	}
-}
-
-// empty takes the empty struct out of its owner.
-func (p *place) empty(db *gorm.DB) {
-	if p.field.Kind() == reflect.Pointer {
-		p.field.SetZero()
-	}
-	install.Of(db).Unlinked.Forget(p.owner)
-}
-
-// AfterRead takes the empty struct out of what was read.
+// AfterRead takes the empty struct out of what was read, whose foreign key is there again.
 func AfterRead(db *gorm.DB) {
-	if db.Error != nil || db.DryRun || db.Statement.Schema == nil || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
+	stmt := db.Statement
+	if db.Error != nil || db.DryRun || stmt.Schema == nil || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
 		return
 	}
-	row := reflect.ValueOf(db.Statement.Dest)
+	row := reflect.ValueOf(stmt.Dest)
 	for row.Kind() == reflect.Pointer {
 		row = row.Elem()
 	}
-	if row.Kind() != reflect.Struct || row.Type() != db.Statement.Schema.ModelType || !row.CanSet() {
+	if row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType || !row.CanSet() {
 		return
 	}
-	for _, p := range placesIn(db, db.Statement.Schema, row) {
-		if p.isEmptied(db) {
-			p.empty(db)
+	held, _ := heldIn(db, stmt.Schema, row, true)
+	for _, p := range held {
+		if isEmpty(db, p.field.Elem()) {
+			p.field.SetZero()
 		}
 	}
 }
 
-// AfterEnd notes, when a statement has ended, what GORM is about to empty. What was refused is empty from now on, and counts as not read if its
-// row is not as it says.
+// isEmpty reports whether a struct has nothing but, perhaps, the version of one that was not read.
+func isEmpty(db *gorm.DB, held reflect.Value) bool {
+	if held.Kind() != reflect.Struct {
+		return held.IsZero()
+	}
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(held.Addr().Interface()); err != nil {
+		return held.IsZero()
+	}
+	version := model.OfSchema(db, stmt.Schema).Column
+	for _, field := range stmt.Schema.Fields {
+		if _, zero := field.ValueOf(db.Statement.Context, held); !zero && (version == nil || field != version.Field || version.Loaded(version.Read(held))) {
+			return false
+		}
+	}
+	return true
+}
+
+// AfterEnd notes, when a statement has ended, what GORM is about to empty. What was refused counts as not read.
 func AfterEnd(db *gorm.DB) {
 	stmt := db.Statement
 	if stmt.Schema == nil || install.Of(db) == nil {
 		return
 	}
-	if all, is := stmt.Clauses[refusing].Expression.(refused); is {
-		delete(stmt.Clauses, refusing)
-		for i := range all {
-			p := &all[i]
-			if m := model.OfSchema(db, p.relation.Schema); p.relation.Type == schema.BelongsTo && m.Column != nil {
-				m.Column.Write(p.row, m.Column.Unread())
-			}
-			p.empty(db)
-		}
+	all, is := stmt.Clauses[refusing].Expression.(refused)
+	if !is {
+		note(db)
 		return
 	}
-	note(db)
+	delete(stmt.Clauses, refusing)
+	m := model.OfSchema(db, stmt.Schema)
+	for _, p := range all {
+		if p.field.SetZero(); m.Column != nil {
+			m.Column.Write(p.row, m.Column.Unread())
+		}
+	}
 }

@@ -210,6 +210,7 @@ func addCopied(types map[reflect.Type]bool, s *schema.Schema) {
 		return
 	}
 	types[s.ModelType] = true
+	statement.Await(s)
 	for _, relation := range statement.OwnRelations(s) {
 		if relation.Field.FieldType.Kind() == reflect.Struct {
 			addCopied(types, relation.FieldSchema)
