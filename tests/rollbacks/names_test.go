@@ -1,6 +1,7 @@
 package rollbacks_test
 
 import (
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
@@ -63,5 +64,38 @@ func TestRollback_oneTableByTwoNames(t *testing.T) {
 				t.Error("the rival's row was overwritten")
 			}
 		})
+	}
+}
+
+// A callback that names the table of a tenant, as GORM follows it, names another one to a rollback too.
+func TestRollback_ofTablesThatACallbackNames(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, db.Exec(gaugeTable+"; CREATE TABLE gauges_east (LIKE gauges INCLUDING ALL)").Error)
+	turn := func(db *gorm.DB) {
+		if tenant, is := db.Get("tenant"); is {
+			db.Statement.Table = "gauges_" + tenant.(string)
+		}
+	}
+	stand.Must(t, db.Callback().Create().Before("*").Register("tenant", turn))
+	stand.Must(t, db.Callback().Update().Before("*").Register("tenant", turn))
+	own, east := gauge{ID: 1, Place: "own"}, gauge{ID: 1, Place: "east"}
+	stand.MustDo(t, db.Create(&own))
+	stand.MustDo(t, db.Set("tenant", "east").Create(&east))
+	for _, eastFirst := range []bool{false, true} {
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			writes := []func(){
+				func() { stand.Must(t, tx.Model(&own).Update("place", "closed").Error) },
+				func() { stand.Must(t, tx.Set("tenant", "east").Model(&east).Update("place", "closed").Error) },
+			}
+			if eastFirst {
+				slices.Reverse(writes)
+			}
+			writes[0]()
+			writes[1]()
+			return errUndo
+		})
+		stand.Equal(t, "own", own, gauge{ID: 1, Place: "own", Version: 1})
+		stand.Equal(t, "east", east, gauge{ID: 1, Place: "east", Version: 1})
 	}
 }
