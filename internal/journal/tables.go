@@ -17,13 +17,13 @@ import (
 // TableName is a name that statements have for a table, and what decides which table that is.
 type TableName struct {
 	statement.Relation
-	path   string // what has said where names are looked up
+	at     lookup // where names are looked up
 	remade bool   // behind a statement that may have made or renamed tables
 }
 
 // IsSame reports whether two names mean the same table, whatever that is.
 func (n TableName) IsSame(other TableName) bool {
-	return n.Relation == other.Relation && n.path == other.path
+	return n.Relation == other.Relation && n.at == other.at
 }
 
 // Tables are the names of tables that a transaction has met, and what the server has said of them. One table may have several: those of a
@@ -50,7 +50,7 @@ func (j *journal) Tables() (tables *Tables, now TableName) {
 	if j.tables == nil {
 		j.tables = &Tables{}
 	}
-	return j.tables, TableName{path: j.past.names, remade: j.remade}
+	return j.tables, TableName{at: j.past.names, remade: j.remade}
 }
 
 // Meet notes that a statement has a model in a table.
@@ -82,14 +82,14 @@ func (t *Tables) Ask(stmt *gorm.Statement, of reflect.Type, now TableName) {
 	if t == nil || now.remade || stmt.DryRun || stmt.Error != nil {
 		return
 	}
-	for _, one := range which(stmt, t.unsaid(of, dialect.Of(stmt.DB), now.path)) {
+	for _, one := range which(stmt, t.unsaid(of, dialect.Of(stmt.DB), now.at)) {
 		t.say(one.name, one.which)
 	}
 }
 
 // unsaid are the questions about the names of a model of which the server has said nothing. There are none if it can tell less than two of
 // its names: they would be compared with nothing.
-func (t *Tables) unsaid(of reflect.Type, d dialect.Dialect, path string) (questions []question) {
+func (t *Tables) unsaid(of reflect.Type, d dialect.Dialect, at lookup) (questions []question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	told := 0
@@ -101,7 +101,7 @@ func (t *Tables) unsaid(of reflect.Type, d dialect.Dialect, path string) (questi
 		if said && which != "" {
 			told++
 		}
-		if asks := about(d, one.name, path); !said && asks.text != "" {
+		if asks := about(d, one.name, at); !said && asks.text != "" {
 			questions = append(questions, asks)
 		}
 	}
@@ -128,12 +128,12 @@ type question struct {
 	which string
 }
 
-// about is the question which table a name is, where names are looked up by path now. The answer is empty for a view, a partition, a partitioned
+// about is the question which table a name is, if names are looked up at that place now. The answer is empty for a view, a partition, a partitioned
 // or foreign table, one that inherits, and one with rules: others may have the same rows.
-func about(d dialect.Dialect, name TableName, path string) question {
-	schema, elsewhere := name.Schema, name.Schema == "" && name.path != path
+func about(d dialect.Dialect, name TableName, at lookup) question {
+	schema, elsewhere := name.Schema, name.Schema == "" && name.at != at
 	if elsewhere {
-		schema = sqltext.OnlySchema(name.path)
+		schema = sqltext.OnlySchema(name.at.path)
 	}
 	if name.Name == "" || elsewhere && schema == "" {
 		return question{}
