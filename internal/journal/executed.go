@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"gorm.io/gorm"
 
@@ -153,13 +152,7 @@ func (j *journal) turn(text sqltext.Text) {
 	}
 	j.paths++
 	j.past.path = j.paths
-	switch {
-	case text.SetsPath == "":
-	case strings.ContainsAny(text.SetsPath, "$?"): // its arguments say where
-		j.past.names = strconv.Itoa(j.paths)
-	default:
-		j.past.names = text.SetsPath
-	}
+	j.past.names.set(text, strconv.Itoa(j.paths))
 }
 
 // IsOver reports whether a text has ended the transaction, and no other was begun.

@@ -12,7 +12,7 @@ type past struct {
 	savepoints []savepoint
 	written    int    // number of texts that may have written something
 	path       int    // what names of tables stand for: see journal.Path
-	names      string // the text that has set that, empty where none has in the transaction; if two are equal, a name stands for the same table
+	names      lookup // what has set that
 	unsure     bool   // a savepoint was set or released whose name only the server knows
 }
 
@@ -42,7 +42,7 @@ type savepoint struct {
 	name                                   string
 	steps, dooms, held, pretended, written int
 	path                                   int
-	names                                  string
+	names                                  lookup
 	maybe                                  bool // the server may not have it: the text that set or released it has failed
 }
 

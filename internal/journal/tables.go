@@ -3,6 +3,8 @@ package journal
 import (
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"gorm.io/gorm"
@@ -15,13 +17,13 @@ import (
 // TableName is a name that statements have for a table, and what decides which table that is.
 type TableName struct {
 	statement.Relation
-	path   string // what has said where names are looked up
+	at     lookup // where names are looked up
 	remade bool   // behind a statement that may have made or renamed tables
 }
 
 // IsSame reports whether two names mean the same table, whatever that is.
 func (n TableName) IsSame(other TableName) bool {
-	return n.Relation == other.Relation && n.path == other.path
+	return n.Relation == other.Relation && n.at == other.at
 }
 
 // Tables are the names of tables that a transaction has met, and what the server has said of them. One table may have several: those of a
@@ -48,7 +50,7 @@ func (j *journal) Tables() (tables *Tables, now TableName) {
 	if j.tables == nil {
 		j.tables = &Tables{}
 	}
-	return j.tables, TableName{path: j.past.names, remade: j.remade}
+	return j.tables, TableName{at: j.past.names, remade: j.remade}
 }
 
 // Meet notes that a statement has a model in a table.
@@ -74,36 +76,39 @@ func (t *Tables) Which(name TableName) string {
 }
 
 // Ask asks the server which tables the names of a model are, if there are several. It is called before a statement writes: the server answers
-// nothing any more when a statement has failed, and what the transaction has renamed it knows by other names.
+// nothing any more when a statement has failed, and what the transaction has renamed it knows by other names. The answers are those of this
+// transaction: another connection may have a temporary table, and another program may make a table part of one before the next transaction.
 func (t *Tables) Ask(stmt *gorm.Statement, of reflect.Type, now TableName) {
 	if t == nil || now.remade || stmt.DryRun || stmt.Error != nil {
 		return
 	}
-	for _, name := range t.unsaid(of) {
-		if which, answered := which(stmt, name, now.path); answered {
-			t.say(name, which)
-		}
+	for _, one := range which(stmt, t.unsaid(of, dialect.Of(stmt.DB), now.at)) {
+		t.say(one.name, one.which)
 	}
 }
 
-// unsaid are the names of a model of which the server has said nothing, if it has several.
-func (t *Tables) unsaid(of reflect.Type) (names []TableName) {
+// unsaid are the questions about the names of a model of which the server has said nothing. There are none if it can tell less than two of
+// its names: they would be compared with nothing.
+func (t *Tables) unsaid(of reflect.Type, d dialect.Dialect, at lookup) (questions []question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	several := 0
+	told := 0
 	for _, one := range t.met {
 		if one.of != of {
 			continue
 		}
-		several++
-		if _, said := t.said[one.name]; !said {
-			names = append(names, one.name)
+		which, said := t.said[one.name]
+		if said && which != "" {
+			told++
+		}
+		if asks := about(d, one.name, at); !said && asks.text != "" {
+			questions = append(questions, asks)
 		}
 	}
-	if several < 2 {
+	if told+len(questions) < 2 {
 		return nil
 	}
-	return names
+	return questions
 }
 
 func (t *Tables) say(name TableName, which string) {
@@ -115,49 +120,66 @@ func (t *Tables) say(name TableName, which string) {
 	t.said[name] = which
 }
 
-// which asks the server which table a name is, where names are looked up by path now. It is empty for a view, a partition, a partitioned or
-// foreign table, one that inherits, and one with rules: others may have the same rows.
-func which(stmt *gorm.Statement, name TableName, path string) (which string, answered bool) {
-	schema, asks := name.Schema, "which table"
-	elsewhere := schema == "" && name.path != path
+// question is one about a name, and the answer.
+type question struct {
+	name  TableName
+	text  string // empty: the server tells nothing of such a name
+	args  []any
+	which string
+}
+
+// about is the question which table a name is, if names are looked up at that place now. The answer is empty for a view, a partition, a partitioned
+// or foreign table, one that inherits, and one with rules: others may have the same rows.
+func about(d dialect.Dialect, name TableName, at lookup) question {
+	schema, elsewhere := name.Schema, name.Schema == "" && name.at != at
 	if elsewhere {
-		schema, asks = sqltext.OnlySchema(name.path), asks+name.path
+		schema = sqltext.OnlySchema(name.at.path)
 	}
 	if name.Name == "" || elsewhere && schema == "" {
-		return "", true
+		return question{}
 	}
-	question, about := whichTable(dialect.Of(stmt.DB), elsewhere, schema, name.Name)
-	if question == "" {
-		return "", true
+	text, args := whichTable(d, elsewhere, schema, name.Name)
+	return question{name: name, text: text, args: args}
+}
+
+// which asks the server all questions at once. It returns none if the server does not answer.
+func which(stmt *gorm.Statement, questions []question) []question {
+	if len(questions) == 0 {
+		return nil
 	}
-	known := statement.QuoteName(name.Name)
-	if name.Schema != "" {
-		known = statement.QuoteName(name.Schema) + "." + known
+	texts, args := make([]string, len(questions)), []any(nil)
+	for i, one := range questions {
+		places := strings.NewReplacer("$1", "$"+strconv.Itoa(len(args)+1), "$2", "$"+strconv.Itoa(len(args)+2))
+		texts[i] = "SELECT " + strconv.Itoa(i) + ", " + places.Replace(one.text)
+		args = append(args, one.args...)
 	}
-	if said, is := Known(stmt, asks, known); is {
-		return said.(string), true //nolint:forcetypeassert // learned below
-	}
-	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, question, about...)
+	rows, err := statement.Unprepared(stmt.ConnPool).QueryContext(stmt.Context, strings.Join(texts, "\nUNION ALL "), args...)
 	if err != nil {
-		return "", false
+		return nil
 	}
 	defer func() { _ = rows.Close() }()
-	for n := 0; rows.Next(); n++ {
-		if rows.Scan(&which) != nil {
-			return "", false
+	found := make([]int, len(questions))
+	for rows.Next() {
+		var i int
+		var which string
+		if rows.Scan(&i, &which) != nil {
+			return nil
 		}
-		if n > 0 {
-			which = "" // names that differ in their letters only
+		found[i]++
+		questions[i].which = which
+	}
+	for i, n := range found {
+		if n > 1 {
+			questions[i].which = "" // names that differ in their letters only
 		}
 	}
 	if rows.Err() != nil {
-		return "", false
+		return nil
 	}
-	Learn(stmt, asks, known, which)
-	return which, true
+	return questions
 }
 
-const whichOnPostgres = `SELECT c.oid::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+const whichOnPostgres = `c.oid::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = $1::text AND CASE WHEN $2::text = '' THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::text END
  AND c.relkind = 'r' AND NOT c.relispartition AND NOT c.relhasrules
  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent))`
@@ -165,13 +187,13 @@ WHERE c.relname = $1::text AND CASE WHEN $2::text = '' THEN pg_catalog.pg_table_
 const noTemporary = ` AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid = t.relnamespace
  WHERE t.relname = $1::text AND pg_catalog.pg_table_is_visible(t.oid) AND s.nspname LIKE 'pg\_temp\_%')`
 
-const whichOnMySQL = `SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables
+const whichOnMySQL = `CONCAT(table_schema, '.', table_name) FROM information_schema.tables
 WHERE table_name = ? AND table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type = 'BASE TABLE' AND engine = 'InnoDB'`
 
-const whichOnSQLite = `SELECT lower(name) FROM sqlite_master WHERE lower(name) = lower(?) AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
+const whichOnSQLite = `lower(name) FROM sqlite_master WHERE lower(name) = lower(?) AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
 AND NOT EXISTS (SELECT 1 FROM sqlite_temp_master t WHERE lower(t.name) = lower(sqlite_master.name))`
 
-// whichTable is the question, and what it is about. There is none where a server tells nothing of the name. The schema may be that where a name
+// whichTable is the question without its SELECT, and what it is about. There is none where a server tells nothing of the name. The schema may be that where a name
 // was looked up before, if no temporary table hid it.
 func whichTable(d dialect.Dialect, hidden bool, schema, name string) (question string, about []any) {
 	switch {

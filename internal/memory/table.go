@@ -34,7 +34,7 @@ func Here(stmt *gorm.Statement) (t Table) {
 // Of is the table of a model at that moment.
 func (t Table) Of(stmt *gorm.Statement, s *schema.Schema) Table {
 	t = t.Beside(s)
-	if stmt.TableExpr != nil && stmt.Schema != nil && stmt.Schema.Table == s.Table {
+	if stmt.Schema != nil && stmt.Schema.Table == s.Table && (stmt.TableExpr != nil || stmt.Table != "" && stmt.Table != s.Table) {
 		t.name.Relation = statement.RelationIn(stmt)
 	}
 	t.tables.Meet(s.ModelType, t.name)

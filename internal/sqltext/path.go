@@ -2,40 +2,57 @@ package sqltext
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
+// Lookup is what decides where names of tables are looked up. What a role is called may be in the search_path.
+type Lookup uint8
+
+// What decides it.
+const (
+	SearchPath Lookup = 1 << iota
+	Role
+	SessionUser
+	Unclear // and the text does not say itself to what it sets them
+)
+
+const anyLookup = SearchPath | Role | SessionUser
+
 // turn is what a statement does to the tables that names stand for.
 type turn struct {
-	path    bool // it sets the search_path or the role, by its own words
-	names   bool // a name may stand for another table after it
-	session bool // also when the transaction has ended: the connection has another search_path, or another role, which that may name
-	tables  bool // it may make, drop or rename tables
+	sets    Lookup // what of it, by its own words
+	names   bool   // a name may stand for another table after it
+	session bool   // also when the transaction has ended: the connection has another search_path, or another role, which that may name
+	tables  bool   // it may make, drop or rename tables
 }
 
-// turns reads what a statement does to names. What a role is called may be in the search_path.
+// turns reads what a statement does to names.
 func (s *statement) turns(text string) turn {
 	first, second := s.head[0], s.head[1]
 	switch {
 	case s.path:
-		return turn{names: true, session: true, path: true}
+		return turn{names: true, session: true, sets: setByCall(text)}
 	case s.makes, is(text, first, "create"), is(text, first, "alter"), is(text, first, "drop"), is(text, first, "import"):
 		return turn{names: true, tables: true}
 	case is(text, first, "do"), is(text, first, "call"): // what their code does is not seen
 		return turn{names: true, tables: true}
-	case is(text, first, "use"), is(text, first, "discard"):
-		return turn{names: true, session: true, path: true}
+	case is(text, first, "use"):
+		return turn{names: true, session: true, sets: SearchPath}
+	case is(text, first, "discard"):
+		return turn{names: true, session: true, sets: anyLookup | Unclear}
 	case is(text, first, "reset"):
-		sets := is(text, second, "all") || decidesPath(name(text, second)) || is(text, second, "session")
-		return turn{names: sets, session: sets, path: sets}
+		sets := lookupBy(name(text, second))
+		if is(text, second, "all") { // that leaves the roles alone
+			sets = SearchPath
+		}
+		return turn{names: sets != 0, session: sets != 0, sets: sets}
 	case is(text, first, "set"):
 		local := is(text, second, "local")
 		if local || is(text, second, "session") && !is(text, s.head[2], "authorization") {
 			second = s.head[2]
 		}
-		sets := is(text, second, "schema") || is(text, second, "session") || decidesPath(name(text, second))
-		return turn{names: sets, session: sets && !local, path: sets}
+		sets := lookupBy(name(text, second))
+		return turn{names: sets != 0, session: sets != 0 && !local, sets: sets}
 	}
 	return turn{}
 }
@@ -45,8 +62,27 @@ func makesTable(text string, t, before token) bool {
 	return is(text, t, "into") && !is(text, before, "insert") && !is(text, before, "merge")
 }
 
-func decidesPath(setting string) bool {
-	return slices.ContainsFunc([]string{"search_path", "role", "session_authorization"}, func(known string) bool { return strings.EqualFold(setting, known) })
+// lookupBy is what a setting decides, or a word behind SET.
+func lookupBy(setting string) Lookup {
+	switch lower(setting) {
+	case "search_path", "schema":
+		return SearchPath
+	case "role":
+		return Role
+	case "session_authorization", "session":
+		return SessionUser
+	}
+	return 0
+}
+
+var oneCall = regexp.MustCompile(`(?i)^\s*select\s+(?:pg_catalog\.)?set_config\s*\(\s*'(\w+)'\s*,\s*'[^'\\]*'\s*,\s*(?:true|false)\s*\)\s*;?\s*$`)
+
+// setByCall is what a text sets that calls set_config.
+func setByCall(text string) Lookup {
+	if found := oneCall.FindStringSubmatch(text); found != nil {
+		return lookupBy(found[1])
+	}
+	return anyLookup | Unclear
 }
 
 // isOfPath reports whether the call of set_config whose arguments follow may be about the search_path or the role. What is no plain
@@ -54,7 +90,7 @@ func decidesPath(setting string) bool {
 func isOfPath(arguments string) bool {
 	setting, plain := strings.CutPrefix(strings.TrimLeft(arguments, " \t\r\n("), "'")
 	setting, _, ends := strings.Cut(setting, "'")
-	return !plain || !ends || decidesPath(setting)
+	return !plain || !ends || lookupBy(setting) != 0
 }
 
 var onlySchema = regexp.MustCompile(`(?i)^\s*set\s+(?:local\s+|session\s+)?(?:search_path\s*(?:to|=)|schema)\s*(\w+|"[^"$]+"|'[^',]+')\s*;?\s*$`)

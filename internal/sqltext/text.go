@@ -37,7 +37,8 @@ type Text struct {
 	Writes   bool      // it may write rows: it is not known to only read
 	Renames  bool      // after it, the name of a table may stand for another one
 	Roams    bool      // so it may when the transaction has ended: the search_path of the connection is another
-	SetsPath string    // the text, if it says itself where names are looked up: by the search_path, or a role
+	Sets     Lookup    // what it sets of that which decides where names are looked up
+	Setting  string    // the text that does
 	Remakes  bool      // it may make, drop or rename tables
 	Unsure   bool      // a setting of the server decides where its strings end, and so what its commands are
 }
@@ -54,13 +55,13 @@ func Read(text string) Text {
 	}
 	escaped, e := parse(text, true)
 	writes, renames := t.Writes || escaped.Writes, t.Renames || escaped.Renames
-	roams, remakes, sets := t.Roams || escaped.Roams, t.Remakes || escaped.Remakes, cmp.Or(t.SetsPath, escaped.SetsPath)
+	roams, remakes, sets, setting := t.Roams || escaped.Roams, t.Remakes || escaped.Remakes, t.Sets|escaped.Sets, cmp.Or(t.Setting, escaped.Setting)
 	if l.unterminated && !e.unterminated { // the server accepts no other reading
 		t = escaped
 	} else {
 		t.Unsure = l.unterminated || !e.unterminated && !slices.Equal(t.Commands, escaped.Commands)
 	}
-	t.Writes, t.Renames, t.Roams, t.Remakes, t.SetsPath = writes, renames, roams, remakes, sets
+	t.Writes, t.Renames, t.Roams, t.Remakes, t.Sets, t.Setting = writes, renames, roams, remakes, sets, setting
 	return t
 }
 
@@ -131,8 +132,8 @@ func parse(text string, escapes bool) (Text, lexer) {
 			statements++
 			turn := s.turns(text)
 			t.Renames, t.Roams, t.Remakes = t.Renames || turn.names, t.Roams || turn.session, t.Remakes || turn.tables
-			if turn.path {
-				t.SetsPath = text
+			if turn.sets != 0 {
+				t.Sets, t.Setting = t.Sets|turn.sets, text
 			}
 			if c := s.command(text); c.Verb != 0 {
 				c.Last = true

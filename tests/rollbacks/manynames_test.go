@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -293,5 +294,62 @@ func TestRollback_ofAViewThatBecameATable(t *testing.T) {
 		if g.Version > 1 {
 			t.Errorf("after the rollback: %+v", g)
 		}
+	}
+}
+
+// What a name stands for is asked in each transaction: another connection may have a temporary table by it, and another program may make the
+// table a part of the other one, or a view of it.
+func TestRollback_ofNamesThatChange(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]string{
+		"a temporary table of another connection": "",
+		"a table that inherits":                   "DELETE FROM gauges_1; ALTER TABLE gauges_1 INHERIT gauges; INSERT INTO gauges_1 SELECT * FROM gauges; DELETE FROM ONLY gauges",
+		"a view":                                  "DROP TABLE gauges_1; CREATE VIEW gauges_1 AS SELECT * FROM gauges",
+		"a view in the place of the first":        "DROP TABLE gauges_1; ALTER TABLE gauges RENAME TO gauges_1; CREATE VIEW gauges AS SELECT * FROM gauges_1",
+		"a partition": "DROP TABLE gauges_1; ALTER TABLE gauges RENAME TO gauges_1; CREATE TABLE gauges (LIKE gauges_1 INCLUDING DEFAULTS) PARTITION BY RANGE (id); " +
+			"ALTER TABLE gauges ATTACH PARTITION gauges_1 FOR VALUES FROM (0) TO (100)",
+	} {
+		t.Run(what, func(t *testing.T) {
+			db := stand.Open(t, pgtest.MaxConns(2))
+			var schema string
+			stand.MustDo(t, db.Raw("SELECT current_schema()").Scan(&schema))
+			elsewhere := pgtest.Open(t, pgtest.Param("search_path", schema))
+			stand.Must(t, db.Exec(gaugeTable+"; CREATE TABLE gauges_1 (LIKE gauges INCLUDING ALL)").Error)
+			by := gaugeNames(t, db, "gauges_1")
+			if change == "" {
+				by = gaugeNames(t, db, "SCHEMA.gauges")
+			}
+			stand.MustDo(t, db.Create(&[]gauge{{ID: 1}, {ID: 2}, {ID: 3}}))
+			stand.MustDo(t, db.Table("gauges_1").Create(&[]gauge{{ID: 1}, {ID: 2}, {ID: 3}}))
+			first := db.Begin()
+			if change == "" {
+				stand.MustDo(t, first.Exec("CREATE TEMP TABLE gauges (LIKE gauges INCLUDING ALL)"))
+				stand.MustDo(t, first.Exec("INSERT INTO gauges SELECT * FROM gauges_1"))
+				stand.MustDo(t, first.Commit())
+				first = db.Begin()
+			}
+			stand.MustDo(t, by[0](first).Model(&gauge{ID: 1, Version: 1}).Update("place", "x"))
+			stand.MustDo(t, by[1](first).Model(&gauge{ID: 2, Version: 1}).Update("place", "x"))
+			second := first
+			if change == "" {
+				second = db.Begin() // the other connection
+			}
+			stand.MustDo(t, first.Rollback())
+			if change != "" {
+				stand.MustDo(t, elsewhere.Exec(change))
+				second = db.Begin()
+			}
+			var list []gauge
+			stand.MustDo(t, elsewhere.Order("id").Find(&list))
+			stand.MustDo(t, by[0](second).Model(&list[2]).Update("place", "moved"))
+			slices.Reverse(list)
+			stand.MustDo(t, by[1](second).Model(&list[0]).Update("place", "moved too"))
+			stand.MustDo(t, second.Rollback())
+			for _, g := range list {
+				if g.Version > 1 {
+					t.Errorf("after the rollback: %+v", g)
+				}
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package rollbacks_test
 
 import (
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
@@ -63,5 +64,99 @@ func TestRollback_oneTableByTwoNames(t *testing.T) {
 				t.Error("the rival's row was overwritten")
 			}
 		})
+	}
+}
+
+// A callback that names the table of a tenant, as GORM follows it, names another one to a rollback too.
+func TestRollback_ofTablesThatACallbackNames(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, db.Exec(gaugeTable+"; CREATE TABLE gauges_east (LIKE gauges INCLUDING ALL)").Error)
+	turn := func(db *gorm.DB) {
+		if tenant, is := db.Get("tenant"); is {
+			db.Statement.Table = "gauges_" + tenant.(string)
+		}
+	}
+	stand.Must(t, db.Callback().Create().Before("*").Register("tenant", turn))
+	stand.Must(t, db.Callback().Update().Before("*").Register("tenant", turn))
+	own, east := gauge{ID: 1, Place: "own"}, gauge{ID: 1, Place: "east"}
+	stand.MustDo(t, db.Create(&own))
+	stand.MustDo(t, db.Set("tenant", "east").Create(&east))
+	for _, eastFirst := range []bool{false, true} {
+		_ = db.Transaction(func(tx *gorm.DB) error {
+			writes := []func(){
+				func() { stand.Must(t, tx.Model(&own).Update("place", "closed").Error) },
+				func() { stand.Must(t, tx.Set("tenant", "east").Model(&east).Update("place", "closed").Error) },
+			}
+			if eastFirst {
+				slices.Reverse(writes)
+			}
+			writes[0]()
+			writes[1]()
+			return errUndo
+		})
+		stand.Equal(t, "own", own, gauge{ID: 1, Place: "own", Version: 1})
+		stand.Equal(t, "east", east, gauge{ID: 1, Place: "east", Version: 1})
+	}
+}
+
+// A helper sets the schema of a tenant, and then a role that is the same for all of them.
+func TestRollback_ofTenantsWithOneRole(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, db.Exec("DROP SCHEMA IF EXISTS tenant_a CASCADE; DROP SCHEMA IF EXISTS tenant_b CASCADE; DROP ROLE IF EXISTS tenants; CREATE ROLE tenants").Error)
+	for _, schema := range []string{"tenant_a", "tenant_b"} {
+		stand.Must(t, db.Exec("BEGIN; CREATE SCHEMA "+schema+" AUTHORIZATION tenants; SET LOCAL ROLE tenants; SET LOCAL search_path = "+schema+"; "+gaugeTable+"; COMMIT").Error)
+	}
+	path := func(schema string) string { return "SET LOCAL search_path TO " + schema }
+	role := func(text string) func(string) string { return func(string) string { return text } }
+	for what, way := range map[string]struct {
+		texts []func(schema string) string
+		exact bool
+	}{
+		"a role":           {[]func(string) string{path, role("SET LOCAL ROLE tenants")}, true},
+		"a role before":    {[]func(string) string{role("SET LOCAL ROLE tenants"), path}, true},
+		"no role any more": {[]func(string) string{role("SET LOCAL ROLE tenants"), path, role("RESET ROLE")}, true},
+		"a session":        {[]func(string) string{path, role("SET LOCAL SESSION AUTHORIZATION tenants")}, true},
+		"a call":           {[]func(string) string{path, role("SELECT set_config('role', 'tenants', true)")}, true},
+		"a call with more": {[]func(string) string{
+			func(schema string) string { return "SET LOCAL app.tenant = '" + schema + "'" },
+			role("SELECT set_config('search_path', current_setting('app.tenant'), true)"),
+		}, false},
+		"both in one text": {[]func(string) string{func(schema string) string { return path(schema) + "; SET LOCAL ROLE tenants" }}, false},
+	} {
+		for _, savepoint := range []bool{false, true} {
+			t.Run(what, func(t *testing.T) {
+				turn := func(tx *gorm.DB, schema string) {
+					for _, text := range way.texts {
+						stand.MustDo(t, tx.Exec(text(schema)))
+					}
+				}
+				rows, schemas := []gauge{{ID: 1}, {ID: 1}}, []string{"tenant_a", "tenant_b"}
+				for i, schema := range schemas {
+					stand.MustDo(t, db.Exec("TRUNCATE "+schema+".gauges"))
+					rows[i].Place = schema
+					stand.MustDo(t, db.Table(schema+".gauges").Create(&rows[i]))
+				}
+				body := func(tx *gorm.DB) error {
+					for i, schema := range schemas {
+						turn(tx, schema)
+						stand.Must(t, tx.Model(&rows[i]).Update("place", "closed").Error)
+					}
+					return errUndo
+				}
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					if savepoint {
+						return ignore(tx.Transaction(body))
+					}
+					return body(tx)
+				})
+				for i, schema := range schemas {
+					if g := rows[i]; g.Version > 1 || way.exact && g.Version != 1 || g.Version == 1 && g.Place != schema {
+						t.Errorf("the row of %s: after the rollback: %+v", schema, g)
+					}
+				}
+			})
+		}
 	}
 }

@@ -40,6 +40,7 @@ const (
 	byPath   = "by the search path"
 	bySchema = "with the schema"
 	byName   = "by another name"
+	byScope  = "by a name that a scope sets"
 )
 
 var coasts = [2]string{"east", "west"}
@@ -50,6 +51,8 @@ func (two twoTables) in(t *testing.T, tx *gorm.DB, at int) *gorm.DB {
 		return tx.Table(coasts[at] + ".cargos")
 	case two.named == byPath:
 		stand.Must(t, tx.Exec("SET LOCAL search_path TO "+coasts[at]).Error)
+	case at == 1 && two.named == byScope:
+		return tx.Scopes(func(tx *gorm.DB) *gorm.DB { tx.Statement.Table = "cargos_west"; return tx })
 	case at == 1:
 		return tx.Table("cargos_west")
 	}
@@ -58,7 +61,7 @@ func (two twoTables) in(t *testing.T, tx *gorm.DB, at int) *gorm.DB {
 
 // table is the table in full.
 func (two twoTables) table(at int) string {
-	if two.named == byName {
+	if two.named == byName || two.named == byScope {
 		return [2]string{"cargos", "cargos_west"}[at]
 	}
 	return coasts[at] + ".cargos"
@@ -146,7 +149,7 @@ func TestRollback_rowsOfTwoTables(t *testing.T) {
 	stand.Must(t, db.AutoMigrate(&cargo{}, &crate{}))
 	stand.Must(t, db.Exec("CREATE TABLE cargos_west (id bigserial PRIMARY KEY, state text, weight bigint, version bigint NOT NULL DEFAULT 1)").Error)
 	const far = 1000
-	for _, named := range []string{bySchema, byPath, byName} {
+	for _, named := range []string{bySchema, byPath, byName, byScope} {
 		for firstWay, first := range waysToWrite {
 			for secondWay, second := range waysToWrite {
 				if named != byPath && (firstWay == "items" || secondWay == "items") {
