@@ -35,7 +35,7 @@ func RelationIn(stmt *gorm.Statement, own Relation) Relation {
 		return other
 	}
 	switch {
-	case stmt.TableExpr == nil && stmt.Table == "":
+	case stmt.TableExpr == nil && (stmt.Table == "" || stmt.Table == stmt.Schema.Table):
 		return own
 	case stmt.TableExpr == nil:
 		return RelationOf(stmt.Table)
