@@ -146,7 +146,9 @@ func (j *journal) catchUp() {
 func (j *journal) turn(text sqltext.Text) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	j.remade = j.remade || text.Remakes
+	if text.Remakes {
+		j.remade++
+	}
 	if text.Roams && j.plugin != nil && j.database != nil { // what a later transaction finds on the connection
 		j.plugin.Learned.Roam(j.database)
 	}

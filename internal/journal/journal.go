@@ -30,7 +30,7 @@ type journal struct {
 	Mu     sync.Mutex
 	past   past
 	paths  int      // how often names of tables may have changed what they stand for
-	remade bool     // it may have made, dropped or renamed tables
+	remade int      // how often it may have made, dropped or renamed tables
 	strict int      // number of open calls of Transaction
 	atWork int      // number of statements that may still put their structs back
 	undo   []func() // what is to be taken back when they have
@@ -234,9 +234,9 @@ func (j *journal) end(with func(steps, all []Step)) {
 	j.Mu.Lock()
 	all := j.past
 	j.past, j.learned, j.tables = past{}, nil, nil
-	if j.remade && j.plugin != nil {
+	if j.remade > 0 && j.plugin != nil {
 		j.plugin.Learned.Forget() // also what others have learned meanwhile, who did not see it yet
-		j.remade = false
+		j.remade = 0
 	}
 	j.Mu.Unlock()
 	defer Released(all.held)

@@ -87,7 +87,7 @@ func (j *journal) turned() (path, tables bool) {
 	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	return j.past.path != 0, j.remade
+	return j.past.path != 0, j.remade > 0
 }
 
 // databaseOf is what a statement runs on: the *sql.DB, if it can be found, because each may have another search_path from the start.

@@ -18,12 +18,12 @@ import (
 type TableName struct {
 	statement.Relation
 	at     lookup // where names are looked up
-	remade bool   // behind a statement that may have made or renamed tables
+	remade int    // behind so many statements that may have made or renamed tables
 }
 
 // IsSame reports whether two names mean the same table, whatever that is.
 func (n TableName) IsSame(other TableName) bool {
-	return n.Relation == other.Relation && n.at == other.at
+	return n.Relation == other.Relation && n.at == other.at && n.remade == other.remade
 }
 
 // Tables are the names of tables that a transaction has met, and what the server has said of them. One table may have several: those of a
@@ -79,7 +79,7 @@ func (t *Tables) Which(name TableName) string {
 // nothing any more when a statement has failed, and what the transaction has renamed it knows by other names. The answers are those of this
 // transaction: another connection may have a temporary table, and another program may make a table part of one before the next transaction.
 func (t *Tables) Ask(stmt *gorm.Statement, of reflect.Type, now TableName) {
-	if t == nil || now.remade || stmt.DryRun || stmt.Error != nil {
+	if t == nil || now.remade > 0 || stmt.DryRun || stmt.Error != nil {
 		return
 	}
 	for _, one := range which(stmt, t.unsaid(of, dialect.Of(stmt.DB), now.at)) {

@@ -42,6 +42,27 @@ func (p *Places) hasOwn(row reflect.Value, s *Structs, i int) bool {
 	return false
 }
 
+// mayBeAnother reports whether a place may have the key and the version that s left in the struct of this number, but be of another row: the
+// transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if the struct is where s left it no more,
+// and a later statement that is undone has met it here, as the program had changed it.
+func (s *Structs) mayBeAnother(row reflect.Value, i int) bool {
+	if s.isAsLeft(row, i) {
+		return false
+	}
+	at, _ := whereIs(row)
+	met := false
+	for _, by := range s.Places.keepers[at] {
+		switch {
+		case by.of == nil, by.of == s:
+		case by.of.undone:
+			met = met || by.of.keptIn(row, by.of.before, by.i)
+		case by.of.keptIn(row, by.of.After, by.i):
+			return true
+		}
+	}
+	return !met || s.leftIn(s.Row(i), i)
+}
+
 // nearer counts the columns in which a place is as another statement had it, and those in which it is as s left the struct of this
 // number, where the two differ. Without the columns of another one, it counts those that are not as s left them.
 func (s *Structs) nearer(row reflect.Value, i int, others map[string]pointee) (mine, its int) {

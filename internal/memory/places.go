@@ -169,7 +169,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 			continue
 		}
 		switch is := s.Places.tableOf(row, s.In); {
-		case mixed && s.Places.isMoved(row), is == perhaps:
+		case mixed && s.Places.isMoved(row), is == perhaps, is == oneTable && s.mayBeAnother(row, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
 			others = append(others, row)

@@ -34,8 +34,8 @@ func Here(stmt *gorm.Statement) (t Table) {
 // Of is the table of a model at that moment.
 func (t Table) Of(stmt *gorm.Statement, s *schema.Schema) Table {
 	t = t.Beside(s)
-	if stmt.Schema != nil && stmt.Schema.Table == s.Table && (stmt.TableExpr != nil || stmt.Table != "" && stmt.Table != s.Table) {
-		t.name.Relation = statement.RelationIn(stmt)
+	if stmt.Schema != nil && stmt.Schema.Table == s.Table {
+		t.name.Relation = statement.RelationIn(stmt, t.name.Relation)
 	}
 	t.tables.Meet(s.ModelType, t.name)
 	return t
@@ -81,17 +81,15 @@ func (t Table) which(other Table) string {
 	return t.tables.Which(t.name)
 }
 
-// among compares a table with those whose rows a place is known to have had.
+// among compares a table with those whose rows a place is known to have had. If these are not all the same, it has one of them, perhaps.
 func (t Table) among(others []Table) likeness {
-	all := twoTables
-	for _, other := range others {
-		switch t.like(other) {
-		case oneTable:
-			return oneTable
-		case perhaps:
-			all = perhaps
-		case twoTables:
+	for i, other := range others {
+		if is := t.like(other); is == perhaps || i > 0 && is != t.like(others[0]) {
+			return perhaps
 		}
 	}
-	return all
+	if len(others) == 0 {
+		return twoTables
+	}
+	return t.like(others[0])
 }

@@ -3,9 +3,11 @@ package statement
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // Relation is what a statement has in the place of its table.
@@ -26,9 +28,16 @@ func RelationOf(name string) Relation {
 	return Relation{Name: name}
 }
 
-// RelationIn is the relation of a statement, without its alias. GORM does not quote a text with a blank, so PostgreSQL folds the names in it.
-func RelationIn(stmt *gorm.Statement) Relation {
-	if stmt.TableExpr == nil {
+// RelationIn is the relation of a statement, without its alias: that of its model, if it does not name another one. GORM does not quote a text
+// with a blank, so PostgreSQL folds the names in it.
+func RelationIn(stmt *gorm.Statement, own Relation) Relation {
+	if other, is := relationInPlace(stmt); is {
+		return other
+	}
+	switch {
+	case stmt.TableExpr == nil && (stmt.Table == "" || stmt.Table == stmt.Schema.Table):
+		return own
+	case stmt.TableExpr == nil:
 		return RelationOf(stmt.Table)
 	}
 	text := stmt.TableExpr.SQL
@@ -43,6 +52,28 @@ func RelationIn(stmt *gorm.Statement) Relation {
 		return Relation{Schema: identifier(found[2], postgres), Name: identifier(found[3], postgres), Only: found[1] != ""}
 	}
 	return Relation{Text: text}
+}
+
+// relationInPlace is what a query has that reads not its own table: a text of the caller's, or a FROM clause.
+func relationInPlace(stmt *gorm.Statement) (other Relation, is bool) {
+	from, has := stmt.Clauses["FROM"]
+	tables, plain := from.Expression.(clause.From)
+	switch {
+	case !has && stmt.SQL.Len() > 0 && !isBuilt(stmt):
+		return Relation{Text: stmt.SQL.String()}, true
+	case !has || plain && len(tables.Tables) == 0 || from.Expression == nil:
+		return Relation{}, false
+	case plain && len(tables.Tables) == 1 && tables.Tables[0].Name == clause.CurrentTable:
+		return Relation{}, false
+	case plain && len(tables.Tables) == 1 && !tables.Tables[0].Raw:
+		return RelationOf(tables.Tables[0].Name), true
+	}
+	return Relation{Text: fmt.Sprint(from.Expression)}, true
+}
+
+// isBuilt reports whether GORM has built the text of a statement that writes.
+func isBuilt(stmt *gorm.Statement) bool {
+	return slices.ContainsFunc([]string{"INSERT", "UPDATE", "DELETE"}, func(name string) bool { _, has := stmt.Clauses[name]; return has })
 }
 
 const oneName = "\"(?:[^\"]|\"\")+\"|`[^`]+`|[a-z_][\\w$]*"

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -28,8 +30,8 @@ func TestRollback_oneTableByTwoNames(t *testing.T) {
 		"set_config":        {plain, "SELECT set_config('search_path', 'south', true)", true},
 		"another setting":   {plain, "SET LOCAL statement_timeout = '1min'", true},
 		"names of others":   {func(tx *gorm.DB, c *crate) error { return tx.Table("north.crates").Save(c).Error }, "SELECT 1", false},
-		"a temporary table": {plain, "CREATE TEMP TABLE staging (id int) ON COMMIT DROP", true},
-		"code":              {plain, "DO $$ BEGIN NULL; END $$", true},
+		"a temporary table": {plain, "CREATE TEMP TABLE staging (id int) ON COMMIT DROP", false},
+		"code":              {plain, "DO $$ BEGIN NULL; END $$", false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			db := stand.Open(t)
@@ -155,6 +157,93 @@ func TestRollback_ofTenantsWithOneRole(t *testing.T) {
 					if g := rows[i]; g.Version > 1 || way.exact && g.Version != 1 || g.Version == 1 && g.Place != schema {
 						t.Errorf("the row of %s: after the rollback: %+v", schema, g)
 					}
+				}
+			})
+		}
+	}
+}
+
+// A row that the transaction replaces by one with the same key, or whose table it replaces, is another one.
+func TestRollback_ofReplacedRows(t *testing.T) {
+	t.Parallel()
+	for what, replace := range map[string][]string{
+		"the row":   {"DELETE FROM gauges", "INSERT INTO gauges (id, place, value) VALUES (1, 'fresh', 0)"},
+		"all rows":  {"TRUNCATE gauges", "INSERT INTO gauges (id, place, value) VALUES (1, 'fresh', 0)"},
+		"the table": {"ALTER TABLE gauges RENAME TO gauges_old", "CREATE TABLE gauges (LIKE gauges_old INCLUDING ALL)", "INSERT INTO gauges (id, place, value) VALUES (1, 'fresh', 0)"},
+	} {
+		for _, all := range []bool{false, true} { // of the columns
+			t.Run(what, func(t *testing.T) {
+				db := stand.Open(t, pgtest.SimpleProtocol())
+				stand.Must(t, db.Exec(gaugeTable).Error)
+				own, next := gauge{ID: 1, Place: "own", Value: 1}, gauge{}
+				stand.MustDo(t, db.Create(&own))
+				changes := map[string]any{"place": "closed"}
+				if all && what == "the table" {
+					changes["value"] = 9
+				}
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, tx.Model(&own).Updates(changes).Error)
+					for _, text := range replace {
+						stand.MustDo(t, tx.Exec(text))
+					}
+					stand.MustDo(t, tx.First(&next, 1))
+					stand.Must(t, tx.Model(&next).Updates(changes).Error)
+					return errUndo
+				})
+				if own.Version > 1 || own.Version == 1 && own != (gauge{ID: 1, Place: "own", Value: 1, Version: 1}) {
+					t.Errorf("after the rollback: %+v", own)
+				}
+				stand.Equal(t, "the new one is not read", next.Version, 0)
+			})
+		}
+	}
+}
+
+// What reads the rows of another table into structs of the model, by a text, a FROM clause or a Preload, is no read of the model's table.
+func TestRollback_ofRowsThatWereReadElsewhere(t *testing.T) {
+	t.Parallel()
+	for what, read := range map[string]func(tx *gorm.DB, list *[]gauge) error{
+		"Raw and Find": func(tx *gorm.DB, list *[]gauge) error { return tx.Raw("SELECT * FROM gauges_east").Find(list).Error },
+		"Raw and Scan": func(tx *gorm.DB, list *[]gauge) error { return tx.Raw("SELECT * FROM gauges_east").Scan(list).Error },
+		"FROM": func(tx *gorm.DB, list *[]gauge) error {
+			return tx.Clauses(clause.From{Tables: []clause.Table{{Name: "gauges_east", Alias: "gauges"}}}).Find(list).Error
+		},
+		"Preload": func(tx *gorm.DB, list *[]gauge) error {
+			var owner struct {
+				ID     int64
+				Gauges []gauge `gorm:"foreignKey:Value"`
+			}
+			err := tx.Table("gauges").Select("9 AS id").Preload("Gauges", func(tx *gorm.DB) *gorm.DB { return tx.Table("gauges_east") }).Limit(1).Find(&owner).Error
+			*list = owner.Gauges
+			return err
+		},
+	} {
+		for _, ownFirst := range []bool{false, true} {
+			t.Run(what, func(t *testing.T) {
+				db := stand.Open(t)
+				stand.Must(t, db.Exec(gaugeTable+"; CREATE TABLE gauges_east (LIKE gauges INCLUDING ALL)").Error)
+				stand.MustDo(t, db.Create(&gauge{ID: 1, Place: "own", Value: 9}))
+				stand.MustDo(t, db.Table("gauges_east").Create(&gauge{ID: 1, Place: "east", Value: 9}))
+				var own, east []gauge
+				_ = db.Transaction(func(tx *gorm.DB) error {
+					stand.Must(t, read(tx, &east))
+					stand.MustDo(t, tx.Find(&own))
+					writes := []func(){
+						func() { stand.Must(t, tx.Table("gauges_east").Model(&east[0]).Update("place", "closed").Error) },
+						func() { stand.Must(t, tx.Model(&own[0]).Update("place", "closed").Error) },
+					}
+					if ownFirst {
+						slices.Reverse(writes)
+					}
+					writes[0]()
+					writes[1]()
+					return errUndo
+				})
+				if g := own[0]; g.Version > 1 || g.Version == 1 && g.Place != "own" {
+					t.Errorf("after the rollback: %+v", g)
+				}
+				if g := east[0]; g.Version > 1 || g.Version == 1 && g.Place != "east" {
+					t.Errorf("after the rollback, in the east: %+v", g)
 				}
 			})
 		}
