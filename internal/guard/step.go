@@ -1,8 +1,11 @@
 package guard
 
 import (
+	"gorm.io/gorm"
+
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
@@ -24,6 +27,22 @@ func (w *Write) Stray() { w.memory.Stray() }
 func (w *Write) recoverStrays() {
 	for i := 0; i < w.memory.Count && memory.HasStrays(); i++ {
 		memory.Recover(w.model, w.memory.Row(i))
+	}
+}
+
+// keepTried notes where the structs are of a statement that the journal does not have: it has failed, or written nothing. It may be refused
+// before it is a Write.
+func (w *Write) keepTried(db *gorm.DB) {
+	stmt := db.Statement
+	switch {
+	case w != nil && w.outcome.kept:
+	case w != nil && w.memory.Count > 0:
+		whereabouts.KeepTried(stmt, &w.memory)
+	case db.Error != nil:
+		if m := model.Of(db); m != nil {
+			whereabouts.KeepTriedIn(stmt, m, stmt.Model)
+			whereabouts.KeepTriedIn(stmt, m, stmt.Dest)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ type outcome struct {
 	opened bool // its transaction is ours: see Open
 	done   bool // the rows were written as asked
 	undone bool // and were rolled back, in memory too
+	kept   bool // the journal of the transaction has them
 	none   bool // no row was written
 	lost   bool // of a claim: it may have written rows that did not come back
 	over   bool // the statement has ended
@@ -259,6 +260,7 @@ func Close(db *gorm.DB) {
 func closeWrite(db *gorm.DB) {
 	w := writeOf(db.Statement)
 	endUse(db.Statement)
+	w.keepTried(db)
 	if w == nil {
 		return
 	}
@@ -307,6 +309,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 		w.Lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
+		w.outcome.kept = true
 		w.memory.Copied = w.memory.Count > 0 && whereabouts.IsCopied(stmt, w.memory.Row(0))
 	}
 }

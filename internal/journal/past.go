@@ -6,6 +6,7 @@ import "slices"
 type past struct {
 	steps      []Step
 	undone     []undoneSteps // by rollbacks to savepoints: the caller may move later structs to where theirs are
+	tried      *Tried        // nil: there are none, and nothing was undone
 	dooms      []error
 	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
@@ -24,10 +25,13 @@ type undoneSteps struct {
 
 // all are the steps, and among them those that were undone, the oldest first.
 func (p *past) all() []Step {
-	if len(p.undone) == 0 {
+	if len(p.undone) == 0 && p.tried == nil {
 		return p.steps
 	}
 	var all []Step
+	if p.tried != nil {
+		all = append(all, p.tried)
+	}
 	from := 0
 	for _, undone := range p.undone {
 		to := max(from, min(undone.after, len(p.steps)))
@@ -144,6 +148,7 @@ func (p *past) remove(from int) []Step {
 		return nil
 	}
 	p.undone = append(p.undone, undoneSteps{from, taken})
+	p.try()
 	clear(p.steps[from:])
 	p.steps = p.steps[:from]
 	for i := range p.savepoints {

@@ -151,8 +151,20 @@ func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 // Leave keeps the structs as the statement left them.
 func (s *Structs) Leave() {
 	s.After = s.copies()
+	s.ownPointers()
+}
+
+// Here is the places of the structs alone.
+func (s *Structs) Here() Structs {
+	here := Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
+	here.ownPointers()
+	return here
+}
+
+// ownPointers keeps the pointers to the structs: the caller may put others into its slice.
+func (s *Structs) ownPointers() {
 	if s.Batch() && s.target.Kind() == reflect.Slice && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
-		own := reflect.MakeSlice(s.target.Type(), s.Count, s.Count) // the caller may put other pointers into its slice
+		own := reflect.MakeSlice(s.target.Type(), s.Count, s.Count)
 		reflect.Copy(own, s.target)
 		s.target = own
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 const call = "SaveMerged"
@@ -150,9 +151,12 @@ func (s *save) run(tx *gorm.DB) error {
 	given := reflect.New(s.mine.Type()).Elem()
 	given.Set(s.mine)
 	done := false
+	journal.AtWork(tx)
+	defer journal.Leave(tx) // what the server has taken back is taken back when mine is as it was given
 	defer func() {
 		if !done {
 			s.mine.Set(given)
+			whereabouts.KeepTriedIn(tx.Statement, s.model, s.mine.Addr().Interface())
 		}
 	}()
 	theirs, read, err := s.lockRow(tx)

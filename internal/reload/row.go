@@ -14,10 +14,12 @@ import (
 	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 	"github.com/gormlock/gormlock/internal/xact"
 )
 
@@ -38,13 +40,17 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 		return err
 	}
 	links := statement.LinksOf(statement.OwnRelations(r.schema), value.Elem())
-	if m := model.OfSchema(query, r.schema); m.Column != nil {
+	m := model.OfSchema(query, r.schema)
+	if m.Column != nil {
 		statement.OwnPath(m.Column.Field, value.Elem())
 	}
+	journal.AtWork(query)
+	defer journal.Leave(query) // what the server has taken back is taken back when the struct is as it was given
 	given := holdRow(r.schema, value.Elem())
 	read, err := r.read(query, value, lock)
 	if err != nil || read.DryRun {
 		given.putBack()
+		whereabouts.KeepTriedIn(query.Statement, m, row)
 		return err
 	}
 	links.Empty(value.Elem(), joined(read.Statement)...)

@@ -11,10 +11,13 @@ import (
 
 	"github.com/gormlock/gormlock/internal/absent"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // Rows locks the rows of a slice of loaded structs, by the order of their keys, and reads them again.
@@ -39,9 +42,12 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	if err != nil || len(keys) == 0 && !asks {
 		return err
 	}
+	journal.AtWork(query)
+	defer journal.Leave(query)
 	found := reflect.New(slice.Type())
 	read := query.Clauses(lock, orderByKey(s)).Scopes(wholeRows("LockRows", s), mark.Narrow(isOneOf(s, keys))).Find(found.Interface())
 	if read.Error != nil || read.DryRun {
+		whereabouts.KeepTriedIn(query.Statement, model.OfSchema(query, s), rows)
 		return read.Error
 	}
 	if err := replaceRows(read, slice, keys, found.Elem()); err != nil {

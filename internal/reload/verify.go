@@ -14,11 +14,13 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/whereabouts"
 )
 
 // Verify checks that a row is at the version of its struct, and locks it.
@@ -27,7 +29,11 @@ func Verify(db *gorm.DB, value any) error {
 	if err != nil {
 		return err
 	}
-	err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value)
+	journal.AtWork(db)
+	defer journal.Leave(db)
+	if err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value); err != nil {
+		whereabouts.KeepTriedIn(db.Statement, m, value)
+	}
 	install.Of(db).TellRefused(db.Statement.Context, err)
 	return err
 }

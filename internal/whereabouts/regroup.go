@@ -116,6 +116,10 @@ func placesOf(all []journal.Step) *memory.Places {
 		}
 	}
 	eachHeldBy(all, places.See)
+	eachTried(all, func(t *tried) { // last: what the transaction had there itself counts first
+		places.Add(&t.memory)
+		EachHeld(&t.memory, places.See)
+	})
 	return places
 }
 
