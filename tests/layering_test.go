@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/xact",
+		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", "internal/xact",
 		gormModule,
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},
