@@ -289,3 +289,27 @@ func keeperRows(t *testing.T, raw *gorm.DB) string {
 		UNION ALL SELECT format('keeper %s %s', up_id, at_id) FROM keepers ORDER BY 1`).Scan(&all).Error)
 	return strings.Join(all, "\n")
 }
+
+// TestEmptied_blankOnPurpose: after a Delete that was committed, a blank struct that the program makes is stored, and a has-one of one in any case.
+func TestEmptied_blankOnPurpose(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	db.DisableForeignKeyConstraintWhenMigrating = true
+	stand.Must(t, db.AutoMigrate(&kept{}, &keptByValue{}, &keptPicture{}, &keptOfMany{}, &keeper{}))
+	stand.Must(t, db.Create(&keeper{Up: &kept{}, One: &kept{}}).Error)
+	var k keeper
+	stand.Must(t, db.Preload("Up").Preload("One").First(&k, 1).Error)
+	stand.Must(t, db.Model(&k).Association("Up").Delete(k.Up))
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return tx.Model(&k).Association("One").Delete(k.One) }))
+
+	var again keeper
+	stand.Must(t, db.First(&again, 1).Error)
+	again.Up, again.One = &kept{}, &kept{}
+	stand.Must(t, db.Save(&again).Error)
+	stand.Must(t, db.Model(&again).Association("One").Replace(&kept{}))
+	var stored keeper
+	stand.Must(t, db.Preload("Up").Preload("One").First(&stored, 1).Error)
+	if stored.Up == nil || stored.One == nil || stored.Up.ID == 0 || *stored.UpID != again.Up.ID || stored.One.ID != again.One.ID {
+		t.Errorf("stored %+v %+v, want those of %+v %+v", stored.Up, stored.One, again.Up, again.One)
+	}
+}
