@@ -200,7 +200,11 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 // storePart stores outcomes in one statement. If the server refuses that, it stores them in ever smaller parts, so the text of one job,
 // or a trigger of the table, does not affect the other jobs.
 func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
-	stored, err := e.write(ctx, part)
+	var stored map[int64]bool
+	err = throughConflicts(ctx, func() (err error) {
+		stored, err = e.write(ctx, part)
+		return err
+	})
 	switch {
 	case err == nil:
 	case !isRefusal(err):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -140,8 +141,6 @@ func isRefusal(err error) bool {
 		return false
 	case by.SeverityUnlocalized == "FATAL" || by.SeverityUnlocalized == "PANIC": // the connection has ended, wherever that was
 		return false
-	case sqlstate.InClass(err, "40"): // a conflict with others, wherever it was: as a whole the statement may pass the next time
-		return false
 	case by.Where != "":
 		return true
 	case state == sqlstate.InsufficientPrivilege: // by a policy, unless the right is missing for all rows
@@ -167,7 +166,7 @@ func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(
 		if len(found) >= refusedMost || len(list) == 0 {
 			return nil
 		}
-		err := change(list)
+		err := throughConflicts(ctx, func() error { return change(list) })
 		switch {
 		case !isRefusal(err):
 			none = false
@@ -185,6 +184,21 @@ func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(
 	err := parts(list)
 	e.refuse(ctx, r, found, time.Since(began), none)
 	return len(found), err
+}
+
+// throughConflicts makes a change again, as a whole, if it met others in a trigger, as by a deadlock: mostly it passes then. Smaller parts would only
+// meet more of them. What fails each time is the fault of a row.
+func throughConflicts(ctx context.Context, change func() error) error {
+	err := change()
+	for tries := 0; tries < 3 && isRefusal(err) && sqlstate.InClass(err, "40"); tries++ {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(5+rand.IntN(45)) * time.Millisecond):
+		}
+		err = change()
+	}
+	return err
 }
 
 // refuse leaves jobs out that were found in some time, and logs which. none says that all were refused that were tried.
