@@ -3,6 +3,7 @@ package unlinked
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -15,7 +16,10 @@ import (
 )
 
 // place is where a struct has an association that it may have lost.
-type place struct{ row, field reflect.Value }
+type place struct {
+	relation   *schema.Relationship
+	row, field reflect.Value
+}
 
 // heldIn are the associations of a struct that it has lost once, while its row has kept them, and which it holds something for.
 func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held []place, of *schema.Relationship) {
@@ -26,7 +30,7 @@ func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held 
 			continue
 		}
 		if loss := known.Find(ownerOf(db, relation, row)); loss != nil && loss.Undone() {
-			held, of = append(held, place{row, field}), relation
+			held, of = append(held, place{relation, row, field}), relation
 		}
 	}
 	return held, of
@@ -66,11 +70,16 @@ func RefuseEmptied(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !stmt.ReflectValue.IsValid() || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
 		return
 	}
+	saves := statement.Saving(stmt)
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
 		if db.Error != nil || row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
 			return
 		}
-		if lost, of := heldIn(db, stmt.Schema, row, false); len(lost) > 0 {
+		lost, of := heldIn(db, stmt.Schema, row, false)
+		lost = slices.DeleteFunc(lost, func(p place) bool { // GORM stores the key of what is there again
+			return saves(p.relation) && !isEmpty(db, p.field.Elem())
+		})
+		if len(lost) > 0 {
 			stmt.Clauses[refusing] = clause.Clause{Expression: refused(lost)}
 			fault.Add(db, fmt.Errorf("%w: %s.%s and its foreign key were emptied by Association(%q).Delete, which was rolled back: read %s again",
 				fault.ErrVersionMissing, of.Schema.Name, of.Name, of.Name, of.Schema.Name))
