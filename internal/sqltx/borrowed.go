@@ -70,8 +70,11 @@ func (b *borrowed) wireOnce() wire {
 	return b.wire
 }
 
-// status asks the driver, which knows without a question to the server.
+// status asks the driver, which knows without a question to the server. A connection that was given back is others'.
 func (b *borrowed) status() Status {
+	if b.returned {
+		return Gone
+	}
 	wire := b.wireOnce()
 	switch {
 	case wire == nil:

@@ -37,7 +37,7 @@ func (r *lentRows) Close() error {
 	switch {
 	case r.heard.told:
 	case r.ctx.Err() != nil: // database/sql may close the rows from another goroutine
-		c.late = append(c.late, lateText{r.heard, cmp.Or(failed, r.ctx.Err())})
+		c.late = append(c.late, lateText{r.heard, cmp.Or(failed, r.ctx.Err()), c.status()})
 	default:
 		c.tell(&r.heard, failed)
 	}

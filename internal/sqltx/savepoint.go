@@ -53,8 +53,17 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 	return h, nil
 }
 
-// tell tells the watcher the result of a text.
+// tell tells the watcher the result of a text, which has just come.
 func (c *loan) tell(h *heard, err error) {
+	var after Status
+	if err != nil || h.text.Ends() || h.text.Unsure {
+		after = c.status()
+	}
+	c.tellOf(h, err, after)
+}
+
+// tellOf tells the watcher the result of a text, and how it left the transaction.
+func (c *loan) tellOf(h *heard, err error, after Status) {
 	if h.told || h.quiet && err == nil || errors.Is(err, driver.ErrSkip) {
 		return
 	}
@@ -62,10 +71,7 @@ func (c *loan) tell(h *heard, err error) {
 	if h.implicit != sqltext.Nothing && err == nil {
 		c.followImplicit(h.implicit)
 	}
-	answer := Answer{Failed: err != nil, Ours: h.ours, Before: h.before}
-	if err != nil || h.text.Ends() || h.text.Unsure {
-		answer.After = c.status()
-	}
+	answer := Answer{Failed: err != nil, Ours: h.ours, Before: h.before, After: after}
 	if answer.After == Unknown && !c.opening.Implicit && sqlstate.Of(err) != "" {
 		answer.After = Aborted // the driver does not tell, and an error of PostgreSQL aborts
 	}
@@ -77,12 +83,14 @@ func (c *loan) catchUp() {
 	late := c.late
 	c.late = nil
 	for i := range late {
-		c.tell(&late[i].heard, late[i].err)
+		c.tellOf(&late[i].heard, late[i].err, late[i].after)
 	}
 }
 
-// lateText is a text of which the watcher hears at the caller's next call.
+// lateText is a text of which the watcher hears at the caller's next call. Others may have the connection then, so how it left the transaction
+// is noted before.
 type lateText struct {
 	heard
-	err error
+	err   error
+	after Status
 }

@@ -1,0 +1,50 @@
+package sqltx_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// endsUnseen is a ctx whose end nobody waits for, as when it ends just after the last row has come.
+type endsUnseen struct {
+	context.Context
+	over atomic.Bool
+}
+
+func (c *endsUnseen) Done() <-chan struct{} { return nil }
+
+func (c *endsUnseen) Err() error {
+	if c.over.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// What a text did to its transaction is what the server said then, and not the state of the transaction that others have on the connection since.
+func TestLateText(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.MaxConns(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &ending{}
+	tx, err := sqltx.New(db).Begin(ctx, &sqltx.Opening{Watcher: w})
+	must(t, err)
+	asking := &endsUnseen{Context: context.WithoutCancel(ctx)}
+	rows, err := tx.QueryContext(asking, "SELECT generate_series(1, 3)")
+	must(t, err)
+	asking.over.Store(true)
+	cancel()
+	must(t, rows.Close()) //nolint:sqlclosecheck // now the connection goes back to the pool
+	must(t, rows.Err())
+	others, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	if _, err := others.ExecContext(t.Context(), "SELECT 1/0"); err == nil {
+		t.Fatal("division by zero")
+	}
+	must(t, tx.Rollback())
+	must(t, others.Rollback())
+	want(t, w.heard, "failed", "\x00 to T", "ended, committed false")
+}
