@@ -86,7 +86,9 @@ func (s *heads) look(context.Context) error {
 	if s.e.t.one == "" || !s.busy && !s.open && s.empty() {
 		s.heard = true
 	}
-	s.open, s.vain = true, 0
+	if s.open = true; s.empty() {
+		s.vain = 0
+	}
 	return nil
 }
 
@@ -121,13 +123,14 @@ func (s *heads) claimSome(ctx context.Context, ids []int64, compare bool) (got [
 }
 
 // next takes up to n jobs from the list, or of those that follow. It makes a new list if there are none, if the last scan
-// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time.
+// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time. A list of which nothing could be
+// claimed so far is tried to its end: another one would begin with the same jobs.
 func (s *heads) next(ctx context.Context, n int) (ids []int64, compare bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := time.Since(s.listed)
 	due := since > min(4*s.cost, behind)
-	if s.open && s.empty() || (s.heard || s.blocked) && due || since > behind {
+	if s.open && s.empty() || (s.heard || s.blocked) && due || since > behind && s.vain == 0 {
 		if err := s.relist(ctx, due || len(s.known) == 0 || s.e.t.one == "" && len(s.known) == 1); err != nil {
 			return nil, false, err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
 	"github.com/gormlock/gormlock/work"
 )
 
@@ -262,6 +263,24 @@ func TestClaims_pauseIfNothingIsClaimed(t *testing.T) {
 			drain(t, w)
 		})
 	}
+}
+
+// Drain tries each job once that others hide from it, however long that takes.
+func TestDrain_slowlyAndInVain(t *testing.T) {
+	t.Parallel()
+	proxy, through := pgtest.Tap(t, pgtest.SchemaDSN(t))
+	db := pgtest.Open(t, pgtest.Through(through), pgtest.Plugin(gormlock.New()))
+	must(t, work.Migrate(db, &Mail{}, work.FairBy("account_id")))
+	must(t, db.Exec("INSERT INTO mails (text, account_id) SELECT 'theirs', g % 40 FROM generate_series(1, 400) g").Error)
+	must(t, db.Use(hiding{}))
+	w := worker(t, db, (&texts{}).handle, work.FairBy("account_id"), work.Workers(2))
+	proxy.OnQuery(func(sql string) wiretap.Action {
+		if strings.Contains(sql, "text = 'ours'") {
+			<-time.After(30 * time.Millisecond) // so a list takes longer than the time after which another is made
+		}
+		return wiretap.Pass
+	})
+	drain(t, w)
 }
 
 // A renewal that the server refuses is tried again soon: what refuses it may pass before the lease ends.
