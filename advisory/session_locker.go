@@ -42,10 +42,12 @@ var errNilConn = fmt.Errorf("%w: a session lock on a nil *sql.Conn, give it what
 // queue: a blocking wait would hold a snapshot, a CREATE INDEX CONCURRENTLY of the holder would wait for that, and the
 // server would end one of them as a deadlock.
 //
-// [ErrNotAcquired]: ctx ended first; the error is that of ctx as well. [ErrStandby]: the server is a standby. [ErrServer]:
-// the server only looks like PostgreSQL. [ErrNotPostgres]: it is another database. [ErrPooler]: there is a pooler in
-// between. [ErrHeld]: this session already has the lock. After any other error conn is closed, because nobody knows what it
-// holds.
+// If ctx ends first, the error is that of ctx, with its cause. It is [ErrNotAcquired] too if the server has said that
+// another session holds the lock.
+//
+// [ErrStandby]: the server is a standby. [ErrServer]: the server only looks like PostgreSQL. [ErrNotPostgres]: it is another
+// database. [ErrPooler]: there is a pooler in between. [ErrHeld]: this session already has the lock. After any other error of
+// the server or the connection conn is closed, because nobody knows what it holds.
 //
 // A pooler is noticed only with pgx, or with a wrapper of its connection that has a method Raw. With another driver connect past
 // a pooler in transaction mode: the lock would stay with a server connection that others use.
@@ -61,15 +63,18 @@ func (l *KeyLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	if other != nil {
 		return other.Refusal("lock "+l.key.String(), nil)
 	}
+	var held error
 	for wait := firstTry; ; wait = min(2*wait, longestTry) {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%w: lock %s: %w", ErrNotAcquired, l.key, err)
+		if ctx.Err() != nil {
+			return session.Ended(ctx, held)
 		}
-		switch err := l.do(ctx, conn, func(ctx context.Context, q lockrequest.Queryer) error { return session.Try(ctx, q, backend) }); {
-		case err == nil:
-			return nil
-		case !errors.Is(err, ErrNotAcquired):
-			return err
+		held = l.do(ctx, conn, func(ctx context.Context, q lockrequest.Queryer) error { return session.Try(ctx, q, backend) })
+		switch {
+		case errors.Is(held, ErrNotAcquired):
+		case !isAnswer(held) && ctx.Err() != nil:
+			return session.Ended(ctx, held)
+		default:
+			return held // nil, if it is acquired
 		}
 		timer := time.NewTimer(lockrequest.Jitter(wait))
 		select {
@@ -130,9 +135,18 @@ func (l *KeyLocker) do(ctx context.Context, conn *sql.Conn, ask func(context.Con
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionWithin)
 	defer cancel()
 	err := ask(ctx, conn)
-	if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrStandby) || errors.Is(err, ErrServer) || errors.Is(err, ErrPooler) || errors.Is(err, ErrHeld) || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotPostgres) {
-		return err
+	if !isAnswer(err) {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
 	}
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
 	return err
+}
+
+// isAnswer reports whether it is known what the session holds.
+func isAnswer(err error) bool {
+	for _, known := range []error{ErrNotAcquired, ErrStandby, ErrServer, ErrPooler, ErrHeld, ErrNotHeld, ErrNotPostgres} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return err == nil
 }

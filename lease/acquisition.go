@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
@@ -27,7 +28,7 @@ type acquisition struct {
 // take takes the lease, within the time limit of the request.
 func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, leaseError(a.key, err, nil, "not asked for")
+		return nil, cause.Add(ctx, leaseError(a.key, err, nil, "not asked for"))
 	}
 	if holder.Holds(ctx, a.m, a.place()) {
 		return nil, leaseError(a.key, ErrReentrant, nil, "")
@@ -60,7 +61,7 @@ func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 			return nil, leaseError(a.key, ErrNotAcquired, nil, answer.String())
 		case err == nil && n < 3, isRetry(err) && n < 10:
 			continue
-		case err == nil:
+		case err == nil && ended(ctx) == nil:
 			return nil, leaseError(a.key, ErrNotAcquired, nil, "others were faster, or the answer came too late")
 		}
 		return nil, a.gaveUp(ctx, nil, err)
@@ -225,7 +226,7 @@ func (a *acquisition) gaveUp(ctx context.Context, last, err error) error {
 	case holder.TimedOut(ctx):
 		return leaseError(a.key, ErrLockTimeout, last, "after "+a.timeout.String())
 	case over != nil:
-		return leaseError(a.key, over, last, "not acquired")
+		return cause.Add(ctx, leaseError(a.key, over, last, "not acquired"))
 	case errors.Is(err, ErrClosed):
 		return leaseError(a.key, explain(err), last, "")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/sift"
 )
 
 const (
@@ -195,18 +196,47 @@ func (b *batcher) take() (batch []*call) {
 	return batch
 }
 
-// run sends a batch and hands out the answers.
+// run sends a batch and hands out the answers. If the server refuses it because of a row, the calls are sent in ever smaller parts: only the call
+// that is at fault gets the error.
 func (b *batcher) run(batch []*call) {
 	ctx, cancel := context.WithTimeout(b.background.ctx, batchWithin)
 	defer cancel()
-	sent, err := b.send(ctx, batch)
+	sift.Parts(ctx, batch, func(part []*call) error { return b.sendPart(ctx, part) }, func(part []*call, err error) bool {
+		b.handOut(part, err)
+		return true
+	})
+}
+
+// sendPart sends those calls whose callers are still there. What a statement answered before it was refused does not count.
+func (b *batcher) sendPart(ctx context.Context, part []*call) error {
+	there := make([]*call, 0, len(part))
+	b.mu.Lock()
+	for _, c := range part {
+		c.sent, c.answered, c.answer = holder.Instant{}, false, answer{}
+		if !c.left {
+			there = append(there, c)
+		}
+	}
+	b.mu.Unlock()
+	if len(there) == 0 {
+		return nil
+	}
+	sent, err := b.send(ctx, there)
+	for _, c := range there {
+		c.sent = sent
+	}
+	return err
+}
+
+// handOut gives calls their answers.
+func (b *batcher) handOut(part []*call, err error) {
 	var late []*call
 	b.mu.Lock()
 	if err != nil && b.closed {
 		err = ErrClosed
 	}
-	for _, c := range batch {
-		c.sent, c.err = sent, err
+	for _, c := range part {
+		c.err = err
 		if c.left {
 			late = append(late, c)
 		}

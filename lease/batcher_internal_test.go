@@ -122,9 +122,10 @@ func TestBatcher_closeFailsWhatGathered(t *testing.T) {
 
 func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	began, release := make(chan struct{}), make(chan struct{})
 	late := make(chan int64, 1)
 	b := &batcher{background: startBackground(t), slow: time.Hour, send: func(_ context.Context, batch []*call) (holder.Instant, error) {
+		close(began)
 		<-release
 		for _, c := range batch {
 			c.answered, c.answer.number = true, c.token.ID
@@ -145,12 +146,8 @@ func TestBatcher_theAnswerToWhoLeftIsLate(t *testing.T) {
 		gathered = len(b.gathered)
 		b.mu.Unlock()
 	}
-	end() // and what gathered is on its way
-	for gathered := 1; gathered > 0; {
-		b.mu.Lock()
-		gathered = len(b.gathered)
-		b.mu.Unlock()
-	}
+	end()
+	<-began // what gathered is on its way
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left: %v", err)

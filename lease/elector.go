@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -36,7 +37,7 @@ func Elector(m *Manager, key lockkey.Key, ttl time.Duration) *Candidate {
 var errNilManager = fmt.Errorf("%w: Elector of a nil Manager, give it what New returned", ErrOption)
 
 // IsLeader returns nil if this process leads, otherwise an error that says why not: [ErrNotAcquired] if another process
-// leads. It acquires the leadership if it is free, and keeps it until the manager is closed, [Candidate.Resign] is
+// leads, that of ctx if it ends before the server has answered. It acquires the leadership if it is free, and keeps it until the manager is closed, [Candidate.Resign] is
 // called or it is lost. After a loss the next call tries again. It returns within 5 seconds, whatever ctx and the
 // server do.
 func (c *Candidate) IsLeader(ctx context.Context) error {
@@ -46,24 +47,33 @@ func (c *Candidate) IsLeader(ctx context.Context) error {
 	if known, err := c.know(); known {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, electionWithin)
+	if err := ctx.Err(); err != nil {
+		return cause.Add(ctx, leaseError(c.key, err, nil, "not asked for"))
+	}
+	asking, cancel := context.WithTimeout(ctx, electionWithin)
 	defer cancel()
 	select {
 	case c.asking <- struct{}{}:
-	case <-ctx.Done():
-		return leaseError(c.key, ErrNotAcquired, ctx.Err(), "the server does not answer")
+	case <-asking.Done():
+		return c.unanswered(ctx, asking)
 	}
 	answered := make(chan error, 1)
 	go func() { // a driver that ignores ctx may keep it running
 		defer func() { <-c.asking }()
-		answered <- c.stand(ctx)
+		answered <- c.stand(asking)
 	}()
 	select {
 	case err := <-answered:
 		return err
-	case <-ctx.Done():
-		return leaseError(c.key, ErrNotAcquired, ctx.Err(), "the server does not answer")
+	case <-asking.Done():
+		return c.unanswered(ctx, asking)
 	}
+}
+
+// unanswered is the error of a caller that leaves before it is known who leads.
+func (c *Candidate) unanswered(ctx, asking context.Context) error {
+	err := unanswered(ctx, asking, electionWithin, asking.Err())
+	return cause.Add(ctx, leaseError(c.key, err, nil, "it is not known who leads"))
 }
 
 // know returns the answer if the database need not be asked.
@@ -119,7 +129,7 @@ func (c *Candidate) Resign(ctx context.Context) error {
 		case c.asking <- struct{}{}: // from now on nobody asks, and nobody acquires it
 			<-c.asking
 		case <-ctx.Done():
-			return leaseError(c.key, ctx.Err(), nil, "it may be granted still, and is given back then")
+			return cause.Add(ctx, leaseError(c.key, ctx.Err(), nil, "it may be granted still, and is given back then"))
 		}
 	}
 	if l == nil {

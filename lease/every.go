@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/observe"
@@ -60,9 +61,9 @@ func (m *Manager) Every(ctx context.Context, key lockkey.Key, schedule Schedule,
 	e := &every{terms: t, m: m, key: key, schedule: schedule, fn: fn, within: r.within()}
 	e.rows = &scheduleStore{m.store.server, r.token, m.config.owner, max(t.ttl/3, leastWithin)}
 	if err := e.run(ctx); ctx.Err() == nil || !passes(err) {
-		return err
+		return cause.Add(ctx, err)
 	}
-	return ctx.Err()
+	return cause.Add(ctx, ctx.Err())
 }
 
 // every is one call of Every.

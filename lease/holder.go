@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/lockkey"
 )
 
@@ -28,7 +29,7 @@ func (m *Manager) Holder(ctx context.Context, key lockkey.Key) (h Holder, held b
 	defer cancel()
 	h, held, err = m.store.holder(asking, claim{token: r.token, row: r.row})
 	if err != nil {
-		return Holder{}, false, fmt.Errorf("gormlock: lease %s: look for its holder: %w", key, explain(unanswered(ctx, asking, r.within(), err)))
+		return Holder{}, false, cause.Add(ctx, fmt.Errorf("gormlock: lease %s: look for its holder: %w", key, explain(unanswered(ctx, asking, r.within(), err))))
 	}
 	return h, held, nil
 }

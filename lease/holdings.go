@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -29,6 +30,7 @@ type state struct {
 	proof    holder.Instant // when the last statement that was answered in time was sent
 	renewAt  time.Duration  // on the monotonic clock
 	renewing bool           // a statement of renewals is on its way
+	refusal  error          // of the last renewal, if the server answered with an error
 	err      error          // why it is not held any more
 	lost     chan struct{}  // made by the first call of Lost
 	bound    holder.Contexts
@@ -70,8 +72,8 @@ func (h *holdings) add(l *Lease) bool {
 }
 
 // due marks leases that ran out as lost. It returns those to renew now, and those that are nearly due: leases renewed
-// together stay together. next is the time of the next look.
-func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, told []func()) {
+// together stay together. Those that the server refused to renew the last time are apart. next is the time of the next look.
+func (h *holdings) due(now holder.Instant) (batch, refused []*Lease, next time.Duration, told []func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	due := false
@@ -88,11 +90,15 @@ func (h *holdings) due(now holder.Instant) (batch []*Lease, next time.Duration, 
 		if l.renews && due && (l.state.renewAt <= now.Mono || !l.state.renewing && l.state.renewAt-l.ttl/6 <= now.Mono) {
 			l.state.renewing = true
 			l.state.renewAt = now.Mono + l.ttl/4 // a second renewal starts then if this one has no answer
-			batch = append(batch, l)
+			if l.state.refusal != nil {
+				refused = append(refused, l)
+			} else {
+				batch = append(batch, l)
+			}
 		}
 		next = min(next, l.dueAt(now))
 	}
-	return batch, next, told
+	return batch, refused, next, told
 }
 
 // renewed stores the result of a renewal that was sent at the time sent.
@@ -119,14 +125,17 @@ func (h *holdings) renewed(batch []*Lease, found []renewed, sent holder.Instant)
 	return told
 }
 
-// renewalEnded notes that the renewal of a batch has ended. If it failed, the leases are due again soon.
-func (h *holdings) renewalEnded(batch []*Lease, failed bool) {
+// renewalEnded notes how the renewal of a batch has ended. If it failed, the leases are due again soon.
+func (h *holdings) renewalEnded(batch []*Lease, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock()
 	for _, l := range batch {
-		l.state.renewing = false
-		if failed {
+		l.state.renewing, l.state.refusal = false, nil
+		if sqlstate.Of(err) != "" {
+			l.state.refusal = err
+		}
+		if err != nil {
 			l.state.renewAt = min(l.state.renewAt, now.Mono+l.ttl/20)
 		}
 		if l.state.err == nil {
@@ -202,7 +211,10 @@ func (l *Lease) ranOut(now holder.Instant) bool { return l.remains(now) <= 0 }
 func believed(ttl time.Duration) time.Duration { return ttl - ttl/50 }
 
 func (l *Lease) whyRanOut() error {
-	if l.renews {
+	switch {
+	case l.renews && l.state.refusal != nil:
+		return fmt.Errorf("no renewal was confirmed for %s: %w", believed(l.ttl), l.state.refusal)
+	case l.renews:
 		return fmt.Errorf("no renewal was confirmed for %s", believed(l.ttl))
 	}
 	return fmt.Errorf("it ran out after %s", believed(l.ttl))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -35,9 +36,9 @@ func (m *Manager) Lead(ctx context.Context, key lockkey.Key, ttl time.Duration, 
 		lost, err := m.term(ctx, l, fn)
 		switch {
 		case ctx.Err() != nil && (err == nil || lost || errors.Is(err, ctx.Err())):
-			return ctx.Err()
+			return cause.Add(ctx, ctx.Err())
 		case ctx.Err() != nil:
-			return fmt.Errorf("%w; %w", ctx.Err(), err)
+			return fmt.Errorf("%w; %w", cause.Add(ctx, ctx.Err()), err)
 		case !lost:
 			return err
 		case m.holdings.isClosed():

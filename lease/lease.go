@@ -99,13 +99,13 @@ func (l *Lease) Renew(ctx context.Context) error {
 		case isRetry(err) && n < 10:
 			continue
 		case err != nil:
-			return leaseError(l.key, explain(err), nil, "renewal not confirmed")
+			return l.unconfirmed(ctx, err, "renewal not confirmed")
 		case locked == 0:
 			return nil
 		}
 		l.m.background.pause(ctx, l.ttl/50) // somebody has the row locked
 		if ctx.Err() != nil {
-			return leaseError(l.key, ctx.Err(), nil, "renewal not confirmed")
+			return l.unconfirmed(ctx, ctx.Err(), "renewal not confirmed")
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	switch {
 	case err != nil:
 		m.unconfirmed.add(back, l.ttl)
-		return leaseError(l.key, explain(err), nil, "release not confirmed")
+		return l.unconfirmed(ctx, err, "release not confirmed")
 	case !there:
 		return l.lostAtRelease()
 	case l.atLeast == 0:
@@ -154,6 +154,16 @@ func (l *Lease) Release(ctx context.Context) error {
 		m.observe(ctx, observe.Event{Kind: observe.Released, Key: l.key.String(), Mode: "exclusive", Token: l.Token().Number, Held: held})
 	}
 	return nil
+}
+
+// unconfirmed is the error of a statement that failed: that of ctx, if ctx has ended. The cause of ctx is not in it: that may be the loss of
+// another lease.
+func (l *Lease) unconfirmed(ctx context.Context, err error, detail string) error {
+	over := ended(ctx)
+	if over == nil || errors.Is(err, over) {
+		return leaseError(l.key, explain(err), nil, detail)
+	}
+	return leaseError(l.key, over, explain(err), detail)
 }
 
 // lostAtRelease makes a loss of a release that found no row.

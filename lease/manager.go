@@ -76,7 +76,7 @@ func newManager(ctx context.Context, c *config, s *store) *Manager {
 
 // lookForDue renews leases and releases unconfirmed acquisitions that are due. It returns when the next are due.
 func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
-	batch, renewAt, told := m.holdings.due(now)
+	batch, refused, renewAt, told := m.holdings.due(now)
 	items, searchAt := m.unconfirmed.due(now.Mono)
 	if len(told) > 0 && m.config.observer != nil {
 		go func() { // an observer that is slow delays no look
@@ -85,8 +85,10 @@ func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 			}
 		}()
 	}
-	if len(batch) > 0 {
-		m.background.start(func() { m.renewals.renewDue(batch) })
+	for _, leases := range [][]*Lease{batch, refused} {
+		if len(leases) > 0 {
+			m.background.start(func() { m.renewals.renewDue(leases) })
+		}
 	}
 	if len(items) > 0 {
 		m.background.start(func() { m.unconfirmed.giveBack(items) })
@@ -116,8 +118,8 @@ func (m *Manager) Close(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
-	if _, err := m.store.release(ctx, left); err != nil {
-		return fmt.Errorf("gormlock: close: %d leases were not released, they end by themselves: %w", len(left), err)
+	if _, failed, err := m.store.release(ctx, left); err != nil {
+		return fmt.Errorf("gormlock: close: %d leases were not released, they end by themselves: %w", failed, err)
 	}
 	return nil
 }

@@ -81,15 +81,15 @@ func TestHoldings_renewTogetherAndLose(t *testing.T) {
 			t.Fatal("not held")
 		}
 	}
-	if batch, next, _ := h.due(now); len(batch) != 0 || next != now.Mono+10*time.Second {
+	if batch, _, next, _ := h.due(now); len(batch) != 0 || next != now.Mono+10*time.Second {
 		t.Errorf("at once %d are due, the next in %s", len(batch), next-now.Mono)
 	}
 	move(10 * time.Second)
-	batch, _, _ := h.due(now)
+	batch, _, _, _ := h.due(now)
 	if len(batch) != 2 {
 		t.Fatalf("after a third of their length %d are due", len(batch))
 	}
-	if again, _, _ := h.due(now); len(again) != 0 {
+	if again, _, _, _ := h.due(now); len(again) != 0 {
 		t.Errorf("%d are renewed twice at once", len(again))
 	}
 	found := map[*Lease]renewed{a: renewedInTime, b: rowGone}
@@ -105,7 +105,7 @@ func TestHoldings_renewTogetherAndLose(t *testing.T) {
 		t.Errorf("told of: %v", *lost)
 	}
 	move(30 * time.Second) // no further renewal
-	if _, _, told := h.due(now); len(told) != 1 || !errors.Is(a.Err(), ErrLost) {
+	if _, _, _, told := h.due(now); len(told) != 1 || !errors.Is(a.Err(), ErrLost) {
 		t.Errorf("what ran out: %v", a.Err())
 	}
 	late := leaseOf(h, 4, time.Second)

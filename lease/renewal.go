@@ -1,6 +1,10 @@
 package lease
 
-import "context"
+import (
+	"context"
+
+	"github.com/gormlock/gormlock/internal/sift"
+)
 
 // renewals renew the leases of a manager, all that are due soon in one statement.
 type renewals struct {
@@ -9,7 +13,8 @@ type renewals struct {
 	background *background
 }
 
-// renewDue renews leases. If that fails, it makes sure that they are tried again in time.
+// renewDue renews leases. Those for which that fails are tried again in time. A row that the server refuses to change keeps no other lease from
+// being renewed.
 func (r *renewals) renewDue(batch []*Lease) {
 	within := batch[0].ttl
 	for _, l := range batch {
@@ -17,8 +22,14 @@ func (r *renewals) renewDue(batch []*Lease) {
 	}
 	ctx, cancel := context.WithTimeout(r.background.ctx, within/2)
 	defer cancel()
-	_, err := r.renew(ctx, batch)
-	r.holdings.renewalEnded(batch, err != nil)
+	renew := func(part []*Lease) error {
+		_, err := r.renew(ctx, part)
+		return err
+	}
+	sift.Parts(ctx, batch, renew, func(part []*Lease, err error) bool {
+		r.holdings.renewalEnded(part, err)
+		return true
+	})
 }
 
 // renew renews leases in one statement, and marks as lost those that are no longer in the table. locked is how many rows

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/holder"
+	"github.com/gormlock/gormlock/internal/sift"
 )
 
 // store reads and writes the table of the leases: one method for each statement. It has no state.
@@ -196,21 +198,51 @@ func (s *store) renew(ctx context.Context, items []item) (found []renewed, sent 
 	return found, sent, err
 }
 
-// release releases leases and returns which of them were there.
-func (s *store) release(ctx context.Context, items []item) (there []int, err error) {
-	if len(items) == 1 {
-		done, err := s.releaseOne(ctx, items[0])
+// release releases leases, and returns the numbers of those that were there. A row that the server refuses to change keeps no other lease from being
+// released: failed is how many of them were not, and err is the first error.
+func (s *store) release(ctx context.Context, items []item) (there []int, failed int, err error) {
+	numbers := make([]int, len(items))
+	for i := range items {
+		numbers[i] = i
+	}
+	var found []int
+	release := func(part []int) (err error) {
+		found, err = s.releaseThese(ctx, items, part)
+		return err
+	}
+	sift.Parts(ctx, numbers, release, func(part []int, refused error) bool {
+		if refused != nil {
+			failed += len(part)
+			err = cmp.Or(err, refused)
+			return true
+		}
+		there = append(there, found...)
+		return true
+	})
+	return there, failed, err
+}
+
+// releaseThese releases the items with these numbers, and returns which of them were there.
+func (s *store) releaseThese(ctx context.Context, items []item, numbers []int) (there []int, err error) {
+	if len(numbers) == 1 {
+		done, err := s.releaseOne(ctx, items[numbers[0]])
 		if done {
-			there = []int{0}
+			there = numbers
 		}
 		return there, err
 	}
-	args := s.listArgs(items)
+	these := make([]item, len(numbers))
+	for i, n := range numbers {
+		these[i] = items[n]
+	}
+	args := s.listArgs(these)
 	for range releaseTries {
 		there = there[:0]
 		_, err = s.query(ctx, s.sql.releaseMany, args, func(rows *sql.Rows) error {
 			n, err := scanReleased(rows)
-			there = append(there, n)
+			if err == nil {
+				there = append(there, numbers[n])
+			}
 			return err
 		})
 		if !isRetry(err) {

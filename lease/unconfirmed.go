@@ -52,7 +52,7 @@ func (u *unconfirmed) add(it item, ttl time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), longestSearch) // the manager is closed: no background does it
 	defer cancel()
-	_, _ = u.store.release(ctx, []item{it})
+	_, _ = u.store.releaseOne(ctx, it)
 }
 
 // due returns the acquisitions to search for now, and when the next search is due.
@@ -78,14 +78,11 @@ func (u *unconfirmed) due(now time.Duration) (due []item, next time.Duration) {
 	return due, next
 }
 
-// giveBack searches for some of them and releases them. After an error they are searched for again.
+// giveBack searches for some of them and releases them. Those for which that fails are searched for again.
 func (u *unconfirmed) giveBack(items []item) {
 	ctx, cancel := context.WithTimeout(u.background.ctx, searchWithin)
 	defer cancel()
-	there, err := u.store.release(ctx, items)
-	if err != nil {
-		return
-	}
+	there, _, _ := u.store.release(ctx, items)
 	found := map[string]bool{}
 	for _, i := range there {
 		found[items[i].holder] = true

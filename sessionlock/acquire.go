@@ -172,6 +172,9 @@ func (m *Manager) takeWithToken(ctx context.Context, r *request) (*Lock, error) 
 			return l, nil
 		}
 		_ = Locks{l}.discard(ctx) // released or lost, it is not used
+		if err == nil && ctx.Err() != nil && !errors.Is(lost, ErrClosed) {
+			return nil, m.unanswered(ctx, r, ctx.Err(), &m.core.conns.dialError)
+		}
 		if lost == nil || r.try || ctx.Err() != nil || errors.Is(lost, ErrClosed) {
 			return nil, cmp.Or(err, lost)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sift"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
@@ -201,13 +202,13 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 // or a trigger of the table, does not affect the other jobs.
 func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
 	var stored map[int64]bool
-	err = throughConflicts(ctx, func() (err error) {
+	err = sift.ThroughConflicts(ctx, func() (err error) {
 		stored, err = e.write(ctx, part)
 		return err
 	})
 	switch {
 	case err == nil:
-	case !isRefusal(err):
+	case !sqlstate.IsOfARow(err):
 		return part, err
 	case len(part) > 1:
 		half := len(part) / 2

@@ -99,7 +99,7 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 			return nil, err
 		}
 		got, err = s.claimThese(ctx, ids, compare)
-		if isRefusal(err) {
+		if sqlstate.IsOfARow(err) {
 			got, err = s.claimSome(ctx, ids, compare)
 		}
 		if len(got) > 0 || err != nil {
@@ -114,7 +114,7 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 
 // claimSome claims those of the jobs that the server does not refuse to change.
 func (s *heads) claimSome(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
-	_, err = sift(ctx, s.e, &s.e.refused.claim, ids, same, func(part []int64) error {
+	_, err = sifted(ctx, s.e, &s.e.refused.claim, ids, same, func(part []int64) error {
 		more, err := s.claimThese(ctx, part, compare)
 		got = append(got, more...)
 		return err

@@ -44,7 +44,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	bad := e.refused.renew.now()
 	isBad := func(it *item) bool { _, is := slices.BinarySearch(bad, it.id); return is }
 	for _, part := range apart(list, isBad) {
-		if _, err := sift(ctx, e, &e.refused.renew, part, func(it *item) int64 { return it.id }, func(part []*item) error { return e.renewThese(ctx, part, renewed) }); err != nil {
+		if _, err := sifted(ctx, e, &e.refused.renew, part, func(it *item) int64 { return it.id }, func(part []*item) error { return e.renewThese(ctx, part, renewed) }); err != nil {
 			return false, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // source finds jobs that can be claimed.
@@ -180,7 +181,7 @@ func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
 		return q.Where(s.e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
 			Order(s.e.t.sql("({ID} + 0)"))
 	})
-	refused := isRefusal(err)
+	refused := sqlstate.IsOfARow(err)
 	if refused {
 		got, err = s.claimSome(ctx, o)
 	}
@@ -204,7 +205,7 @@ func (s *levels) claimSome(ctx context.Context, o share) (got []*item, err error
 	if err != nil {
 		return nil, err
 	}
-	_, err = sift(ctx, e, &e.refused.claim, ids, same, func(part []int64) error {
+	_, err = sifted(ctx, e, &e.refused.claim, ids, same, func(part []int64) error {
 		if len(got) == o.n {
 			return nil
 		}

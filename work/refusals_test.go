@@ -2,7 +2,6 @@ package work
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,45 +81,4 @@ func TestRefusals_getLonger(t *testing.T) {
 		<-time.After(asideMost)
 		refuse("P0001", asideFirst)
 	})
-}
-
-// The code of an error says whether the server refused a row, or the context.
-func TestIsRefusal(t *testing.T) {
-	t.Parallel()
-	const trigger = "SQL statement \"UPDATE a SET n = 1\"\nPL/pgSQL function refuse() line 1 at SQL statement"
-	const row = `while updating tuple (0,1) in relation "mails"`
-	for _, c := range []struct {
-		code, where, severity, routine string
-		want                           bool
-	}{
-		{code: "23514", want: true},
-		{code: "22003", want: true},
-		{code: "P0001", where: trigger, want: true},
-		{code: "55P03"},
-		{code: "55P03", where: trigger, want: true},
-		{code: "55P03", where: row, want: true},
-		{code: "55006"},
-		{code: "57014"},
-		{code: "57014", where: trigger, want: true},
-		{code: "40001"},
-		{code: "40001", where: trigger, want: true}, // if it does not pass the next time either
-		{code: "53100"},
-		{code: "53100", where: trigger, want: true},
-		{code: "08001", where: trigger, want: true},
-		{code: "57P01", where: trigger, severity: "FATAL"},
-		{code: "25006"},
-		{code: "42P01"},
-		{code: "42P01", where: trigger, want: true},
-		{code: "42501", routine: "ExecWithCheckOptions", want: true},
-		{code: "42501", routine: "aclcheck_error"},
-		{code: "42501", routine: "aclcheck_error", where: trigger, want: true},
-	} {
-		err := fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: c.code, Where: c.where, SeverityUnlocalized: c.severity, Routine: c.routine})
-		if got := isRefusal(err); got != c.want {
-			t.Errorf("%+v: %t", c, got)
-		}
-	}
-	if isRefusal(nil) || isRefusal(errors.New("no answer")) {
-		t.Error("what the server did not say is a refusal")
-	}
 }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sift"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -116,7 +113,7 @@ func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64)
 	for i, id := range slices.Sorted(maps.Keys(found)) {
 		before, err := r.of[id], found[id]
 		one := refusal{asideFirst, now, before.named, err}
-		if now.Sub(before.until) < asideMost && !passes(err) {
+		if now.Sub(before.until) < asideMost && !sqlstate.IsOfNoRow(err) {
 			one.out = min(2*before.out, asideMost)
 		}
 		one.until = now.Add(one.out + time.Duration(others+i)*longer)
@@ -128,77 +125,21 @@ func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64)
 	return news
 }
 
-// isRefusal reports whether the server refused a statement because of a row. What is wrong with the connection, the server or the
-// statement itself is no refusal, nor is a wait for the table.
-//
-// Of most errors the code says which it is. Of the others the context does: it names the function that failed, such as a trigger, or the
-// row that was waited for. It is empty for the statement itself.
-func isRefusal(err error) bool {
-	by := &pgconn.PgError{}
-	_ = errors.As(err, &by)
-	switch state := sqlstate.Of(err); {
-	case state == "":
-		return false
-	case by.SeverityUnlocalized == "FATAL" || by.SeverityUnlocalized == "PANIC": // the connection has ended, wherever that was
-		return false
-	case by.Where != "":
-		return true
-	case state == sqlstate.InsufficientPrivilege: // by a policy, unless the right is missing for all rows
-		return !strings.HasPrefix(by.Routine, "aclcheck_error")
-	default:
-		return !passes(err) && !sqlstate.InClass(err, sqlstate.ClassAccessOrName)
-	}
-}
-
-// passes reports whether an error has a code of what is seldom the fault of a row: the connection, the server, the session, a conflict with
-// others, a lock, a limit of time.
-func passes(err error) bool {
-	state := sqlstate.Of(err)
-	return slices.Contains([]string{sqlstate.ClassConnection, sqlstate.ClassResources, "25", "26", "28", "3D", "3F", "40", "55", "57", "58"}, state[:min(2, len(state))])
-}
-
-// sift makes a change of many jobs. If the server refuses that because of some of them, it makes the change for ever smaller parts, until
+// sifted makes a change of many jobs. If the server refuses that because of some of them, it makes the change for ever smaller parts, until
 // it knows which these are. The log names them, and they are left out for a while. It returns how many there are.
-func sift[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(T) int64, change func(part []T) error) (int, error) {
+func sifted[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(T) int64, change func(part []T) error) (int, error) {
 	began, found, none := time.Now(), map[int64]error{}, len(list) > 1
-	var parts func(list []T) error
-	parts = func(list []T) error {
-		if len(found) >= refusedMost || len(list) == 0 {
-			return nil
+	var failed error
+	sift.Parts(ctx, list, change, func(part []T, err error) bool {
+		if sqlstate.IsOfARow(err) {
+			found[id(part[0])] = err
+		} else {
+			none, failed = false, err
 		}
-		err := throughConflicts(ctx, func() error { return change(list) })
-		switch {
-		case !isRefusal(err):
-			none = false
-			return err
-		case len(list) == 1:
-			found[id(list[0])] = err
-			return nil
-		}
-		half := len(list) / 2
-		if err := parts(list[:half]); err != nil {
-			return err
-		}
-		return parts(list[half:])
-	}
-	err := parts(list)
+		return failed == nil && len(found) < refusedMost
+	})
 	e.refuse(ctx, r, found, time.Since(began), none)
-	return len(found), err
-}
-
-// throughConflicts makes a change again, as a whole, if it met others in a trigger, as by a deadlock: mostly it passes then. Smaller parts would only
-// meet more of them. What fails each time is the fault of a row.
-func throughConflicts(ctx context.Context, change func() error) error {
-	err := change()
-	for tries := 0; tries < 3 && isRefusal(err) && sqlstate.InClass(err, "40"); tries++ {
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Duration(5+rand.IntN(45)) * time.Millisecond):
-		}
-		err = change()
-	}
-	return err
+	return len(found), failed
 }
 
 // refuse leaves jobs out that were found in some time, and logs which. none says that all were refused that were tried.
@@ -225,14 +166,14 @@ func (e *engine) changeSome(ctx context.Context, r *refusals, where, order strin
 	from := "SELECT {ID} FROM {table} WHERE " + where
 	first := fmt.Sprintf("%s%s ORDER BY %s LIMIT %d", from, r.without(), order, atOnce)
 	err := change(first + lock)
-	if !isRefusal(err) {
+	if !sqlstate.IsOfARow(err) {
 		return 0, err
 	}
 	ids, err := e.list(ctx, first)
 	if err != nil {
 		return 0, err
 	}
-	return sift(ctx, e, r, ids, same, func(part []int64) error {
+	return sifted(ctx, e, r, ids, same, func(part []int64) error {
 		return change(from + " AND {ID} = ANY('" + array(part) + "'::bigint[])" + lock)
 	})
 }

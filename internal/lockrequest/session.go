@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/lockid"
 	"github.com/gormlock/gormlock/internal/lookalike"
 	"github.com/gormlock/gormlock/internal/otherdb"
@@ -88,6 +89,18 @@ func (s *Session) Try(ctx context.Context, q Queryer, backend uint32) error {
 		return err
 	}
 	return nil
+}
+
+// Ended is the error of a caller whose ctx has ended, with its cause. last is what came of the last try, nil if there was none.
+func (s *Session) Ended(ctx context.Context, last error) error {
+	ended := &lockError{state: ctx.Err(), cause: last, what: s.request.String(), detail: "no answer from the server"}
+	switch {
+	case last == nil:
+		ended.detail = "not asked for"
+	case errors.Is(last, ErrNotAcquired):
+		ended.detail = "another session holds it"
+	}
+	return cause.Add(ctx, ended)
 }
 
 // Unlock releases the locks, all that it can.
