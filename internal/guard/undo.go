@@ -10,12 +10,18 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Undo implements journal.Step, as does Lose.
+// Undo implements journal.Step.
 func (w *Write) Undo() { w.undo() }
 
-// Lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
-// versions. The next write of such a struct is ErrVersionMissing.
+// Lose implements journal.Step. Nothing is taken back after it.
 func (w *Write) Lose() {
+	w.outcome.undone = true
+	w.lose()
+}
+
+// lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
+// versions. The next write of such a struct is ErrVersionMissing.
+func (w *Write) lose() {
 	v := &w.version
 	if !v.is() {
 		return

@@ -41,7 +41,7 @@ type Write struct {
 type outcome struct {
 	opened bool // its transaction is ours: see Open
 	done   bool // the rows were written as asked
-	undone bool // and were rolled back, in memory too
+	undone bool // and were rolled back, in memory too, or may have been
 	kept   bool // the journal of the transaction has them
 	none   bool // no row was written
 	lost   bool // of a claim: it may have written rows that did not come back
@@ -306,7 +306,7 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 	j := journal.Of(stmt)
 	switch {
 	case j == nil:
-		w.Lose() // gormlock does not see how the transaction ends
+		w.lose() // gormlock does not see how the transaction ends
 	case !w.outcome.undone:
 		j.Keep(w)
 		w.outcome.kept = true

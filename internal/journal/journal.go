@@ -38,6 +38,7 @@ type journal struct {
 	undone bool     // that was a rollback, of what was written before
 	gone   bool     // it has ended for good
 	ended  bool     // and memory has followed
+	doubt  bool     // whether it was committed is not known
 
 	tables  *Tables
 	learned map[ownQuestion]install.Answer // what the server has said of names, if that holds in this transaction only
@@ -220,12 +221,23 @@ func (j *journal) Ended(committed bool) {
 	defer j.release()
 	j.Mu.Lock()
 	j.ended = true
+	doubt := j.doubt
 	j.Mu.Unlock()
-	if committed {
+	switch {
+	case committed:
 		j.end(keepAll)
-	} else {
+	case doubt:
+		j.end(lose)
+	default:
 		j.end(undo)
 	}
+}
+
+// InDoubt implements sqltx.Watcher.
+func (j *journal) InDoubt() {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	j.doubt = true
 }
 
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.

@@ -93,8 +93,10 @@ type Watcher interface {
 	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns. A text that would
 	// commit is not executed then.
 	Commit() error
-	// Ended is called once. Committed is false too when the outcome of the commit is unknown.
+	// Ended is called once. Committed is false too when the outcome of the commit is not known.
 	Ended(committed bool)
+	// InDoubt is called before that where the server may have committed, and its answer did not come.
+	InDoubt()
 	// Abandoned is called before that where the end of ctx has rolled the transaction back, from any goroutine.
 	Abandoned()
 }

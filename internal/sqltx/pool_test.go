@@ -47,6 +47,8 @@ func (e *ending) Ended(committed bool) {
 
 func (e *ending) Abandoned() {}
 
+func (e *ending) InDoubt() { e.heard = append(e.heard, "in doubt") }
+
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {

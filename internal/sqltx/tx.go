@@ -68,10 +68,26 @@ func (t *lentTx) commit() error {
 		stop := afterEnd(c.opening.ctx, t.interrupt)
 		defer stop()
 	}
+	sent := c.status() != Gone
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)
+	if err != nil && sent && (c.status() == Gone || !c.clean || sqlstate.EndsSession(err)) {
+		err = t.doubt(err)
+	}
 	return c.opening.because(err)
+}
+
+// doubt is the error of a commit whose answer did not come: the server may have committed. A driver may call its connection bad, which means that
+// nothing was done.
+func (t *lentTx) doubt(err error) error {
+	if watcher := t.conn.opening.Watcher; watcher != nil {
+		watcher.InDoubt()
+	}
+	if errors.Is(err, driver.ErrBadConn) {
+		err = errors.New("the connection has ended")
+	}
+	return fmt.Errorf("gormlock: whether this transaction was committed is not known, the server did not answer: %w", err)
 }
 
 func (t *lentTx) rollback() error {

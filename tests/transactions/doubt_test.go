@@ -1,0 +1,79 @@
+package transactions
+
+import (
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/wiretap"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+// A commit whose answer does not come may have been one. The error says so, a row that was created is not created again, and nothing is written
+// by a version that may not be there.
+func TestCommitInDoubt(t *testing.T) {
+	t.Parallel()
+	ways := map[string]func(db *gorm.DB, write func(tx *gorm.DB) error) error{
+		"its own transaction": func(db *gorm.DB, write func(tx *gorm.DB) error) error { return write(db) },
+		"db.Transaction":      func(db *gorm.DB, write func(tx *gorm.DB) error) error { return db.Transaction(write) },
+		"Transaction": func(db *gorm.DB, write func(tx *gorm.DB) error) error {
+			return gormlock.Transaction(db, write, gormlock.Attempts(3))
+		},
+		"Transaction with a lock": func(db *gorm.DB, write func(tx *gorm.DB) error) error {
+			return gormlock.Transaction(db, write, gormlock.Attempts(3), gormlock.Locking(gormlock.Key(t.Name())))
+		},
+	}
+	for what, act := range map[string]wiretap.Action{"the request is lost": wiretap.CutRequest, "the answer is lost": wiretap.CutAnswer} {
+		for way, in := range ways {
+			t.Run(what+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				proxy, dsn := pgtest.Tap(t, pgtest.SchemaDSN(t))
+				db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+				stand.Must(t, db.AutoMigrate(&stand.Account{}))
+				lose := func(write func(tx *gorm.DB) error) {
+					t.Helper()
+					times := 0
+					proxy.OnQuery(func(sql string) wiretap.Action {
+						if strings.Contains(strings.ToUpper(sql), "COMMIT") {
+							return act
+						}
+						return wiretap.Pass
+					})
+					err := in(db, func(tx *gorm.DB) error { times++; return write(tx) })
+					proxy.OnQuery(nil)
+					if err == nil || !strings.Contains(err.Error(), "whether this transaction was committed is not known") || errors.Is(err, driver.ErrBadConn) {
+						t.Errorf("%v", err)
+					}
+					if times != 1 {
+						t.Errorf("it ran %d times", times)
+					}
+				}
+				a := stand.Account{Balance: 1}
+				lose(func(tx *gorm.DB) error { return tx.Create(&a).Error })
+				if a.ID == 0 {
+					t.Error("the struct has lost its key")
+				}
+				if err := db.Save(&a).Error; act == wiretap.CutAnswer && !errors.Is(err, gormlock.ErrVersionMissing) || act == wiretap.CutRequest && err != nil {
+					t.Errorf("saved again: %v", err)
+				}
+				var n int64
+				if stand.Must(t, db.Model(&stand.Account{}).Count(&n).Error); n != 1 {
+					t.Errorf("%d rows", n)
+				}
+				b := stand.Account{Balance: 1}
+				stand.Must(t, db.Create(&b).Error)
+				lose(func(tx *gorm.DB) error { return tx.Model(&b).Update("balance", 2).Error })
+				if err := db.Model(&b).Update("balance", 3).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+					t.Errorf("updated again: %v", err)
+				}
+				stand.Must(t, db.First(&b, b.ID).Error)
+				stand.Must(t, db.Model(&b).Update("balance", 4).Error)
+			})
+		}
+	}
+}
