@@ -28,19 +28,37 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("without %q, want %q", got, want)
 			}
 		}
+		parts := func(want string) {
+			t.Helper()
+			r.begin()
+			got := ""
+			for p := r.next(10_000); len(p.ids) > 0; p = r.next(10_000) {
+				got += array(p.ids)
+			}
+			if got != want {
+				t.Errorf("the parts are %s, want %s", got, want)
+			}
+		}
 		out("")
 		if n := refuse(7, 9); n != 2 {
 			t.Errorf("%d are named", n)
 		}
 		out(" AND {ID} <> ALL('{7,9}'::bigint[])")
-		<-time.After(asideFirst + asideEach)
-		out("")
+		<-time.After(asideFirst - time.Millisecond)
+		parts("")
+		<-time.After(asideEach + time.Millisecond)
+		out(" AND {ID} <> ALL('{7,9}'::bigint[])") // also when they are tried again, which is apart
+		parts("{7,9}")
+		r.tried(part{ids: []int64{9}}, 1, nil, 0, false)
 		if n := refuse(7); n != 0 {
 			t.Errorf("%d are named again at once", n)
 		}
 		out(" AND {ID} <> ALL('{7}'::bigint[])")
 		<-time.After(namedAgain)
+		parts("{7}")
+		r.tried(part{ids: []int64{7}}, 1, nil, 0, false)
 		out("")
+		r.begin()
 		if n := refuse(7); n != 1 || len(r.of) != 1 {
 			t.Errorf("%d are named later, %d are known", n, len(r.of))
 		}
@@ -48,8 +66,14 @@ func TestRefusals(t *testing.T) {
 			refuse(id)
 		}
 		<-time.After(asideMost)
-		if left := len(r.now()); left < 5_000 {
-			t.Errorf("%d of many are left out", left)
+		r.together = time.Time{}
+		r.begin()
+		tried := 0
+		for p := r.next(10_000); len(p.ids) > 0; p = r.next(10_000) {
+			tried += len(p.ids)
+		}
+		if tried > 5_000 {
+			t.Errorf("%d of many are tried again", tried)
 		}
 	})
 }
@@ -63,8 +87,14 @@ func TestRefusals_getLonger(t *testing.T) {
 			t.Helper()
 			began := time.Now()
 			r.add(map[int64]error{7: &pgconn.PgError{Code: code}}, 0)
-			for len(r.now()) > 0 {
+			r.pass(1)
+			for r.begin(); !r.searching(); r.begin() {
 				<-time.After(100 * time.Millisecond)
+			}
+			for p := r.next(1); len(p.ids) > 0; p = r.next(1) {
+				if p.early {
+					t.Error("it is tried early")
+				}
 			}
 			if took := time.Since(began); took != want {
 				t.Errorf("left out for %s, want %s", took, want)
