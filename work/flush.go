@@ -27,12 +27,13 @@ func (e *engine) flush() error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for waiting := true; waiting && !e.idle(); {
-		e.refused.store.hurry()
-		poke(e.finished)
 		select {
 		case <-ctx.Done():
 			waiting = false
+		case <-e.signal:
 		case <-again.C:
+			e.refused.store.hurry()
+			poke(e.finished)
 		}
 	}
 	e.mu.Lock()

@@ -43,35 +43,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
 	defer stop()
 	renewed := make(map[int64]bool, len(list))
-	renew := func(ids []int64) (int, error) {
-		var these []*item
-		for _, id := range ids {
-			if it := held[id]; it != nil {
-				these = append(these, it)
-			}
-		}
-		if len(these) == 0 {
-			return 0, nil
-		}
-		before := len(renewed)
-		err := e.renewThese(ctx, these, renewed)
-		return len(renewed) - before, err
-	}
-	r, began := &e.refused.renew, time.Now()
-	if others := r.rest(slices.Sorted(maps.Keys(held))); len(others) > 0 {
-		n := 0
-		err := throughConflicts(ctx, func() (err error) {
-			n, err = renew(others)
-			return err
-		})
-		if r.pass(n); isRefusal(err) || ctx.Err() != nil { // one of them may be why it was not ready in time
-			r.suspect(others, err, time.Since(began))
-		}
-		if err != nil && !isRefusal(err) {
-			return false, err
-		}
-	}
-	if _, err := e.search(ctx, r, func() int { return len(list) }, renew); err != nil {
+	if err := e.renewHeld(ctx, held, renewed); err != nil {
 		return false, err
 	}
 	missing := list[:0]
@@ -100,6 +72,41 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 		}
 	}
 	return all, nil
+}
+
+// renewHeld renews the leases of the jobs that are held, suspects behind the others, and notes which it has renewed.
+func (e *engine) renewHeld(ctx context.Context, held map[int64]*item, renewed map[int64]bool) error {
+	renew := func(ids []int64) (int, error) {
+		var these []*item
+		for _, id := range ids {
+			if it := held[id]; it != nil {
+				these = append(these, it)
+			}
+		}
+		if len(these) == 0 {
+			return 0, nil
+		}
+		before := len(renewed)
+		err := e.renewThese(ctx, these, renewed)
+		return len(renewed) - before, err
+	}
+	r, began := &e.refused.renew, time.Now()
+	if others := r.rest(slices.Sorted(maps.Keys(held))); len(others) > 0 {
+		n := 0
+		err := throughConflicts(ctx, func() (err error) {
+			n, err = renew(others)
+			return err
+		})
+		switch {
+		case isRefusal(err):
+			r.suspect(others, err, time.Since(began))
+		case err != nil:
+			return err
+		}
+		r.pass(n)
+	}
+	_, err := e.search(ctx, r, func() int { return len(held) }, renew)
+	return err
 }
 
 // renewThese renews the leases of those that this process still has.

@@ -3,6 +3,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,14 +50,14 @@ func TestRefusals(t *testing.T) {
 		<-time.After(asideEach + time.Millisecond)
 		out(" AND {ID} <> ALL('{7,9}'::bigint[])") // also when they are tried again, which is apart
 		parts("{7,9}")
-		r.tried(part{ids: []int64{9}}, 1, nil, 0, false)
+		r.tried(part{ids: []int64{9}}, 1, nil, 0)
 		if n := refuse(7); n != 0 {
 			t.Errorf("%d are named again at once", n)
 		}
 		out(" AND {ID} <> ALL('{7}'::bigint[])")
 		<-time.After(namedAgain)
 		parts("{7}")
-		r.tried(part{ids: []int64{7}}, 1, nil, 0, false)
+		r.tried(part{ids: []int64{7}}, 1, nil, 0)
 		out("")
 		r.begin()
 		if n := refuse(7); n != 1 || len(r.of) != 1 {
@@ -153,4 +154,94 @@ func TestIsRefusal(t *testing.T) {
 	if isRefusal(nil) || isRefusal(errors.New("no answer")) {
 		t.Error("what the server did not say is a refusal")
 	}
+}
+
+// A part is divided into as many as can be tried in the time that its refusal took. The larger parts come first.
+func TestRefusals_divide(t *testing.T) {
+	t.Parallel()
+	list := func(n int64) (ids []int64) {
+		for id := range n {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	var r refusals
+	refusal := &pgconn.PgError{Code: "P0001", Where: "a trigger"}
+	tried := func(err error, took time.Duration, most int, want ...int) {
+		t.Helper()
+		if p := r.next(most); err != nil || len(p.ids) > 0 {
+			r.tried(p, len(p.ids), err, took)
+		}
+		var got []int
+		for _, p := range r.parts {
+			got = append(got, len(p.ids))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("parts of %d, want %d", got, want)
+		}
+	}
+	r.suspect(list(100), refusal, 0)
+	tried(refusal, tryCost, 100, 50, 25, 25)
+	tried(nil, tryCost, 20, 30, 25, 25)
+	tried(nil, tryCost, 0, 30, 25, 25)
+	tried(refusal, 6*tryCost, 100, 25, 25, 5, 5, 5, 5, 5, 5)
+	tried(errors.New("no answer"), time.Hour, 100, 25, 5, 5, 5, 5, 5, 5, 25)
+	if n := len(r.now()); n != 80 {
+		t.Errorf("%d are left out", n)
+	}
+	r = refusals{}
+	r.suspect(list(4), refusal, time.Second)
+	tried(nil, 0, 100, 1, 1, 1)
+}
+
+// While the server accepts nothing, all that are left alone are tried as one every few seconds, and once more after it has accepted something.
+// If it refuses that, no time is spent to find out more.
+func TestRefusals_together(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r refusals
+		refusal := &pgconn.PgError{Code: "P0001", Where: "a trigger"}
+		early := func() (n int) {
+			r.begin()
+			for p := r.next(100); len(p.ids) > 0; p = r.next(100) {
+				if p.early {
+					n += len(p.ids)
+					r.tried(p, 0, refusal, time.Second)
+					continue
+				}
+				for _, id := range p.ids {
+					r.add(map[int64]error{id: refusal}, 0)
+				}
+			}
+			return n
+		}
+		r.add(map[int64]error{1: refusal, 2: refusal}, 0)
+		<-time.After(asideFirst + time.Second)
+		if n := early(); n != 0 { // all are tried again anyway
+			t.Errorf("%d are tried early at first", n)
+		}
+		for _, want := range []int{2, 1} { // by then the time of one is over
+			if in, is := r.due(); !is || in > asideFirst {
+				t.Errorf("due in %s, %t", in, is)
+			}
+			<-time.After(asideFirst)
+			if n := early(); n != want {
+				t.Errorf("%d are tried early, want %d", n, want)
+			}
+			if len(r.now()) != 2 || !r.isAside(1) {
+				t.Errorf("%d are left out", r.now())
+			}
+			r.pass(1)
+		}
+		<-time.After(asideFirst - time.Second/2)
+		if n := early(); n != 0 {
+			t.Errorf("%d are tried early, and others pass", n)
+		}
+		<-time.After(asideFirst)
+		early()
+		r.hurry()
+		if !r.searching() || r.isAside(1) {
+			t.Error("they are not tried at the end")
+		}
+	})
 }

@@ -49,7 +49,7 @@ func (e *engine) search(ctx context.Context, r *refusals, room func() int, chang
 			n, err = change(part.ids)
 			return err
 		})
-		if r.tried(part, n, failed, time.Since(started), ctx.Err() != nil) {
+		if r.tried(part, n, failed, time.Since(started)) {
 			found[part.ids[0]] = failed
 		} else if !isRefusal(failed) {
 			err = failed
@@ -148,7 +148,7 @@ func (e *engine) changeMany(ctx context.Context, of manyJobs) (more bool, err er
 
 // suspectThese makes suspects of the jobs that a statement was about which was refused in some time. It reports whether there are any.
 // The query locks them as the statement did, so it returns none that the statement has passed over.
-func (e *engine) suspectThese(ctx context.Context, r *refusals, refusal error, took time.Duration, query string, args ...any) (any bool, err error) {
+func (e *engine) suspectThese(ctx context.Context, r *refusals, refusal error, took time.Duration, query string, args ...any) (found bool, err error) {
 	ids, err := e.list(ctx, query, args...)
 	r.suspect(ids, refusal, took)
 	return len(ids) > 0, err

@@ -273,7 +273,7 @@ func (r *refusals) next(most int) (next part) {
 }
 
 // tried notes how it went to change n jobs of a part, and reports whether one job alone was refused.
-func (r *refusals) tried(p part, n int, err error, took time.Duration, over bool) (found bool) {
+func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -292,7 +292,7 @@ func (r *refusals) tried(p part, n int, err error, took time.Duration, over bool
 		}
 	case isRefusal(err) && len(p.ids) == 1:
 		return true
-	case isRefusal(err) || over && !p.early: // what is not ready in time may be the fault of one, too
+	case isRefusal(err):
 		r.divide(p.ids, took)
 	default:
 		r.parts = append(r.parts, p)
