@@ -209,7 +209,7 @@ func (e *engine) tellAll(heard hints) {
 
 // promote makes ready the jobs whose RunAt has come.
 func (e *engine) promote() manyJobs {
-	return manyJobs{&e.refused.promote, "{State} = 'later' AND {RunAt} <= now(){live}", "{RunAt}", func(ctx context.Context, these string) (int, error) {
+	return manyJobs{refusals: &e.refused.promote, where: "{State} = 'later' AND {RunAt} <= now(){live}", order: "{RunAt}", change: func(ctx context.Context, these string) (int, error) {
 		heard := hints{}
 		defer func() { e.tellAll(heard) }()
 		return e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING {ID}, {Queue}, {Priority}`)
@@ -219,14 +219,20 @@ func (e *engine) promote() manyJobs {
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
 // this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
 func (e *engine) takeOver() manyJobs {
-	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", func(ctx context.Context, these string) (n int, err error) {
+	const text = ", {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}"
+	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
+}
+
+// takeOverThese also sets something else.
+func (e *engine) takeOverThese(also string) func(ctx context.Context, these string) (int, error) {
+	return func(ctx context.Context, these string) (n int, err error) {
 		var id int64
 		var l level
 		var claim, state string
 		heard := hints{}
 		defer func() { e.tellAll(heard) }()
 		err = e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
-			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
+			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now()`+also+`
 			WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), nil, []any{&id, &l.queue, &l.priority, &claim, &state}, func() {
 			n++
 			e.mu.Lock()
@@ -243,5 +249,5 @@ func (e *engine) takeOver() manyJobs {
 			}
 		})
 		return n, err
-	}}
+	}
 }

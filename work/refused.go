@@ -126,6 +126,7 @@ type manyJobs struct {
 	*refusals
 	where, order string
 	change       func(ctx context.Context, these string) (int, error) // gets a query that locks jobs and returns their IDs
+	less         func(ctx context.Context, these string) (int, error) // does not write LastError; nil: nor does change
 }
 
 const lockThem = " FOR NO KEY UPDATE SKIP LOCKED"
@@ -157,7 +158,18 @@ func (e *engine) suspectThese(ctx context.Context, r *refusals, refusal error, t
 // changeSuspects tries the suspects among them.
 func (e *engine) changeSuspects(ctx context.Context, of manyJobs) error {
 	_, err := e.search(ctx, of.refusals, func() int { return atOnce }, func(part []int64) (int, error) {
-		return of.change(ctx, "SELECT {ID} FROM {table} WHERE "+of.where+" AND {ID} = ANY('"+array(part)+"'::bigint[])"+lockThem)
+		these := "SELECT {ID} FROM {table} WHERE " + of.where + " AND {ID} = ANY('" + array(part) + "'::bigint[])" + lockThem
+		n, err := of.change(ctx, these)
+		if len(part) == 1 && of.less != nil && isRefusal(err) && ofAValue(err) {
+			changed, failed := of.less(ctx, these)
+			if changed > 0 {
+				e.log(ctx, "gormlock: work: the server refuses to %s job %d of %s with a text, so its LastError is what it was: %v", of.doing, part[0], e.t.name, err)
+			}
+			if failed == nil {
+				return changed, nil
+			}
+		}
+		return n, err
 	})
 	return err
 }

@@ -222,3 +222,23 @@ func TestLastError_thatIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A job of a worker that died is taken over, if the server refuses the text that says so. The log says that too.
+func TestTakeOver_withoutItsText(t *testing.T) {
+	t.Parallel()
+	log := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+	mails := enqueue(t, db, "a", "b")
+	must(t, db.Exec("UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute', last_error = 'before'").Error)
+	must(t, db.Exec("ALTER TABLE mails ALTER last_error TYPE varchar(20)").Error)
+	var done texts
+	drain(t, worker(t, db, done.handle))
+	for _, m := range mails {
+		if got := reload(t, db, m.ID); got.State != "done" || got.LastError != "before" {
+			t.Errorf("%s, %q", got.State, got.LastError)
+		}
+	}
+	if lines := log.Lines(); len(lines) != 2 || !strings.Contains(lines[0], fmt.Sprintf("take over job %d of mails with a text", mails[0].ID)) {
+		t.Errorf("logged %q", lines)
+	}
+}
