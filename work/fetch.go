@@ -74,8 +74,8 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	return ctx.Err()
 }
 
-// claimNext claims up to n jobs, and then suspects. They are queued as they come. It returns how many it got, and how many parts of the
-// suspects it has tried. The end of the run does not cancel a claim that is on its way: the server may have executed it, and its jobs must be
+// claimNext claims up to n jobs, half of them suspects if it is time for those. They are queued as they come. It returns how many it got, and
+// how many parts of the suspects it has tried. The end of the run does not cancel a claim that is on its way: the server may have executed it, and its jobs must be
 // released.
 func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err error) {
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -90,9 +90,25 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 		got += len(items)
 		return len(items), err
 	}
-	_, err = claim(e.source.claim(asking, n))
-	if r := &e.refused.claim; err == nil && (r.rested() || !e.source.more()) {
-		tried, err = e.search(asking, r, e.wants, func(part []int64) (int, error) { return claim(e.source.claimSuspects(asking, part)) })
+	r, others := &e.refused.claim, n
+	suspects := func() bool {
+		in, is := r.due()
+		return is && in == 0 && (r.rested() || !e.source.more())
+	}
+	if suspects() {
+		others = n / 2
+	}
+	if others > 0 {
+		_, err = claim(e.source.claim(asking, others))
+	}
+	if err == nil && suspects() { // perhaps since this claim
+		room := func() int {
+			if ctx.Err() != nil {
+				return 0
+			}
+			return n - got
+		}
+		tried, err = e.search(asking, r, room, func(part []int64) (int, error) { return claim(e.source.claimSuspects(asking, part)) })
 	}
 	switch {
 	case err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err):

@@ -174,14 +174,17 @@ func (e *engine) storeSuspects(ctx context.Context, ids []int64) (n int, err err
 	}
 	for _, part := range kinds {
 		stored, left, failed := e.store(ctx, part)
-		if n += stored; failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
 		for _, o := range part {
 			delete(e.apart, o.id)
 		}
-		e.putBack(left)
+		if n += stored; failed == nil {
+			e.putBack(left)
+			continue
+		}
+		err = errors.Join(err, failed)
+		for _, o := range left {
+			e.apart[o.id] = o
+		}
 	}
 	return n, err
 }
@@ -208,7 +211,7 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 	}
 }
 
-// store stores outcomes of one kind in one statement, and returns how many, and those that must be tried again. After an error these are all.
+// store stores outcomes of one kind in one statement, and returns how many, and those that must be tried again.
 func (e *engine) store(ctx context.Context, part []outcome) (n int, left []outcome, err error) {
 	if len(part) == 0 {
 		return 0, nil, nil

@@ -242,3 +242,36 @@ func TestTakeOver_withoutItsText(t *testing.T) {
 		t.Errorf("logged %q", lines)
 	}
 }
+
+// Jobs that were claimed together with one that is refused do not wait for all that can be claimed meanwhile.
+func TestSuspects_doNotWaitForABacklog(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	for of, opts := range map[string][]work.Option{"plain": nil, "FairBy": {work.FairBy("account_id")}} {
+		for _, workers := range []int{1, 10} {
+			t.Run(fmt.Sprintf("%s, %d", of, workers), func(t *testing.T) {
+				t.Parallel()
+				db := open(t, opts...)
+				must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, priority) SELECT CASE WHEN g = 7 THEN 'bad' WHEN g < 20 THEN 'urgent' ELSE 'good' END, CASE WHEN g < 20 THEN 1 ELSE 0 END FROM generate_series(1, %d) g", n)).Error)
+				must(t, db.Exec(trigger(claiming, raise)).Error)
+				var done texts
+				end := start(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(5 * time.Millisecond):
+					}
+					return done.handle(ctx, m)
+				}, append(opts, work.Workers(workers))...))
+				eventually(t, "the urgent ones are done", func() bool {
+					done.mu.Lock()
+					defer done.mu.Unlock()
+					return strings.Count(strings.Join(done.all, " "), "urgent") == 18
+				})
+				must(t, end())
+				if len(done.all) > n/5 {
+					t.Errorf("%d were done before", len(done.all))
+				}
+			})
+		}
+	}
+}
