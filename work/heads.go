@@ -109,18 +109,25 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 		}
 		r.pass(len(got))
 		if len(got) > 0 || err != nil {
-			s.mu.Lock()
-			s.vain = 0
-			s.mu.Unlock()
+			s.gotSome()
 			return got, err
 		}
 	}
 	return nil, nil
 }
 
+func (s *heads) gotSome() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vain = 0
+}
+
 // claimSuspects compares: what was the first of its value may not be by now. What it cannot claim is listed again.
 func (s *heads) claimSuspects(ctx context.Context, ids []int64) ([]*item, error) {
 	got, err := s.claimThese(ctx, ids, true)
+	if len(got) > 0 {
+		s.gotSome()
+	}
 	if err == nil && len(got) < len(ids) {
 		s.again()
 	}

@@ -192,6 +192,11 @@ func TestRefusals_divide(t *testing.T) {
 	r = refusals{}
 	r.suspect(list(4), refusal, time.Second)
 	tried(nil, 0, 100, 1, 1, 1)
+	r.parts = []part{{list(20), true}, {list(3), false}}
+	tried(refusal, time.Second, 5, 3)
+	if n := len(r.now()); n != 20 || !r.isAside(19) {
+		t.Errorf("%d are left out", n)
+	}
 }
 
 // While the server accepts nothing, all that are left alone are tried as one every few seconds, and once more after it has accepted something.

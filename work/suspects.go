@@ -286,10 +286,15 @@ func (r *refusals) tried(p part, n int, err error, took time.Duration) (found bo
 			}
 		}
 		r.passed, r.others = r.passed || n > 0, r.others || n > 0
-	case isRefusal(err) && p.early:
-		for _, id := range p.ids {
-			r.set(id, aside, err)
-		}
+	case isRefusal(err) && p.early: // nor need the rest be tried
+		r.parts = slices.DeleteFunc(append(r.parts, p), func(p part) bool {
+			for _, id := range p.ids {
+				if p.early {
+					r.set(id, aside, err)
+				}
+			}
+			return p.early
+		})
 	case isRefusal(err) && len(p.ids) == 1:
 		return true
 	case isRefusal(err):
