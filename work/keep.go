@@ -137,7 +137,7 @@ func (e *engine) look(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-e.scout:
-			rest(ctx, min(cost, behind/2)) // so it takes at most half of the time
+			rest(ctx, min(cost, behind/2, next)) // so it takes at most half of the time
 		}
 		timer.Stop()
 	}
