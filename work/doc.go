@@ -38,10 +38,14 @@
 //     connection is lost. Usually it waits for about a millisecond.
 //   - A job that the server refuses to change, because of a CHECK, a trigger or a policy, does not hold up others. The log names it. It is
 //     tried again after about four seconds, and then after ever longer, up to about half a minute, or later if there are many. With
-//     [OnePer] those behind it wait.
+//     [OnePer] those behind it wait. Until it is found, those of its statement are tried apart, in smaller and smaller parts, for about a
+//     second at a time. While the server accepts no job at all, all are tried in one statement every four seconds.
+//   - If the text for LastError is what the server refuses, because it is too long or breaks a constraint, the outcome is stored with its
+//     beginning, or without it, and the log has the text.
 //   - An error that may also hit all jobs, such as a timeout, a lock, a conflict or a full disk, counts as that of one job only if the
 //     server says in which function, or at which row, it occurred. It does not say that of a trigger in C, nor of a function of its own that
-//     a CHECK calls. A trigger that waits without a timeout of the server holds up the others.
+//     a CHECK calls. A trigger that waits holds up the others until the timeout of the server, so have one. If that is a third of a lease or
+//     longer, leases are lost.
 //   - Claims skip what was claimed before. Every five seconds, and after a wake-up, a worker looks back for older jobs:
 //     those released, tried again or committed late. So a claim costs the same while a long transaction keeps vacuum
 //     from cleaning the table.

@@ -12,6 +12,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/pgarray"
 	"github.com/gormlock/gormlock/internal/sound"
 	"github.com/gormlock/gormlock/observe"
 )
@@ -40,6 +41,7 @@ type engine struct {
 	log   func(ctx context.Context, format string, args ...any)
 
 	refused *refused
+	apart   map[int64]outcome // of suspects, to be stored; used by one goroutine
 	source  source
 	scout   chan struct{}   // for the scout: look now
 	claims  atomic.Int64    // how many were made
@@ -52,12 +54,24 @@ type engine struct {
 }
 
 func newEngine(ctx context.Context, c *config) *engine {
-	e := &engine{config: c, crew: newCrew(c.workers), refused: newRefused(), scout: make(chan struct{}, 1)}
+	e := &engine{config: c, crew: newCrew(c.workers), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1)}
 	e.base, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return e
 }
 
 func (e *engine) takes(queue string) bool { return e.queues == nil || slices.Contains(e.queues, queue) }
+
+// inQueues is the condition on the queue, with its argument.
+func (e *engine) inQueues() (args []any, condition string) {
+	if e.queues == nil {
+		return nil, ""
+	}
+	var names pgarray.Array
+	for _, name := range e.queues {
+		names.Text(name)
+	}
+	return []any{names.String()}, " AND {Queue} = ANY($1::text[])"
+}
 
 // wake is called when there may be new jobs.
 func (e *engine) wake(h hints) {

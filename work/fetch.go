@@ -18,18 +18,19 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	defer tidy.Stop()
 	pause, vain, rested, looked := time.Duration(0), time.Duration(0), time.Time{}, false
 	for ctx.Err() == nil {
-		if n := e.wants(); n > 0 && e.source.more() {
-			got, err := e.claimNext(ctx, n)
-			e.take(ctx, got)
-			looked = looked && len(got) == 0
+		n := e.wants()
+		in, suspects := e.refused.claim.due()
+		if n > 0 && (e.source.more() || suspects && in == 0) {
+			got, tried, err := e.claimNext(ctx, n)
+			looked = looked && got == 0
 			switch {
-			case err == nil && len(got) == 0 && !draining && e.source.more(): // others are faster, or something hides the jobs
+			case err == nil && got+tried == 0 && !draining && e.source.more(): // others are faster, or something hides the jobs
 				pause, vain = 0, min(max(2*vain, time.Millisecond), 250*time.Millisecond)
 				rest(ctx, vain)
 				rested = time.Now()
 				continue
 			case err == nil:
-				if pause = 0; len(got) > 0 || time.Since(rested) > behind {
+				if pause = 0; got > 0 || time.Since(rested) > behind {
 					vain = 0
 				}
 				continue
@@ -42,20 +43,24 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 			rest(ctx, pause)
 			continue
 		}
-		if draining && !e.source.more() && e.idle() {
+		if draining && !e.source.more() && e.drained() {
 			if looked { // what was seen then, another worker has now
 				return nil
 			}
 			if err := e.lookNow(ctx); err != nil {
 				return err
 			}
-			looked = true
-			if !e.source.more() {
+			if looked = !e.refused.searching(); looked && !e.source.more() {
 				return nil
 			}
 			continue
 		}
+		var again <-chan time.Time
+		if suspects && n > 0 {
+			again = time.After(in)
+		}
 		select {
+		case <-again:
 		case <-ctx.Done():
 		case <-e.signal:
 		case <-poll.C:
@@ -69,9 +74,10 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 	return ctx.Err()
 }
 
-// claimNext claims up to n jobs. The end of the run does not cancel a claim that is on its way: the server may have
-// executed it, and its jobs must be released.
-func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
+// claimNext claims up to n jobs, half of them suspects if it is time for those. They are queued as they come. It returns how many it got, and
+// how many parts of the suspects it has tried. The end of the run does not cancel a claim that is on its way: the server may have executed it, and its jobs must be
+// released.
+func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err error) {
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	cut := context.AfterFunc(ctx, func() {
@@ -79,14 +85,38 @@ func (e *engine) claimNext(ctx context.Context, n int) ([]*item, error) {
 		stop()
 	})
 	defer cut()
-	got, err := e.source.claim(asking, n)
+	claim := func(items []*item, err error) (int, error) {
+		e.take(ctx, items)
+		got += len(items)
+		return len(items), err
+	}
+	r, others := &e.refused.claim, n
+	suspects := func() bool {
+		in, is := r.due()
+		return is && in == 0 && (r.rested() || !e.source.more())
+	}
+	if suspects() {
+		others = n / 2
+	}
+	if others > 0 {
+		_, err = claim(e.source.claim(asking, others))
+	}
+	if err == nil && suspects() { // perhaps since this claim
+		room := func() int {
+			if ctx.Err() != nil {
+				return 0
+			}
+			return n - got
+		}
+		tried, err = e.search(asking, r, room, func(part []int64) (int, error) { return claim(e.source.claimSuspects(asking, part)) })
+	}
 	switch {
 	case err != nil && sqlstate.Of(err) == "" && !pgconn.SafeToRetry(err):
 		e.unsure, e.failed = true, time.Now()
 	case err == nil && !e.failed.IsZero():
-		got = append(got, e.late(asking)...)
+		_, err = claim(e.late(asking), nil)
 	}
-	return got, err
+	return got, tried, err
 }
 
 // late returns the jobs of a claim that failed here and that the server has executed. It may execute it some seconds later.

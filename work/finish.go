@@ -1,13 +1,10 @@
 package work
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
@@ -27,8 +24,6 @@ type outcome struct {
 	kind      observe.Kind // 0: no event
 	took      time.Duration
 	stored    bool // already stored: only report it
-	escaped   bool // text has no letters that the server's encoding may lack
-	refusal   error
 }
 
 // judge turns the error of a handler into an outcome.
@@ -81,45 +76,34 @@ func (e *engine) pause(attempt int) (d time.Duration) {
 	return e.backoff(attempt)
 }
 
-// storable returns what PostgreSQL can store of a text, at most 16 kB.
-func storable(text string) string {
-	const most = 16 << 10
-	text = strings.ReplaceAll(text, "\x00", "\\x00")
-	if len(text) > most {
-		text = text[:most]
-	}
-	return cmp.Or(strings.ToValidUTF8(text, "\uFFFD"), "an error without a text")
-}
-
-// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together. Those that the server
-// refuses are tried again each second, and do not delay the others.
+// finish stores outcomes until ctx ends. Outcomes that come while others are being stored are stored together. Those of suspects come behind
+// the others.
 func (e *engine) finish(ctx context.Context) {
-	var refused []outcome
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
 	for pause := time.Duration(0); ; {
-		select {
-		case <-again.C:
-			refused = e.again(refused)
-		default:
-		}
 		batch := e.batch()
-		if len(batch) == 0 {
+		in, suspects := e.refused.store.due()
+		if len(batch) == 0 && (!suspects || in > 0 || ctx.Err() != nil) {
+			var again <-chan time.Time
+			if suspects {
+				again = time.After(in)
+			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-e.finished:
-			case <-again.C:
-				refused = e.again(refused)
+			case <-again:
 			}
 			continue
 		}
-		left, err := e.store(ctx, batch)
-		left, refused = e.refusedOf(ctx, left, refused, len(batch))
-		if err != nil && ctx.Err() == nil {
-			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left), e.t.name, err)
+		left, err := e.storeOthers(ctx, batch)
+		if suspects = suspects || len(e.apart) > 0; err == nil && suspects && (len(batch) == 0 || e.refused.store.rested()) {
+			_, err = e.search(ctx, &e.refused.store, func() int { return outcomesMost / 2 }, func(part []int64) (int, error) { return e.storeSuspects(ctx, part) })
+			poke(e.signal)
 		}
-		if len(left) == 0 {
+		if err != nil && ctx.Err() == nil {
+			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left)+len(e.apart), e.t.name, err)
+		}
+		if len(left) == 0 && err == nil {
 			pause = 0
 			continue
 		}
@@ -131,57 +115,88 @@ func (e *engine) finish(ctx context.Context) {
 	}
 }
 
-// again has the first of the refused outcomes stored once more, and returns the others.
-func (e *engine) again(refused []outcome) []outcome {
-	n := min(len(refused), refusedMost)
-	if n > 0 {
-		e.putBack(refused[:n])
-	}
-	return refused[n:]
-}
-
-// refusedOf takes those that the server refused from the outcomes that are left, of those that were tried.
-func (e *engine) refusedOf(ctx context.Context, left, refused []outcome, tried int) (others, more []outcome) {
-	found := map[int64]error{}
-	for _, o := range left {
-		if o.refusal == nil {
-			others = append(others, o)
-			continue
-		}
-		found[o.id], o.refusal = o.refusal, nil
-		refused = append(refused, o)
-	}
-	e.refuse(ctx, &e.refused.store, found, 0, tried > 1 && len(found) == tried)
-	return others, refused
-}
-
-// store stores outcomes, and returns those that must be tried again.
-func (e *engine) store(ctx context.Context, batch []outcome) (left []outcome, err error) {
-	var stored, simple, others []outcome
-	heard := hints{}
+// storeOthers stores outcomes of jobs that are no suspects, and returns those that must be tried again. Those that the server refuses are
+// kept apart.
+func (e *engine) storeOthers(ctx context.Context, batch []outcome) (left []outcome, err error) {
+	r := &e.refused.store
+	bad := r.now()
+	var kinds [2][]outcome
+	var stored []outcome
 	for _, o := range batch {
-		switch {
+		switch _, is := slices.BinarySearch(bad, o.id); {
 		case o.stored:
 			stored = append(stored, o)
-		case o.state == done:
-			simple = append(simple, o)
+		case is:
+			left = append(left, e.keepApart(ctx, o)...)
 		default:
-			others = append(others, o)
+			kinds[o.kindOfWrite()] = append(kinds[o.kindOfWrite()], o)
 		}
 	}
 	e.completed(ctx, stored)
-	for _, part := range [][]outcome{simple, others} {
-		if len(part) == 0 {
+	for _, part := range kinds {
+		began, n := time.Now(), 0
+		var more []outcome
+		failed := sift.ThroughConflicts(ctx, func() (err error) {
+			n, more, err = e.store(ctx, part)
+			return err
+		})
+		if r.pass(n); sqlstate.IsOfARow(failed) {
+			ids := make([]int64, 0, len(part))
+			for _, o := range part {
+				ids = append(ids, o.id)
+				left = append(left, e.keepApart(ctx, o)...)
+			}
+			r.suspect(ids, failed, time.Since(began))
 			continue
 		}
-		more, failed := e.storePart(ctx, part, heard)
 		left, err = append(left, more...), errors.Join(err, failed)
 	}
-	if len(heard) > 0 {
-		e.wake(heard)
-		announce(e.db.DB, e.t.quoted, heard)
-	}
 	return left, err
+}
+
+// keepApart keeps the outcome of a suspect. If there is one of an earlier attempt, its lease has ended, and it must not be mixed up with this one.
+func (e *engine) keepApart(ctx context.Context, o outcome) (left []outcome) {
+	if before, is := e.apart[o.id]; is && before.item != o.item {
+		var err error
+		if left, err = e.missed(ctx, []outcome{before}); err != nil {
+			return []outcome{o}
+		}
+	}
+	e.apart[o.id] = o
+	return left
+}
+
+// storeSuspects stores outcomes that are kept apart, and returns how many it has stored.
+func (e *engine) storeSuspects(ctx context.Context, ids []int64) (n int, err error) {
+	var kinds [2][]outcome
+	for _, id := range ids {
+		if o, is := e.apart[id]; is {
+			kinds[o.kindOfWrite()] = append(kinds[o.kindOfWrite()], o)
+		}
+	}
+	for _, part := range kinds {
+		stored, left, failed := e.store(ctx, part)
+		for _, o := range part {
+			delete(e.apart, o.id)
+		}
+		if n += stored; failed == nil {
+			e.putBack(left)
+			continue
+		}
+		err = errors.Join(err, failed)
+		for _, o := range left {
+			e.apart[o.id] = o
+		}
+	}
+	return n, err
+}
+
+// kindOfWrite is the statement that stores an outcome: that of jobs that are done, or the other one.
+func (o outcome) kindOfWrite() int {
+	if o.state == done {
+		return 0
+	}
+	return 1
 }
 
 // completed reports jobs that transactions of handlers have completed, and finds out what follows them.
@@ -198,31 +213,19 @@ func (e *engine) completed(ctx context.Context, stored []outcome) {
 	}
 }
 
-// storePart stores outcomes in one statement. If the server refuses that, it stores them in ever smaller parts, so the text of one job,
-// or a trigger of the table, does not affect the other jobs.
-func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (left []outcome, err error) {
-	var stored map[int64]bool
-	err = sift.ThroughConflicts(ctx, func() (err error) {
-		stored, err = e.write(ctx, part)
-		return err
-	})
-	switch {
-	case err == nil:
-	case !sqlstate.IsOfARow(err):
-		return part, err
-	case len(part) > 1:
-		half := len(part) / 2
-		left, err = e.storePart(ctx, slices.Clone(part[:half]), heard)
-		more, failed := e.storePart(ctx, slices.Clone(part[half:]), heard)
-		return append(left, more...), errors.Join(err, failed)
-	case !part[0].escaped && sqlstate.Is(err, sqlstate.UntranslatableCharacter, sqlstate.CharacterNotInRepertoire):
-		quoted := strconv.QuoteToASCII(part[0].text)
-		part[0].escaped, part[0].text = true, quoted[1:len(quoted)-1]
-		return e.storePart(ctx, part, heard)
-	default:
-		part[0].refusal = err
-		return part, nil
+// store stores outcomes of one kind in one statement, and returns how many, and those that must be tried again.
+func (e *engine) store(ctx context.Context, part []outcome) (n int, left []outcome, err error) {
+	if len(part) == 0 {
+		return 0, nil, nil
 	}
+	stored, err := e.write(ctx, part)
+	if len(part) == 1 && sqlstate.IsOfARow(err) {
+		stored, err = e.writeLess(ctx, part[0], err)
+	}
+	if err != nil {
+		return 0, part, err
+	}
+	heard := hints{}
 	var missing []outcome
 	for _, o := range part {
 		if !stored[o.id] {
@@ -237,10 +240,14 @@ func (e *engine) storePart(ctx context.Context, part []outcome, heard hints) (le
 		}
 		e.told(o)
 	}
-	if len(missing) == 0 {
-		return nil, nil
+	if len(heard) > 0 {
+		e.wake(heard)
+		announce(e.db.DB, e.t.quoted, heard)
 	}
-	return e.missed(ctx, missing)
+	if len(missing) > 0 {
+		left, err = e.missed(ctx, missing)
+	}
+	return len(stored), left, err
 }
 
 // missed finds out why outcomes could not be stored: somebody has locked the row for a moment, or another process has the

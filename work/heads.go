@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sift"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -83,7 +83,8 @@ func (s *heads) ended(follow []int64) {
 func (s *heads) look(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.e.t.one == "" || !s.busy && !s.open && s.empty() {
+	vainly := s.vain > 0 && !s.empty() // then the list is tried to its end: see next
+	if s.e.t.one == "" && !vainly || !s.busy && !s.open && s.empty() {
 		s.heard = true
 	}
 	if s.open = true; s.empty() {
@@ -98,27 +99,42 @@ func (s *heads) claim(ctx context.Context, n int) (got []*item, err error) {
 		if err != nil || len(ids) == 0 {
 			return nil, err
 		}
-		got, err = s.claimThese(ctx, ids, compare)
-		if sqlstate.IsOfARow(err) {
-			got, err = s.claimSome(ctx, ids, compare)
+		r, began := &s.e.refused.claim, time.Now()
+		if ids = r.rest(ids); len(ids) == 0 {
+			continue
 		}
+		err = sift.ThroughConflicts(ctx, func() (err error) {
+			got, err = s.claimThese(ctx, ids, compare)
+			return err
+		})
+		if sqlstate.IsOfARow(err) {
+			r.suspect(ids, err, time.Since(began))
+			return nil, nil
+		}
+		r.pass(len(got))
 		if len(got) > 0 || err != nil {
-			s.mu.Lock()
-			s.vain = 0
-			s.mu.Unlock()
+			s.gotSome()
 			return got, err
 		}
 	}
 	return nil, nil
 }
 
-// claimSome claims those of the jobs that the server does not refuse to change.
-func (s *heads) claimSome(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
-	_, err = sifted(ctx, s.e, &s.e.refused.claim, ids, same, func(part []int64) error {
-		more, err := s.claimThese(ctx, part, compare)
-		got = append(got, more...)
-		return err
-	})
+func (s *heads) gotSome() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vain = 0
+}
+
+// claimSuspects compares: what was the first of its value may not be by now. What it cannot claim is listed again.
+func (s *heads) claimSuspects(ctx context.Context, ids []int64) ([]*item, error) {
+	got, err := s.claimThese(ctx, ids, true)
+	if len(got) > 0 {
+		s.gotSome()
+	}
+	if err == nil && len(got) < len(ids) {
+		s.again()
+	}
 	return got, err
 }
 
@@ -190,7 +206,7 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 // have come before it since, and the next scan lists it. So they are not compared with other jobs, unless compare is set
 // or the index refused a second running job of a value.
 func (s *heads) claimThese(ctx context.Context, ids []int64, compare bool) (got []*item, err error) {
-	of, queues := s.queues()
+	of, queues := s.e.inQueues()
 	args := append([]any{array(ids)}, of...)
 	text := "{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()" + strings.Replace(queues, "$1", "?", 1) // find it by its key, and not by the index of ready jobs
 	for range collisions {
@@ -239,25 +255,13 @@ func power(n int) int {
 	return p
 }
 
-// queues is the condition on the queue, with its argument.
-func (s *heads) queues() (args []any, condition string) {
-	if s.e.queues == nil {
-		return nil, ""
-	}
-	var names pgarray.Array
-	for _, name := range s.e.queues {
-		names.Text(name)
-	}
-	return []any{names.String()}, " AND {Queue} = ANY($1::text[])"
-}
-
 // waits is the place of a job that waits for a younger one that runs.
 const waits = -1
 
 // find lists the next jobs, and locks none: all of them, or those after the ones that are known. It reports whether there
 // are jobs that wait for a younger one.
 func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blocked bool, err error) {
-	args, queues := s.queues()
+	args, queues := s.e.inQueues()
 	queues += s.e.refused.claim.without() // so with OnePer a job that is left out holds up those behind it
 	text := s.fair(queues, known)
 	if s.e.t.one != "" {

@@ -2,9 +2,12 @@ package work
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/sift"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/observe"
 )
 
@@ -26,13 +29,14 @@ func (e *engine) renew(ctx context.Context) {
 }
 
 // renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
-// has locked the row of its job, only this job is left out, until the transaction ends. Those that the server refused to renew are tried
-// behind the others.
+// has locked the row of its job, only this job is left out, until the transaction ends. Suspects come behind the others.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
-	for _, it := range e.held {
+	held := make(map[int64]*item, len(e.held))
+	for id, it := range e.held {
 		list = append(list, it)
+		held[id] = it
 	}
 	e.mu.Unlock()
 	if len(list) == 0 {
@@ -41,12 +45,8 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, max(e.lease/3, 100*time.Millisecond))
 	defer stop()
 	renewed := make(map[int64]bool, len(list))
-	bad := e.refused.renew.now()
-	isBad := func(it *item) bool { _, is := slices.BinarySearch(bad, it.id); return is }
-	for _, part := range apart(list, isBad) {
-		if _, err := sifted(ctx, e, &e.refused.renew, part, func(it *item) int64 { return it.id }, func(part []*item) error { return e.renewThese(ctx, part, renewed) }); err != nil {
-			return false, err
-		}
+	if err := e.renewHeld(ctx, held, renewed); err != nil {
+		return false, err
 	}
 	missing := list[:0]
 	for _, it := range list {
@@ -76,6 +76,41 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	return all, nil
 }
 
+// renewHeld renews the leases of the jobs that are held, suspects behind the others, and notes which it has renewed.
+func (e *engine) renewHeld(ctx context.Context, held map[int64]*item, renewed map[int64]bool) error {
+	renew := func(ids []int64) (int, error) {
+		var these []*item
+		for _, id := range ids {
+			if it := held[id]; it != nil {
+				these = append(these, it)
+			}
+		}
+		if len(these) == 0 {
+			return 0, nil
+		}
+		before := len(renewed)
+		err := e.renewThese(ctx, these, renewed)
+		return len(renewed) - before, err
+	}
+	r, began := &e.refused.renew, time.Now()
+	if others := r.rest(slices.Sorted(maps.Keys(held))); len(others) > 0 {
+		n := 0
+		err := sift.ThroughConflicts(ctx, func() (err error) {
+			n, err = renew(others)
+			return err
+		})
+		switch {
+		case sqlstate.IsOfARow(err):
+			r.suspect(others, err, time.Since(began))
+		case err != nil:
+			return err
+		}
+		r.pass(n)
+	}
+	_, err := e.search(ctx, r, func() int { return len(held) }, renew)
+	return err
+}
+
 // renewThese renews the leases of those that this process still has.
 func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64]bool) error {
 	ids, claims := arrays(list)
@@ -83,18 +118,6 @@ func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64
 	return e.db.each(ctx, e.t.sql(`UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
 		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`),
 		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { renewed[id] = true })
-}
-
-// apart are the jobs of a list that are not bad, and those that are.
-func apart(list []*item, isBad func(*item) bool) [2][]*item {
-	n := 0
-	for i, it := range list {
-		if !isBad(it) {
-			list[n], list[i] = it, list[n]
-			n++
-		}
-	}
-	return [2][]*item{list[:n], list[n:]}
 }
 
 // look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
@@ -116,7 +139,7 @@ func (e *engine) look(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-e.scout:
-			rest(ctx, min(cost, behind/2)) // so it takes at most half of the time
+			rest(ctx, min(cost, behind/2, next)) // so it takes at most half of the time
 		}
 		timer.Stop()
 	}
@@ -127,35 +150,44 @@ func (e *engine) lookNow(ctx context.Context) error {
 	return err
 }
 
-// lookAround returns the time until the next known RunAt or end of a lease. A job that is still not ready some time after its RunAt is locked, or
-// kept by a trigger: it is seen when a look is due anyway.
+// lookAround returns the time until the next known RunAt or end of a lease, or until suspects are tried again. A job that is still not ready
+// some time after its RunAt is locked, or kept by a trigger: it is seen when a look is due anyway.
 func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error) {
-	heard := hints{}
-	due, refused, err := e.promote(ctx, heard)
+	promoting, takingOver := e.promote(), e.takeOver()
+	due, err := e.changeMany(ctx, promoting)
 	if err == nil {
 		var more bool
-		more, err = e.takeOver(ctx, heard)
-		refused = refused || more
-	}
-	if len(heard) > 0 {
-		e.source.hear(heard)
-		announce(e.db.DB, e.t.quoted, heard)
+		more, err = e.changeMany(ctx, takingOver)
+		due = due || more
 	}
 	if err == nil {
 		err = e.source.look(ctx)
 	}
 	poke(e.signal)
+	for _, each := range []manyJobs{promoting, takingOver} {
+		if err == nil {
+			err = e.changeSuspects(ctx, each)
+		}
+	}
 	if err != nil {
 		return behind, err
 	}
-	switch {
-	case refused:
-		return e.poll, nil
-	case due:
-		return 0, nil // there are more jobs than one statement takes
+	if due { // there are more jobs than one statement takes
+		return 0, nil
 	}
+	next, err = e.untilNext(ctx)
+	for _, each := range []manyJobs{promoting, takingOver} {
+		if in, is := each.due(); is {
+			next = min(next, in)
+		}
+	}
+	return next, err
+}
+
+// untilNext is the time until the next known RunAt or end of a lease.
+func (e *engine) untilNext(ctx context.Context) (time.Duration, error) {
 	var seconds *float64
-	err = e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
+	err := e.db.QueryRowContext(ctx, e.t.sql(`SELECT EXTRACT(EPOCH FROM LEAST(
 		(SELECT {RunAt} FROM {table} WHERE {State} = 'later' AND {RunAt} > now() - interval '100 milliseconds' AND {RunAt} < 'infinity'{live}`+e.refused.promote.without()+` ORDER BY {RunAt} LIMIT 1),
 		(SELECT {ClaimedUntil} FROM {table} WHERE {State} = 'running' AND {ClaimedUntil} > now() AND {ClaimedUntil} < now() + interval '6 seconds'
 			ORDER BY {ClaimedUntil} LIMIT 1)) - clock_timestamp())::float8`)).Scan(&seconds)
@@ -168,42 +200,56 @@ func (e *engine) lookAround(ctx context.Context) (next time.Duration, err error)
 // atOnce is how many jobs one statement makes ready.
 const atOnce = 1000
 
-// promote makes ready the jobs whose RunAt has come. It reports whether there are more of them, and whether the server refused some.
-func (e *engine) promote(ctx context.Context, heard hints) (more, refused bool, err error) {
-	n := 0
-	left, err := e.changeSome(ctx, &e.refused.promote, "{State} = 'later' AND {RunAt} <= now(){live}", "{RunAt}", func(these string) error {
-		made, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING {ID}, {Queue}, {Priority}`)
-		n += made
-		return err
-	})
-	return n == atOnce, left > 0, err
+// tellAll tells the workers of all processes of jobs that are ready.
+func (e *engine) tellAll(heard hints) {
+	if len(heard) > 0 {
+		e.source.hear(heard)
+		announce(e.db.DB, e.t.quoted, heard)
+		poke(e.signal)
+	}
+}
+
+// promote makes ready the jobs whose RunAt has come.
+func (e *engine) promote() manyJobs {
+	return manyJobs{refusals: &e.refused.promote, where: "{State} = 'later' AND {RunAt} <= now(){live}", order: "{RunAt}", change: func(ctx context.Context, these string) (int, error) {
+		heard := hints{}
+		defer func() { e.tellAll(heard) }()
+		return e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready' WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING {ID}, {Queue}, {Priority}`)
+	}}
 }
 
 // takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
-// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running. It reports
-// whether the server refused some.
-func (e *engine) takeOver(ctx context.Context, heard hints) (refused bool, err error) {
-	var id int64
-	var l level
-	var claim, state string
-	took := func() {
-		e.mu.Lock()
-		own := e.held[id]
-		e.mu.Unlock()
-		if own != nil && own.claim == claim {
-			e.lost(own)
-		}
-		e.tellOf(id, observe.Event{Kind: observe.TakenOver})
-		if state == ready {
-			heard.add(l, id, false)
-		} else {
-			e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
-		}
+// this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
+func (e *engine) takeOver() manyJobs {
+	const text = ", {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}"
+	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
+}
+
+// takeOverThese also sets something else.
+func (e *engine) takeOverThese(also string) func(ctx context.Context, these string) (int, error) {
+	return func(ctx context.Context, these string) (n int, err error) {
+		var id int64
+		var l level
+		var claim, state string
+		heard := hints{}
+		defer func() { e.tellAll(heard) }()
+		err = e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
+			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now()`+also+`
+			WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), nil, []any{&id, &l.queue, &l.priority, &claim, &state}, func() {
+			n++
+			e.mu.Lock()
+			own := e.held[id]
+			e.mu.Unlock()
+			if own != nil && own.claim == claim {
+				e.lost(own)
+			}
+			e.tellOf(id, observe.Event{Kind: observe.TakenOver})
+			if state == ready {
+				heard.add(l, id, false)
+			} else {
+				e.tellOf(id, observe.Event{Kind: observe.Dead, Err: ErrTakenOver})
+			}
+		})
+		return n, err
 	}
-	left, err := e.changeSome(ctx, &e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", func(these string) error {
-		return e.db.each(ctx, e.t.sql(`UPDATE {table} AS t SET {State} = CASE WHEN t.{Attempts} >= t.{MaxAttempts} THEN 'dead' ELSE 'ready' END,
-			{ClaimedUntil} = NULL, {Version} = t.{Version} + 1, {UpdatedAt} = now(), {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}
-			WHERE {ID} = ANY(ARRAY(`+these+`)) RETURNING t.{ID}, t.{Queue}, t.{Priority}, t.{ClaimedBy}, t.{State}`), nil, []any{&id, &l.queue, &l.priority, &claim, &state}, took)
-	})
-	return left > 0, err
 }

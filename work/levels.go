@@ -4,19 +4,24 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
+	"github.com/gormlock/gormlock/internal/sift"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 // source finds jobs that can be claimed.
 type source interface {
-	// claim claims up to n jobs. If it returns fewer, there are no more as far as is known, until hear or again is
-	// called.
+	// claim claims up to n jobs. If it returns fewer and there are no more as far as is known, more is false until hear or
+	// again is called. If the server refuses a claim, its jobs are suspects.
 	claim(ctx context.Context, n int) ([]*item, error)
+	// claimSuspects claims those of some jobs that can be claimed.
+	claimSuspects(ctx context.Context, ids []int64) ([]*item, error)
 	// more reports whether there may be more.
 	more() bool
 	// hear takes hints. After nil hints, call look.
@@ -103,13 +108,21 @@ func (s *levels) claim(ctx context.Context, n int) ([]*item, error) {
 			break
 		}
 		var got []*item
-		got, err = s.claimOf(ctx, each)
-		all = append(all, got...)
+		var refused bool
+		got, refused, err = s.claimOf(ctx, each)
+		if all = append(all, got...); refused {
+			break
+		}
 	}
-	slices.SortStableFunc(all, func(a, b *item) int {
+	inOrder(all)
+	return all, err
+}
+
+// inOrder sorts jobs by priority and ID.
+func inOrder(items []*item) {
+	slices.SortStableFunc(items, func(a, b *item) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 	})
-	return all, err
 }
 
 // shares returns how many jobs to take from each level, so that the first n jobs of all levels are taken. With several
@@ -170,51 +183,45 @@ func (s *levels) shares(ctx context.Context, n int) ([]share, error) {
 	return shares, rows.Err()
 }
 
-// claimOf claims from one level, from its position on.
-func (s *levels) claimOf(ctx context.Context, o share) ([]*item, error) {
-	bad := s.e.refused.claim.now()
-	got, err := s.e.claim(ctx, o.n, func(q *gorm.DB) *gorm.DB {
-		if len(bad) > 0 {
-			q = q.Where(s.e.t.sql("{ID} <> ALL(?::bigint[])"), array(bad))
-		}
-		// The index is on "id + 0", so no plan walks the primary key over all done jobs.
-		return q.Where(s.e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
-			Order(s.e.t.sql("({ID} + 0)"))
+// claimOf claims from one level, from its position on, and reports whether the server refused that.
+func (s *levels) claimOf(ctx context.Context, o share) (got []*item, refused bool, err error) {
+	e, r, began := s.e, &s.e.refused.claim, time.Now()
+	bad := r.now()
+	err = sift.ThroughConflicts(ctx, func() (err error) {
+		got, err = e.claim(ctx, o.n, func(q *gorm.DB) *gorm.DB {
+			if len(bad) > 0 {
+				q = q.Where(e.t.sql("{ID} <> ALL(?::bigint[])"), array(bad))
+			}
+			// The index is on "id + 0", so no plan walks the primary key over all done jobs.
+			return q.Where(e.t.sql("{State} = 'ready' AND {Queue} = ? AND {Priority} = ? AND ({ID} + 0) > ? AND {RunAt} <= now()"), o.queue, o.priority, o.after).
+				Order(e.t.sql("({ID} + 0)"))
+		})
+		return err
 	})
-	refused := sqlstate.IsOfARow(err)
-	if refused {
-		got, err = s.claimSome(ctx, o)
+	if sqlstate.IsOfARow(err) {
+		_, err = e.suspectThese(ctx, r, err, time.Since(began), "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
+			r.without()+" ORDER BY ({ID} + 0) LIMIT $4"+lockThem, o.queue, o.priority, o.after, o.n)
+		return nil, true, err
 	}
+	r.pass(len(got))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o.position.moved == o.moved && err == nil {
-		o.more = refused || len(got) >= o.n
+		o.more = len(got) >= o.n
 		o.position.after = max(o.position.after, o.after)
 		for _, it := range got {
 			o.position.after = max(o.position.after, it.id)
 		}
 	}
-	return got, err
+	return got, false, err
 }
 
-// claimSome claims from a level some of whose jobs the server refuses to change.
-func (s *levels) claimSome(ctx context.Context, o share) (got []*item, err error) {
-	e := s.e
-	ids, err := e.list(ctx, "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
-		e.refused.claim.without()+" ORDER BY ({ID} + 0) LIMIT $4", o.queue, o.priority, o.after, o.n+refusedMost)
-	if err != nil {
-		return nil, err
-	}
-	_, err = sifted(ctx, e, &e.refused.claim, ids, same, func(part []int64) error {
-		if len(got) == o.n {
-			return nil
-		}
-		more, err := e.claim(ctx, o.n-len(got), func(q *gorm.DB) *gorm.DB {
-			return q.Where(e.t.sql("{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()"), array(part)).Order(e.t.sql("({ID} + 0)"))
-		})
-		got = append(got, more...)
-		return err
+func (s *levels) claimSuspects(ctx context.Context, ids []int64) ([]*item, error) {
+	args, queues := s.e.inQueues()
+	got, err := s.e.claim(ctx, power(len(ids)), func(q *gorm.DB) *gorm.DB {
+		return q.Where(s.e.t.sql("{ID} = ANY(?::bigint[]) AND {State} || '' = 'ready' AND {RunAt} <= now()"+strings.Replace(queues, "$1", "?", 1)), append([]any{array(ids)}, args...)...)
 	})
+	inOrder(got)
 	return got, err
 }
 

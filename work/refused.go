@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/gormlock/gormlock/internal/pgarray"
@@ -14,43 +11,14 @@ import (
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
-const (
-	// asideFirst is how long a job is left out that the server refused to change. If it is refused again then, it is left out for twice as
-	// long, up to asideMost.
-	asideFirst = 4 * time.Second
-	asideMost  = 30 * time.Second
-	// asideEach and asideEachMost are by how much longer for each other one that is left out: for asideCost times what it took to find one.
-	// Trying many again must not take all of the time.
-	asideEach     = 10 * time.Millisecond
-	asideEachMost = 100 * time.Millisecond
-	asideCost     = 4
-	// refusedMost is how many such jobs are looked for at once. The rest of their batch waits for the next statement.
-	refusedMost = 100
-	// namedAgain is when the log names such a job again.
-	namedAgain = 10 * time.Minute
-)
-
-// refusals are the jobs that the server refuses to change in one way: by a CHECK, a trigger or a policy, or because a number cannot grow.
-// One of them makes a statement about many jobs fail, so they are left out for a while.
-type refusals struct {
-	doing string // what is refused, for people
-
-	mu sync.Mutex
-	of map[int64]refusal
-}
-
-type refusal struct {
-	out   time.Duration // for how long it is left out
-	until time.Time     // when that ends
-	named time.Time     // in the log
-	err   error
-}
-
 // refused are the refusals of each statement about many jobs.
 type refused struct{ claim, renew, store, promote, takeOver refusals }
 
-func newRefused() *refused {
-	return &refused{refusals{doing: "claim"}, refusals{doing: "renew the leases of"}, refusals{doing: "store the outcomes of"}, refusals{doing: "make ready"}, refusals{doing: "take over"}}
+func newRefused(lease time.Duration) *refused {
+	return &refused{
+		refusals{doing: "claim"}, refusals{doing: "renew the leases of", most: lease / 4, soon: true}, refusals{doing: "store the outcomes of"},
+		refusals{doing: "make ready"}, refusals{doing: "take over"},
+	}
 }
 
 // left says which jobs could not be worked on.
@@ -58,124 +26,104 @@ func (r *refused) left(of string) error {
 	return errors.Join(r.claim.error(of), r.promote.error(of), r.takeOver.error(of))
 }
 
-// now are the jobs that are left out now.
-func (r *refusals) now() (ids []int64) {
+// searching reports whether there are suspects that were not tried yet, of those that may be worked on.
+func (r *refused) searching() bool {
+	return r.claim.searching() || r.promote.searching() || r.takeOver.searching()
+}
+
+// search is a round: it tries suspects for a while. change changes those of a part, and returns how many these were; room is for how many
+// there is room. It returns how many parts it has tried. The log names the jobs that were refused alone.
+func (e *engine) search(ctx context.Context, r *refusals, room func() int, change func(part []int64) (int, error)) (parts int, err error) {
+	began, found := time.Now(), map[int64]error{}
+	for r.begin(); err == nil && (parts == 0 || time.Since(began) < max(r.most, roundMost)); parts++ {
+		part := r.next(room())
+		if len(part.ids) == 0 {
+			break
+		}
+		n, started := 0, time.Now()
+		failed := sift.ThroughConflicts(ctx, func() (err error) {
+			n, err = change(part.ids)
+			return err
+		})
+		if r.tried(part, n, failed, time.Since(started)) {
+			found[part.ids[0]] = failed
+		} else if !sqlstate.IsOfARow(failed) {
+			err = failed
+		}
+	}
+	e.refuse(ctx, r, found, time.Since(began))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.of) == 0 {
-		return nil
-	}
-	now := time.Now()
-	maps.DeleteFunc(r.of, func(_ int64, one refusal) bool { return now.After(one.until) && now.Sub(one.named) > namedAgain })
-	for id, one := range r.of {
-		if now.Before(one.until) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+	r.ended, r.took = time.Now(), time.Since(began)
+	return parts, err
 }
 
-// without is the condition that leaves these jobs out, for a statement that goes past GORM: gormlock remembers the texts of its conditions.
-func (r *refusals) without() string {
-	if ids := r.now(); len(ids) > 0 {
-		return " AND {ID} <> ALL('" + array(ids) + "'::bigint[])"
-	}
-	return ""
-}
-
-// error says which jobs were not changed.
-func (r *refusals) error(of string) error {
-	ids := r.now()
-	if len(ids) == 0 {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return fmt.Errorf("gormlock: work: the server refuses to %s jobs %d of %s: the first: %w", r.doing, ids, of, r.of[ids[0]].err)
-}
-
-// add leaves jobs out that were found in some time, and returns those that the log is to name.
-func (r *refusals) add(found map[int64]error, took time.Duration) (news []int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.of == nil {
-		r.of = map[int64]refusal{}
-	}
-	now := time.Now()
-	others := 0
-	for _, one := range r.of {
-		if now.Before(one.until) {
-			others++
-		}
-	}
-	longer := min(max(asideEach, asideCost*took/time.Duration(len(found))), asideEachMost)
-	for i, id := range slices.Sorted(maps.Keys(found)) {
-		before, err := r.of[id], found[id]
-		one := refusal{asideFirst, now, before.named, err}
-		if now.Sub(before.until) < asideMost && !sqlstate.IsOfNoRow(err) {
-			one.out = min(2*before.out, asideMost)
-		}
-		one.until = now.Add(one.out + time.Duration(others+i)*longer)
-		if now.Sub(one.named) > namedAgain {
-			one.named, news = now, append(news, id)
-		}
-		r.of[id] = one
-	}
-	return news
-}
-
-// sifted makes a change of many jobs. If the server refuses that because of some of them, it makes the change for ever smaller parts, until
-// it knows which these are. The log names them, and they are left out for a while. It returns how many there are.
-func sifted[T any](ctx context.Context, e *engine, r *refusals, list []T, id func(T) int64, change func(part []T) error) (int, error) {
-	began, found, none := time.Now(), map[int64]error{}, len(list) > 1
-	var failed error
-	sift.Parts(ctx, list, change, func(part []T, err error) bool {
-		if sqlstate.IsOfARow(err) {
-			found[id(part[0])] = err
-		} else {
-			none, failed = false, err
-		}
-		return failed == nil && len(found) < refusedMost
-	})
-	e.refuse(ctx, r, found, time.Since(began), none)
-	return len(found), failed
-}
-
-// refuse leaves jobs out that were found in some time, and logs which. none says that all were refused that were tried.
-func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error, took time.Duration, none bool) {
+// refuse leaves jobs alone that were found in some time, and logs which.
+func (e *engine) refuse(ctx context.Context, r *refusals, found map[int64]error, took time.Duration) {
 	if len(found) == 0 {
 		return
 	}
 	if news := r.add(found, took); len(news) > 0 {
-		others := "the others go on"
-		if none {
-			others = "it has refused all that were tried"
+		others := "it has refused all that were tried"
+		if r.others {
+			others = "the others go on"
 		}
 		e.log(ctx, "gormlock: work: the server refuses to %s jobs %d of %s, which are tried again later; %s. The error of job %d: %v",
 			r.doing, news, e.t.name, others, news[0], found[news[0]])
 	}
 }
 
-func same(id int64) int64 { return id }
+// manyJobs is a change of all jobs that a condition selects.
+type manyJobs struct {
+	*refusals
+	where, order string
+	change       func(ctx context.Context, these string) (int, error) // gets a query that locks jobs and returns their IDs
+	less         func(ctx context.Context, these string) (int, error) // does not write LastError; nil: nor does change
+}
 
-// changeSome changes up to atOnce of the jobs that a condition selects, and returns how many of them the server refuses to change. change
-// gets a query that locks them and returns their IDs.
-func (e *engine) changeSome(ctx context.Context, r *refusals, where, order string, change func(these string) error) (int, error) {
-	const lock = " FOR NO KEY UPDATE SKIP LOCKED"
-	from := "SELECT {ID} FROM {table} WHERE " + where
-	first := fmt.Sprintf("%s%s ORDER BY %s LIMIT %d", from, r.without(), order, atOnce)
-	err := change(first + lock)
-	if !sqlstate.IsOfARow(err) {
-		return 0, err
-	}
-	ids, err := e.list(ctx, first)
-	if err != nil {
-		return 0, err
-	}
-	return sifted(ctx, e, r, ids, same, func(part []int64) error {
-		return change(from + " AND {ID} = ANY('" + array(part) + "'::bigint[])" + lock)
+const lockThem = " FOR NO KEY UPDATE SKIP LOCKED"
+
+// changeMany changes up to atOnce of them, without the suspects, and reports whether there may be more. If the server refuses that, they are
+// suspects.
+func (e *engine) changeMany(ctx context.Context, of manyJobs) (more bool, err error) {
+	first := fmt.Sprintf("SELECT {ID} FROM {table} WHERE %s%s ORDER BY %s LIMIT %d", of.where, of.without(), of.order, atOnce) + lockThem
+	began, n := time.Now(), 0
+	err = sift.ThroughConflicts(ctx, func() (err error) {
+		n, err = of.change(ctx, first)
+		return err
 	})
+	if sqlstate.IsOfARow(err) {
+		return e.suspectThese(ctx, of.refusals, err, time.Since(began), first)
+	}
+	of.pass(n)
+	return n == atOnce, err
+}
+
+// suspectThese makes suspects of the jobs that a statement was about which was refused in some time. It reports whether there are any.
+// The query locks them as the statement did, so it returns none that the statement has passed over.
+func (e *engine) suspectThese(ctx context.Context, r *refusals, refusal error, took time.Duration, query string, args ...any) (found bool, err error) {
+	ids, err := e.list(ctx, query, args...)
+	r.suspect(ids, refusal, took)
+	return len(ids) > 0, err
+}
+
+// changeSuspects tries the suspects among them.
+func (e *engine) changeSuspects(ctx context.Context, of manyJobs) error {
+	_, err := e.search(ctx, of.refusals, func() int { return atOnce }, func(part []int64) (int, error) {
+		these := "SELECT {ID} FROM {table} WHERE " + of.where + " AND {ID} = ANY('" + array(part) + "'::bigint[])" + lockThem
+		n, err := of.change(ctx, these)
+		if len(part) == 1 && of.less != nil && sqlstate.IsOfARow(err) && ofAValue(err) {
+			changed, failed := of.less(ctx, these)
+			if changed > 0 {
+				e.log(ctx, "gormlock: work: the server refuses to %s job %d of %s with a text, so its LastError is what it was: %v", of.doing, part[0], e.t.name, err)
+			}
+			if failed == nil {
+				return changed, nil
+			}
+		}
+		return n, err
+	})
+	return err
 }
 
 // array writes IDs as an array of the server.

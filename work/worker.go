@@ -107,9 +107,9 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 }
 
 // Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
-// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change; the error names them. Use it in
-// tests, and in programs that are started now and then. When ctx ends it returns the error of ctx, and ends as
-// [Worker.Run] does.
+// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change, and those whose outcome it refuses
+// to store, which run again when their leases end; the error names them. Use it in tests, and in programs that are
+// started now and then. When ctx ends it returns the error of ctx, and ends as [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -309,39 +309,4 @@ func (e *engine) wind(stopRenewing func()) error {
 		e.giveBack([]*item{it})
 	}
 	return fmt.Errorf("gormlock: work: %d handlers of %s did not end within the Grace of %s: their contexts have ended, and their jobs are released", late, e.t.name, e.grace)
-}
-
-// flush waits until all outcomes are stored, but not for ever: the leases end in any case.
-func (e *engine) flush() error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
-	defer stop()
-	for !e.idle() {
-		select {
-		case <-ctx.Done():
-			e.mu.Lock()
-			left := len(e.held)
-			e.mu.Unlock()
-			return fmt.Errorf("gormlock: work: the outcome of %d jobs of %s could not be stored: they run again when their leases end", left, e.t.name)
-		case <-e.signal:
-		}
-	}
-	return nil
-}
-
-// giveBackUnheard releases the jobs of a claim whose answer never came.
-func (e *engine) giveBackUnheard() error {
-	if !e.unsure {
-		return nil
-	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(e.base), flush)
-	defer stop()
-	heard := hints{}
-	_, err := e.hear(ctx, heard, `UPDATE {table} SET {State} = 'ready', {Attempts} = {Attempts} - 1, {ClaimedBy} = '', {ClaimedUntil} = NULL,
-		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {State} = 'running' AND starts_with({ClaimedBy}, $1) AND {ID} <> ALL($2::bigint[]) RETURNING {ID}, {Queue}, {Priority}`,
-		e.claimsBegin(), e.heldIDs())
-	if err != nil {
-		return fmt.Errorf("gormlock: work: jobs of %s that were claimed at the end could not be released, they run when their leases end: %w", e.t.name, err)
-	}
-	announce(e.db.DB, e.t.quoted, heard)
-	return nil
 }

@@ -1,0 +1,277 @@
+package work_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// limit is the lock_timeout of a worker whose jobs meet a lock in a trigger.
+const limit = time.Second
+
+// waiting is a table of n jobs. A trigger waits for a lock for bad ones of them, before a change that condition describes. The
+// lock is held until free is called.
+func waiting(t *testing.T, n, bad int, condition string, opts ...work.Option) (db, beside *gorm.DB, free func()) {
+	t.Helper()
+	dsn := pgtest.SchemaDSN(t)
+	beside = pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+	must(t, work.Migrate(beside, &Mail{}, opts...))
+	must(t, beside.Exec(fmt.Sprintf("INSERT INTO mails (text, account_id) SELECT CASE WHEN g %% %[1]d = 7 AND g / %[1]d < %[2]d THEN 'bad' ELSE 'good' END, g FROM generate_series(1, %[3]d) g", n/bad, bad, n)).Error)
+	must(t, beside.Exec("CREATE TABLE busy AS SELECT 1 AS n; CREATE SEQUENCE waits; "+trigger(condition, "PERFORM nextval('waits'); PERFORM FROM busy FOR UPDATE")).Error)
+	locker := beside.Begin()
+	must(t, locker.Exec("SELECT FROM busy FOR UPDATE").Error)
+	t.Cleanup(func() { locker.Rollback() })
+	db = pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.Param("lock_timeout", limit.String()))
+	return db, beside, func() { must(t, locker.Rollback().Error) }
+}
+
+// waits is how often the trigger of a table has waited.
+func waits(t *testing.T, db *gorm.DB) (n int) {
+	t.Helper()
+	must(t, db.Raw("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM waits").Scan(&n).Error)
+	return n
+}
+
+// Jobs for which a trigger waits until the server gives up do not hold up the others for long, and those that come later hardly at all.
+func TestSuspects_waitUntilATimeout(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	for of, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		for when, how := range map[string]struct{ spoil, condition string }{
+			"claim":     {"SELECT 1", claiming},
+			"promote":   {"UPDATE mails SET state = 'later'", "NEW.state = 'ready'"},
+			"take over": {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute'", "NEW.state = 'ready'"},
+			"store":     {"SELECT 1", "NEW.state = 'done'"},
+		} {
+			for bad, most := range map[int]int{1: 4, 3: 9} {
+				if of != "plain" && (when != "claim" || bad == 1) || of == "OnePer" && when == "take over" {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s, %s, %d", of, when, bad), func(t *testing.T) {
+					t.Parallel()
+					db, beside, free := waiting(t, n, bad, how.condition, opts...)
+					must(t, beside.Exec("ALTER TABLE mails DISABLE TRIGGER refuse; "+how.spoil+"; ALTER TABLE mails ENABLE TRIGGER refuse").Error)
+					var done texts
+					began := time.Now()
+					end := start(t, worker(t, db, done.handle, append(opts, work.Lease(12*limit))...))
+					eventually(t, "the good ones are done", func() bool { return states(t, beside)["done"] == n-bad })
+					waited := waits(t, beside)
+					if t.Logf("the others took %s, and %d waits", time.Since(began), waited); waited > most {
+						t.Errorf("%d waits until the others were done", waited)
+					}
+					must(t, work.Enqueue(beside, &Mail{Text: "further"}))
+					eventually(t, "a further one is done", func() bool { return states(t, beside)["done"] == n-bad+1 })
+					if more := waits(t, beside) - waited; more > 5 {
+						t.Errorf("%d waits until a further one was done", more)
+					}
+					free()
+					eventually(t, "the bad ones are done", func() bool { return states(t, beside)["done"] == n+1 })
+					must(t, end())
+					var again int
+					must(t, beside.Raw("SELECT count(*) FROM mails WHERE attempts > 1").Scan(&again).Error)
+					if again > 0 || len(done.all) != n+1 {
+						t.Errorf("%d were tried again, %d runs", again, len(done.all))
+					}
+				})
+			}
+		}
+	}
+}
+
+// The leases of the others are renewed, even if those that cannot be renewed cost a twelfth of a lease each.
+func TestSuspects_leases(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	for bad := range 4 {
+		if bad%2 == 0 {
+			continue
+		}
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			t.Parallel()
+			const lease = 12 * limit
+			db, beside, free := waiting(t, n, bad, "OLD.state = 'running' AND NEW.state = 'running'")
+			release := make(chan struct{})
+			var lost texts
+			w := worker(t, db, func(ctx context.Context, m *Mail) error {
+				select {
+				case <-ctx.Done():
+					lost.add(m.Text)
+				case <-release:
+				}
+				return nil
+			}, work.Workers(n+bad), work.Lease(lease))
+			end := start(t, w)
+			<-time.After(lease * 3 / 2)
+			free()
+			close(release)
+			eventually(t, "all are done", func() bool { return states(t, beside)["done"] == n })
+			must(t, end())
+			lost.mu.Lock()
+			defer lost.mu.Unlock()
+			if slices.Contains(lost.all, "good") || len(lost.all) > bad {
+				t.Errorf("lost %q", lost.all)
+			}
+			var again int
+			must(t, beside.Raw("SELECT count(*) FROM mails WHERE attempts > 1 AND text = 'good'").Scan(&again).Error)
+			if again > 0 {
+				t.Errorf("%d were tried again", again)
+			}
+		})
+	}
+}
+
+// A trigger that refuses whole statements is nobody's fault. Once it is cured all go on within about five seconds, however long that took.
+func TestSuspects_goOnAfterACure(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	for when, how := range map[string]struct{ spoil, state string }{
+		"claim":     {"SELECT 1", "running"},
+		"promote":   {"UPDATE mails SET state = 'later'", "ready"},
+		"take over": {"UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute'", "ready"},
+		"store":     {"SELECT 1", "done"},
+	} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
+			must(t, db.Exec(how.spoil).Error)
+			must(t, db.Exec(fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF EXISTS (SELECT FROM changed WHERE state = '%s') THEN RAISE 'not now'; END IF; RETURN NULL; END $$;
+				CREATE TRIGGER refuse AFTER UPDATE ON mails REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION refuse()`, how.state)).Error)
+			var done texts
+			end := start(t, worker(t, db, done.handle))
+			<-time.After(14 * time.Second)
+			must(t, db.Exec(free).Error)
+			began := time.Now()
+			eventually(t, "all are done", func() bool { return states(t, db)["done"] == n })
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("it took %s", took)
+			} else {
+				t.Logf("it took %s", took)
+			}
+			must(t, end())
+		})
+	}
+}
+
+// Drain ends if the server refuses to store how a job has ended, and says which job that is.
+func TestDrain_namesWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	mails := enqueue(t, db, "a", "bad", "b")
+	must(t, db.Exec(trigger("NEW.state = 'done'", raise)).Error)
+	var seen texts
+	w := worker(t, db, seen.handle)
+	ctx, stop := context.WithTimeout(t.Context(), bound)
+	defer stop()
+	n, err := w.Drain(ctx)
+	if n != 3 || ctx.Err() != nil || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("store the outcomes of jobs [%d] of mails", mails[1].ID)) || !strings.Contains(err.Error(), "the customer is locked") {
+		t.Errorf("%d attempts, %v", n, err)
+	}
+	if got := states(t, db); got["done"] != 2 || got["running"] != 1 {
+		t.Errorf("states %v", got)
+	}
+}
+
+// If the text of an error is what the server refuses, the outcome is stored with as much of it as is accepted, and the log has the text.
+func TestLastError_thatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]struct{ spoil, want string }{
+		"varchar": {"ALTER TABLE mails ALTER last_error TYPE varchar(255)", "great"},
+		"short":   {"ALTER TABLE mails ALTER last_error TYPE varchar(20)", ""},
+		"index":   {"CREATE INDEX ON mails (last_error)", "great"},
+		"CHECK":   {"ALTER TABLE mails ADD CHECK (length(last_error) < 100)", "great"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := pgtest.NewLogger()
+			db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+			long := "great ü"
+			for len(long) < 12_000 {
+				long += rand.Text()
+			}
+			must(t, db.Exec(how.spoil).Error)
+			mails := enqueue(t, db, "a", "bad", "b")
+			w := worker(t, db, func(_ context.Context, m *Mail) error {
+				if m.Text == "bad" {
+					return work.Dead(errors.New(long))
+				}
+				return work.Dead(errors.New("small " + m.Text))
+			})
+			if n := drain(t, w); n != 3 {
+				t.Errorf("%d attempts", n)
+			}
+			for i, want := range []string{"small a", how.want, "small b"} {
+				if m := reload(t, db, mails[i].ID); m.State != "dead" || !strings.HasPrefix(m.LastError, want) || len(m.LastError) > 12_000 {
+					t.Errorf("job %s is %s: %q", m.Text, m.State, m.LastError)
+				}
+			}
+			if lines := log.Lines(); len(lines) != 1 || !strings.Contains(lines[0], long) || !strings.Contains(lines[0], fmt.Sprintf("job %d of mails", mails[1].ID)) {
+				t.Errorf("logged %d lines: %.200q", len(lines), lines)
+			}
+		})
+	}
+}
+
+// A job of a worker that died is taken over, if the server refuses the text that says so. The log says that too.
+func TestTakeOver_withoutItsText(t *testing.T) {
+	t.Parallel()
+	log := pgtest.NewLogger()
+	db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.Logger = log }))
+	mails := enqueue(t, db, "a", "b")
+	must(t, db.Exec("UPDATE mails SET state = 'running', claimed_by = 'dead', claimed_until = now() - interval '1 minute', last_error = 'before'").Error)
+	must(t, db.Exec("ALTER TABLE mails ALTER last_error TYPE varchar(20)").Error)
+	var done texts
+	drain(t, worker(t, db, done.handle))
+	for _, m := range mails {
+		if got := reload(t, db, m.ID); got.State != "done" || got.LastError != "before" {
+			t.Errorf("%s, %q", got.State, got.LastError)
+		}
+	}
+	if lines := log.Lines(); len(lines) != 2 || !strings.Contains(lines[0], fmt.Sprintf("take over job %d of mails with a text", mails[0].ID)) {
+		t.Errorf("logged %q", lines)
+	}
+}
+
+// Jobs that were claimed together with one that is refused do not wait for all that can be claimed meanwhile.
+func TestSuspects_doNotWaitForABacklog(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	for of, opts := range map[string][]work.Option{"plain": nil, "FairBy": {work.FairBy("account_id")}} {
+		for _, workers := range []int{1, 10} {
+			t.Run(fmt.Sprintf("%s, %d", of, workers), func(t *testing.T) {
+				t.Parallel()
+				db := open(t, opts...)
+				must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text, priority) SELECT CASE WHEN g = 7 THEN 'bad' WHEN g < 20 THEN 'urgent' ELSE 'good' END, CASE WHEN g < 20 THEN 1 ELSE 0 END FROM generate_series(1, %d) g", n)).Error)
+				must(t, db.Exec(trigger(claiming, raise)).Error)
+				var done texts
+				end := start(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+					select {
+					case <-ctx.Done():
+					case <-time.After(5 * time.Millisecond):
+					}
+					return done.handle(ctx, m)
+				}, append(opts, work.Workers(workers))...))
+				eventually(t, "the urgent ones are done", func() bool {
+					done.mu.Lock()
+					defer done.mu.Unlock()
+					return strings.Count(strings.Join(done.all, " "), "urgent") == 18
+				})
+				must(t, end())
+				if len(done.all) > n/5 {
+					t.Errorf("%d were done before", len(done.all))
+				}
+			})
+		}
+	}
+}
