@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/asked"
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/sqlstate"
@@ -20,6 +21,13 @@ import (
 type judge struct {
 	answer
 	inserted bool // Save found no row and made one
+}
+
+// noteAhead notes a struct at a version that its row has not had yet.
+func (j *judge) noteAhead(row *Row, actual column.Value) {
+	if j.version.IsInteger() && !j.version.given && row.Expected.N > actual.N {
+		j.ahead = append(j.ahead, row.Struct)
+	}
 }
 
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It

@@ -70,7 +70,9 @@ func (j *judge) whyRowsFailed(db *gorm.DB, known []*Row) error {
 			all = append(all, j.missing(db.Statement, row.Key, j.version.Any(j.version.Read(found[i].Value))))
 			continue
 		}
-		all = append(all, j.stale(db.Statement, row, j.version.Any(j.version.Read(found[i].Value)), false).Err())
+		actual := j.version.Read(found[i].Value)
+		j.noteAhead(row, actual)
+		all = append(all, j.stale(db.Statement, row, j.version.Any(actual), false).Err())
 	}
 	return joined(all)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -58,31 +59,43 @@ func TestV11_FailingLook(t *testing.T) {
 	stand.Equal(t, "struct", a, stand.Account{ID: 7, Version: 3})
 }
 
-// A statement that fails, or a commit that does: the struct is as before.
+// A statement that fails, or a commit that the server refuses: the struct is as before. After a commit without an answer of the server it counts as
+// not read.
 func TestV1_DriverErrors(t *testing.T) {
 	t.Parallel()
-	for name, expect := range map[string]func(sqlmock.Sqlmock){
-		"statement": func(mock sqlmock.Sqlmock) {
+	before := stand.Account{ID: 7, Balance: 1, Version: 3}
+	refused := &pgconn.PgError{Code: "23505"}
+	for name, c := range map[string]struct {
+		expect func(sqlmock.Sqlmock)
+		err    error
+		after  stand.Account
+	}{
+		"statement": {func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
 			mock.ExpectExec("UPDATE").WillReturnError(errBoom)
 			mock.ExpectRollback()
-		},
-		"commit": func(mock sqlmock.Sqlmock) {
+		}, errBoom, before},
+		"commit": {func(mock sqlmock.Sqlmock) {
+			mock.ExpectBegin()
+			mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
+			mock.ExpectCommit().WillReturnError(refused)
+		}, refused, before},
+		"commit without an answer": {func(mock sqlmock.Sqlmock) {
 			mock.ExpectBegin()
 			mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 			mock.ExpectCommit().WillReturnError(errBoom)
-		},
-		"begin": func(mock sqlmock.Sqlmock) { mock.ExpectBegin().WillReturnError(errBoom) },
+		}, errBoom, stand.Account{ID: 7, Balance: 2}},
+		"begin": {func(mock sqlmock.Sqlmock) { mock.ExpectBegin().WillReturnError(errBoom) }, errBoom, before},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, mock := mocked(t)
-			expect(mock)
-			a := stand.Account{ID: 7, Balance: 1, Version: 3}
-			if err := db.Model(&a).Update("balance", 2).Error; !errors.Is(err, errBoom) {
+			c.expect(mock)
+			a := before
+			if err := db.Model(&a).Update("balance", 2).Error; !errors.Is(err, c.err) {
 				t.Error(err)
 			}
-			stand.Equal(t, "struct", a, stand.Account{ID: 7, Balance: 1, Version: 3})
+			stand.Equal(t, "struct", a, c.after)
 		})
 	}
 }
