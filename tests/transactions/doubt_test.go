@@ -1,4 +1,4 @@
-package transactions
+package transactions_test
 
 import (
 	"database/sql/driver"
