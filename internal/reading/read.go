@@ -199,7 +199,7 @@ func (r *Read) tableOf(s *schema.Schema) memory.Table {
 
 // strange is what was read into something else than structs of a model with a version.
 func (r *Read) strange() []reflect.Value {
-	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && model.OfSchema(r.db, r.schema).Column != nil {
+	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && isModel(r.db, r.schema, r.text) {
 		return r.others
 	}
 	if len(r.others) == 0 {
@@ -260,12 +260,12 @@ func (r *Read) Undo() { r.Lose() }
 // Lose makes the structs count as not read.
 func (r *Read) Lose() {
 	r.scanned()
-	seen := map[any]bool{}
+	seen, ofModel := map[any]bool{}, isModel(r.db, r.schema, r.text)
 	for _, row := range r.rows {
 		switch own := r.schemaOf(row); {
 		case !model.NeedsJournal(r.db, own):
 			r.forgetStrange(own, row)
-		case own == r.schema && model.OfSchema(r.db, own).Column != nil:
+		case own == r.schema && ofModel:
 			r.forgetIn(own, row, seen)
 		default:
 			r.forgetStrange(own, row)
