@@ -10,16 +10,18 @@ import (
 type Unlinked struct {
 	count      atomic.Int64
 	mu         sync.Mutex
-	now, older map[Owner]*Loss
+	now, older map[Owner]losses
 }
 
 // Owner is the struct of a row that holds an association.
 type Owner struct {
 	Of       reflect.Type
 	Relation string
-	Table    string
 	Key      string // by which GORM found the row
 }
+
+// losses are those of a row, by what its table was called: a model may have several tables, and a table several names.
+type losses map[string]*Loss
 
 // Loss is what became of what GORM has taken from a struct.
 type Loss struct{ undone atomic.Bool }
@@ -36,25 +38,35 @@ const mostUnlinked = 10_000
 // Any reports whether there may be some.
 func (u *Unlinked) Any() bool { return u.count.Load() > 0 }
 
-// Note keeps one, in place of what was known of the struct before.
-func (u *Unlinked) Note(o Owner, l *Loss) {
+// Note keeps one, in place of what was known of the struct before in a table of this name.
+func (u *Unlinked) Note(o Owner, table string, l *Loss) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.now == nil || len(u.now) >= mostUnlinked {
-		u.now, u.older = map[Owner]*Loss{}, u.now
+		u.now, u.older = map[Owner]losses{}, u.now
 	}
-	u.now[o] = l
+	if u.now[o] == nil {
+		u.now[o] = losses{}
+	}
+	u.now[o][table] = l
 	u.counted()
 }
 
-// Find returns what a struct may have lost; nil: nothing.
-func (u *Unlinked) Find(o Owner) *Loss {
+// Undone reports whether a struct may have lost what its row still has.
+func (u *Unlinked) Undone(o Owner) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if loss := u.now[o]; loss != nil {
-		return loss
+	for _, loss := range u.now[o] {
+		if loss.Undone() {
+			return true
+		}
 	}
-	return u.older[o]
+	for table, loss := range u.older[o] {
+		if u.now[o][table] == nil && loss.Undone() {
+			return true
+		}
+	}
+	return false
 }
 
 func (u *Unlinked) counted() { u.count.Store(int64(len(u.now) + len(u.older))) }

@@ -106,14 +106,14 @@ func refuseDoubledScan(db *gorm.DB) {
 			none = read.unread()
 		}
 	})
-	read, err := sqltx.Relay(rows, func(row []driver.Value) { //nolint:rowserrcheck // Scan does
+	read, err := sqltx.Relay(rows, sqltx.OnRows{Change: func(row []driver.Value) { //nolint:rowserrcheck // Scan does
 		judge()
 		for i, version := range none {
 			if version != nil {
 				row[i] = version
 			}
 		}
-	}, func() error { return refused })
+	}, End: func() error { return refused }})
 	if err != nil {
 		_ = rows.Close()
 		fault.Add(db, err)

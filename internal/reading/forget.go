@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -135,13 +136,49 @@ func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 	}
 }
 
-// forgetTagged makes a form hold no row's version in the field that it has tagged itself.
+// forgetTagged makes a form hold no row's version in the fields that it, or what it embeds, has tagged.
 func forgetTagged(form *model.Model, row reflect.Value) {
-	if column := form.Column; column != nil && row.CanAddr() {
-		if held := column.Read(row); !held.Null && !column.Unset(held) {
-			column.Write(row, column.OfNoRow())
+	if !row.CanAddr() {
+		return
+	}
+	for _, field := range form.Schema.Fields {
+		tagged := form.Column
+		if tagged == nil || field != tagged.Field {
+			words := strings.Split(field.Tag.Get("gormlock"), ",")
+			if strings.TrimSpace(words[0]) != "version" {
+				continue
+			}
+			var err error
+			if tagged, err = column.ReadVersion(field, words[1:]); err != nil {
+				continue
+			}
+		}
+		if held := tagged.Read(row); !held.Null && !tagged.Unset(held) {
+			tagged.Write(row, tagged.OfNoRow())
 		}
 	}
+}
+
+// isModel reports whether a text reads into structs of a schema the rows of a model and no form: they have one version, and none of another
+// model.
+func isModel(db *gorm.DB, s *schema.Schema, text string) bool {
+	if s == nil {
+		return false
+	}
+	m := model.OfSchema(db, s)
+	if m.Column == nil || m.Err != nil {
+		return false
+	}
+	own := tableOf(m)
+	named := names(text, own) || names(strings.ToLower(text), strings.ToLower(own))
+	return !slices.ContainsFunc(versioned(db), func(other *model.Model) bool {
+		if other == m || named && !strings.EqualFold(tableOf(other), own) {
+			return false
+		}
+		return slices.ContainsFunc(s.Fields, func(field *schema.Field) bool {
+			return field != m.Column.Field && carriesVersion(other, s, field)
+		})
+	})
 }
 
 // fieldsOfForm are those of a struct that may be the version of a row.

@@ -33,7 +33,7 @@ type Read struct {
 	joins  []string        // the names of the relations that it joins
 	mapped bool            // the caller gives columns other names
 	again  []string        // the columns, if it reads into one struct that may hold what was read before
-	later  *gorm.Statement // where Scan puts what it reads, after the statement
+	later  *gorm.Statement // where ScanRows puts what it reads, after the statement
 }
 
 // Begin prepares a query of a model, nil if it is of none.
@@ -199,7 +199,7 @@ func (r *Read) tableOf(s *schema.Schema) memory.Table {
 
 // strange is what was read into something else than structs of a model with a version.
 func (r *Read) strange() []reflect.Value {
-	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && model.OfSchema(r.db, r.schema).Column != nil {
+	if len(r.rows) == 0 || r.schema != nil && r.rows[0].Type() == r.schema.ModelType && isModel(r.db, r.schema, r.text) {
 		return r.others
 	}
 	if len(r.others) == 0 {
@@ -212,7 +212,7 @@ func (r *Read) strange() []reflect.Value {
 // no callback, so gormlock does not see them.
 func KeepScan(db *gorm.DB) {
 	stmt := db.Statement
-	refuseDoubledScan(db)
+	defer refuseDoubledScan(db) // around the rows that tell of their end
 	if db.Error != nil || db.DryRun {
 		return
 	}
@@ -221,7 +221,7 @@ func KeepScan(db *gorm.DB) {
 		return
 	}
 	r := readOf(stmt)
-	r.later, r.models = stmt, versioned(db)
+	r.models = versioned(db)
 	columns := versionNames(r.models)
 	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
 		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {
@@ -229,7 +229,7 @@ func KeepScan(db *gorm.DB) {
 		}
 	}
 	r.models = mayBeOf(stmt, r.models, columns, false)
-	j.Keep(r)
+	r.keepScanned(db)
 }
 
 func readOf(stmt *gorm.Statement) *Read {
@@ -260,12 +260,12 @@ func (r *Read) Undo() { r.Lose() }
 // Lose makes the structs count as not read.
 func (r *Read) Lose() {
 	r.scanned()
-	seen := map[any]bool{}
+	seen, ofModel := map[any]bool{}, isModel(r.db, r.schema, r.text)
 	for _, row := range r.rows {
 		switch own := r.schemaOf(row); {
 		case !model.NeedsJournal(r.db, own):
 			r.forgetStrange(own, row)
-		case own == r.schema && model.OfSchema(r.db, own).Column != nil:
+		case own == r.schema && ofModel:
 			r.forgetIn(own, row, seen)
 		default:
 			r.forgetStrange(own, row)
@@ -276,23 +276,6 @@ func (r *Read) Lose() {
 	for _, other := range r.others {
 		forgetCarrier(r.db, r.models, other, r.text)
 	}
-}
-
-// scanned holds what Scan has read since: the statement holds the destination then.
-func (r *Read) scanned() {
-	if r.later == nil {
-		return
-	}
-	if _, unscanned := r.later.Dest.(*sql.Rows); unscanned {
-		return
-	}
-	if r.hold(reflect.ValueOf(r.later.Dest)); r.schema == nil {
-		r.schema = r.later.Schema
-		if r.schema != nil {
-			r.in = r.in.Of(r.later, r.schema)
-		}
-	}
-	r.later = nil
 }
 
 // forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its

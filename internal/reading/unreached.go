@@ -70,7 +70,7 @@ func (u *unreached) loseForms(dest reflect.Value) {
 	var forms []reflect.Value
 	carriers(dest, func(value reflect.Value) {
 		switch is := u.stmt.Schema != nil && value.Type() == u.stmt.Schema.ModelType; {
-		case is && (u.isOfVersioned() || isOwnRow(u.stmt.SQL.String(), u.stmt.Schema, versioned(u.stmt.DB))):
+		case is && (isModel(u.stmt.DB, u.stmt.Schema, u.stmt.SQL.String()) || isOwnRow(u.stmt.SQL.String(), u.stmt.Schema, versioned(u.stmt.DB))):
 		default:
 			forms = append(forms, value)
 		}
@@ -102,8 +102,8 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 		if !model.NeedsJournal(r.db, own) {
 			return
 		}
-		if m := model.OfSchema(r.db, own); m.Column != nil && own != u.stmt.Schema && u.wrote() {
-			forgetTagged(m, row)
+		if model.IsVersioned(own) && (own != u.stmt.Schema || !isModel(r.db, own, r.text)) && u.wrote() {
+			forgetTagged(model.OfSchema(r.db, own), row)
 		}
 		for _, relation := range slices.Concat(own.Relationships.HasOne, own.Relationships.BelongsTo) {
 			place := statement.Place(relation.Field, row)

@@ -39,7 +39,11 @@ func (l Lock) admit(db *gorm.DB) error {
 	}
 	// In a dry run it matters to a sub-query only, whose error GORM drops. Outside of a transaction the question would need a
 	// second connection, beside that of the outer statement.
-	if !db.DryRun || statement.Transaction(stmt) != nil && statement.InSubQuery() {
+	switch outside := statement.Transaction(stmt) == nil; {
+	case db.DryRun && !statement.InSubQuery():
+	case outside:
+		mustBeHeld(stmt)
+	default:
 		l.mustReach(stmt)
 	}
 	return nil

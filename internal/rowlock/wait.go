@@ -37,6 +37,7 @@ const (
 // them too.
 func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	stmt := db.Statement
+	letWrite(stmt)
 	l, ok := On(stmt)
 	if !ok || db.Error != nil || db.DryRun {
 		locks = false
@@ -123,6 +124,7 @@ func End(db *gorm.DB) {
 // BeginRow runs before Row, Rows and Scan, where the rows are open when the call returns: nothing can be
 // executed behind them.
 func BeginRow(db *gorm.DB) {
+	letWrite(db.Statement)
 	l, ok := On(db.Statement)
 	if !ok || db.Error != nil {
 		return

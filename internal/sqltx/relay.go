@@ -9,11 +9,20 @@ import (
 	"reflect"
 )
 
-// Relay is rows that come from others: change sees each of them before it is scanned, and the error of end is that of their end, unless
-// they have one. It is also that of Close if the caller ends them sooner. Who steps to the first row and asks for the columns then has
-// decided what he reads it into: change sees that row when he asks, not before. database/sql makes no rows for others, so a database
-// that has only these does.
-func Relay(rows *sql.Rows, change func(row []driver.Value), end func() error) (*sql.Rows, error) {
+// OnRows is what is done with rows on their way to the caller. What is nil is left out.
+type OnRows struct {
+	// Change sees each row before it is scanned. Who steps to the first row and asks for the columns then has decided what he reads it into:
+	// Change sees that row when he asks, not before.
+	Change func(row []driver.Value)
+	// End returns the error of their end, unless they have one. It is also that of Close if the caller ends them sooner.
+	End func() error
+	// Closed is called when the caller closes them, who has then put away what he has read.
+	Closed func()
+}
+
+// Relay is rows that come from others. They stay open at their end until the caller closes them. database/sql makes no rows for others, so a
+// database that has only these does.
+func Relay(rows *sql.Rows, on OnRows) (*sql.Rows, error) {
 	names, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -22,18 +31,17 @@ func Relay(rows *sql.Rows, change func(row []driver.Value), end func() error) (*
 	if err != nil {
 		return nil, err
 	}
-	only := sql.OpenDB(relay{rows: rows, names: names, types: types, change: change, end: end})
+	only := sql.OpenDB(relay{rows: rows, names: names, types: types, on: on})
 	defer func() { _ = only.Close() }()                // it lives as long as the rows
 	return only.QueryContext(context.Background(), "") //nolint:sqlclosecheck // they are the caller's
 }
 
 // relay is the database, its connection and its rows.
 type relay struct {
-	rows   *sql.Rows
-	names  []string
-	types  []*sql.ColumnType
-	change func(row []driver.Value)
-	end    func() error
+	rows  *sql.Rows
+	names []string
+	types []*sql.ColumnType
+	on    OnRows
 }
 
 func (r relay) Connect(context.Context) (driver.Conn, error) { return r, nil }
@@ -54,7 +62,7 @@ type relayed struct {
 
 func (r *relayed) Columns() []string {
 	if r.first != nil {
-		r.change(r.first)
+		r.on.Change(r.first)
 		r.first = nil
 	}
 	return r.names
@@ -62,7 +70,7 @@ func (r *relayed) Columns() []string {
 
 func (r *relayed) Next(to []driver.Value) error {
 	if !r.rows.Next() {
-		return cmp.Or(r.rows.Err(), r.end(), io.EOF)
+		return cmp.Or(r.rows.Err(), r.ended(), io.EOF)
 	}
 	places := make([]any, len(to))
 	for i := range to {
@@ -71,16 +79,36 @@ func (r *relayed) Next(to []driver.Value) error {
 	if err := r.rows.Scan(places...); err != nil {
 		return err
 	}
+	if r.on.Change == nil {
+		return nil
+	}
 	if r.begun {
 		r.first = nil
-		r.change(to)
+		r.on.Change(to)
 	} else {
 		r.first, r.begun = to, true // database/sql scans from there
 	}
 	return nil
 }
 
-func (r *relayed) Close() error { return cmp.Or(r.rows.Close(), r.end()) }
+func (r *relayed) ended() error {
+	if r.on.End == nil {
+		return nil
+	}
+	return r.on.End()
+}
+
+func (r *relayed) Close() error {
+	if r.on.Closed != nil {
+		r.on.Closed()
+	}
+	return cmp.Or(r.rows.Close(), r.ended())
+}
+
+// HasNextResultSet keeps database/sql from closing the rows at their end.
+func (r *relayed) HasNextResultSet() bool { return true }
+
+func (r *relayed) NextResultSet() error { return io.EOF }
 
 func (r *relayed) ColumnTypeScanType(i int) reflect.Type        { return r.types[i].ScanType() }
 func (r *relayed) ColumnTypeDatabaseTypeName(i int) string      { return r.types[i].DatabaseTypeName() }

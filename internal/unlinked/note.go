@@ -47,8 +47,8 @@ func note(db *gorm.DB) {
 	}
 	for _, u := range all {
 		for _, key := range keysIn(u.owners) {
-			owner := install.Owner{Of: u.relation.Schema.ModelType, Relation: u.relation.Name, Table: stmt.Table, Key: statement.KeyName(key)}
-			install.Of(db).Unlinked.Note(owner, l.Loss)
+			owner := install.Owner{Of: u.relation.Schema.ModelType, Relation: u.relation.Name, Key: statement.KeyName(key)}
+			install.Of(db).Unlinked.Note(owner, stmt.Table, l.Loss)
 		}
 	}
 }

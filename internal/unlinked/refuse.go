@@ -21,7 +21,8 @@ type place struct {
 	row, field reflect.Value
 }
 
-// heldIn are the associations of a struct that it has lost once, while its row has kept them, and which it holds something for.
+// heldIn are the associations of a struct that it has lost once, while its row has kept them, and which it holds an empty struct for: GORM
+// leaves it in place. Whatever else is there was read or assigned since.
 func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held []place, of *schema.Relationship) {
 	known := &install.Of(db).Unlinked
 	for _, relation := range s.Relationships.BelongsTo {
@@ -29,7 +30,7 @@ func heldIn(db *gorm.DB, s *schema.Schema, row reflect.Value, keyed bool) (held 
 		if !field.IsValid() || field.Kind() != reflect.Pointer || field.IsNil() || hasKey(relation, row) != keyed {
 			continue
 		}
-		if loss := known.Find(ownerOf(db, relation, row)); loss != nil && loss.Undone() {
+		if known.Undone(ownerOf(db, relation, row)) && isEmpty(db, field.Elem()) {
 			held, of = append(held, place{relation, row, field}), relation
 		}
 	}
@@ -42,7 +43,7 @@ func ownerOf(db *gorm.DB, relation *schema.Relationship, row reflect.Value) inst
 	for i, field := range relation.Schema.PrimaryFields {
 		key[i], _ = field.ValueOf(db.Statement.Context, row)
 	}
-	return install.Owner{Of: relation.Schema.ModelType, Relation: relation.Name, Table: db.Statement.Table, Key: statement.KeyName(key)}
+	return install.Owner{Of: relation.Schema.ModelType, Relation: relation.Name, Key: statement.KeyName(key)}
 }
 
 // hasKey reports whether a foreign key is there.
@@ -70,20 +71,34 @@ func RefuseEmptied(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !stmt.ReflectValue.IsValid() || install.Of(db) == nil || !install.Of(db).Unlinked.Any() {
 		return
 	}
-	saves := statement.Saving(stmt)
-	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
-		if db.Error != nil || row.Type() != stmt.Schema.ModelType || !row.CanAddr() {
+	check := func(row reflect.Value, writes func(*schema.Relationship) bool) {
+		if db.Error != nil || row.Type() != stmt.Schema.ModelType {
 			return
 		}
 		lost, of := heldIn(db, stmt.Schema, row, false)
-		lost = slices.DeleteFunc(lost, func(p place) bool { // GORM stores the key of what is there again
-			return saves(p.relation) && !isEmpty(db, p.field.Elem())
-		})
-		if len(lost) > 0 {
-			stmt.Clauses[refusing] = clause.Clause{Expression: refused(lost)}
-			fault.Add(db, fmt.Errorf("%w: %s.%s and its foreign key were emptied by Association(%q).Delete, which was rolled back: read %s again",
-				fault.ErrVersionMissing, of.Schema.Name, of.Name, of.Name, of.Schema.Name))
+		lost = slices.DeleteFunc(lost, func(p place) bool { return !writes(p.relation) })
+		if len(lost) == 0 {
+			return
 		}
+		if row.CanAddr() {
+			stmt.Clauses[refusing] = clause.Clause{Expression: refused(lost)}
+		}
+		fault.Add(db, fmt.Errorf("%w: %s.%s and its foreign key were emptied by Association(%q).Delete, which was rolled back: read %s again, and leave %s nil if it is to have none",
+			fault.ErrVersionMissing, of.Schema.Name, of.Name, of.Name, of.Schema.Name, of.Name))
+	}
+	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
+		if row.CanAddr() {
+			check(row, func(*schema.Relationship) bool { return true })
+		}
+	})
+	if slices.Contains(stmt.BuildClauses, "VALUES") {
+		return
+	}
+	selected, _ := stmt.SelectAndOmitColumns(false, true)
+	statement.EachStruct(reflect.ValueOf(stmt.Dest), func(row reflect.Value) { // an empty column is written if it is named
+		check(row, func(relation *schema.Relationship) bool {
+			return slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return selected[ref.ForeignKey.DBName] })
+		})
 	})
 }
 
@@ -102,9 +117,7 @@ func AfterRead(db *gorm.DB) {
 	}
 	held, _ := heldIn(db, stmt.Schema, row, true)
 	for _, p := range held {
-		if isEmpty(db, p.field.Elem()) {
-			p.field.SetZero()
-		}
+		p.field.SetZero()
 	}
 }
 

@@ -1,0 +1,63 @@
+package reading
+
+import (
+	"database/sql"
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/sqltx"
+)
+
+// keepScanned keeps what is read from the rows of a statement, which are open now. Scan puts its destination into the statement after the first
+// row and closes the rows when it has filled it. After that the statement may go on to other destinations.
+func (r *Read) keepScanned(db *gorm.DB) {
+	stmt := db.Statement
+	rows, are := stmt.Dest.(*sql.Rows)
+	if !are || rows == nil {
+		return
+	}
+	j := journal.Of(stmt)
+	if !inScan(db) { // the caller may give the rows to ScanRows of this statement
+		r.later = stmt
+		j.Keep(r)
+		return
+	}
+	told, err := sqltx.Relay(rows, sqltx.OnRows{Closed: func() { //nolint:rowserrcheck // Scan does
+		if r.holdScanned(stmt); len(r.rows)+len(r.others) > 0 {
+			j.Keep(r)
+		}
+	}})
+	if err != nil {
+		_ = rows.Close()
+		fault.Add(db, err)
+		return
+	}
+	stmt.Dest = told
+}
+
+// holdScanned holds what the statement's rows were scanned into. If there were none, it has no destination.
+func (r *Read) holdScanned(stmt *gorm.Statement) {
+	if _, unscanned := stmt.Dest.(*sql.Rows); unscanned {
+		return
+	}
+	if r.hold(reflect.ValueOf(stmt.Dest)); r.schema == nil {
+		r.schema = stmt.Schema
+		if r.schema != nil {
+			r.in = r.in.Of(stmt, r.schema)
+		}
+	}
+}
+
+// scanned holds the struct that ScanRows has filled last. The statement may have had other destinations since: what is no struct may be
+// somebody else's.
+func (r *Read) scanned() {
+	if r.later == nil {
+		return
+	}
+	r.holdScanned(r.later)
+	r.others = nil
+	r.later = nil
+}
