@@ -25,6 +25,9 @@ func (w *Write) Stray() { w.memory.Stray() }
 // recoverStrays restores what the statement is about to use, if ctx has ended the transaction that wrote it, and nobody else has
 // restored it.
 func (w *Write) recoverStrays() {
+	if w.memory.Count > 0 {
+		journal.StrayEnded()
+	}
 	for i := 0; i < w.memory.Count && memory.HasStrays(); i++ {
 		memory.Recover(w.model, w.memory.Row(i))
 	}
