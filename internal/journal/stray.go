@@ -4,6 +4,8 @@ package journal
 type Straying interface {
 	// Stray is called from any goroutine. What it keeps is taken back by Undo or Lose, or by whoever uses the structs next.
 	Stray()
+	// Loosen is called from any goroutine when the transaction is forgotten: what Stray keeps must keep no struct alive from then on.
+	Loosen()
 }
 
 func stray(steps ...Step) {
@@ -56,9 +58,14 @@ func StrayEnded() {
 // Forgotten implements sqltx.Watcher. What the transaction had in memory stays astray.
 func (j *journal) Forgotten() {
 	j.Mu.Lock()
-	pool, held := j.pool, j.past.held
+	pool, all := j.pool, j.past
 	j.past, j.learned, j.tables, j.ended = past{}, nil, nil, true
 	j.Mu.Unlock()
 	drawerOf(pool).put(pool, nil)
-	Released(held)
+	defer Released(all.held)
+	for _, step := range all.steps {
+		if straying, is := step.(Straying); is {
+			straying.Loosen()
+		}
+	}
 }
