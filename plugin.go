@@ -264,8 +264,7 @@ func afterQuery(db *gorm.DB) {
 
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
-	reading.KeepPreloaded(db)
-	reading.RefuseMixed(db)
+	reading.End(db)
 	mark.RefuseAfterHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)

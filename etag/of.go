@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -86,6 +87,9 @@ type versioned struct {
 
 // tag is the tag of a row.
 func (m *versioned) tag(row reflect.Value) (string, error) {
+	if memory.IsStray(row) {
+		return "", m.unread("it is of a transaction that its context has ended")
+	}
 	v := m.version.Read(row)
 	tag := m.version.Tag(v)
 	switch {

@@ -62,14 +62,14 @@ var mayImport = map[string][]string{
 	},
 
 	"etag": {
-		".", "internal/column", "internal/fault", "internal/guard", "internal/holder", "internal/model", "internal/statement", gormModule,
+		".", "internal/column", "internal/fault", "internal/guard", "internal/holder", "internal/memory", "internal/model", "internal/statement", gormModule,
 	},
 
 	"internal/migrate": {
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
-	"internal/aggregate": {"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
+	"internal/aggregate": {"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/journal", "internal/memory", "internal/model", "internal/reload", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule},
 	"internal/belongs":   {"internal/asked", "internal/children", "internal/fault", "internal/guard", "internal/journal", "internal/model", "internal/shared", "internal/sqlstate", "internal/statement", "internal/unlinked", gormModule},
 	"internal/merge": {
 		"internal/absent", "internal/asked", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {
-		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", "internal/xact",
+		"internal/absent", "internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/reading", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", "internal/xact",
 		gormModule,
 	},
 	"internal/once": {"internal/absent", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/newtable", "internal/reading", "internal/sqlstate", "internal/statement", "advisory", gormModule},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/whereabouts"
@@ -52,6 +53,7 @@ func (p *part) holdOf(relation *schema.Relationship, row reflect.Value) {
 	if !place.IsValid() || m.Column == nil {
 		return
 	}
+	memory.Recover(m, place)
 	copied := whereabouts.IsCopied(p.db.Statement, place)
 	key, _ := statement.KeyOf(p.db.Statement, relation.FieldSchema, place)
 	if key == nil {

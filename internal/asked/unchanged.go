@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/absent"
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 )
@@ -29,6 +30,9 @@ func IfUnchanged(before any, names []string) (*Unchanged, error) {
 	row := reflect.ValueOf(before)
 	if row.Kind() != reflect.Pointer || row.IsNil() || row.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("gormlock: IfUnchanged takes a pointer to the struct as it was read, not %s", absent.Type(before))
+	}
+	if memory.IsStray(row.Elem()) {
+		return nil, fmt.Errorf("gormlock: IfUnchanged: %T was written or read in a transaction that its context has ended: read it again: %w", before, fault.Because(fault.ErrVersionMissing))
 	}
 	// Keep the values of this moment: the caller may change the struct later, and GORM writes through its pointers.
 	kept := reflect.New(row.Elem().Type()).Elem()

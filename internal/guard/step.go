@@ -22,13 +22,8 @@ func (w *Write) Regroup(undone, all []journal.Step, lost bool) {
 // Stray implements journal.Straying.
 func (w *Write) Stray() { w.memory.Stray() }
 
-// recoverStrays restores what the statement is about to use, if ctx has ended the transaction that wrote it, and nobody else has
-// restored it.
-func (w *Write) recoverStrays() {
-	for i := 0; i < w.memory.Count && memory.HasStrays(); i++ {
-		memory.Recover(w.model, w.memory.Row(i))
-	}
-}
+// Loosen implements journal.Straying.
+func (w *Write) Loosen() { w.memory.Loosen() }
 
 // keepTried notes where the structs are of a statement that the journal does not have: it has failed, or written nothing. It may be refused
 // before it is a Write.
@@ -59,6 +54,9 @@ func (a *adopted) Regroup(undone, all []journal.Step, lost bool) {
 
 // Stray implements journal.Straying.
 func (a *adopted) Stray() { a.memory.Stray() }
+
+// Loosen implements journal.Straying.
+func (a *adopted) Loosen() { a.memory.Loosen() }
 
 // Undo implements journal.Step, as does Lose.
 func (a *adopted) Undo() { a.memory.Undo() }

@@ -237,7 +237,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	w.batch = found && w.memory.Batch()
 	switch {
 	case !w.dry:
-		w.recoverStrays()
+		w.memory.Recover()
 		w.memory.Keep()
 	case w.version.is():
 		w.drafted = w.draftedOne[:0]

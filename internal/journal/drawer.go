@@ -3,6 +3,7 @@ package journal
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 )
@@ -16,6 +17,7 @@ var seed = maphash.MakeSeed()
 type drawer struct {
 	mu       sync.RWMutex
 	journals map[gorm.ConnPool]*journal
+	mayEnd   atomic.Int64 // number of journals of transactions whose ctx can end
 }
 
 func drawerOf(pool gorm.ConnPool) *drawer {
@@ -32,6 +34,12 @@ func (d *drawer) get(pool gorm.ConnPool) *journal {
 func (d *drawer) put(pool gorm.ConnPool, j *journal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if old := d.journals[pool]; old != nil && old.opening.MayEnd() {
+		d.mayEnd.Add(-1)
+	}
+	if j != nil && j.opening.MayEnd() {
+		d.mayEnd.Add(1)
+	}
 	switch {
 	case j == nil:
 		delete(d.journals, pool)
@@ -40,4 +48,16 @@ func (d *drawer) put(pool gorm.ConnPool, j *journal) {
 	default:
 		d.journals[pool] = j
 	}
+}
+
+// ended are the journals of transactions whose ctx has ended.
+func (d *drawer) ended() (all []*journal) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, j := range d.journals {
+		if j.opening.HasEnded() {
+			all = append(all, j)
+		}
+	}
+	return all
 }

@@ -44,11 +44,11 @@ func Hear(db *gorm.DB) {
 
 // Executed makes memory follow what a text did to the transaction.
 func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
-	if text.Writes {
-		j.Mu.Lock()
+	j.Mu.Lock()
+	if j.asked = false; text.Writes {
 		j.past.written++
-		j.Mu.Unlock()
 	}
+	j.Mu.Unlock()
 	if text.Renames {
 		j.turn(text)
 		defer j.turn(text) // it may have a savepoint too
@@ -107,6 +107,16 @@ func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	}
 }
 
+// Refused implements sqltx.Watcher: all is taken back.
+func (j *journal) Refused() { j.aborted(sqltx.Answer{After: sqltx.Gone}, false) }
+
+// Follow is called at the end of a statement that does not call Leave.
+func Follow(db *gorm.DB) {
+	if j := Of(db.Statement); j != nil {
+		j.opening.Follow()
+	}
+}
+
 // AtWork is called once by each statement that may put its structs back when it has failed, and Leave at its end. What the server
 // takes back meanwhile is taken back in memory after that.
 func AtWork(db *gorm.DB) {
@@ -122,6 +132,7 @@ func (j *journal) begun() {
 }
 
 func (j *journal) settled() {
+	j.opening.Follow()
 	j.Mu.Lock()
 	j.atWork = max(0, j.atWork-1)
 	atWork := j.atWork > 0

@@ -36,6 +36,8 @@ type journal struct {
 	undo   []func() // what is to be taken back when they have
 	over   bool     // a text has ended it, and no other was begun
 	undone bool     // that was a rollback, of what was written before
+	asked  bool     // a commit is on its way
+	astray bool     // nothing of it is committed any more, and its structs wait for whoever uses them
 	gone   bool     // it has ended for good
 	ended  bool     // and memory has followed
 	doubt  bool     // whether it was committed is not known
@@ -64,20 +66,6 @@ func regroup(undone, all []Step, lost bool) {
 		if regrouper, is := step.(Regrouper); is {
 			regrouper.Regroup(undone, all, lost)
 			return
-		}
-	}
-}
-
-// Straying is a Step with structs that nobody restores where ctx has ended the transaction and the program does not end it.
-type Straying interface {
-	// Stray is called from any goroutine. What it keeps is taken back by Undo or Lose, or by whoever uses the structs next.
-	Stray()
-}
-
-func stray(steps ...Step) {
-	for _, step := range steps {
-		if straying, is := step.(Straying); is {
-			straying.Stray()
 		}
 	}
 }
@@ -111,7 +99,9 @@ func isKey(pool gorm.ConnPool) bool {
 
 // of makes j the journal of the transaction until it has ended.
 func (j *journal) of(pool gorm.ConnPool) {
+	j.Mu.Lock()
 	j.pool = pool
+	j.Mu.Unlock()
 	drawerOf(pool).put(pool, j)
 }
 
@@ -122,7 +112,7 @@ func (j *journal) Keep(step Step) (kept bool) {
 	defer j.Mu.Unlock()
 	if !j.over {
 		j.past.steps = append(j.past.steps, step)
-		if j.gone {
+		if j.gone || j.astray {
 			stray(step)
 		}
 	}
@@ -208,7 +198,12 @@ func (j *journal) Commit() error {
 		return j.past.dooms[0]
 	case j.over && j.undone:
 		return errUndone
+	case j.astray: // since ctx was looked at
+		if err := j.opening.Ended(); err != nil {
+			return err
+		}
 	}
+	j.asked = true
 	return nil
 }
 

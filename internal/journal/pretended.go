@@ -15,14 +15,7 @@ func (j *journal) AtEnd(free func()) bool {
 }
 
 // Abandoned is called when the end of ctx has rolled the transaction back.
-func (j *journal) Abandoned() {
-	j.Mu.Lock()
-	if !j.ended {
-		stray(j.past.steps...)
-	}
-	j.Mu.Unlock()
-	j.release()
-}
+func (j *journal) Abandoned() { j.release() }
 
 // release frees the locks in memory of a transaction that is over for good.
 func (j *journal) release() {

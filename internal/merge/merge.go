@@ -77,6 +77,7 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	if s.model.Err != nil {
 		return nil, s.model.Err
 	}
+	s.recover()
 	if err := s.findRow(stmt); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,21 @@ func newSave(tx *gorm.DB, mine, base any) (*save, error) {
 	s.findColumns()
 	s.inputs = s.changesInputs(tx.Statement)
 	return s, s.refuseUnwritable(stmt)
+}
+
+// recover restores mine and base if ctx has ended the transaction that wrote them. A copy that has the version which mine had until then is of
+// that transaction too, so it counts as not read.
+func (s *save) recover() {
+	v := s.model.Column
+	if v == nil || s.mine.Type() != s.model.Schema.ModelType {
+		return
+	}
+	had := v.Read(s.mine)
+	memory.Recover(s.model, s.mine)
+	memory.Recover(s.model, s.base)
+	if !v.Read(s.mine).Equal(had) && v.Read(s.base).Equal(had) {
+		v.Write(s.base, v.Unread())
+	}
 }
 
 // findRow finds the key of the row that both structs stand for.

@@ -36,6 +36,9 @@ func (b *step) Held() *memory.Structs { return &b.memory }
 // Stray implements journal.Straying. It is kept before the struct is changed, so only the struct itself is known.
 func (b *step) Stray() { memory.StrayRead(b.row) }
 
+// Loosen implements journal.Straying.
+func (b *step) Loosen() { memory.LoosenRead(b.row) }
+
 // Regroup implements journal.Regrouper.
 func (b *step) Regroup(undone, all []journal.Step, lost bool) { whereabouts.Regroup(undone, all, lost) }
 

@@ -13,13 +13,21 @@ import (
 	"gorm.io/gorm/utils"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// RefuseMixed fails a query of which Preload may have given a struct what belongs to another one: GORM finds the struct of a row by
+// End is the end of a query, whose hooks have run.
+func End(db *gorm.DB) {
+	KeepPreloaded(db)
+	refuseMixed(db)
+	journal.Follow(db)
+}
+
+// refuseMixed fails a query of which Preload may have given a struct what belongs to another one: GORM finds the struct of a row by
 // a key whose parts it joins by "_".
-func RefuseMixed(db *gorm.DB) {
+func refuseMixed(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || len(stmt.Preloads) == 0 || stmt.Schema == nil || stmt.DryRun {
 		return

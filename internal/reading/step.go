@@ -2,6 +2,7 @@ package reading
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -15,10 +16,17 @@ func (r *Read) Regroup(undone, all []journal.Step, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 
-// Stray implements journal.Straying.
+// Stray implements journal.Straying, as does Loosen.
 func (r *Read) Stray() {
 	for _, row := range r.rows {
 		memory.StrayRead(row)
+	}
+}
+
+// Loosen lets go of them.
+func (r *Read) Loosen() {
+	for _, row := range slices.Backward(r.rows) {
+		memory.LoosenRead(row)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -41,6 +42,7 @@ func Row(tx *gorm.DB, row any, lock rowlock.Lock) error {
 	}
 	links := statement.LinksOf(statement.OwnRelations(r.schema), value.Elem())
 	m := model.OfSchema(query, r.schema)
+	memory.Recover(m, value.Elem())
 	if m.Column != nil {
 		statement.OwnPath(m.Column.Field, value.Elem())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/reading"
 	"github.com/gormlock/gormlock/internal/rowlock"
@@ -37,6 +38,7 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 		return err
 	}
 	slice := pointer.Elem()
+	statement.EachStruct(slice, func(row reflect.Value) { memory.Recover(model.OfSchema(query, s), row) })
 	keys, err := keysOf(query, s, slice)
 	asks := statement.HasScopes(query.Statement) || len(query.Statement.Clauses) > 0 // perhaps for a lock, which is taken without rows too
 	if err != nil || len(keys) == 0 && !asks {

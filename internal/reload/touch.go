@@ -16,6 +16,7 @@ import (
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -135,5 +136,6 @@ func versionedStruct(db *gorm.DB, value any, caller string) (*model.Model, refle
 	case m.Column == nil:
 		return nil, reflect.Value{}, fmt.Errorf("gormlock: %s: %s has no version field: %w", caller, m.Schema.Name, fault.Because(fault.ErrVersionMissing))
 	}
+	memory.Recover(m, row.Elem())
 	return m, row.Elem(), nil
 }

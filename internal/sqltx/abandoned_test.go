@@ -13,7 +13,15 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// A transaction that its ctx ends, and nobody else, leaves no goroutine behind.
+// forgetting is a Watcher that says when a transaction is not waited for any more.
+type forgetting struct {
+	ending
+	forgotten chan<- bool
+}
+
+func (f *forgetting) Forgotten() { f.forgotten <- true }
+
+// A transaction that its ctx ends, and nobody else, leaves no goroutine behind, and its watcher forgets it.
 func TestAbandoned(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	db := pgtest.SQLDB(t, pgtest.MaxConns(4))
 	pool := sqltx.New(db)
@@ -23,10 +31,11 @@ func TestAbandoned(t *testing.T) { //nolint:paralleltest // it counts goroutines
 		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "awaitDone(")
 	}
 	before := waiting()
+	forgotten := make(chan bool, 10)
 	var last *sql.Tx
 	for range 10 {
 		ctx, cancel := context.WithCancel(t.Context())
-		tx, err := pool.Begin(ctx, &sqltx.Opening{})
+		tx, err := pool.Begin(ctx, &sqltx.Opening{Watcher: &forgetting{forgotten: forgotten}})
 		must(t, err)
 		_, err = tx.ExecContext(t.Context(), "SELECT 1")
 		must(t, err)
@@ -41,6 +50,9 @@ func TestAbandoned(t *testing.T) { //nolint:paralleltest // it counts goroutines
 		case <-late:
 			t.Fatalf("%d goroutines wait for abandoned transactions", waiting()-before)
 		}
+	}
+	for range 10 {
+		<-forgotten
 	}
 	if err := last.Commit(); !errors.Is(err, sql.ErrTxDone) {
 		t.Error(err)

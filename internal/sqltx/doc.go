@@ -8,8 +8,8 @@
 //	           └───► given back (ctx ended) ─► rolled back      the connection at once, the end as above
 //
 // When the ctx of a transaction ends, the server side is rolled back and the connection is given back at once, from
-// whatever goroutine. The [Watcher] hears of the end later, on the goroutine that commits or rolls back: what it puts
-// right in memory races with nobody.
+// whatever goroutine. The [Watcher] hears at once that nothing can be committed any more, and of the end later, on the
+// goroutine that uses, commits or rolls back: what it puts right in memory races with nobody.
 //
 // A connection goes back clean, after a commit or rollback that the server confirmed, or it is closed.
 package sqltx

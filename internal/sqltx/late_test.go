@@ -2,6 +2,7 @@ package sqltx_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -47,4 +48,50 @@ func TestLateText(t *testing.T) {
 	must(t, tx.Rollback())
 	must(t, others.Rollback())
 	want(t, w.heard, "failed", "\x00 to T", "ended, committed false")
+}
+
+// straying is a Watcher that says where others cannot have the rows yet when it hears that nothing is committed any more.
+type straying struct {
+	ending
+	stray func(all bool)
+}
+
+func (s *straying) Stray(all bool) { s.stray(all) }
+
+// The watcher hears that nothing can be committed any more before the server does, even while rows are open.
+func TestStray_beforeTheRollback(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]bool{"no rows are open": false, "rows are open": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.SQLDB(t, pgtest.MaxConns(2))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			states := make(chan string, 1)
+			w, pid := &straying{}, 0
+			w.stray = func(all bool) {
+				if !all {
+					states <- "a part is astray"
+				}
+				state := ""
+				if err := db.QueryRowContext(t.Context(), "SELECT state FROM pg_stat_activity WHERE pid = $1", pid).Scan(&state); err != nil {
+					state = err.Error()
+				}
+				states <- state
+			}
+			tx, err := sqltx.New(db).Begin(ctx, &sqltx.Opening{Watcher: w})
+			must(t, err)
+			defer func() { _ = tx.Rollback() }()
+			must(t, tx.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
+			if open {
+				rows, err := tx.QueryContext(t.Context(), "SELECT generate_series(1, 3)")
+				must(t, err)
+				defer func() { must(t, errors.Join(rows.Err(), rows.Close())) }()
+			}
+			cancel()
+			if state := <-states; state != "idle in transaction" && (!open || state != "active") {
+				t.Errorf("the transaction is %s", state)
+			}
+		})
+	}
 }

@@ -166,12 +166,16 @@ func (c *loan) begun(tx driver.Tx, interrupt context.CancelFunc) *lentTx {
 	return &c.own
 }
 
-// expire rolls back and returns the connection when ctx has ended. The Watcher hears of it later: see lentTx.
+// expire rolls back and returns the connection when ctx has ended. The Watcher hears of the end later: see lentTx. That nothing can be
+// committed any more it hears now: with the rollback the server lets others have the rows.
 func (t *lentTx) expire() {
 	c := t.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expired = c.opening.ended()
+	if watcher := c.opening.Watcher; watcher != nil && !t.over {
+		watcher.Stray(true)
+	}
 	if c.rows == 0 {
 		t.abandon()
 	}
@@ -185,11 +189,8 @@ func (c *loan) enter() error {
 		return c.failed
 	}
 	if c.expired != nil {
-		tx := c.tx
 		c.mu.Unlock()
-		if tx != nil { // nothing more is executed in it, so structs need not wait for the rollback
-			tx.tell(false)
-		}
+		c.opening.refuse()
 		return c.expired
 	}
 	c.catchUp()

@@ -86,7 +86,7 @@ type Texts interface {
 }
 
 // Watcher is called with what happens to a transaction, on the goroutine that executes, commits or rolls back, except
-// for Abandoned.
+// for Stray, Abandoned and Forgotten.
 type Watcher interface {
 	// Executed hears of each text that may have written rows, or that has a transaction command, or that failed.
 	Executed(text sqltext.Text, answer Answer)
@@ -97,8 +97,15 @@ type Watcher interface {
 	Ended(committed bool)
 	// InDoubt is called before that where the server may have committed, and its answer did not come.
 	InDoubt()
-	// Abandoned is called before that where the end of ctx has rolled the transaction back, from any goroutine.
+	// Refused is called where nothing more is executed, because ctx or the server has ended the transaction. It may be called often.
+	Refused()
+	// Stray is called from any goroutine before the server can let others have the rows: nothing that was written since the last savepoint,
+	// or nothing at all, can be committed any more. Refused, Executed or Ended follows when the program uses the transaction again.
+	Stray(all bool)
+	// Abandoned is called from any goroutine when the end of ctx has rolled the transaction back.
 	Abandoned()
+	// Forgotten is called from any goroutine where the program has not ended such a transaction in time. Ended is not called then.
+	Forgotten()
 }
 
 // Begin opens a transaction. It is rolled back when ctx ends before it is committed.

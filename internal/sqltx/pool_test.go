@@ -45,9 +45,15 @@ func (e *ending) Ended(committed bool) {
 	e.heard = append(e.heard, fmt.Sprintf("ended, committed %v", committed))
 }
 
+func (e *ending) Refused() {}
+
+func (e *ending) Stray(bool) {}
+
 func (e *ending) Abandoned() {}
 
 func (e *ending) InDoubt() { e.heard = append(e.heard, "in doubt") }
+
+func (e *ending) Forgotten() {}
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()

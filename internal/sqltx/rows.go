@@ -34,10 +34,13 @@ func (r *lentRows) Close() error {
 	c.rows--
 	failed := cmp.Or(r.err, err)
 	c.doubt(failed)
+	if r.heard.told && failed != nil && c.opening != nil && c.opening.Watcher != nil {
+		r.heard = heard{} // what the text does was told before, and not that it has failed
+	}
 	switch {
 	case r.heard.told:
 	case r.ctx.Err() != nil: // database/sql may close the rows from another goroutine
-		c.late = append(c.late, lateText{r.heard, cmp.Or(failed, r.ctx.Err()), c.status()})
+		c.tellLater(r.heard, cmp.Or(failed, r.ctx.Err()))
 	default:
 		c.tell(&r.heard, failed)
 	}

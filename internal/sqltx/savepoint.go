@@ -71,12 +71,73 @@ func (c *loan) tellOf(h *heard, err error, after Status) {
 	if h.implicit != sqltext.Nothing && err == nil {
 		c.followImplicit(h.implicit)
 	}
-	answer := Answer{Failed: err != nil, Ours: h.ours, Before: h.before, After: after}
-	if answer.After == Unknown && !c.opening.Implicit && sqlstate.Of(err) != "" {
-		answer.After = Aborted // the driver does not tell, and an error of PostgreSQL aborts
-	}
-	c.opening.Watcher.Executed(h.text, answer)
+	c.opening.Watcher.Executed(h.text, Answer{Failed: err != nil, Ours: h.ours, Before: h.before, After: c.after(err, after)})
 }
+
+// after is how a text has left the transaction, as the driver says, or else its error.
+func (c *loan) after(err error, said Status) Status {
+	if said == Unknown && !c.opening.Implicit && sqlstate.Of(err) != "" {
+		return Aborted // the driver does not tell, and an error of PostgreSQL aborts
+	}
+	return said
+}
+
+// tellLater keeps a text that has failed, perhaps on another goroutine than the caller's, for the caller's next call. Structs cannot wait for
+// that if the server has taken back what was written.
+func (c *loan) tellLater(h heard, err error) {
+	late := lateText{h, err, c.status()}
+	c.late = append(c.late, late)
+	switch after := c.after(err, late.after); {
+	case c.expired != nil, after == Gone:
+		c.opening.Watcher.Stray(true)
+	case after == Aborted:
+		c.opening.Watcher.Stray(false)
+	}
+}
+
+// Follow tells the Watcher what it has not heard yet. It is called on the caller's goroutine after a statement: database/sql refuses one whose
+// ctx has ended, and we do not hear of that.
+func (o *Opening) Follow() {
+	c := &o.loan
+	if o.ctx == nil || o.Watcher == nil {
+		return
+	}
+	c.mu.Lock()
+	if c.tx == nil || c.tx.over && c.expired == nil {
+		c.mu.Unlock()
+		return
+	}
+	if c.expired == nil {
+		c.expired = o.ended()
+	}
+	c.catchUp()
+	refused := c.expired != nil
+	c.mu.Unlock()
+	if refused {
+		o.refuse()
+	}
+}
+
+// refuse tells the Watcher that nothing more is executed, so structs need not wait for the rollback.
+func (o *Opening) refuse() {
+	if o != nil && o.Watcher != nil {
+		o.Watcher.Refused()
+	}
+}
+
+// Ended is the error of the ctx of the transaction, nil while it goes on, and where it was not begun by a Pool.
+func (o *Opening) Ended() error {
+	if o.ctx == nil {
+		return nil
+	}
+	return o.ended()
+}
+
+// HasEnded reports whether there is one.
+func (o *Opening) HasEnded() bool { return o.ctx != nil && o.ctx.Err() != nil }
+
+// MayEnd reports whether the ctx of the transaction can end.
+func (o *Opening) MayEnd() bool { return o.ctx != nil && o.ctx.Done() != nil }
 
 // catchUp tells the watcher of texts whose result was closed on another goroutine than the caller's.
 func (c *loan) catchUp() {

@@ -113,13 +113,17 @@ func (t *lentTx) abandon() {
 }
 
 // outwait ends what database/sql keeps of an abandoned transaction, if the program has not ended it in time. The structs that it wrote
-// belong to the program's goroutines, so the Watcher is not told.
+// belong to the program's goroutines, so the Watcher forgets it, and hears of no end.
 func (t *lentTx) outwait() {
 	if made := t.made; made != nil {
 		time.AfterFunc(t.conn.pool.patience, func() {
-			if !t.heard.Swap(true) {
-				_ = made.Rollback()
+			if t.heard.Swap(true) {
+				return
 			}
+			if watcher := t.conn.opening.Watcher; watcher != nil {
+				watcher.Forgotten()
+			}
+			_ = made.Rollback()
 		})
 	}
 }

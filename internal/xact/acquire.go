@@ -79,6 +79,7 @@ func HearRaw(db *gorm.DB) {
 	if On(db.Statement) != nil && db.Error == nil && goesBack(db.Statement) && !statement.InNesting() {
 		take(db)
 	}
+	journal.Follow(db)
 }
 
 func goesBack(stmt *gorm.Statement) bool {
@@ -134,6 +135,7 @@ func AfterRow(db *gorm.DB) {
 		RefuseRow(db)
 	}
 	explainRow(db)
+	journal.Follow(db)
 }
 
 // explainRow gives such a Row another one: the error of a row is not the statement's.
