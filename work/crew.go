@@ -38,6 +38,7 @@ type crew struct {
 	queue    []*item   // claimed, and not begun
 	held     map[int64]*item
 	outcomes []outcome // to be stored
+	apart    int       // how many more there are that the server has refused
 	pace     pace
 	stopping bool
 }
@@ -69,7 +70,7 @@ func (p *pace) end(began time.Time) (took time.Duration) {
 func (c *crew) wants() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopping {
+	if c.stopping || c.apart > outcomesMost {
 		return 0
 	}
 	ahead := 0
@@ -98,7 +99,7 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
-		for (len(c.queue) == 0 || len(c.outcomes) > outcomesMost) && !c.stopping {
+		for (len(c.queue) == 0 || len(c.outcomes)+c.apart > outcomesMost) && !c.stopping {
 			c.cond.Wait()
 		}
 		if c.stopping {
@@ -175,6 +176,21 @@ func (c *crew) batch() []outcome {
 	c.outcomes = c.outcomes[n:]
 	c.cond.Broadcast()
 	return batch
+}
+
+// setApart says how many outcomes the server has refused.
+func (c *crew) setApart(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.apart = n
+	c.cond.Broadcast()
+}
+
+// isFull reports whether no handler begins because the server has refused too many outcomes, and none runs.
+func (c *crew) isFull() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apart > outcomesMost && c.pace.busy == 0
 }
 
 // putBack takes outcomes that could not be stored.

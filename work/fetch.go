@@ -43,6 +43,9 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 			rest(ctx, pause)
 			continue
 		}
+		if draining && e.isFull() {
+			return nil
+		}
 		if draining && !e.source.more() && e.drained() {
 			if looked { // what was seen then, another worker has now
 				return nil

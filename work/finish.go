@@ -100,6 +100,7 @@ func (e *engine) finish(ctx context.Context) {
 			_, err = e.search(ctx, &e.refused.store, func() int { return outcomesMost / 2 }, func(part []int64) (int, error) { return e.storeSuspects(ctx, part) })
 			poke(e.signal)
 		}
+		e.setApart(len(e.apart))
 		if err != nil && ctx.Err() == nil {
 			e.log(ctx, "gormlock: work: store the outcome of %d jobs of %s: %v", len(left)+len(e.apart), e.t.name, err)
 		}

@@ -25,6 +25,7 @@ type heads struct {
 
 	mu     sync.Mutex
 	list   []int64 // in the order in which they are to be claimed
+	whole  []int64 // the same, with those that were tried
 	follow []int64 // after those of the list: each came next of its value when a job ended
 	open   bool    // there may be jobs that are in neither
 	busy   bool    // they are being listed
@@ -83,8 +84,7 @@ func (s *heads) ended(follow []int64) {
 func (s *heads) look(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	vainly := s.vain > 0 && !s.empty() // then the list is tried to its end: see next
-	if s.e.t.one == "" && !vainly || !s.busy && !s.open && s.empty() {
+	if s.e.t.one == "" || !s.busy && !s.open && s.empty() {
 		s.heard = true
 	}
 	if s.open = true; s.empty() {
@@ -139,14 +139,13 @@ func (s *heads) claimSuspects(ctx context.Context, ids []int64) ([]*item, error)
 }
 
 // next takes up to n jobs from the list, or of those that follow. It makes a new list if there are none, if the last scan
-// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time. A list of which nothing could be
-// claimed so far is tried to its end: another one would begin with the same jobs.
+// was made five seconds ago, or if there are hints of other jobs and scans take less than a fifth of the time.
 func (s *heads) next(ctx context.Context, n int) (ids []int64, compare bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since := time.Since(s.listed)
 	due := since > min(4*s.cost, behind)
-	if s.open && s.empty() || (s.heard || s.blocked) && due || since > behind && s.vain == 0 {
+	if s.open && s.empty() || (s.heard || s.blocked) && due || since > behind {
 		if err := s.relist(ctx, due || len(s.known) == 0 || s.e.t.one == "" && len(s.known) == 1); err != nil {
 			return nil, false, err
 		}
@@ -183,12 +182,17 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 		s.open, s.heard = true, s.heard || scan
 		return err
 	}
-	if s.list, s.known = list, known; len(list) > 0 {
-		s.vain++
-	}
 	full, another := len(list) >= headsMost, s.e.t.one == "" // with FairBy each value may have another job
 	if scan {
 		s.left, s.blocked = full || another && len(list) > 0, blocked
+	}
+	if s.known = known; scan && s.vain > 0 && !s.empty() {
+		s.list = s.beside(list)
+	} else {
+		s.list, s.whole = list, list
+	}
+	if len(s.list) > 0 {
+		s.vain++
 	}
 	if scan || len(list) > 0 {
 		s.open = s.open || full || s.left || s.heard
@@ -198,6 +202,18 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 		return s.relist(ctx, true)
 	}
 	return nil
+}
+
+// beside are the new jobs of another list, and then the rest of the last one, of which nothing could be claimed so far: another list would begin with
+// those that were tried in vain.
+func (s *heads) beside(list []int64) []int64 {
+	tried := make(map[int64]bool, len(s.whole))
+	for _, id := range s.whole {
+		tried[id] = true
+	}
+	list = slices.DeleteFunc(list, func(id int64) bool { return tried[id] })
+	s.whole = append(s.whole, list...)
+	return append(list, s.list...)
 }
 
 // claimThese claims those of the jobs that can still be claimed, in their order.

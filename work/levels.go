@@ -199,8 +199,11 @@ func (s *levels) claimOf(ctx context.Context, o share) (got []*item, refused boo
 		return err
 	})
 	if sqlstate.IsOfARow(err) {
-		_, err = e.suspectThese(ctx, r, err, time.Since(began), "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
+		found, err := e.suspectThese(ctx, r, err, time.Since(began), "SELECT {ID} FROM {table} WHERE {State} = 'ready' AND {Queue} = $1 AND {Priority} = $2 AND ({ID} + 0) > $3 AND {RunAt} <= now(){live}"+
 			r.without()+" ORDER BY ({ID} + 0) LIMIT $4"+lockThem, o.queue, o.priority, o.after, o.n)
+		if !found && err == nil { // it refuses the statement, whatever there is to claim
+			s.nothing(o)
+		}
 		return nil, true, err
 	}
 	r.pass(len(got))
@@ -214,6 +217,15 @@ func (s *levels) claimOf(ctx context.Context, o share) (got []*item, refused boo
 		}
 	}
 	return got, false, err
+}
+
+// nothing notes that a level has no jobs to claim.
+func (s *levels) nothing(o share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.position.moved == o.moved {
+		o.more = false
+	}
 }
 
 func (s *levels) claimSuspects(ctx context.Context, ids []int64) ([]*item, error) {

@@ -85,7 +85,7 @@ func (t *lentTx) doubt(err error) error {
 		watcher.InDoubt()
 	}
 	if errors.Is(err, driver.ErrBadConn) {
-		err = errors.New("the connection has ended")
+		return errors.New("gormlock: whether this transaction was committed is not known, the connection ended before the server answered")
 	}
 	return fmt.Errorf("gormlock: whether this transaction was committed is not known, the server did not answer: %w", err)
 }
