@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 	"internal/match":   {"internal/column", "internal/statement", gormModule},
 	"internal/asked":   {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/reading": {
-		"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
+		"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},
 	"internal/children":    {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", "internal/whereabouts", gormModule},
 	"internal/whereabouts": {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", gormModule},

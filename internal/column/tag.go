@@ -45,7 +45,10 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 	if field.PrimaryKey {
 		return nil, fmt.Errorf("a version field cannot be the primary key")
 	}
-	if field.Serializer != nil || !c.shapedAs(field.FieldType) {
+	if field.Serializer != nil {
+		return nil, fmt.Errorf("a version field must hold what its column holds, without a serializer: remove the serializer")
+	}
+	if !c.shapedAs(field.FieldType) {
 		return nil, fmt.Errorf("a version field must be an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", field.FieldType)
 	}
 	given := ""

@@ -54,3 +54,26 @@ func (c *Version) far(t time.Time) time.Time {
 func showing(t time.Time, in *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), in)
 }
+
+// SkippedAt is the name of the zone if its clocks skip times right before or after this one, and the column has none but those of its clock:
+// what the column shows may be a time that they skip. The driver reads it as another one, by which no row is found. It is empty if not.
+func (c *Version) SkippedAt(v Value) string {
+	if !c.IsTemporal() || v.Null || !c.zone.asks {
+		return ""
+	}
+	at := c.clock(v.Time())
+	skipped := offset(at.Add(longestSkip)) - offset(at.Add(-longestSkip))
+	if skipped > 0 && (offset(at.Add(-skipped)) < offset(at) || offset(at.Add(skipped)) > offset(at)) {
+		return at.Location().String()
+	}
+	return ""
+}
+
+// longestSkip is longer than clocks are put forward in a night, but for those of islands that cross the date line.
+const longestSkip = 3 * time.Hour
+
+// offset is how far the clocks of a time's zone are ahead of UTC.
+func offset(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}

@@ -173,7 +173,8 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 	}
 	if j.version.checked && !j.where.filtered {
 		e := j.stale(stmt, row, nil, false)
-		e.Actual, e.Cause = j.version.Any(j.version.Read(current)), j.whyAsItIs(stmt)
+		actual := j.version.Read(current)
+		e.Actual, e.Cause = j.version.Any(actual), j.whyAsItIs(stmt, actual)
 		return e.Err()
 	}
 	switch {
@@ -186,11 +187,11 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 }
 
 // whyAsItIs is the reason if a row at the right version was not written, and the caller has no conditions.
-func (j *judge) whyAsItIs(stmt *gorm.Statement) error {
+func (j *judge) whyAsItIs(stmt *gorm.Statement, actual column.Value) error {
 	if conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); upserts && !j.isOnKey(conflict) {
 		return errMetAnother
 	}
-	return errNotWritten
+	return j.version.notWritten(actual)
 }
 
 // whyNoRows returns why a statement without a key, whose caller named the version, wrote nothing.
@@ -225,7 +226,7 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 			actual := j.version.Read(found[0])
 			e.Actual = j.version.Any(actual)
 			if j.version.checked && j.version.accepts(&one, actual) && !j.unchanged().guards() {
-				e.Cause = errNotWritten
+				e.Cause = j.version.notWritten(actual)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -233,6 +234,15 @@ var errMetAnother = errors.New("nothing was written: another row may have the va
 
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
+
+// notWritten is errNotWritten, or says that the row cannot be found by its version.
+func (v *versionGuard) notWritten(actual column.Value) error {
+	if zone := v.SkippedAt(actual); zone != "" {
+		return fmt.Errorf("nothing was written: the column has no time zone, so a time that the clocks of %s skip is not found in it: make it timestamptz. "+
+			"Or a trigger or a policy kept the row as it is", zone)
+	}
+	return errNotWritten
+}
 
 // insert gives every new row its first version, even if Select, Omit or a map leaves the column out.
 func (v *versionGuard) insert(b builder, values *clause.Values) {

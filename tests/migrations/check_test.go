@@ -23,6 +23,11 @@ type texted struct {
 	Version string `gormlock:"version"`
 }
 
+type serialized struct {
+	ID      int64
+	Version int64 `gorm:"serializer:unixtime;type:timestamptz" gormlock:"version"`
+}
+
 type nullable struct {
 	ID      int64
 	Version int64 `gormlock:"version"`
@@ -77,14 +82,15 @@ func TestCheck(t *testing.T) {
 	stand.Must(t, gormlock.Check(db, good...))
 	stand.Must(t, db.Transaction(func(tx *gorm.DB) error { return gormlock.Check(tx, good...) }))
 
-	err := gormlock.Check(db, append(good, &misspelled{}, &texted{}, &nullable{}, &defaultless{}, &narrow{}, &absent{}, &columnless{}, &fenced{}, nil, 7)...)
+	err := gormlock.Check(db, append(good, &misspelled{}, &texted{}, &serialized{}, &nullable{}, &defaultless{}, &narrow{}, &absent{}, &columnless{}, &fenced{}, nil, 7)...)
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
 	for _, says := range []string{
-		"10 of 16 models",
+		"11 of 17 models",
 		"misspelled: Version: nothing reads the tag `gormlok`",
-		"texted: Version: a version field must be an integer",
+		"texted: Version: a version field must be an integer", "not string",
+		"serialized: Version: a version field must hold what its column holds, without a serializer",
 		"nullable: the column version of nullables may be NULL", "SET DEFAULT 1, ALTER COLUMN version SET NOT NULL",
 		"defaultless: the column version of defaultlesses has no default",
 		"narrow: there is no table odd.Narrow",

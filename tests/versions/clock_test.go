@@ -1,6 +1,7 @@
 package versions_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,5 +44,24 @@ func TestTimes_withoutAZone(t *testing.T) {
 			stand.Must(t, db.Model(&parent{}).Where("id = ?", p.ID).Update("n", 9).Error)
 			stand.MustStale(t, db.Save(&stale).Error)
 		})
+	}
+}
+
+// The clocks of a zone skip an hour, and a column without a time zone may hold a time in it. No row is found by that, and the error says so.
+func TestTimes_thatClocksSkip(t *testing.T) {
+	t.Parallel()
+	type skipped struct {
+		ID      int64
+		N       int
+		Version time.Time `gorm:"type:timestamp" gormlock:"version"`
+	}
+	db := stand.Versioned(t, []any{&skipped{}}, pgtest.Param("TimeZone", "EST5EDT"))
+	for at, says := range map[string]bool{"2026-03-08 02:30:00": true, "2026-03-08 12:30:00": false} {
+		stand.MustDo(t, db.Exec("TRUNCATE skippeds"))
+		stand.MustDo(t, db.Exec("INSERT INTO skippeds VALUES (1, 1, ?::text::timestamp)", at))
+		s := stand.Row[skipped](t, db, 1)
+		if err := db.Save(&s).Error; (err != nil) != says || says && !strings.Contains(err.Error(), "a time that the clocks of EST5EDT skip is not found in it: make it timestamptz") {
+			t.Errorf("%s: %v", at, err)
+		}
 	}
 }
