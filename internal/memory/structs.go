@@ -25,6 +25,8 @@ type Structs struct {
 	Created       bool    // what had no key got one, and a row
 	Copied        bool    // GORM has copied them to where the caller has them
 	undone        bool
+
+	keptAt, leftAt int64 // the moments of before and After
 }
 
 // structCopies are copies of the structs at one moment.
@@ -86,7 +88,7 @@ func (s *Structs) Keep() {
 			statement.OwnPath(s.model.Column.Field, row)
 		}
 	}
-	s.before = s.copies()
+	s.before, s.keptAt = s.copies(), moments.Add(1)
 }
 
 // Row is the struct with this number.
@@ -150,13 +152,13 @@ func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 
 // Leave keeps the structs as the statement left them.
 func (s *Structs) Leave() {
-	s.After = s.copies()
+	s.After, s.leftAt = s.copies(), moments.Add(1)
 	s.ownPointers()
 }
 
 // Here is the places of the structs alone.
-func (s *Structs) Here() Structs {
-	here := Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
+func (s *Structs) Here() *Structs {
+	here := &Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
 	here.ownPointers()
 	return here
 }
@@ -197,6 +199,8 @@ func (s *Structs) Undo() {
 	if s.Places == nil {
 		s.Places = NewPlaces()
 		s.Places.Add(s)
+		s.Places.SeekLeft(s)
+		s.Places.Find()
 	}
 	for i := s.Count - 1; i >= 0; i-- {
 		row := s.Row(i)
@@ -234,7 +238,7 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		}
 	})
 	if rekeyed {
-		s.Places.index(s.model, row)
+		s.Places.found(row)
 	}
 }
 

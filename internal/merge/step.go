@@ -37,7 +37,9 @@ func (b *step) Held() *memory.Structs { return &b.memory }
 func (b *step) Stray() { memory.StrayRead(b.row) }
 
 // Regroup implements journal.Regrouper.
-func (b *step) Regroup(undone, all []journal.Step, lost bool) { whereabouts.Regroup(undone, all, lost) }
+func (b *step) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
+	whereabouts.Regroup(undone, all, lost)
+}
 
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {
