@@ -33,6 +33,17 @@ func KeyOf(s *schema.Schema, row reflect.Value) Key {
 	return Key{name: keyIn(s, row)}
 }
 
+// numberIn is the field of a struct that is its key, if that is a number which stays where it is.
+func numberIn(s *schema.Schema, row reflect.Value) reflect.Value {
+	if len(s.PrimaryFields) != 1 || statement.ThroughPointer(s.PrimaryFields[0]) {
+		return reflect.Value{}
+	}
+	if field := statement.Place(s.PrimaryFields[0], row); field.CanInt() && field.Type().PkgPath() == "" {
+		return field
+	}
+	return reflect.Value{}
+}
+
 // KeyIn is the key of a struct as a string.
 func KeyIn(m *model.Model, row reflect.Value) string { return keyIn(m.Schema, row) }
 
@@ -66,11 +77,14 @@ type held struct {
 }
 
 func heldIn(m *model.Model, row reflect.Value) held {
-	now := held{key: KeyOf(m.Schema, row)}
+	return held{KeyOf(m.Schema, row), versionIn(m, row)}
+}
+
+func versionIn(m *model.Model, row reflect.Value) (v column.Value) {
 	if m.Column != nil {
-		now.version = m.Column.Read(row)
+		v = m.Column.Read(row)
 	}
-	return now
+	return v
 }
 
 func (h held) is(other held) bool { return h.key == other.key && h.version.Equal(other.version) }
@@ -132,7 +146,7 @@ func (n *Noted) Note(m *model.Model, in Table, row reflect.Value) {
 func (n *Noted) Seek(p *Places) {
 	for i := range n.all {
 		if one := &n.all[i]; one.kind.model.Column != nil && !one.unkeyed {
-			p.Seek(one.row.Type(), one.is.key)
+			p.seek(one.row.Type(), one.is.key).add(one.is.version)
 		}
 	}
 }
@@ -155,8 +169,9 @@ func (n *Noted) Lose(p *Places) {
 		if p == nil || one.unkeyed {
 			continue
 		}
+		own := p.isOwn(one.row.Type(), one.is, n.at)
 		for _, other := range p.by[rowOf{one.row.Type(), one.is.key}] {
-			if other.row.Addr().Pointer() != one.row.Addr().Pointer() && heldIn(m, other.row).is(one.is) && other.isStrange(one.is, n.at) {
+			if other.row.Addr().Pointer() != one.row.Addr().Pointer() && heldIn(m, other.row).is(one.is) && other.isStrange(one.is, n.at, own) {
 				version.Write(other.row, version.Unread())
 			}
 		}
@@ -191,9 +206,9 @@ func (p *place) had(is held, before int64) (had bool) {
 	return had
 }
 
-// isStrange reports whether a place has what did not come there by its own. The first statements that had it since that moment count if there
-// were none before. What nothing is known of is not strange.
-func (p *place) isStrange(is held, since int64) bool {
+// isStrange reports whether a place has what did not come there by its own. If no statement had the place before that moment, the later ones
+// count, if the version may be the place's own. What nothing is known of is not strange.
+func (p *place) isStrange(is held, since int64, own bool) bool {
 	older, newer := false, false
 	for _, by := range p.keepers {
 		by.each(func(was held, at int64, still bool) {
@@ -204,7 +219,7 @@ func (p *place) isStrange(is held, since int64) bool {
 	if older {
 		return !p.had(is, since)
 	}
-	return len(p.keepers) > 0 && !newer
+	return len(p.keepers) > 0 && !(own && newer)
 }
 
 // isMoved reports whether a place has another struct than the transaction ever had there.

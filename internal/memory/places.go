@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
 )
 
@@ -16,19 +17,22 @@ type Places struct {
 	at     map[placeOf]*place
 	of     map[reflect.Type][]*place
 	tables map[reflect.Type][]Table
-	copied map[rowOf]bool // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	first  map[rowOf]met          // which version of a row was met first
+	bulk   map[reflect.Type]int64 // when the first statement wrote rows of which it had no structs
+	copied map[rowOf]bool         // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
 
-	sought map[reflect.Type]map[Key]bool // the rows of what is taken back now
-	by     map[rowOf][]*place            // where these are
-	undone map[rowOf][]keeper            // what is taken back now
+	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
+	by     map[rowOf][]*place                 // where these are
+	undone map[rowOf][]keeper                 // what is taken back now
 }
 
 // place is one of them.
 type place struct {
 	model   *model.Model
 	row     reflect.Value
-	tables  []Table  // whose rows were there
-	keepers []keeper // who had a struct there, the oldest first
+	number  reflect.Value // its key, if that is a number
+	tables  []Table       // whose rows were there
+	keepers []keeper      // who had a struct there, the oldest first
 }
 
 // rowOf is a row, by its model and its key. In another table there may be one more.
@@ -45,7 +49,8 @@ type placeOf struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}, copied: map[rowOf]bool{}}
+	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
+	p.first, p.bulk, p.copied = map[rowOf]met{}, map[reflect.Type]int64{}, map[rowOf]bool{}
 	p.Begin()
 	return p
 }
@@ -60,6 +65,10 @@ func (p *Places) Add(s *Structs) {
 			p.copied[s.left(i)] = true
 		}
 		p.own(s.Row(i), keeper{of: s, i: i})
+		if at, known := p.bulk[s.Type()]; s.namesNone(i) && (!known || s.keptAt < at) {
+			p.bulk[s.Type()] = s.keptAt
+		}
+		p.meet(s.Type(), heldIn(s.model, s.Was(i)), s.keptAt)
 	}
 }
 
@@ -68,7 +77,28 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
+		p.meet(n.all[i].row.Type(), n.all[i].is, n.at)
 	}
+}
+
+// met is the version at which a row was met, and when.
+type met struct {
+	version column.Value
+	at      int64
+}
+
+func (p *Places) meet(of reflect.Type, is held, at int64) {
+	row := rowOf{of, is.key}
+	if first, known := p.first[row]; !known || at < first.at {
+		p.first[row] = met{is.version, at}
+	}
+}
+
+// isOwn reports whether the version at which a row was read at that moment may be one from before the transaction: nothing tells that it is not.
+func (p *Places) isOwn(of reflect.Type, is held, at int64) bool {
+	bulk, wrote := p.bulk[of]
+	first, known := p.first[rowOf{of, is.key}]
+	return (!wrote || bulk > at) && (!known || first.at >= at || first.version.Equal(is.version))
 }
 
 // See adds the place of a struct of which nothing else is known, such as a copy of others.
@@ -81,7 +111,7 @@ func (p *Places) see(m *model.Model, in Table, row reflect.Value) {
 	at := placeOf{row.Type(), row.Addr().Pointer()}
 	one := p.at[at]
 	if one == nil {
-		one = &place{model: m, row: row}
+		one = &place{model: m, row: row, number: numberIn(m.Schema, row)}
 		p.at[at] = one
 		p.of[at.of] = append(p.of[at.of], one)
 	}
@@ -104,15 +134,36 @@ func (p *Places) place(row reflect.Value) *place {
 
 // Begin begins to look for what is taken back.
 func (p *Places) Begin() {
-	p.sought, p.by, p.undone = map[reflect.Type]map[Key]bool{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
+	p.sought, p.by, p.undone = map[reflect.Type]map[Key]*versions{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
 }
 
-// Seek looks for the structs of a row.
-func (p *Places) Seek(of reflect.Type, key Key) {
-	if p.sought[of] == nil {
-		p.sought[of] = map[Key]bool{}
+// versions are those of the structs that are looked for.
+type versions struct {
+	are []column.Value
+	all bool
+}
+
+func (v *versions) add(one column.Value) {
+	if !v.has(one) {
+		v.are = append(v.are, one)
 	}
-	p.sought[of][key] = true
+}
+
+func (v *versions) has(one column.Value) bool {
+	return v.all || slices.ContainsFunc(v.are, one.Equal)
+}
+
+// Seek looks for the structs of a row, whatever their versions are.
+func (p *Places) Seek(of reflect.Type, key Key) { p.seek(of, key).all = true }
+
+func (p *Places) seek(of reflect.Type, key Key) *versions {
+	if p.sought[of] == nil {
+		p.sought[of] = map[Key]*versions{}
+	}
+	if p.sought[of][key] == nil {
+		p.sought[of][key] = &versions{}
+	}
+	return p.sought[of][key]
 }
 
 // SeekLeft looks for what a statement left. It will be taken back.
@@ -123,7 +174,7 @@ func (p *Places) SeekLeft(s *Structs) {
 	for i := range s.Count {
 		if !s.namesNone(i) {
 			left := s.left(i)
-			p.Seek(left.of, left.key)
+			p.seek(left.of, left.key).add(versionIn(s.model, s.Of(s.After, i)))
 			p.undone[left] = append(p.undone[left], keeper{of: s, i: i})
 		}
 	}
@@ -133,19 +184,27 @@ func (p *Places) SeekLeft(s *Structs) {
 func (p *Places) Find() {
 	for of, keys := range p.sought {
 		for _, one := range p.of[of] {
-			if key := KeyOf(one.model.Schema, one.row); keys[key] {
+			key := one.key()
+			if sought := keys[key]; sought != nil && sought.has(versionIn(one.model, one.row)) {
 				p.by[rowOf{of, key}] = append(p.by[rowOf{of, key}], one)
 			}
 		}
 	}
 }
 
-// found notes that a place has another key now.
+// found notes that a place has another key now, or another version.
 func (p *Places) found(row reflect.Value) {
 	if one := p.place(row); one != nil {
 		is := rowOf{row.Type(), KeyOf(one.model.Schema, row)}
 		p.by[is] = append(p.by[is], one)
 	}
+}
+
+func (p *place) key() Key {
+	if p.number.IsValid() {
+		return Key{n: p.number.Int()}
+	}
+	return KeyOf(p.model.Schema, p.row)
 }
 
 // Of returns the known places of structs of a type that had this key when they were found.

@@ -225,7 +225,7 @@ func (s *Structs) Undo() {
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
 // unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
-	rekeyed, copied := false, s.Copied || s.Places.copied[s.left(i)]
+	another, copied := false, s.Copied || s.Places.copied[s.left(i)]
 	version := s.model.Column
 	stays := version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) && !s.isAsLeft(row, i)
 	s.each(i, func(field *schema.Field, old, left pointee) {
@@ -234,10 +234,10 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		}
 		if now := state(field, row); !holds(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
-			rekeyed = rekeyed || field.PrimaryKey
+			another = another || field.PrimaryKey || version != nil && field == version.Field
 		}
 	})
-	if rekeyed {
+	if another {
 		s.Places.found(row)
 	}
 }
