@@ -219,7 +219,7 @@ func (p *place) isStrange(is held, since int64, own bool) bool {
 	if older {
 		return !p.had(is, since)
 	}
-	return len(p.keepers) > 0 && !(own && newer)
+	return len(p.keepers) > 0 && (!own || !newer)
 }
 
 // isMoved reports whether a place has another struct than the transaction ever had there.

@@ -253,12 +253,12 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil, nil
 	}
-	found, mixed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType)
+	found, mixed, stayed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i)
 	own := s.Row(i)
 	others = make([]reflect.Value, 0, len(found))
 	for _, one := range found {
 		row := one.row
-		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && one.hasOwn(s, i) {
+		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && one.hasOwn(s, i) || stayed && !s.showsIn(row, i) {
 			continue
 		}
 		switch is := s.In.among(one.tables); {
@@ -278,6 +278,21 @@ func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	}
 	version := s.model.Column
 	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
+}
+
+// versionStayed reports whether the statement has left the version as it was. Then others may have it too, and it is right after a rollback.
+func (s *Structs) versionStayed(i int) bool {
+	version := s.model.Column
+	return version != nil && version.Read(s.Was(i)).Equal(version.Read(s.Of(s.After, i)))
+}
+
+// showsIn reports whether a place has what the statement left in one of the columns that it changed.
+func (s *Structs) showsIn(row reflect.Value, i int) bool {
+	shows := false
+	s.each(i, func(field *schema.Field, old, left pointee) {
+		shows = shows || !holds(old, left) && holds(state(field, row), left)
+	})
+	return shows
 }
 
 // isAsLeft reports whether all columns of a place are as the statement left them in the struct of this number.

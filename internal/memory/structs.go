@@ -126,14 +126,21 @@ func (s *Structs) copies() *structCopies {
 			all.Index(i).Set(s.Row(i))
 		}
 	}
+	copies := &structCopies{structs: all}
 	if len(s.model.Indirect) == 0 {
-		return &structCopies{structs: all}
+		return copies
 	}
-	behind := make([][]pointee, s.Count)
-	for i := range behind {
-		behind[i] = pointees(s.model, s.Row(i))
+	copies.behind = make([][]pointee, s.Count)
+	for i := range copies.behind {
+		copies.behind[i] = pointees(s.model, s.Row(i))
+		if s.model.Column != nil {
+			statement.OwnPath(s.model.Column.Field, s.Of(copies, i)) // live structs share what is embedded by a pointer
+		}
+		for _, key := range s.model.Schema.PrimaryFields {
+			statement.OwnPath(key, s.Of(copies, i))
+		}
 	}
-	return &structCopies{all, behind}
+	return copies
 }
 
 // Was is the struct with this number as it was before the statement; not valid where that is not known.
