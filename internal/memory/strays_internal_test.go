@@ -9,39 +9,38 @@ import (
 // What was forgotten is kept by the program alone: it stays astray as long as it lives, and is swept away when it has gone.
 func TestStrays_forgotten(t *testing.T) { //nolint:paralleltest // it counts strays
 	type row struct{ Version, Balance int }
-	list, single := make([]row, 1000), &row{Version: 2}
-	others := make([]*row, 100)
-	for i := range others {
-		others[i] = &row{Version: i}
+	const many, gone = 1000, 100
+	living := struct {
+		list   []row
+		single *row
+	}{make([]row, many), &row{Version: 2}}
+	func() {
+		all := []reflect.Value{reflect.ValueOf(living.single).Elem()}
+		for i := range living.list {
+			all = append(all, reflect.ValueOf(&living.list[i]).Elem())
+		}
+		for range gone {
+			all = append(all, reflect.ValueOf(&row{Version: 3}).Elem())
+		}
+		for _, row := range all {
+			StrayRead(row)
+		}
+		for _, row := range all {
+			loosen(row)
+		}
+	}()
+	if n := strays.count.Load(); n != many+1+gone || int(n) != len(strays.at) {
+		t.Fatalf("%d are astray", n)
 	}
-	all := make([]reflect.Value, 0, len(list)+len(others)+1)
-	for i := range list {
-		all = append(all, reflect.ValueOf(&list[i]).Elem())
-	}
-	for _, other := range append(others, single) {
-		all = append(all, reflect.ValueOf(other).Elem())
-	}
-	for _, row := range all {
-		StrayRead(row)
-	}
-	for _, row := range all {
-		loosen(row)
-	}
-	if n := strays.count.Load(); n != int64(len(all)) || int(n) != len(strays.at) {
-		t.Fatalf("%d of %d are astray", n, len(all))
-	}
-	all, others = nil, nil
 	runtime.GC()
 	sweep()
-	if n := strays.count.Load(); int(n) != len(list)+1 || int(n) != len(strays.at) {
-		t.Errorf("%d are astray, and %d live", n, len(list)+1)
+	if n := strays.count.Load(); n != many+1 || int(n) != len(strays.at) {
+		t.Errorf("%d are astray, and %d live", n, many+1)
 	}
-	if !IsStray(reflect.ValueOf(single).Elem()) || !IsStray(reflect.ValueOf(&list[7]).Elem()) {
+	if !IsStray(reflect.ValueOf(living.single).Elem()) || !IsStray(reflect.ValueOf(&living.list[7]).Elem()) {
 		t.Error("what lives is not astray")
 	}
-	runtime.KeepAlive(list)
-	runtime.KeepAlive(single)
-	list, single = nil, nil
+	runtime.KeepAlive(living)
 	runtime.GC()
 	sweep()
 	if HasStrays() || len(strays.at) > 0 {
