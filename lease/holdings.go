@@ -131,8 +131,8 @@ func (h *holdings) renewalEnded(batch []*Lease, err error) {
 	defer h.mu.Unlock()
 	now := h.clock()
 	for _, l := range batch {
-		l.state.renewing, l.state.refusal = false, nil
-		if sqlstate.Of(err) != "" {
+		l.state.renewing = false
+		if err == nil || sqlstate.Of(err) != "" { // what was refused before, and not tried now, may still be what is refused
 			l.state.refusal = err
 		}
 		if err != nil {

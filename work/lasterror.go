@@ -55,9 +55,9 @@ func (e *engine) writeLess(ctx context.Context, o outcome, refusal error) (store
 	return nil, refusal
 }
 
-// ofAValue reports whether a refusal may be that of a text, by its code: it is too long, or breaks a constraint.
+// ofAValue reports whether a refusal may be that of a text, by its code: it is too long, or breaks a constraint, or a trigger raises an error.
 func ofAValue(err error) bool {
-	return sqlstate.InClass(err, "22") || sqlstate.InClass(err, "23") || sqlstate.InClass(err, "54")
+	return sqlstate.InClass(err, "22") || sqlstate.InClass(err, "23") || sqlstate.InClass(err, "54") || sqlstate.InClass(err, "P0")
 }
 
 // beginning is a text of most letters, which ends with dots.

@@ -3,7 +3,9 @@ package work_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -27,6 +29,25 @@ func TestRefused_keepsTheText(t *testing.T) {
 	must(t, end())
 	if got := reload(t, db, bad.ID).LastError; got != text {
 		t.Errorf("stored %s", got)
+	}
+}
+
+// A trigger that raises an error about the text keeps no job from being tried again, or taken over.
+func TestRefused_textByATrigger(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	must(t, db.Exec(`CREATE FUNCTION short() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF length(NEW.last_error) > 20 THEN RAISE 'last_error is too long'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER short BEFORE UPDATE ON mails FOR EACH ROW EXECUTE FUNCTION short()`).Error)
+	enqueue(t, db, "fails", "of a dead worker")
+	must(t, db.Exec("UPDATE mails SET state = 'running', attempts = 1, claimed_by = 'x', claimed_until = now() - interval '1 s' WHERE text = 'of a dead worker'").Error)
+	drain(t, worker(t, db, func(_ context.Context, m *Mail) error {
+		if m.Text == "fails" && m.Attempts == 1 {
+			return errors.New(strings.Repeat("long ", 30))
+		}
+		return nil
+	}, work.Backoff(func(int) time.Duration { return 0 })))
+	if n := states(t, db)["done"]; n != 2 {
+		t.Errorf("%v", states(t, db))
 	}
 }
 
