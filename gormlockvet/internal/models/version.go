@@ -59,8 +59,11 @@ func parseVersion(f *Field, words []string) (*column, error) {
 	if f.PrimaryKey {
 		return nil, fmt.Errorf("a version field cannot be the primary key")
 	}
+	if f.Serialized {
+		return nil, fmt.Errorf("a version field must hold what its column holds, without a serializer: remove the serializer")
+	}
 	_, temporal, ok := shape(f.Var.Type())
-	if f.Serialized || !ok {
+	if !ok {
 		return nil, fmt.Errorf("a version field must be an integer, a pointer to one, a sql.Null integer or a time.Time, not %s", typeName(f))
 	}
 	c.temporal = temporal

@@ -267,7 +267,7 @@ type DefaultRails struct {
 
 type Serialized struct {
 	ID      int64
-	Version int64 `gorm:"serializer:json" gormlock:"version"` // want `a version field must be an integer`
+	Version int64 `gorm:"serializer:json" gormlock:"version"` // want `a version field must hold what its column holds, without a serializer`
 }
 
 type UnversionedMore struct {
