@@ -47,7 +47,7 @@ func (s *Stale) Text() string {
 	case s.Given && isAhead(s.Expected, s.Actual):
 		b.WriteString(": the row has not been at the expected version yet: is it that of another row?")
 	case isAhead(s.Expected, s.Actual):
-		b.WriteString(": the struct is ahead of its row: did something increment its version by hand? It counts as not read now")
+		b.WriteString(": the struct is ahead of its row: did something increment its version by hand?")
 	}
 	if s.Cause != nil {
 		b.WriteString(": ")

@@ -23,13 +23,6 @@ type judge struct {
 	inserted bool // Save found no row and made one
 }
 
-// noteAhead notes a struct at a version that its row has not had yet.
-func (j *judge) noteAhead(row *Row, actual column.Value) {
-	if j.version.IsInteger() && !j.version.given && row.Expected.N > actual.N {
-		j.ahead = append(j.ahead, row.Struct)
-	}
-}
-
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
 // also names the row of a touch that accepts any version, such as a root that is moved by its key.
 func (j *judge) serializationFailure(db *gorm.DB) {

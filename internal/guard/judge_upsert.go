@@ -70,9 +70,7 @@ func (j *judge) whyRowsFailed(db *gorm.DB, known []*Row) error {
 			all = append(all, j.missing(db.Statement, row.Key, j.version.Any(j.version.Read(found[i].Value))))
 			continue
 		}
-		actual := j.version.Read(found[i].Value)
-		j.noteAhead(row, actual)
-		all = append(all, j.stale(db.Statement, row, j.version.Any(actual), false).Err())
+		all = append(all, j.stale(db.Statement, row, j.version.Any(j.version.Read(found[i].Value)), false).Err())
 	}
 	return joined(all)
 }

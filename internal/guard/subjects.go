@@ -9,11 +9,10 @@ import (
 
 // subjects are the structs of a statement, and the rows that they stand for.
 type subjects struct {
-	memory  memory.Structs  // the structs, if any
-	batch   bool            // they are in a slice
-	emptied bool            // GORM has changed them before: what they were is not known
-	ahead   []reflect.Value // structs at versions that their rows have not had yet: the rows may come to them, by writes of others
-	rows    []Row           // one for each struct; none: the statement is about rows that no struct stands for
+	memory  memory.Structs // the structs, if any
+	batch   bool           // they are in a slice
+	emptied bool           // GORM has changed them before: what they were is not known
+	rows    []Row          // one for each struct; none: the statement is about rows that no struct stands for
 	single  [1]Row
 }
 

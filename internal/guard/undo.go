@@ -103,11 +103,6 @@ func (w *Write) undo() {
 
 // forgetEmptied makes structs unread that cannot be restored.
 func (w *Write) forgetEmptied() {
-	for _, row := range w.ahead {
-		if row.CanAddr() {
-			w.version.Write(row, w.version.Unread())
-		}
-	}
 	if !w.emptied {
 		return
 	}

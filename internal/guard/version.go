@@ -217,7 +217,6 @@ func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current ref
 	}
 	stale := j.stale(stmt, row, v.Any(actual), false)
 	stale.Own = stale.Own || v.IsInteger() && v.BeforeBump(actual).Equal(row.Expected) && movedByBulk(stmt, j.model, row.Key)
-	j.noteAhead(row, actual)
 	return stale.Err()
 }
 

@@ -246,7 +246,7 @@ func (j *journal) end(with func(steps []Step, all *Ever)) {
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)
-	with(all.steps, all.all())
+	with(all.steps, all.ever) // which there is if there are steps
 }
 
 // undo undoes the steps, the newest first, and all of them even if one panics.

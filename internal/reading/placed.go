@@ -29,6 +29,9 @@ func keepPlaces(stmt *gorm.Statement, rows reflect.Value) {
 	if of.Kind() != reflect.Struct && of.Kind() != reflect.Interface {
 		return
 	}
+	if stmt.Schema != nil && of == stmt.Schema.ModelType && !model.NeedsJournal(stmt.DB, stmt.Schema) {
+		return // it has no tag, nor has what it may hold
+	}
 	p := &placed{read: readOf(stmt)}
 	if of.Kind() == reflect.Struct && (scans(reflect.Zero(of)) || p.read.walkedIn(reflect.New(of).Elem()).isEmpty()) {
 		return

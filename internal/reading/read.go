@@ -233,12 +233,16 @@ func KeepScan(db *gorm.DB) {
 	if j == nil {
 		return
 	}
+	models, written := versioned(db), j.Written() > 0
+	if !written && len(models) == 0 {
+		return
+	}
 	r := readOf(stmt)
-	if j.Written() == 0 {
+	if !written {
 		r.keepScanned(db, &placed{read: r})
 		return
 	}
-	r.models = versioned(db)
+	r.models = models
 	columns := versionNames(r.models)
 	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
 		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {

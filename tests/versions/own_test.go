@@ -157,30 +157,6 @@ func TestStale_whoseItIs(t *testing.T) {
 	}
 }
 
-// A struct that is ahead of its row is refused for good: other writers may bring the row to its version.
-func TestStale_aheadForGood(t *testing.T) {
-	t.Parallel()
-	stand.OnEach(t, []any{&keptAccount{}}, func(t *testing.T, db *gorm.DB) {
-		for name, write := range map[string]func(*keptAccount) error{
-			"Save":   func(a *keptAccount) error { return db.Save(a).Error },
-			"Update": func(a *keptAccount) error { return db.Model(a).Update("balance", -1).Error },
-			"Delete": func(a *keptAccount) error { return db.Delete(a).Error },
-			"a slice": func(a *keptAccount) error {
-				other := stand.Made(t, db, keptAccount{})
-				return db.Save([]*keptAccount{&other, a}).Error
-			},
-		} {
-			a := stand.Made(t, db, keptAccount{})
-			a.Version++ // as a server had it that has lost its last commits
-			stand.MustStale(t, write(&a))
-			stand.Must(t, db.Exec("UPDATE kept_accounts SET balance = 777, version = version + 1 WHERE id = ?", a.ID).Error)
-			if err := write(&a); !errors.Is(err, gormlock.ErrVersionMissing) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	})
-}
-
 // A version ahead of its row is said of the struct that holds it, or of what the caller named.
 func TestStale_ahead(t *testing.T) {
 	t.Parallel()
