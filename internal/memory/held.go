@@ -207,19 +207,20 @@ func (p *place) had(is held, before int64) (had bool) {
 }
 
 // isStrange reports whether a place has what did not come there by its own. If no statement had the place before that moment, the later ones
-// count, if the version may be the place's own. What nothing is known of is not strange.
+// count, if the version may be the place's own, and a statement that has failed in any case. What nothing is known of is not strange.
 func (p *place) isStrange(is held, since int64, own bool) bool {
 	older, newer := false, false
 	for _, by := range p.keepers {
+		tried := by.noted != nil && by.noted.tried
 		by.each(func(was held, at int64, still bool) {
 			older = older || at < since
-			newer = newer || at >= since && still && was.is(is)
+			newer = newer || at >= since && still && was.is(is) && (own || tried)
 		})
 	}
 	if older {
 		return !p.had(is, since)
 	}
-	return len(p.keepers) > 0 && (!own || !newer)
+	return len(p.keepers) > 0 && !newer
 }
 
 // isMoved reports whether a place has another struct than the transaction ever had there.
