@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
-	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -93,8 +92,7 @@ func (u *unreached) loseForms(dest reflect.Value) {
 // loseAlong loses what the query read along with its rows: structs that it joined, and versions by tags of the rows' own. What it
 // preloads is read by queries of its own.
 func (u *unreached) loseAlong(dest reflect.Value) {
-	r := readOf(u.stmt)
-	along := versionedWalk{read: r, visit: func(m *model.Model, _ memory.Table, row reflect.Value) { m.Column.Write(row, m.Column.Unread()) }}
+	r, seen := readOf(u.stmt), map[any]bool{}
 	isOne := reflect.Indirect(dest).Kind() == reflect.Struct
 	carriers(dest, func(row reflect.Value) {
 		if row.Kind() != reflect.Struct || scans(row) || !row.CanAddr() {
@@ -112,7 +110,7 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 			switch {
 			case !place.IsValid() || place.IsZero() || isOne && !r.mayJoin(relation) || !u.wrote():
 			case !u.copied:
-				statement.EachStruct(place, along.joined)
+				r.forgetIn(relation.FieldSchema, place, seen)
 			case place.Kind() == reflect.Struct:
 				loseAll(u.stmt.DB, relation.FieldSchema, place)
 			}

@@ -33,7 +33,7 @@ var afterScan = map[string]func(t *testing.T, q *gorm.DB){
 		for rows.Next() {
 			stand.Must(t, q.ScanRows(rows, &stand.Account{}))
 		}
-		stand.Must(t, errors.Join(rows.Err(), rows.Close()))
+		stand.Must(t, errors.Join(rows.Err(), rows.Close())) //nolint:sqlclosecheck // its error is looked at
 	},
 	"Row": func(t *testing.T, q *gorm.DB) {
 		t.Helper()
