@@ -33,7 +33,7 @@ var afterScan = map[string]func(t *testing.T, q *gorm.DB){
 		for rows.Next() {
 			stand.Must(t, q.ScanRows(rows, &stand.Account{}))
 		}
-		stand.Must(t, errors.Join(rows.Err(), rows.Close())) //nolint:sqlclosecheck // its error is looked at
+		stand.Must(t, errors.Join(rows.Err(), rows.Close()))
 	},
 	"Row": func(t *testing.T, q *gorm.DB) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestScan_ofNoRows(t *testing.T) {
 		stand.MustDo(t, tx.Model(&kept).Where("id > ?", 5).Scan(&kept))
 		rows, err := tx.Table("accounts").Select("version").Rows()
 		stand.Must(t, err)
-		stand.Must(t, errors.Join(rows.Err(), rows.Close()))
+		stand.Must(t, errors.Join(rows.Err(), rows.Close())) //nolint:sqlclosecheck // its error is looked at
 		return errUndo
 	}); !errors.Is(err, errUndo) {
 		t.Fatal(err)
