@@ -87,7 +87,7 @@ func (t *lentTx) doubt(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return errors.New("gormlock: whether this transaction was committed is not known, the connection ended before the server answered")
 	}
-	return fmt.Errorf("gormlock: whether this transaction was committed is not known, the server did not answer: %w", err)
+	return fmt.Errorf("gormlock: whether this transaction was committed is not known: %w", err)
 }
 
 func (t *lentTx) rollback() error {
