@@ -107,7 +107,7 @@ var mayImport = map[string][]string{
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,
 	},
 	"internal/compare":     {"internal/column", "internal/dialect", "internal/statement", gormModule},
-	"internal/memory":      {"internal/journal", "internal/model", "internal/statement", gormModule},
+	"internal/memory":      {"internal/column", "internal/journal", "internal/model", "internal/statement", gormModule},
 	"internal/shared":      {"internal/model", "internal/statement", gormModule},
 	"internal/unlinked":    {"internal/fault", "internal/install", "internal/journal", "internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/statement", gormModule},

@@ -124,6 +124,7 @@ type link struct {
 	none   reflect.Value // the embedded pointer on the way to the key, if it was nil
 	given  string        // the key that GORM gives, as a string
 	name   string        // the child's own key; empty: it has none
+	is     memory.Key    // the same
 
 	version *column.Version
 	at      column.Value // the child's version
@@ -135,7 +136,7 @@ const linksClause = "gormlock:links"
 func (*links) Build(clause.Builder) {}
 
 func (l *links) add(key *schema.Field, child reflect.Value, given any) {
-	one := link{key: key, child: child, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child), version: l.version, at: l.version.Read(child)}
+	one := link{key: key, child: child, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child), is: memory.KeyOf(key.Schema, child), version: l.version, at: l.version.Read(child)}
 	switch place := statement.Place(key, child); {
 	case !place.IsValid():
 		if one.none = statement.NilOnPath(key, child); !one.none.CanSet() {
@@ -166,7 +167,14 @@ func nameIn(s *schema.Schema, row reflect.Value) string {
 }
 
 // Seek implements whereabouts.Seeker.
-func (l *links) Seek(places *memory.Places) { l.places = places }
+func (l *links) Seek(places *memory.Places) {
+	l.places = places
+	for i := range l.all {
+		if one := &l.all[i]; one.name != "" {
+			places.Seek(one.child.Type(), one.is)
+		}
+	}
+}
 
 // Undo implements journal.Step, as does Lose. It leaves alone what the caller has changed since, and finds the children that he
 // has moved within their slice, or that GORM has copied: they have the version that the child had. Another version is that of another struct of the row.
@@ -189,7 +197,7 @@ func (l *links) Undo() {
 		if one.name == "" {
 			continue
 		}
-		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), l.in.Beside(one.key.Schema), one.name)) {
+		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), l.in.Beside(one.key.Schema), one.is)) {
 			if one.version.Read(child).Equal(one.at) {
 				one.putBack(child)
 			}

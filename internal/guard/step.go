@@ -15,7 +15,7 @@ import (
 func (w *Write) Held() *memory.Structs { return &w.memory }
 
 // Regroup implements journal.Regrouper.
-func (w *Write) Regroup(undone, all []journal.Step, lost bool) {
+func (w *Write) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 
@@ -48,7 +48,7 @@ type adopted struct{ memory memory.Structs }
 func (a *adopted) Held() *memory.Structs { return &a.memory }
 
 // Regroup implements journal.Regrouper.
-func (a *adopted) Regroup(undone, all []journal.Step, lost bool) {
+func (a *adopted) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 

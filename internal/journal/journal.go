@@ -56,12 +56,11 @@ type Step interface {
 
 // Regrouper is a Step that looks, before steps are taken back, where the structs of all steps are now.
 type Regrouper interface {
-	// Regroup is called for one of the steps. Undone are to be taken back, or are lost; all are the steps of the transaction so
-	// far, those too that were taken back before.
-	Regroup(undone, all []Step, lost bool)
+	// Regroup is called for one of the steps. Undone are to be taken back, or are lost.
+	Regroup(undone []Step, all *Ever, lost bool)
 }
 
-func regroup(undone, all []Step, lost bool) {
+func regroup(undone []Step, all *Ever, lost bool) {
 	for _, step := range undone {
 		if regrouper, is := step.(Regrouper); is {
 			regrouper.Regroup(undone, all, lost)
@@ -112,6 +111,7 @@ func (j *journal) Keep(step Step) (kept bool) {
 	defer j.Mu.Unlock()
 	if !j.over {
 		j.past.steps = append(j.past.steps, step)
+		j.past.all().keep(step)
 		if j.gone || j.astray {
 			stray(step)
 		}
@@ -149,9 +149,7 @@ func (j *journal) Has(is func(Step) bool) bool {
 func (j *journal) Ever(visit func(Step)) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	for _, step := range j.past.all() {
-		visit(step)
-	}
+	j.past.all().Since(0, 0, visit)
 }
 
 // Doom makes the commit a rollback that returns err. A rollback to a savepoint set before lifts it.
@@ -236,7 +234,7 @@ func (j *journal) InDoubt() {
 }
 
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
-func (j *journal) end(with func(steps, all []Step)) {
+func (j *journal) end(with func(steps []Step, all *Ever)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
@@ -248,11 +246,11 @@ func (j *journal) end(with func(steps, all []Step)) {
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)
-	with(all.steps, all.all())
+	with(all.steps, all.ever) // which there is if there are steps
 }
 
 // undo undoes the steps, the newest first, and all of them even if one panics.
-func undo(steps, all []Step) {
+func undo(steps []Step, all *Ever) {
 	regroup(steps, all, false)
 	for _, step := range steps {
 		defer step.Undo() //nolint:revive // at the end of the function is when
@@ -260,7 +258,7 @@ func undo(steps, all []Step) {
 }
 
 // lose does the same if it is not known what the server has undone.
-func lose(steps, all []Step) {
+func lose(steps []Step, all *Ever) {
 	regroup(steps, all, true)
 	for _, step := range steps {
 		defer step.Lose() //nolint:revive // at the end of the function is when
@@ -268,7 +266,7 @@ func lose(steps, all []Step) {
 }
 
 // keepAll leaves memory as it is because the steps are committed, and calls what waits for the commit.
-func keepAll(steps, _ []Step) {
+func keepAll(steps []Step, _ *Ever) {
 	for _, step := range steps {
 		if do, waits := step.(afterCommit); waits {
 			do()

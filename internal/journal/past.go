@@ -5,8 +5,7 @@ import "slices"
 // past is what happened in a transaction so far, and the savepoints to which it can be rolled back.
 type past struct {
 	steps      []Step
-	undone     []undoneSteps // by rollbacks to savepoints: the caller may move later structs to where theirs are
-	tried      *Tried        // nil: there are none, and nothing was undone
+	ever       *Ever // nil: there are none
 	dooms      []error
 	held       []heldLock // the locks whose end must be reported to an observer
 	pretended  []func()   // frees locks that are kept in memory
@@ -17,28 +16,12 @@ type past struct {
 	unsure     bool   // a savepoint was set or released whose name only the server knows
 }
 
-// undoneSteps are steps that followed so many others.
-type undoneSteps struct {
-	after int
-	steps []Step
-}
-
-// all are the steps, and among them those that were undone, the oldest first.
-func (p *past) all() []Step {
-	if len(p.undone) == 0 && p.tried == nil {
-		return p.steps
+// all are the steps, those that were undone among them.
+func (p *past) all() *Ever {
+	if p.ever == nil {
+		p.ever = &Ever{}
 	}
-	var all []Step
-	if p.tried != nil {
-		all = append(all, p.tried)
-	}
-	from := 0
-	for _, undone := range p.undone {
-		to := max(from, min(undone.after, len(p.steps)))
-		all = append(append(all, p.steps[from:to]...), undone.steps...)
-		from = to
-	}
-	return append(all, p.steps[from:]...)
+	return p.ever
 }
 
 // savepoint is the length of the past when it was set.
@@ -141,14 +124,12 @@ func (p *past) since(savepoint int) int {
 	return p.savepoints[savepoint].steps
 }
 
-// remove takes the steps from a number on out of the past, and remembers that they were taken back.
+// remove takes the steps from a number on out of the past.
 func (p *past) remove(from int) []Step {
 	taken := slices.Clone(p.steps[from:])
 	if len(taken) == 0 {
 		return nil
 	}
-	p.undone = append(p.undone, undoneSteps{from, taken})
-	p.try()
 	clear(p.steps[from:])
 	p.steps = p.steps[:from]
 	for i := range p.savepoints {

@@ -2,43 +2,43 @@ package journal
 
 import "sync"
 
-// Tried is a step of all statements of a transaction that had structs and wrote none of them: they failed, were refused, or found no row. A
-// rollback takes nothing of them back, but the caller may have moved there what the transaction wrote before. A statement that has failed is
-// added when the server may have taken all back already, and memory follows only then.
-type Tried struct {
+// Ever is all steps of a transaction so far, those too that were taken back: the caller may move later structs to where theirs are. It also has
+// those that are never taken back: of statements that had structs and wrote none of them. They failed, were refused, or found no row. A
+// statement that has failed is added when the server may have taken all back already, and memory follows only then.
+type Ever struct {
+	Places any // what is known of where their structs are: who looks for these keeps it here
+
 	mu    sync.Mutex
 	steps []Step
+	tried []Step
 }
 
-// KeepTried adds a step to those. Neither Undo nor Lose is ever called.
+// Since visits the steps from numbers on, the oldest first, then those that are never taken back. It returns how many there are.
+func (e *Ever) Since(step, tried int, visit func(Step)) (steps, alsoTried int) {
+	e.mu.Lock()
+	all, never := e.steps, e.tried
+	e.mu.Unlock()
+	for _, one := range all[step:] {
+		visit(one)
+	}
+	for _, one := range never[tried:] {
+		visit(one)
+	}
+	return len(all), len(never)
+}
+
+func (e *Ever) keep(step Step) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.steps = append(e.steps, step)
+}
+
+// KeepTried adds a step that is never taken back: neither its Undo nor its Lose is called.
 func (j *journal) KeepTried(step Step) {
 	j.Mu.Lock()
-	tried := j.past.try()
+	all := j.past.all()
 	j.Mu.Unlock()
-	tried.mu.Lock()
-	defer tried.mu.Unlock()
-	tried.steps = append(tried.steps, step)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.tried = append(all.tried, step)
 }
-
-// try makes room for such statements.
-func (p *past) try() *Tried {
-	if p.tried == nil {
-		p.tried = &Tried{}
-	}
-	return p.tried
-}
-
-// Each visits the steps.
-func (t *Tried) Each(visit func(Step)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, step := range t.steps {
-		visit(step)
-	}
-}
-
-// Undo implements Step, as does Lose.
-func (*Tried) Undo() {}
-
-// Lose does nothing either.
-func (*Tried) Lose() {}

@@ -2,33 +2,26 @@ package memory
 
 import "reflect"
 
-// keeper is a statement that had the struct of a place. Without structs it only read it.
-type keeper struct {
-	of *Structs
-	i  int
-}
-
 func (p *Places) own(row reflect.Value, by keeper) {
-	if at, ok := whereIs(row); ok {
-		p.keepers[at] = append(p.keepers[at], by)
+	if one := p.place(row); one != nil {
+		one.keepers = append(one.keepers, by)
 	}
 }
 
 // hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: another
 // statement left them there, or found them and is undone, or they were read. Where s compared no version, this can be. What tells
 // the two apart are the other columns.
-func (p *Places) hasOwn(row reflect.Value, s *Structs, i int) bool {
-	at, ok := whereIs(row)
-	if !ok {
-		return false
-	}
-	for _, by := range p.keepers[at] {
+func (p *place) hasOwn(s *Structs, i int) bool {
+	row := p.row
+	for _, by := range p.keepers {
 		switch {
-		case by.of == nil:
+		case by.noted != nil && by.noted.tried:
+		case by.noted != nil:
 			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
 				return true
 			}
 		case by.of == s:
+		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
 		case by.of.undone:
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {
 				return true // and what s left is still where s left it
@@ -45,15 +38,15 @@ func (p *Places) hasOwn(row reflect.Value, s *Structs, i int) bool {
 // mayBeAnother reports whether a place may have the key and the version that s left in the struct of this number, but be of another row: the
 // transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if the struct is where s left it no more,
 // and a later statement that is undone has met it here, as the program had changed it.
-func (s *Structs) mayBeAnother(row reflect.Value, i int) bool {
+func (p *place) mayBeAnother(s *Structs, i int) bool {
+	row := p.row
 	if s.isAsLeft(row, i) {
 		return false
 	}
-	at, _ := whereIs(row)
 	met := false
-	for _, by := range s.Places.keepers[at] {
+	for _, by := range p.keepers {
 		switch {
-		case by.of == nil, by.of == s:
+		case by.noted != nil, by.of == s:
 		case by.of.undone:
 			met = met || by.of.keptIn(row, by.of.before, by.i)
 		case by.of.keptIn(row, by.of.After, by.i):
@@ -104,5 +97,5 @@ func (s *Structs) columns(copies *structCopies, i int) map[string]pointee {
 // keptIn reports whether a place has the key and the version of the struct of this number among copies.
 func (s *Structs) keptIn(row reflect.Value, copies *structCopies, i int) bool {
 	was, version := s.Of(copies, i), s.model.Column
-	return was.IsValid() && keyIn(s.model, row) == keyIn(s.model, was) && (version == nil || version.Read(row).Equal(version.Read(was)))
+	return was.IsValid() && KeyOf(s.model.Schema, row) == KeyOf(s.model.Schema, was) && (version == nil || version.Read(row).Equal(version.Read(was)))
 }

@@ -6,25 +6,39 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/model"
-	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Places are all places where a transaction is known to have had structs, by the rows that they stand for now. The caller may
-// have moved structs since: sorted a slice, shifted it, swapped two. A rollback restores each by its key, wherever it is.
+// Places are all places where a transaction is known to have had structs. The caller may have moved structs since: sorted a slice, shifted it,
+// swapped two. A rollback looks for each by its key, wherever it is. Places only grow: what a later rollback needs is added to what earlier
+// ones knew.
 type Places struct {
-	by      map[rowOf][]reflect.Value
-	seen    map[placeOf][]Table // the tables whose rows were there, the last one first
-	tables  map[reflect.Type][]Table
-	keepers map[placeOf][]keeper
-	copied  map[rowOf]bool // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
-	moved   []*movedRow
+	at     map[placeOf]*place
+	of     map[reflect.Type][]*place
+	tables map[reflect.Type][]Table
+	first  map[rowOf]met          // which version of a row was met first
+	bulk   map[reflect.Type]int64 // when the first statement wrote rows of which it had no structs
+	copied map[rowOf]bool         // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+
+	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
+	by     map[rowOf][]*place                 // where these are
+	undone map[rowOf][]keeper                 // what is taken back now
+}
+
+// place is one of them.
+type place struct {
+	model   *model.Model
+	row     reflect.Value
+	number  reflect.Value // its key, if that is a number
+	tables  []Table       // whose rows were there
+	keepers []keeper      // who had a struct there, the oldest first
 }
 
 // rowOf is a row, by its model and its key. In another table there may be one more.
 type rowOf struct {
 	of  reflect.Type
-	key string
+	key Key
 }
 
 // placeOf is the address of a struct of a type: a struct and its first field have the same.
@@ -33,103 +47,177 @@ type placeOf struct {
 	at uintptr
 }
 
-// movedRow is a place that holds another struct than the transaction last had there.
-type movedRow struct {
-	model *model.Model
-	row   reflect.Value
-	known bool // a statement that is rolled back has left this struct, so its version is put back
-}
-
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	return &Places{by: map[rowOf][]reflect.Value{}, seen: map[placeOf][]Table{}, tables: map[reflect.Type][]Table{}, keepers: map[placeOf][]keeper{}, copied: map[rowOf]bool{}}
+	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
+	p.first, p.bulk, p.copied = map[rowOf]met{}, map[reflect.Type]int64{}, map[rowOf]bool{}
+	p.Begin()
+	return p
 }
 
-// Add adds the places of the structs of a statement. Those of newer statements must be added before.
+// Add adds the places of the structs of a statement. Those of older statements must be added before.
 func (p *Places) Add(s *Structs) {
 	for i := range s.Count {
-		row := s.Row(i)
-		known := !p.see(s.model, s.In, row)
-		if s.before == nil || s.After == nil {
+		if p.see(s.model, s.In, s.Row(i)); s.before == nil || s.After == nil {
 			continue
 		}
 		if s.Copied {
 			p.copied[s.left(i)] = true
 		}
-		p.own(row, keeper{s, i})
-		if known {
-			continue
+		p.own(s.Row(i), keeper{of: s, i: i})
+		if at, known := p.bulk[s.Type()]; s.namesNone(i) && (!known || s.keptAt < at) {
+			p.bulk[s.Type()] = s.keptAt
 		}
-		if key := s.keyIn(row); key != s.keyIn(s.Of(s.After, i)) && key != s.keyIn(s.Was(i)) {
-			p.moved = append(p.moved, &movedRow{model: s.model, row: row})
-		}
+		p.meet(s.Type(), heldIn(s.model, s.Was(i)), s.keptAt)
 	}
 }
 
-// AddRead adds the place of a struct that was read.
-func (p *Places) AddRead(m *model.Model, in Table, row reflect.Value) {
-	p.see(m, in, row)
-	p.own(row, keeper{})
+// AddNoted adds the places of structs that were read or tried.
+func (p *Places) AddNoted(n *Noted) {
+	for i := range n.all {
+		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
+		p.own(n.all[i].row, keeper{noted: n, i: i})
+		p.meet(n.all[i].row.Type(), n.all[i].is, n.at)
+	}
 }
 
-// See adds the place of a struct that is a copy of others.
+// met is the version at which a row was met, and when.
+type met struct {
+	version column.Value
+	at      int64
+}
+
+func (p *Places) meet(of reflect.Type, is held, at int64) {
+	row := rowOf{of, is.key}
+	if first, known := p.first[row]; !known || at < first.at {
+		p.first[row] = met{is.version, at}
+	}
+}
+
+// isOwn reports whether the version at which a row was read at that moment may be one from before the transaction: nothing tells that it is not.
+func (p *Places) isOwn(of reflect.Type, is held, at int64) bool {
+	bulk, wrote := p.bulk[of]
+	first, known := p.first[rowOf{of, is.key}]
+	return (!wrote || bulk > at) && (!known || first.at >= at || first.version.Equal(is.version))
+}
+
+// See adds the place of a struct of which nothing else is known, such as a copy of others.
 func (p *Places) See(m *model.Model, in Table, row reflect.Value) { p.see(m, in, row) }
 
-// Of returns the known places of structs of a type that had this key when they were added.
-func (p *Places) Of(of reflect.Type, in Table, key string) []reflect.Value {
-	if p == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(p.by[rowOf{of, key}]), func(row reflect.Value) bool { return p.tableOf(row, in) == twoTables })
-}
-
-// tableOf compares the tables of a place with that of a statement.
-func (p *Places) tableOf(row reflect.Value, in Table) likeness {
-	at, _ := whereIs(row)
-	return in.among(p.seen[at])
-}
-
-// see adds one place. It reports false where it was known.
-func (p *Places) see(m *model.Model, in Table, row reflect.Value) bool {
+func (p *Places) see(m *model.Model, in Table, row reflect.Value) {
 	if !row.IsValid() || !row.CanAddr() || row.Type() != m.Schema.ModelType {
-		return false
+		return
 	}
 	at := placeOf{row.Type(), row.Addr().Pointer()}
-	before := p.seen[at]
-	if slices.Contains(before, in) {
-		return false
+	one := p.at[at]
+	if one == nil {
+		one = &place{model: m, row: row, number: numberIn(m.Schema, row)}
+		p.at[at] = one
+		p.of[at.of] = append(p.of[at.of], one)
 	}
-	p.seen[at] = append(before, in)
+	if !slices.Contains(one.tables, in) {
+		one.tables = append(one.tables, in)
+	}
 	if !slices.Contains(p.tables[at.of], in) {
 		p.tables[at.of] = append(p.tables[at.of], in)
 	}
-	if len(before) == 0 {
-		p.index(m, row)
+}
+
+// place is the one where a struct is, nil if it is not known.
+func (p *Places) place(row reflect.Value) *place {
+	if p == nil {
+		return nil
 	}
-	return len(before) == 0
+	at, _ := whereIs(row)
+	return p.at[at]
 }
 
-func (p *Places) index(m *model.Model, row reflect.Value) {
-	is := rowOf{row.Type(), keyIn(m, row)}
-	p.by[is] = append(p.by[is], row)
+// Begin begins to look for what is taken back.
+func (p *Places) Begin() {
+	p.sought, p.by, p.undone = map[reflect.Type]map[Key]*versions{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
 }
 
-// Expect notes that the statement of s will be taken back: what it left is put back, wherever it is.
-func (p *Places) Expect(s *Structs) {
-	if s.After == nil || len(p.moved) == 0 || p.mixes(s.model.Schema.ModelType) {
+// versions are those of the structs that are looked for.
+type versions struct {
+	are []column.Value
+	all bool
+}
+
+func (v *versions) add(one column.Value) {
+	if !v.has(one) {
+		v.are = append(v.are, one)
+	}
+}
+
+func (v *versions) has(one column.Value) bool {
+	return v.all || slices.ContainsFunc(v.are, one.Equal)
+}
+
+// Seek looks for the structs of a row, whatever their versions are.
+func (p *Places) Seek(of reflect.Type, key Key) { p.seek(of, key).all = true }
+
+func (p *Places) seek(of reflect.Type, key Key) *versions {
+	if p.sought[of] == nil {
+		p.sought[of] = map[Key]*versions{}
+	}
+	if p.sought[of][key] == nil {
+		p.sought[of][key] = &versions{}
+	}
+	return p.sought[of][key]
+}
+
+// SeekLeft looks for what a statement left. It will be taken back.
+func (p *Places) SeekLeft(s *Structs) {
+	if s.After == nil {
 		return
 	}
-	left := make(map[string]int, s.Count)
 	for i := range s.Count {
 		if !s.namesNone(i) {
-			left[s.keyIn(s.Of(s.After, i))] = i
+			left := s.left(i)
+			p.seek(left.of, left.key).add(versionIn(s.model, s.Of(s.After, i)))
+			p.undone[left] = append(p.undone[left], keeper{of: s, i: i})
 		}
 	}
-	for _, moved := range p.moved {
-		if i, wrote := left[keyIn(moved.model, moved.row)]; wrote && moved.model.Schema.ModelType == s.model.Schema.ModelType {
-			moved.known = moved.known || s.leftIn(moved.row, i)
+}
+
+// Find finds all that is looked for.
+func (p *Places) Find() {
+	for of, keys := range p.sought {
+		for _, one := range p.of[of] {
+			key := one.key()
+			if sought := keys[key]; sought != nil && sought.has(versionIn(one.model, one.row)) {
+				p.by[rowOf{of, key}] = append(p.by[rowOf{of, key}], one)
+			}
 		}
 	}
+}
+
+// found notes that a place has another key now, or another version.
+func (p *Places) found(row reflect.Value) {
+	if one := p.place(row); one != nil {
+		is := rowOf{row.Type(), KeyOf(one.model.Schema, row)}
+		p.by[is] = append(p.by[is], one)
+	}
+}
+
+func (p *place) key() Key {
+	if p.number.IsValid() {
+		return Key{n: p.number.Int()}
+	}
+	return KeyOf(p.model.Schema, p.row)
+}
+
+// Of returns the known places of structs of a type that had this key when they were found.
+func (p *Places) Of(of reflect.Type, in Table, key Key) (rows []reflect.Value) {
+	if p == nil {
+		return nil
+	}
+	for _, one := range p.by[rowOf{of, key}] {
+		if in.among(one.tables) != twoTables {
+			rows = append(rows, one.row)
+		}
+	}
+	return rows
 }
 
 // mixes reports whether the structs of a type are rows of several tables. Which of them a struct belongs to that the caller has moved is
@@ -138,21 +226,25 @@ func (p *Places) mixes(of reflect.Type) bool {
 	return slices.ContainsFunc(p.tables[of], func(in Table) bool { return in.like(p.tables[of][0]) != oneTable })
 }
 
-// isMoved reports whether a place holds another struct than the transaction last had there.
-func (p *Places) isMoved(row reflect.Value) bool {
-	return slices.ContainsFunc(p.moved, func(moved *movedRow) bool {
-		return moved.row.Type() == row.Type() && moved.row.Addr().Pointer() == row.Addr().Pointer()
-	})
-}
-
 // Forget makes structs of a model unread that stand where the transaction had others, if nothing tells what their versions were
 // before. With all, it does so for those that are put back too.
 func (p *Places) Forget(of reflect.Type, all bool) {
-	for _, moved := range p.moved {
-		if m := moved.model; m.Column != nil && (of == nil || of == m.Schema.ModelType) && (all || !moved.known) {
-			m.Column.Write(moved.row, m.Column.Unread())
+	for its, places := range p.of {
+		if of != nil && of != its {
+			continue
+		}
+		for _, one := range places {
+			if version := one.model.Column; version != nil && one.isMoved() && (all || !p.isPutBack(one)) {
+				version.Write(one.row, version.Unread())
+			}
 		}
 	}
+}
+
+// isPutBack reports whether what is taken back now has left the struct at a place.
+func (p *Places) isPutBack(one *place) bool {
+	left := p.undone[rowOf{one.row.Type(), KeyOf(one.model.Schema, one.row)}]
+	return !p.mixes(one.row.Type()) && slices.ContainsFunc(left, func(by keeper) bool { return by.of.leftIn(one.row, by.i) })
 }
 
 // elsewhere returns the other places of the row that the struct of this number stood for, and those that may be of it or of one in another
@@ -161,15 +253,16 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil, nil
 	}
-	rows, mixed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType)
+	found, mixed, stayed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i)
 	own := s.Row(i)
-	others = make([]reflect.Value, 0, len(rows))
-	for _, row := range rows {
-		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && s.Places.hasOwn(row, s, i) {
+	others = make([]reflect.Value, 0, len(found))
+	for _, one := range found {
+		row := one.row
+		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && one.hasOwn(s, i) || stayed && !s.showsIn(row, i) {
 			continue
 		}
-		switch is := s.Places.tableOf(row, s.In); {
-		case mixed && s.Places.isMoved(row), is == perhaps, is == oneTable && s.mayBeAnother(row, i):
+		switch is := s.In.among(one.tables); {
+		case mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
 			others = append(others, row)
@@ -187,6 +280,21 @@ func (s *Structs) leftIn(row reflect.Value, i int) bool {
 	return version == nil || version.Read(row).Equal(version.Read(s.Of(s.After, i)))
 }
 
+// versionStayed reports whether the statement has left the version as it was. Then others may have it too, and it is right after a rollback.
+func (s *Structs) versionStayed(i int) bool {
+	version := s.model.Column
+	return version != nil && version.Read(s.Was(i)).Equal(version.Read(s.Of(s.After, i)))
+}
+
+// showsIn reports whether a place has what the statement left in one of the columns that it changed.
+func (s *Structs) showsIn(row reflect.Value, i int) bool {
+	shows := false
+	s.each(i, func(field *schema.Field, old, left pointee) {
+		shows = shows || !holds(old, left) && holds(state(field, row), left)
+	})
+	return shows
+}
+
 // isAsLeft reports whether all columns of a place are as the statement left them in the struct of this number.
 func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 	all := true
@@ -196,23 +304,5 @@ func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 
 // left is the row that the struct of this number stands for since the statement.
 func (s *Structs) left(i int) rowOf {
-	return rowOf{s.model.Schema.ModelType, s.keyIn(s.Of(s.After, i))}
-}
-
-func (s *Structs) keyIn(row reflect.Value) string { return keyIn(s.model, row) }
-
-// KeyIn is the key of a struct as a string.
-func KeyIn(m *model.Model, row reflect.Value) string { return keyIn(m, row) }
-
-func keyIn(m *model.Model, row reflect.Value) string {
-	if !row.IsValid() {
-		return ""
-	}
-	key := make([]any, len(m.Schema.PrimaryFields))
-	for i, field := range m.Schema.PrimaryFields {
-		if place := statement.Place(field, row); place.IsValid() {
-			key[i] = place.Interface()
-		}
-	}
-	return statement.KeyName(key)
+	return rowOf{s.model.Schema.ModelType, KeyOf(s.model.Schema, s.Of(s.After, i))}
 }

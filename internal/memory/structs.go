@@ -25,6 +25,8 @@ type Structs struct {
 	Created       bool    // what had no key got one, and a row
 	Copied        bool    // GORM has copied them to where the caller has them
 	undone        bool
+
+	keptAt, leftAt int64 // the moments of before and After
 }
 
 // structCopies are copies of the structs at one moment.
@@ -86,7 +88,7 @@ func (s *Structs) Keep() {
 			statement.OwnPath(s.model.Column.Field, row)
 		}
 	}
-	s.before = s.copies()
+	s.before, s.keptAt = s.copies(), moments.Add(1)
 }
 
 // Row is the struct with this number.
@@ -124,14 +126,21 @@ func (s *Structs) copies() *structCopies {
 			all.Index(i).Set(s.Row(i))
 		}
 	}
+	copies := &structCopies{structs: all}
 	if len(s.model.Indirect) == 0 {
-		return &structCopies{structs: all}
+		return copies
 	}
-	behind := make([][]pointee, s.Count)
-	for i := range behind {
-		behind[i] = pointees(s.model, s.Row(i))
+	copies.behind = make([][]pointee, s.Count)
+	for i := range copies.behind {
+		copies.behind[i] = pointees(s.model, s.Row(i))
+		if s.model.Column != nil {
+			statement.OwnPath(s.model.Column.Field, s.Of(copies, i)) // live structs share what is embedded by a pointer
+		}
+		for _, key := range s.model.Schema.PrimaryFields {
+			statement.OwnPath(key, s.Of(copies, i))
+		}
 	}
-	return &structCopies{all, behind}
+	return copies
 }
 
 // Was is the struct with this number as it was before the statement; not valid where that is not known.
@@ -150,13 +159,13 @@ func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 
 // Leave keeps the structs as the statement left them.
 func (s *Structs) Leave() {
-	s.After = s.copies()
+	s.After, s.leftAt = s.copies(), moments.Add(1)
 	s.ownPointers()
 }
 
 // Here is the places of the structs alone.
-func (s *Structs) Here() Structs {
-	here := Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
+func (s *Structs) Here() *Structs {
+	here := &Structs{In: s.In, model: s.model, target: s.target, Count: s.Count}
 	here.ownPointers()
 	return here
 }
@@ -197,6 +206,8 @@ func (s *Structs) Undo() {
 	if s.Places == nil {
 		s.Places = NewPlaces()
 		s.Places.Add(s)
+		s.Places.SeekLeft(s)
+		s.Places.Find()
 	}
 	for i := s.Count - 1; i >= 0; i-- {
 		row := s.Row(i)
@@ -221,7 +232,7 @@ func (s *Structs) Undo() {
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
 // unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
-	rekeyed, copied := false, s.Copied || s.Places.copied[s.left(i)]
+	another, copied := false, s.Copied || s.Places.copied[s.left(i)]
 	version := s.model.Column
 	stays := version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) && !s.isAsLeft(row, i)
 	s.each(i, func(field *schema.Field, old, left pointee) {
@@ -230,11 +241,11 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 		}
 		if now := state(field, row); !holds(old, left) && holds(now, left) && (!copied || !field.PrimaryKey) {
 			put(field, row, old.behind(now, left))
-			rekeyed = rekeyed || field.PrimaryKey
+			another = another || field.PrimaryKey || version != nil && field == version.Field
 		}
 	})
-	if rekeyed {
-		s.Places.index(s.model, row)
+	if another {
+		s.Places.found(row)
 	}
 }
 

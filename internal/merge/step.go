@@ -40,7 +40,9 @@ func (b *step) Stray() { memory.StrayRead(b.row) }
 func (b *step) Loosen() { memory.LoosenRead(b.row) }
 
 // Regroup implements journal.Regrouper.
-func (b *step) Regroup(undone, all []journal.Step, lost bool) { whereabouts.Regroup(undone, all, lost) }
+func (b *step) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
+	whereabouts.Regroup(undone, all, lost)
+}
 
 // Undo implements journal.Step, as does Lose.
 func (b *step) Undo() {

@@ -2,8 +2,10 @@ package reading
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
@@ -12,39 +14,51 @@ import (
 )
 
 // placed has structs that a transaction has read before it wrote anything. A rollback takes nothing of them back. But the caller may move to
-// their places what the transaction writes later, as by sorting a list, and a rollback must find that there.
+// their places what the transaction writes or reads later, as by sorting a list, and a rollback must find that there.
 type placed struct {
-	model *model.Model
-	in    memory.Table
-	rows  reflect.Value
+	read  *Read
+	noted *memory.Noted
 }
 
-// keepPlaces notes where a query has put structs of its model.
+// keepPlaces notes where a query has put structs of models.
 func keepPlaces(stmt *gorm.Statement, rows reflect.Value) {
-	m := model.Of(stmt.DB)
-	if m == nil || m.Column == nil {
+	of := rows.Type()
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Array {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct && of.Kind() != reflect.Interface {
 		return
 	}
-	for rows.Kind() == reflect.Pointer {
-		rows = rows.Elem()
+	if stmt.Schema != nil && of == stmt.Schema.ModelType && !model.NeedsJournal(stmt.DB, stmt.Schema) {
+		return // it has no tag, nor has what it may hold
 	}
-	switch {
-	case rows.Kind() == reflect.Struct && rows.CanAddr():
-	case rows.Kind() == reflect.Slice && rows.Len() > 0:
-		rows = rows.Slice(0, rows.Len()) // the caller may shorten his own
-	default:
+	p := &placed{read: readOf(stmt)}
+	if of.Kind() == reflect.Struct && (scans(reflect.Zero(of)) || p.read.walkedIn(reflect.New(of).Elem()).isEmpty()) {
 		return
 	}
-	journal.Of(stmt).Keep(&placed{m, memory.TableOf(stmt, m.Schema), rows})
+	if p.note(rows); !p.noted.IsEmpty() {
+		journal.Of(stmt).Keep(p)
+	}
 }
 
-// EachPlace implements whereabouts.Placed.
-func (p *placed) EachPlace(visit func(*model.Model, memory.Table, reflect.Value)) {
-	statement.EachStruct(p.rows, func(row reflect.Value) {
-		if row.Type() == p.model.Schema.ModelType {
-			visit(p.model, p.in, row)
-		}
-	})
+func (p *placed) note(rows reflect.Value) {
+	p.noted = memory.NewNoted()
+	w := versionedWalk{read: p.read, visit: p.noted.Note, forms: true}
+	statement.EachStruct(rows, w.in)
+}
+
+// scannedInto notes what Scan has filled.
+func (p *placed) scannedInto(dest reflect.Value) bool {
+	p.note(dest)
+	return !p.noted.IsEmpty()
+}
+
+// Noted implements whereabouts.Placed.
+func (p *placed) Noted() *memory.Noted {
+	if stmt := p.read.later; p.noted == nil && p.read.scanned() {
+		p.note(reflect.ValueOf(stmt.Dest))
+	}
+	return p.noted
 }
 
 // Undo implements journal.Step, as does Lose.
@@ -52,3 +66,95 @@ func (*placed) Undo() {}
 
 // Lose does nothing either.
 func (*placed) Lose() {}
+
+// versionedWalk visits the structs of versioned models in what was read: the rows, and what is joined to them.
+type versionedWalk struct {
+	read  *Read
+	visit func(*model.Model, memory.Table, reflect.Value)
+	forms bool // also other structs than those of the query's model, and what is embedded in them
+	last  walked
+	kinds map[reflect.Type]walked
+	seen  map[any]bool
+}
+
+// walked is what there is in structs of a type.
+type walked struct {
+	of        reflect.Type
+	model     *model.Model // nil: it has no version
+	relations []*schema.Relationship
+	embedded  []int // the fields that are structs of models
+}
+
+func (k walked) isEmpty() bool { return k.model == nil && len(k.relations)+len(k.embedded) == 0 }
+
+func (w *versionedWalk) kindOf(row reflect.Value) walked {
+	of := row.Type()
+	if of == w.last.of {
+		return w.last // as the one before
+	}
+	kind, known := w.kinds[of]
+	if !known {
+		kind = w.read.walkedIn(row)
+		if w.kinds == nil {
+			w.kinds = map[reflect.Type]walked{}
+		}
+		w.kinds[of] = kind
+	}
+	w.last = kind
+	return kind
+}
+
+// walkedIn is what there is in a struct that was read.
+func (r *Read) walkedIn(row reflect.Value) walked {
+	kind := walked{of: row.Type()}
+	own := r.schemaOf(row)
+	if model.NeedsJournal(r.db, own) {
+		if m := model.OfSchema(r.db, own); m.Column != nil {
+			kind.model = m
+		}
+		for _, relation := range statement.OwnRelations(own) {
+			if model.NeedsJournal(r.db, relation.FieldSchema) {
+				kind.relations = append(kind.relations, relation)
+			}
+		}
+	}
+	for i := range row.NumField() {
+		if field := kind.of.Field(i); field.IsExported() && field.Type.Kind() == reflect.Struct && slices.ContainsFunc(versioned(r.db), func(m *model.Model) bool { return m.Schema.ModelType == field.Type }) {
+			kind.embedded = append(kind.embedded, i)
+		}
+	}
+	return kind
+}
+
+func (w *versionedWalk) in(row reflect.Value) { w.see(row, w.forms) }
+
+func (w *versionedWalk) joined(row reflect.Value) { w.see(row, true) }
+
+// see visits a struct. AnyModel says that it may be of another model than that of the query.
+func (w *versionedWalk) see(row reflect.Value, anyModel bool) {
+	if !row.CanAddr() {
+		return
+	}
+	kind := w.kindOf(row)
+	if len(kind.relations) > 0 {
+		at := row.Addr().Interface()
+		if w.seen[at] {
+			return
+		}
+		if w.seen == nil {
+			w.seen = map[any]bool{}
+		}
+		w.seen[at] = true
+	}
+	if kind.model != nil && (anyModel || kind.model.Schema == w.read.schema) {
+		w.visit(kind.model, w.read.tableOf(kind.model.Schema), row)
+	}
+	for _, relation := range kind.relations {
+		if place := statement.Place(relation.Field, row); place.IsValid() && (w.read.again == nil || w.read.mayJoin(relation)) {
+			statement.EachStruct(place, w.joined)
+		}
+	}
+	for i := 0; i < len(kind.embedded) && w.forms; i++ {
+		w.in(row.Field(kind.embedded[i]))
+	}
+}

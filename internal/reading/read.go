@@ -34,6 +34,9 @@ type Read struct {
 	mapped bool            // the caller gives columns other names
 	again  []string        // the columns, if it reads into one struct that may hold what was read before
 	later  *gorm.Statement // where ScanRows puts what it reads, after the statement
+	noted  *memory.Noted   // what the structs of models were
+	late   bool            // that was noted behind the query
+	places *memory.Places  // where they are by now
 }
 
 // Begin prepares a query of a model, nil if it is of none.
@@ -94,6 +97,7 @@ func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.C
 		if columns != nil && columns.All {
 			r.again = columns.Names
 		}
+		r.noted = r.note()
 		j.Keep(r)
 	}
 }
@@ -107,7 +111,7 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 		return
 	}
 	j := journal.Of(stmt)
-	if j == nil || j.Written() == 0 || install.Of(db) == nil {
+	if j == nil || install.Of(db) == nil {
 		return
 	}
 	read, owners := map[*model.Model]*Read{}, readOf(stmt)
@@ -121,14 +125,23 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 			if m.Column == nil {
 				return
 			}
-			if read[m] == nil {
-				read[m] = readOf(stmt)
-				read[m].schema, read[m].in = m.Schema, owners.in.Beside(m.Schema)
-				j.Keep(read[m])
+			r := read[m]
+			if r == nil {
+				r = readOf(stmt)
+				r.schema, r.in, r.noted = m.Schema, owners.in.Beside(m.Schema), memory.NewNoted()
+				read[m] = r
 			}
-			read[m].rows = append(read[m].rows, row)
+			r.rows = append(r.rows, row)
+			r.noted.Note(m, r.in, row)
 		})
 	})
+	for _, r := range read {
+		if j.Written() == 0 {
+			j.Keep(&placed{r, r.noted})
+		} else {
+			j.Keep(r)
+		}
+	}
 }
 
 // Of holds what a statement has read into rows. It is nil if nothing of it has a version.
@@ -217,11 +230,19 @@ func KeepScan(db *gorm.DB) {
 		return
 	}
 	j := journal.Of(stmt)
-	if j == nil || j.Written() == 0 {
+	if j == nil {
+		return
+	}
+	models, written := versioned(db), j.Written() > 0
+	if !written && len(models) == 0 {
 		return
 	}
 	r := readOf(stmt)
-	r.models = versioned(db)
+	if !written {
+		r.keepScanned(db, &placed{read: r})
+		return
+	}
+	r.models = models
 	columns := versionNames(r.models)
 	if rows, open := stmt.Dest.(*sql.Rows); open && rows != nil {
 		if names, err := rows.Columns(); err != nil || len(names) == 1 || !slices.ContainsFunc(names, func(name string) bool { return columns[strings.ToLower(name)] }) {
@@ -229,7 +250,7 @@ func KeepScan(db *gorm.DB) {
 		}
 	}
 	r.models = mayBeOf(stmt, r.models, columns, false)
-	r.keepScanned(db)
+	r.keepScanned(db, r)
 }
 
 func readOf(stmt *gorm.Statement) *Read {
@@ -259,23 +280,49 @@ func (r *Read) Undo() { r.Lose() }
 
 // Lose makes the structs count as not read.
 func (r *Read) Lose() {
-	r.scanned()
-	seen, ofModel := map[any]bool{}, isModel(r.db, r.schema, r.text)
+	r.Noted()
+	if r.noted == nil {
+		r.noted = r.note()
+	}
+	r.noted.Lose(r.places)
+	ofModel := isModel(r.db, r.schema, r.text)
 	for _, row := range r.rows {
-		switch own := r.schemaOf(row); {
-		case !model.NeedsJournal(r.db, own):
-			r.forgetStrange(own, row)
-		case own == r.schema && ofModel:
-			r.forgetIn(own, row, seen)
-		default:
-			r.forgetStrange(own, row)
+		own := r.schemaOf(row)
+		switch needed := model.NeedsJournal(r.db, own); {
+		case needed && own == r.schema && ofModel:
+			continue
+		case needed:
 			forgetTagged(model.OfSchema(r.db, own), row)
-			r.forgetHeld(own, row, seen)
 		}
+		r.forgetStrange(own, row)
 	}
 	for _, other := range r.others {
 		forgetCarrier(r.db, r.models, other, r.text)
 	}
+}
+
+// note notes what the structs of models are that were read.
+func (r *Read) note() *memory.Noted {
+	noted := memory.NewNoted()
+	w := versionedWalk{read: r, visit: noted.Note}
+	for _, row := range r.rows {
+		w.in(row)
+	}
+	return noted
+}
+
+// scannedInto notes what Scan has read. It reports false if that is nothing.
+func (r *Read) scannedInto(reflect.Value) bool {
+	r.noted = r.note()
+	return len(r.rows)+len(r.others) > 0
+}
+
+// Noted implements whereabouts.Reader.
+func (r *Read) Noted() *memory.Noted {
+	if r.later != nil && r.scanned() {
+		r.noted, r.late = r.note(), true
+	}
+	return r.noted
 }
 
 // forgetStrange makes a struct of a type without a version hold none of another model. What comes of a text that names its own table is its
@@ -283,34 +330,6 @@ func (r *Read) Lose() {
 func (r *Read) forgetStrange(own *schema.Schema, row reflect.Value) {
 	if !isOwnRow(r.text, own, r.models) {
 		forgetCarrier(r.db, r.models, row, r.text)
-	}
-}
-
-// forgetIn makes the structs of a model count as not read, and what the query has joined to them.
-func (r *Read) forgetIn(s *schema.Schema, value reflect.Value, seen map[any]bool) {
-	m := model.OfSchema(r.db, s)
-	statement.EachStruct(value, func(row reflect.Value) {
-		if !row.CanAddr() || seen[row.Addr().Interface()] {
-			return
-		}
-		seen[row.Addr().Interface()] = true
-		if row.Type() != s.ModelType {
-			return
-		}
-		if m.Column != nil {
-			m.Column.Write(row, m.Column.Unread())
-		}
-		r.forgetHeld(s, row, seen)
-	})
-}
-
-// forgetHeld does so with what a struct holds, whether it has a version or not. A struct that is read again may hold others, which were read
-// before: of them only what is joined counts. What is preloaded is read by queries of its own.
-func (r *Read) forgetHeld(s *schema.Schema, row reflect.Value, seen map[any]bool) {
-	for _, relation := range statement.OwnRelations(s) {
-		if place := statement.Place(relation.Field, row); place.IsValid() && model.NeedsJournal(r.db, relation.FieldSchema) && (r.again == nil || r.mayJoin(relation)) {
-			r.forgetIn(relation.FieldSchema, place, seen)
-		}
 	}
 }
 

@@ -204,7 +204,9 @@ func isFlat(t reflect.Type) bool {
 // steps are what a rollback takes back, of all but the boxes.
 func (r *result) steps() (steps []*Read) {
 	for m, rows := range r.models {
-		steps = append(steps, &Read{db: r.db, schema: m.Schema, rows: rows})
+		step := &Read{db: r.db, schema: m.Schema, rows: rows}
+		step.noted = step.note()
+		steps = append(steps, step)
 	}
 	if all := versioned(r.db); len(all) > 0 && len(r.forms)+len(r.named) > 0 {
 		steps = append(steps, &Read{db: r.db, rows: r.forms, others: r.named, models: all})

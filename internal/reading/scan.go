@@ -12,8 +12,8 @@ import (
 )
 
 // keepScanned keeps what is read from the rows of a statement, which are open now. Scan puts its destination into the statement after the first
-// row and closes the rows when it has filled it. After that the statement may go on to other destinations.
-func (r *Read) keepScanned(db *gorm.DB) {
+// row and closes the rows when it has filled it. After that the statement may go on to other destinations. The step is what keeps it.
+func (r *Read) keepScanned(db *gorm.DB, step scanner) {
 	stmt := db.Statement
 	rows, are := stmt.Dest.(*sql.Rows)
 	if !are || rows == nil {
@@ -22,12 +22,12 @@ func (r *Read) keepScanned(db *gorm.DB) {
 	j := journal.Of(stmt)
 	if !inScan(db) { // the caller may give the rows to ScanRows of this statement
 		r.later = stmt
-		j.Keep(r)
+		j.Keep(step)
 		return
 	}
 	told, err := sqltx.Relay(rows, sqltx.OnRows{Closed: func() { //nolint:rowserrcheck // Scan does
-		if r.holdScanned(stmt); len(r.rows)+len(r.others) > 0 {
-			j.Keep(r)
+		if r.holdScanned(stmt) && step.scannedInto(reflect.ValueOf(stmt.Dest)) {
+			j.Keep(step)
 		}
 	}})
 	if err != nil {
@@ -38,10 +38,17 @@ func (r *Read) keepScanned(db *gorm.DB) {
 	stmt.Dest = told
 }
 
+// scanner is a step about what Scan reads.
+type scanner interface {
+	journal.Step
+	// scannedInto is told what Scan has filled. It reports false if there is nothing in it to keep.
+	scannedInto(dest reflect.Value) bool
+}
+
 // holdScanned holds what the statement's rows were scanned into. If there were none, it has no destination.
-func (r *Read) holdScanned(stmt *gorm.Statement) {
+func (r *Read) holdScanned(stmt *gorm.Statement) (has bool) {
 	if _, unscanned := stmt.Dest.(*sql.Rows); unscanned {
-		return
+		return false
 	}
 	if r.hold(reflect.ValueOf(stmt.Dest)); r.schema == nil {
 		r.schema = stmt.Schema
@@ -49,15 +56,18 @@ func (r *Read) holdScanned(stmt *gorm.Statement) {
 			r.in = r.in.Of(stmt, r.schema)
 		}
 	}
+	return true
 }
 
 // scanned holds the struct that ScanRows has filled last. The statement may have had other destinations since: what is no struct may be
-// somebody else's.
-func (r *Read) scanned() {
+// somebody else's. It reports false as long as there is none.
+func (r *Read) scanned() bool {
 	if r.later == nil {
-		return
+		return true
 	}
-	r.holdScanned(r.later)
-	r.others = nil
-	r.later = nil
+	if !r.holdScanned(r.later) {
+		return false
+	}
+	r.others, r.later = nil, nil
+	return true
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Regroup implements journal.Regrouper.
-func (r *Read) Regroup(undone, all []journal.Step, lost bool) {
+func (r *Read) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 
@@ -32,7 +32,7 @@ func (r *Read) Loosen() {
 
 // EachRow implements whereabouts.Reader.
 func (r *Read) EachRow(visit func(*model.Model, memory.Table, reflect.Value)) {
-	r.scanned()
+	r.Noted()
 	for _, rows := range r.rows {
 		statement.EachStruct(rows, func(row reflect.Value) {
 			if s := r.schemaOf(row); s != nil {
@@ -42,12 +42,16 @@ func (r *Read) EachRow(visit func(*model.Model, memory.Table, reflect.Value)) {
 	}
 }
 
-// ForgetPlaces implements whereabouts.Reader.
-func (r *Read) ForgetPlaces(places *memory.Places) {
+// Seek implements whereabouts.Reader. Before Scan was done nobody could note what it reads, so whatever stands where another struct was may
+// come of it.
+func (r *Read) Seek(places *memory.Places) {
 	for i := 0; i < len(r.rows) && memory.HasStrays(); i++ {
 		memory.Forget(r.rows[i])
 	}
-	if r.schema != nil {
+	if r.places = places; r.noted != nil {
+		r.noted.Seek(places)
+	}
+	if r.late && r.schema != nil {
 		places.Forget(r.schema.ModelType, false)
 	}
 }

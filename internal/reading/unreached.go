@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -92,7 +93,8 @@ func (u *unreached) loseForms(dest reflect.Value) {
 // loseAlong loses what the query read along with its rows: structs that it joined, and versions by tags of the rows' own. What it
 // preloads is read by queries of its own.
 func (u *unreached) loseAlong(dest reflect.Value) {
-	r, seen := readOf(u.stmt), map[any]bool{}
+	r := readOf(u.stmt)
+	along := versionedWalk{read: r, visit: func(m *model.Model, _ memory.Table, row reflect.Value) { m.Column.Write(row, m.Column.Unread()) }}
 	isOne := reflect.Indirect(dest).Kind() == reflect.Struct
 	carriers(dest, func(row reflect.Value) {
 		if row.Kind() != reflect.Struct || scans(row) || !row.CanAddr() {
@@ -110,7 +112,7 @@ func (u *unreached) loseAlong(dest reflect.Value) {
 			switch {
 			case !place.IsValid() || place.IsZero() || isOne && !r.mayJoin(relation) || !u.wrote():
 			case !u.copied:
-				r.forgetIn(relation.FieldSchema, place, seen)
+				statement.EachStruct(place, along.joined)
 			case place.Kind() == reflect.Struct:
 				loseAll(u.stmt.DB, relation.FieldSchema, place)
 			}

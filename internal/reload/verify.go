@@ -31,9 +31,8 @@ func Verify(db *gorm.DB, value any) error {
 	}
 	journal.AtWork(db)
 	defer journal.Leave(db)
-	if err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value); err != nil {
-		whereabouts.KeepTriedIn(db.Statement, m, value)
-	}
+	err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value)
+	whereabouts.KeepTriedIn(db.Statement, m, value)
 	install.Of(db).TellRefused(db.Statement.Context, err)
 	return err
 }

@@ -157,10 +157,6 @@ func (*copies) Undo() {}
 func (*copies) Lose() {}
 
 // Regroup implements journal.Regrouper.
-func (c *copies) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
-
-func see(all []copied, places *memory.Places) {
-	for _, one := range all {
-		places.See(one.model, one.in, one.place)
-	}
+func (c *copies) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
+	Regroup(undone, all, lost)
 }

@@ -99,7 +99,9 @@ func (h *hidden) Undo() { h.show() }
 func (h *hidden) Lose() { h.show() }
 
 // Regroup implements journal.Regrouper.
-func (h *hidden) Regroup(undone, all []journal.Step, lost bool) { Regroup(undone, all, lost) }
+func (h *hidden) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
+	Regroup(undone, all, lost)
+}
 
 // ShowHidden shows what the statement before this one has hidden.
 func ShowHidden(stmt *gorm.Statement) {

@@ -3,10 +3,13 @@ package whereabouts
 import (
 	"maps"
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // visit is told of a struct of a model, and of the table of its row.
@@ -17,58 +20,145 @@ type Holder interface{ Held() *memory.Structs }
 
 // Reader is a step of a journal that has what its transaction has read.
 type Reader interface {
-	EachRow(visit visit)                // the structs of models
-	ForgetPlaces(places *memory.Places) // forgets what may have been read in another place since
+	EachRow(visit visit)        // the structs of models
+	Noted() *memory.Noted       // what they were; nil: it is not known yet
+	Seek(places *memory.Places) // tells where they are by now, and forgets what may have been read in another place since
 }
 
-// Placed is a step that knows of structs only where they are.
-type Placed interface{ EachPlace(visit visit) }
+// Placed is a step that knows only what structs were.
+type Placed interface{ Noted() *memory.Noted }
 
 // Seeker is a step that looks for structs.
 type Seeker interface {
 	Seek(places *memory.Places) // tells where they are by now
 }
 
+// known is what is known of where the structs of a transaction are. A rollback adds the steps since the one before.
+type known struct {
+	mu           sync.Mutex
+	places       *memory.Places
+	steps, tried int               // how many are added
+	unfinished   []*memory.Structs // which their statement has not left yet
+	unread       []Placed          // of queries whose destination is not known yet
+	owners       []*memory.Structs // which may hold others by value
+	hidden       []*hidden
+	copies       []*copies
+}
+
 // Regroup finds out, before steps are taken back, where the structs of their transaction are by now: the caller may have moved
 // them within its slices, and GORM may have copied them within an association.
-func Regroup(undone, all []journal.Step, lost bool) {
-	places := placesOf(all)
+func Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
+	if all.Places == nil {
+		all.Places = &known{places: memory.NewPlaces()}
+	}
+	k := all.Places.(*known) //nolint:forcetypeassert // nothing else is
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.follow(all)
 	if lost {
-		places.Forget(nil, true)
+		k.places.Forget(nil, true)
+	}
+	k.places.Begin()
+	for _, step := range undone {
+		if step, is := step.(Holder); is {
+			step.Held().ForgetStrays()
+			step.Held().Places = k.places
+			k.places.SeekLeft(step.Held())
+		}
 	}
 	read := false
 	for _, step := range undone {
-		switch step := step.(type) {
-		case Holder:
-			step.Held().ForgetStrays()
-			step.Held().Places = places
-			places.Expect(step.Held())
-		case Reader:
-			read = true
-		case Seeker:
-			step.Seek(places)
+		if step, is := step.(Seeker); is {
+			step.Seek(k.places)
 		}
+		_, is := step.(Reader)
+		read = read || is
 	}
-	for _, step := range undone {
-		if step, is := step.(Reader); is {
-			step.ForgetPlaces(places)
-		}
-	}
+	k.places.Find()
 	if read {
-		loseCopiesOfRead(all)
+		k.loseCopiesOfRead()
+	}
+}
+
+// follow adds what is new.
+func (k *known) follow(all *journal.Ever) {
+	unfinished, unread := k.unfinished, k.unread
+	k.unfinished, k.unread = nil, nil
+	for _, s := range unfinished {
+		k.add(s)
+	}
+	for _, step := range unread {
+		k.addNoted(step)
+	}
+	k.steps, k.tried = all.Since(k.steps, k.tried, k.meet)
+	for _, h := range k.hidden {
+		h.show()
+		each(h.then, k.places.See)
+	}
+	k.eachHeld(k.places.See)
+}
+
+func (k *known) meet(step journal.Step) {
+	switch step := step.(type) {
+	case *tried:
+		k.places.AddNoted(step.noted)
+		k.own(step.memory)
+	case *owners:
+		k.places.Add(step.Held())
+		k.own(step.Held())
+	case *copies:
+		k.copies = append(k.copies, step)
+		each(step.held, k.places.See)
+	case *hidden:
+		k.hidden = append(k.hidden, step)
+	case Holder:
+		k.add(step.Held())
+		k.own(step.Held())
+	case Placed:
+		k.addNoted(step)
+	}
+}
+
+func (k *known) add(s *memory.Structs) {
+	k.places.Add(s)
+	if s.After == nil {
+		k.unfinished = append(k.unfinished, s)
+	}
+}
+
+func (k *known) addNoted(step Placed) {
+	if step, is := step.(Reader); is {
+		step.EachRow(k.places.See)
+	}
+	if noted := step.Noted(); noted != nil {
+		k.places.AddNoted(noted)
+	} else {
+		k.unread = append(k.unread, step)
+	}
+}
+
+// own adds structs that may hold others by value.
+func (k *known) own(s *memory.Structs) {
+	if m := s.Model(); m != nil && slices.ContainsFunc(statement.OwnRelations(m.Schema), IsHeldByValue) {
+		k.owners = append(k.owners, s)
+	}
+}
+
+// eachHeld visits what the structs of all steps hold by value in their associations.
+func (k *known) eachHeld(visit visit) {
+	for _, s := range k.owners {
+		EachHeld(s, visit)
 	}
 }
 
 // loseCopiesOfRead makes copies unread that GORM may have made of what the transaction has read.
-func loseCopiesOfRead(all []journal.Step) {
+func (k *known) loseCopiesOfRead() {
 	rows := map[rowOf]bool{}
-	for _, step := range all {
-		switch step := step.(type) {
-		case *copies:
-			maps.Copy(rows, step.read)
-		case *hidden:
-			maps.Copy(rows, step.read)
-		}
+	for _, step := range k.copies {
+		maps.Copy(rows, step.read)
+	}
+	for _, step := range k.hidden {
+		maps.Copy(rows, step.read)
 	}
 	if len(rows) == 0 {
 		return
@@ -78,56 +168,17 @@ func loseCopiesOfRead(all []journal.Step) {
 			m.Column.Write(row, m.Column.Unread())
 		}
 	}
-	for _, step := range all {
-		var at []copied
-		switch step := step.(type) {
-		case *copies:
-			at = step.held
-		case *hidden:
-			at = step.then
-		}
-		for _, one := range at {
-			lose(one.model, one.in, one.place)
-		}
+	for _, step := range k.copies {
+		each(step.held, lose)
 	}
-	eachHeldBy(all, lose)
+	for _, step := range k.hidden {
+		each(step.then, lose)
+	}
+	k.eachHeld(lose)
 }
 
-// placesOf are the places of all structs that the steps know.
-func placesOf(all []journal.Step) *memory.Places {
-	for _, step := range all {
-		if h, is := step.(*hidden); is {
-			h.show()
-		}
-	}
-	places := memory.NewPlaces()
-	for i := len(all) - 1; i >= 0; i-- {
-		switch step := all[i].(type) {
-		case Holder:
-			places.Add(step.Held())
-		case Reader:
-			step.EachRow(places.AddRead)
-		case Placed:
-			step.EachPlace(places.AddRead)
-		case *copies:
-			see(step.held, places)
-		case *hidden:
-			see(step.then, places)
-		}
-	}
-	eachHeldBy(all, places.See)
-	eachTried(all, func(t *tried) { // last: what the transaction had there itself counts first
-		places.Add(&t.memory)
-		EachHeld(&t.memory, places.See)
-	})
-	return places
-}
-
-// eachHeldBy visits what the structs of these steps hold by value in their associations.
-func eachHeldBy(steps []journal.Step, visit visit) {
-	for _, step := range steps {
-		if holder, is := step.(Holder); is {
-			EachHeld(holder.Held(), visit)
-		}
+func each(all []copied, visit visit) {
+	for _, one := range all {
+		visit(one.model, one.in, one.place)
 	}
 }

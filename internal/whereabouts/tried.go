@@ -9,13 +9,17 @@ import (
 )
 
 // tried has the structs of a statement that has written none of them.
-type tried struct{ memory memory.Structs }
+type tried struct {
+	memory *memory.Structs
+	noted  *memory.Noted
+}
 
 // KeepTried notes where such structs are, if a rollback would take their versions back.
 func KeepTried(stmt *gorm.Statement, s *memory.Structs) {
 	j, m := journal.Of(stmt), s.Model()
 	if j != nil && m != nil && m.Err == nil && m.Column != nil && !stmt.DryRun {
-		j.KeepTried(&tried{s.Here()})
+		here := s.Here()
+		j.KeepTried(&tried{here, memory.NoteTried(here)})
 	}
 }
 
@@ -33,16 +37,3 @@ func (*tried) Undo() {}
 
 // Lose does nothing either.
 func (*tried) Lose() {}
-
-// eachTried visits those that are among steps.
-func eachTried(steps []journal.Step, visit func(*tried)) {
-	for _, step := range steps {
-		if all, is := step.(*journal.Tried); is {
-			all.Each(func(step journal.Step) {
-				if t, is := step.(*tried); is {
-					visit(t)
-				}
-			})
-		}
-	}
-}
