@@ -169,7 +169,7 @@ func (n *Noted) Lose(p *Places) {
 		if p == nil || one.unkeyed {
 			continue
 		}
-		own := p.isOwn(one.row.Type(), one.is, n.at)
+		own := now.key == one.is.key && p.isOwn(one.row.Type(), one.is, n.at)
 		for _, other := range p.by[rowOf{one.row.Type(), one.is.key}] {
 			if other.row.Addr().Pointer() != one.row.Addr().Pointer() && heldIn(m, other.row).is(one.is) && other.isStrange(one.is, n.at, own) {
 				version.Write(other.row, version.Unread())
@@ -192,7 +192,7 @@ func (k keeper) each(visit func(is held, at int64, still bool)) {
 		return
 	}
 	visit(heldIn(k.of.model, k.of.Was(k.i)), k.of.keptAt, true)
-	visit(heldIn(k.of.model, k.of.Of(k.of.After, k.i)), k.of.leftAt, !k.of.undone)
+	visit(heldIn(k.of.model, k.of.Of(k.of.After, k.i)), k.of.leftAt, !k.of.isUndone())
 }
 
 // had reports whether a statement before that moment had this in the place.
@@ -207,14 +207,13 @@ func (p *place) had(is held, before int64) (had bool) {
 }
 
 // isStrange reports whether a place has what did not come there by its own. If no statement had the place before that moment, the later ones
-// count, if the version may be the place's own, and a statement that has failed in any case. What nothing is known of is not strange.
+// count, if the version may be the place's own, and what was read is still where it was read. What nothing is known of is not strange.
 func (p *place) isStrange(is held, since int64, own bool) bool {
 	older, newer := false, false
 	for _, by := range p.keepers {
-		tried := by.noted != nil && by.noted.tried
 		by.each(func(was held, at int64, still bool) {
 			older = older || at < since
-			newer = newer || at >= since && still && was.is(is) && (own || tried)
+			newer = newer || at >= since && still && was.is(is) && own
 		})
 	}
 	if older {

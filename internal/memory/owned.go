@@ -15,14 +15,15 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 	row := p.row
 	for _, by := range p.keepers {
 		switch {
-		case by.noted != nil && by.noted.tried:
+		case by.noted != nil && by.noted.at < s.keptAt && by.noted.all[by.i].is.is(heldIn(s.model, row)):
+			return true
 		case by.noted != nil:
 			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
 				return true
 			}
 		case by.of == s:
-		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
-		case by.of.undone:
+		case by.of.isUndone() && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
+		case by.of.isUndone():
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {
 				return true // and what s left is still where s left it
 			}
@@ -47,7 +48,7 @@ func (p *place) mayBeAnother(s *Structs, i int) bool {
 	for _, by := range p.keepers {
 		switch {
 		case by.noted != nil, by.of == s:
-		case by.of.undone:
+		case by.of.isUndone():
 			met = met || by.of.keptIn(row, by.of.before, by.i)
 		case by.of.keptIn(row, by.of.After, by.i):
 			return true

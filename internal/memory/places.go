@@ -17,9 +17,9 @@ type Places struct {
 	at     map[placeOf]*place
 	of     map[reflect.Type][]*place
 	tables map[reflect.Type][]Table
-	first  map[rowOf]met          // which version of a row was met first
-	bulk   map[reflect.Type]int64 // when the first statement wrote rows of which it had no structs
-	copied map[rowOf]bool         // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	met    map[rowOf][]met             // which versions of a row were met
+	bulks  map[reflect.Type][]*Structs // statements that wrote rows of which they had no structs, the oldest first
+	copied map[rowOf]bool              // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
 
 	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
 	by     map[rowOf][]*place                 // where these are
@@ -50,7 +50,7 @@ type placeOf struct {
 // NewPlaces knows no place.
 func NewPlaces() *Places {
 	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
-	p.first, p.bulk, p.copied = map[rowOf]met{}, map[reflect.Type]int64{}, map[rowOf]bool{}
+	p.met, p.bulks, p.copied = map[rowOf][]met{}, map[reflect.Type][]*Structs{}, map[rowOf]bool{}
 	p.Begin()
 	return p
 }
@@ -65,10 +65,10 @@ func (p *Places) Add(s *Structs) {
 			p.copied[s.left(i)] = true
 		}
 		p.own(s.Row(i), keeper{of: s, i: i})
-		if at, known := p.bulk[s.Type()]; s.namesNone(i) && (!known || s.keptAt < at) {
-			p.bulk[s.Type()] = s.keptAt
+		if s.namesNone(i) && !s.FoundNone {
+			p.bulks[s.Type()] = append(p.bulks[s.Type()], s)
 		}
-		p.meet(s.Type(), heldIn(s.model, s.Was(i)), s.keptAt)
+		p.meet(s.Type(), heldIn(s.model, s.Was(i)), s.keptAt, false)
 	}
 }
 
@@ -77,28 +77,54 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
-		p.meet(n.all[i].row.Type(), n.all[i].is, n.at)
+		p.meet(n.all[i].row.Type(), n.all[i].is, n.at, !n.tried)
 	}
 }
 
-// met is the version at which a row was met, and when.
+// met is a version of a row that a statement met, and when the first one did.
 type met struct {
 	version column.Value
 	at      int64
+	read    bool
 }
 
-func (p *Places) meet(of reflect.Type, is held, at int64) {
+func (p *Places) meet(of reflect.Type, is held, at int64, read bool) {
 	row := rowOf{of, is.key}
-	if first, known := p.first[row]; !known || at < first.at {
-		p.first[row] = met{is.version, at}
+	for i, known := range p.met[row] {
+		if known.version.Equal(is.version) {
+			p.met[row][i].at, p.met[row][i].read = min(known.at, at), known.read || read
+			return
+		}
 	}
+	p.met[row] = append(p.met[row], met{is.version, at, read})
 }
 
-// isOwn reports whether the version at which a row was read at that moment may be one from before the transaction: nothing tells that it is not.
+// isOwn reports whether the version at which a row was read at that moment may be one from before the transaction. It is if a struct had it
+// before, and before rows were written of which there were no structs. It is not if such rows were written before, or the row was read before
+// at another version.
 func (p *Places) isOwn(of reflect.Type, is held, at int64) bool {
-	bulk, wrote := p.bulk[of]
-	first, known := p.first[rowOf{of, is.key}]
-	return (!wrote || bulk > at) && (!known || first.at >= at || first.version.Equal(is.version))
+	bulk, wrote := p.bulkBefore(of, at)
+	moved := false
+	for _, met := range p.met[rowOf{of, is.key}] {
+		switch {
+		case met.at >= at:
+		case !met.version.Equal(is.version):
+			moved = moved || met.read
+		case !wrote || met.at < bulk:
+			return true
+		}
+	}
+	return !wrote && !moved
+}
+
+// bulkBefore is the moment of the first statement before another moment that wrote rows of which there were no structs, and was not taken back by then.
+func (p *Places) bulkBefore(of reflect.Type, moment int64) (at int64, is bool) {
+	for _, s := range p.bulks[of] {
+		if s.keptAt < moment && (!s.isUndone() || s.undoneAt > moment) {
+			return s.keptAt, true
+		}
+	}
+	return 0, false
 }
 
 // See adds the place of a struct of which nothing else is known, such as a copy of others.

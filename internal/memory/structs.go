@@ -24,9 +24,9 @@ type Structs struct {
 	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
 	Created       bool    // what had no key got one, and a row
 	Copied        bool    // GORM has copied them to where the caller has them
-	undone        bool
+	FoundNone     bool    // the statement has written no row
 
-	keptAt, leftAt int64 // the moments of before and After
+	keptAt, leftAt, undoneAt int64 // the moments of before and After, and of Undo
 }
 
 // structCopies are copies of the structs at one moment.
@@ -202,7 +202,7 @@ func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
 	}
-	defer func() { s.undone = true }()
+	defer func() { s.undoneAt = moments.Add(1) }()
 	if s.Places == nil {
 		s.Places = NewPlaces()
 		s.Places.Add(s)
@@ -227,6 +227,8 @@ func (s *Structs) Undo() {
 		}
 	}
 }
+
+func (s *Structs) isUndone() bool { return s.undoneAt > 0 }
 
 // undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not say that the
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays

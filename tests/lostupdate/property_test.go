@@ -158,9 +158,10 @@ type change struct {
 	before, after fields
 	state         int
 	read          bool
+	guessed       bool // it gave a stale struct a version that its row has not
 }
 
-// bulkily notes a statement that writes rows by a condition.
+// bulkily notes a statement that has written rows by a condition.
 func (p *program) bulkily() { p.journal = append(p.journal, change{}) }
 
 // reads notes that a struct was read after something was written in the transaction: after a rollback it counts as not read.
@@ -250,7 +251,7 @@ func (p *program) follows(w *writer, after fields, state int) {
 // undo takes back what statements did to structs since the journal had n entries: of each column that it changed and
 // nobody changed since.
 func (p *program) undo(n int) {
-	var read []*writer
+	read, doubted := []*writer{}, p.doubted(n)
 	for i := len(p.journal) - 1; i >= n; i-- {
 		c := p.journal[i]
 		if c.w == nil || c.w.want.id != c.after.id {
@@ -272,11 +273,44 @@ func (p *program) undo(n int) {
 		back(&c.w.want.note, c.before.note, c.after.note)
 		back(&c.w.want.version, c.before.version, c.after.version)
 		c.w.state = c.state
+		if c.guessed {
+			p.twins(c)
+		}
 	}
 	for _, w := range read {
 		w.settle()
 	}
+	for _, w := range p.structs {
+		if doubted[version{w.want.id, w.want.version}] && w.ptr.Version == 0 {
+			w.want.version, w.state = 0, 0
+		}
+	}
 	p.journal = p.journal[:n]
+}
+
+// twins accepts that a struct which is in all columns what a statement left in another one is taken back with it: it may be a copy.
+func (p *program) twins(c change) {
+	for _, w := range p.structs {
+		if w != c.w && w.want == c.after && fieldsOf(w.ptr) == c.before {
+			w.want, w.state = c.before, c.state
+		}
+	}
+}
+
+// version is a state of a row, as structs tell it.
+type version struct{ id, version int64 }
+
+// doubted are the versions at which rows were read since the journal had n entries, behind a statement that wrote rows without their structs:
+// it may have made them. Another struct that has such a version may be a copy of what was read, and may count as not read then.
+func (p *program) doubted(n int) map[version]bool {
+	doubted, bulk := map[version]bool{}, false
+	for i, c := range p.journal {
+		bulk = bulk || c.w == nil
+		if i >= n && bulk && c.read {
+			doubted[version{c.after.id, c.after.version}] = true
+		}
+	}
+	return doubted
 }
 
 // transaction runs steps in a transaction or savepoint of some kind, which ends in some way.

@@ -313,6 +313,7 @@ func (p *program) ignore() {
 		state = 0 // no version of any row
 	}
 	p.follows(w, after, state)
+	p.journal[len(p.journal)-1].guessed = state == 0
 }
 
 // expect names the version instead of holding it.
@@ -368,10 +369,13 @@ func (p *program) hardDelete() {
 // bulk writes rows by a condition: unchecked, and seen by all who hold one.
 func (p *program) bulk() {
 	a, value := p.number("a"), p.number("value")
-	if err := p.db.Model(&doc{}).Where("a = ?", a).Update("a", value).Error; err != nil {
-		p.Fatal(err)
+	q := p.db.Model(&doc{}).Where("a = ?", a).Update("a", value)
+	if q.Error != nil {
+		p.Fatal(q.Error)
 	}
-	p.bulkily()
+	if q.RowsAffected > 0 {
+		p.bulkily()
+	}
 	for id, at := range p.rows {
 		if at.a == a && !at.deleted {
 			at.a = value

@@ -36,6 +36,7 @@ func cannotSave(t *testing.T, db *gorm.DB, at *stand.Account) {
 
 // What was read behind a write is moved to where the transaction had another struct, or another version of it. The rollback finds it there.
 func TestRollback_ofAReadThatWasMoved(t *testing.T) {
+	t.Parallel()
 	for place, meet := range map[string]func(tx *gorm.DB, list []stand.Account) error{
 		"read": func(tx *gorm.DB, list []stand.Account) error {
 			for i := range list {
@@ -65,6 +66,7 @@ func TestRollback_ofAReadThatWasMoved(t *testing.T) {
 			},
 		} {
 			t.Run(place+", "+move, func(t *testing.T) {
+				t.Parallel()
 				db := accountsOf(t)
 				var list []stand.Account
 				stand.MustDo(t, db.Order("id").Find(&list))
@@ -91,12 +93,14 @@ func TestRollback_ofAReadThatWasMoved(t *testing.T) {
 
 // An element of a list is read again behind a write, and the list is sorted or shortened. That element is lost, and no other.
 func TestRollback_ofOneThatWasReadAgainInAList(t *testing.T) {
+	t.Parallel()
 	for move, does := range map[string]func(list []stand.Account) []stand.Account{
 		"reversed": func(list []stand.Account) []stand.Account { slices.Reverse(list); return list },
 		"deleted":  func(list []stand.Account) []stand.Account { return slices.Delete(list, 0, 1) },
 		"swapped":  func(list []stand.Account) []stand.Account { list[0], list[2] = list[2], list[0]; return list },
 	} {
 		t.Run(move, func(t *testing.T) {
+			t.Parallel()
 			db := accountsOf(t)
 			var list []stand.Account
 			err := db.Transaction(func(tx *gorm.DB) error {
@@ -122,6 +126,7 @@ func TestRollback_ofOneThatWasReadAgainInAList(t *testing.T) {
 
 // A struct that nobody touched is moved to where another one was read behind a write. It can be saved.
 func TestRollback_sparesWhatWasMovedToWhereOthersWereRead(t *testing.T) {
+	t.Parallel()
 	db := accountsOf(t)
 	var list []stand.Account
 	stand.MustDo(t, db.Order("id").Find(&list))
@@ -139,6 +144,7 @@ func TestRollback_sparesWhatWasMovedToWhereOthersWereRead(t *testing.T) {
 
 // A row is read again behind a write, and a struct of it that the program had before is written. It can be saved after the rollback.
 func TestRollback_sparesAnOwnStructOfARowThatWasRead(t *testing.T) {
+	t.Parallel()
 	for name, write := range map[string]func(tx *gorm.DB, own *stand.Account) error{
 		"written": func(tx *gorm.DB, own *stand.Account) error { return tx.Save(own).Error },
 		"tried": func(tx *gorm.DB, own *stand.Account) error {
@@ -146,6 +152,7 @@ func TestRollback_sparesAnOwnStructOfARowThatWasRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db := accountsOf(t)
 			var other, own stand.Account
 			stand.MustDo(t, db.First(&other, 1))
@@ -161,6 +168,54 @@ func TestRollback_sparesAnOwnStructOfARowThatWasRead(t *testing.T) {
 			}
 			stand.MustDo(t, db.Save(&own))
 		})
+	}
+}
+
+// A row is read behind a write by a condition, and another struct has its version when the transaction writes it or tries to. It may be a copy of
+// what was read, so it is lost, unless the version is older than that write.
+func TestRollback_ofAStructThatMayBeACopyOfWhatWasRead(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(tx *gorm.DB, own *stand.Account) error{
+		"written": func(tx *gorm.DB, own *stand.Account) error { return tx.Save(own).Error },
+		"tried": func(tx *gorm.DB, own *stand.Account) error {
+			return tx.Model(own).Where("balance = 77").Update("balance", 1).Error
+		},
+	} {
+		for wrote, bulk := range map[string]struct {
+			write func(tx *gorm.DB) *gorm.DB
+			lost  bool
+		}{
+			"":                       {func(tx *gorm.DB) *gorm.DB { return tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20) }, true},
+			", behind one of no row": {func(tx *gorm.DB) *gorm.DB { return tx.Model(&stand.Account{}).Where("id = 77").Update("balance", 20) }, false},
+			", behind one taken back": {func(tx *gorm.DB) *gorm.DB {
+				_ = tx.Transaction(func(tx *gorm.DB) error {
+					stand.MustDo(t, tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20))
+					return errUndo
+				})
+				return tx.Create(&stand.Account{ID: 9, Balance: 5})
+			}, false},
+		} {
+			t.Run(name+wrote, func(t *testing.T) {
+				t.Parallel()
+				db := accountsOf(t)
+				var read, own stand.Account
+				err := db.Transaction(func(tx *gorm.DB) error {
+					stand.MustDo(t, bulk.write(tx))
+					stand.MustDo(t, tx.First(&read, 2))
+					own = read
+					_ = write(tx, &own)
+					return errUndo
+				})
+				if !errors.Is(err, errUndo) {
+					t.Fatal(err)
+				}
+				if bulk.lost {
+					cannotSave(t, db, &own)
+				} else {
+					stand.MustDo(t, db.Save(&own))
+				}
+			})
+		}
 	}
 }
 
@@ -214,8 +269,10 @@ var pairOf = map[string]func(tx *gorm.DB) (a, b *stand.Account, err error){
 
 // A struct that was written is moved to where the transaction has read another one, however that was.
 func TestRollback_ofAMovedStructWhereverOthersWereRead(t *testing.T) {
+	t.Parallel()
 	for name, read := range pairOf {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db := accountsOf(t)
 			var a *stand.Account
 			err := db.Transaction(func(tx *gorm.DB) error {
@@ -251,11 +308,13 @@ type placedChild struct {
 
 // Children that are joined or preloaded are in their owners, which are sorted.
 func TestRollback_ofAChildWhoseOwnerWasMoved(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string]func(tx *gorm.DB) *gorm.DB{
 		"joined":    func(tx *gorm.DB) *gorm.DB { return tx.Joins("Child") },
 		"preloaded": func(tx *gorm.DB) *gorm.DB { return tx.Preload("Child") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db := stand.Versioned(t, []any{&placedOwner{}, &placedChild{}})
 			stand.MustDo(t, db.Create(&[]placedOwner{{ID: 1, Child: placedChild{ID: 1}}, {ID: 2, Child: placedChild{ID: 2}}}))
 			var all []placedOwner
@@ -278,6 +337,7 @@ func TestRollback_ofAChildWhoseOwnerWasMoved(t *testing.T) {
 
 // One type has two tables. A struct of the one that was written is moved to where the transaction has read or tried one of the other.
 func TestRollback_ofAStructThatWasMovedToAnotherTablesPlace(t *testing.T) {
+	t.Parallel()
 	for name, meet := range map[string]func(tx *gorm.DB, old *stand.Account) error{
 		"read": func(tx *gorm.DB, old *stand.Account) error { return tx.Table("old_accounts").First(old).Error },
 		"tried": func(tx *gorm.DB, old *stand.Account) error {
@@ -286,6 +346,7 @@ func TestRollback_ofAStructThatWasMovedToAnotherTablesPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			db := accountsOf(t)
 			stand.MustDo(t, db.Exec("CREATE TABLE old_accounts (LIKE accounts INCLUDING ALL)"))
 			stand.MustDo(t, db.Table("old_accounts").Create(&stand.Account{ID: 2, Balance: 11}))

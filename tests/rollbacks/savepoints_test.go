@@ -33,7 +33,7 @@ var imports = map[string]func(tx *gorm.DB, i int64) error{
 }
 
 // A rollback to a savepoint costs what it takes back, not what the transaction has done before.
-func TestSavepoints_costAsMuchLateAsEarly(t *testing.T) {
+func TestSavepoints_costAsMuchLateAsEarly(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for name, store := range imports {
 		t.Run(name, func(t *testing.T) {
 			db := stand.Versioned(t, []any{&stand.Account{}})

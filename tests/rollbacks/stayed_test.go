@@ -35,6 +35,7 @@ var staying = map[string]func(tx *gorm.DB, own *stand.Account) error{
 // A write that leaves the version as it was is rolled back. Another struct of the row, which the program has changed, keeps its version, by
 // whatever name its table was called.
 func TestRollback_ofAWriteThatLeavesTheVersion(t *testing.T) {
+	t.Parallel()
 	for name, write := range staying {
 		for by, named := range map[string]func(tx *gorm.DB) *gorm.DB{
 			"":              func(tx *gorm.DB) *gorm.DB { return tx },
@@ -42,6 +43,7 @@ func TestRollback_ofAWriteThatLeavesTheVersion(t *testing.T) {
 		} {
 			for _, changed := range []string{"", ", changed"} {
 				t.Run(name+by+changed, func(t *testing.T) {
+					t.Parallel()
 					db := accountsOf(t)
 					stand.MustDo(t, db.Exec("CREATE OR REPLACE VIEW accounts_seen AS SELECT * FROM accounts"))
 					var own, other stand.Account
@@ -80,6 +82,7 @@ type ApartVersion struct {
 
 // A copy shares the embedded struct that has the version, and stands where the transaction has read its row. Both are taken back.
 func TestRollback_ofACopyThatSharesItsVersion(t *testing.T) {
+	t.Parallel()
 	db := stand.Versioned(t, []any{&ApartTally{}})
 	stand.MustDo(t, db.Exec("INSERT INTO apart_tallies (id, n, version) VALUES (1, 1, 1), (2, 1, 1)"))
 	var one, other ApartTally
