@@ -46,6 +46,7 @@ type engine struct {
 	scout   chan struct{}   // for the scout: look now
 	claims  atomic.Int64    // how many were made
 	alone   func(it *item)  // has the handler of a job read its row itself
+	turn    int             // whose turn it is to get one more of an odd number of jobs: 1 for those that are no suspects
 	unsure  bool            // a claim failed that the server may have executed; used by one goroutine at a time
 	failed  time.Time       // when it failed; zero: all its jobs are known
 	base    context.Context // of handlers

@@ -21,7 +21,9 @@ func (e *engine) fetch(ctx context.Context, draining bool) error {
 		n := e.wants()
 		in, suspects := e.refused.claim.due()
 		if n > 0 && (e.source.more() || suspects && in == 0) {
+			met := e.refused.claim.meets()
 			got, tried, err := e.claimNext(ctx, n)
+			tried += e.refused.claim.meets() - met
 			looked = looked && got == 0
 			switch {
 			case err == nil && got+tried == 0 && !draining && e.source.more(): // others are faster, or something hides the jobs
@@ -99,7 +101,8 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 		return is && in == 0 && (r.rested() || !e.source.more())
 	}
 	if suspects() {
-		others = n / 2
+		e.turn = (e.turn + n) % 2 // of one that cannot be halved each has every other
+		others = (n + e.turn) / 2
 	}
 	if others > 0 {
 		_, err = claim(e.source.claim(asking, others))

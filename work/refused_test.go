@@ -323,8 +323,8 @@ func TestRefused_waitsInATrigger(t *testing.T) {
 				t.Parallel()
 				dsn := pgtest.SchemaDSN(t)
 				db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()), pgtest.Param(setting, wait))
-				beside := pgtest.Open(t, pgtest.Through(dsn))
-				must(t, work.Migrate(db, &Mail{}))
+				beside := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New()))
+				must(t, work.Migrate(beside, &Mail{}))
 				enqueue(t, db, "a", "b", "bad", "c", "d")
 				if when == "promote" {
 					must(t, beside.Exec("UPDATE mails SET state = 'later', run_at = now() - interval '1 minute' * (10 - id)").Error)

@@ -44,6 +44,7 @@ type refusals struct {
 	together time.Time // when all that are left alone are tried as one, if any; zero: never
 	passed   bool      // the server has accepted a change since jobs were left alone last
 	others   bool      // since there are suspects
+	met      int       // how many statements about many the server has refused
 	ended    time.Time // when the last round did
 	took     time.Duration
 }
@@ -149,6 +150,7 @@ func (r *refusals) suspect(ids []int64, err error, took time.Duration) {
 	for _, one := range r.of {
 		known = known || one.is != accepted
 	}
+	r.met++
 	if !known {
 		r.others, r.together = false, time.Time{}
 	}
@@ -249,6 +251,13 @@ func (r *refusals) due() (in time.Duration, is bool) {
 		}
 	}
 	return max(time.Until(first), 0), is
+}
+
+// meets is how many statements about many the server has refused so far.
+func (r *refusals) meets() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.met
 }
 
 // rested reports whether the others have had as much time as the last round took.

@@ -275,3 +275,41 @@ func TestSuspects_doNotWaitForABacklog(t *testing.T) {
 		}
 	}
 }
+
+// Jobs that the server accepts again take turns with those of a higher priority, however few can be claimed at once.
+func TestSuspects_takeTurns(t *testing.T) {
+	t.Parallel()
+	for of, opts := range map[string][]work.Option{"plain": nil, "FairBy": {work.FairBy("account_id")}} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			const bad, urgent = 200, 30
+			db := open(t, opts...)
+			must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'bad' FROM generate_series(1, %d)", bad)).Error)
+			must(t, db.Exec(trigger(claiming, raise)).Error)
+			var done texts
+			end := start(t, worker(t, db, func(ctx context.Context, m *Mail) error {
+				<-time.After(10 * time.Millisecond)
+				return done.handle(ctx, m)
+			}, append(opts, work.Workers(1))...))
+			must(t, work.Enqueue(db, &Mail{Text: "good"}))
+			eventually(t, "the good one is done", func() bool { return states(t, db)["done"] == 1 })
+			must(t, db.Exec(free).Error)
+			eventually(t, "bad ones are done", func() bool { return states(t, db)["done"] > 3 })
+			mails := make([]*Mail, urgent)
+			for i := range mails {
+				mails[i] = &Mail{Text: "urgent", Job: work.Job{Priority: 1}}
+			}
+			before := states(t, db)["done"]
+			must(t, work.Enqueue(db, mails...))
+			eventually(t, "the urgent ones are done", func() bool {
+				done.mu.Lock()
+				defer done.mu.Unlock()
+				return strings.Count(strings.Join(done.all, " "), "urgent") == urgent
+			})
+			must(t, end())
+			if others := len(done.all) - urgent - before; others > 2*urgent {
+				t.Errorf("%d others were done before %d urgent ones", others, urgent)
+			}
+		})
+	}
+}
