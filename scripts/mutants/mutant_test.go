@@ -63,3 +63,19 @@ func TestMutants(t *testing.T) {
 		}
 	}
 }
+
+// What equal.txt says is about mutants that there are.
+func TestEqual(t *testing.T) {
+	t.Chdir("../..")
+	sources, err := sourcesOf(packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []mutant
+	for _, s := range sources {
+		all = append(all, s.mutants...)
+	}
+	if _, err := equalMutants(all); err != nil {
+		t.Error(err)
+	}
+}
