@@ -227,6 +227,38 @@ func TestRefused_renewals(t *testing.T) {
 	}
 }
 
+// So they do while several are refused, each after a wait.
+func TestRefused_renewalsThatWait(t *testing.T) {
+	t.Parallel()
+	db := pgtest.SQLDB(t, pgtest.Schema())
+	m := managerOf(t, db)
+	const ttl, wait = 6 * time.Second, 400 * time.Millisecond
+	isBad := func(i int) bool { return i%6 == 3 } // five of them
+	var leases []*Lease
+	for i := range 32 {
+		name := "good"
+		if isBad(i) {
+			name = "bad"
+		}
+		l, err := m.Acquire(t.Context(), lockkey.Of(name, i), ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+	sleeps := fmt.Sprintf("NEW.holder <> '' AND pg_sleep(%f) IS NOT NULL", wait.Seconds())
+	execute(t, db, strings.Replace(fmt.Sprintf(refusingTrigger, sleeps), "NEW.name = 'bad'", "NEW.name LIKE 'bad%'", 1)+beforeUpdate)
+	<-time.After(2 * ttl)
+	for i, l := range leases {
+		switch err := l.Err(); {
+		case isBad(i) && !errors.Is(err, ErrLost):
+			t.Errorf("lease %d was not refused: %v", i, err)
+		case !isBad(i) && err != nil:
+			t.Errorf("lease %d ends with others: %v", i, err)
+		}
+	}
+}
+
 // Close releases all leases but the one that the server refuses to release, and says how many are left.
 func TestRefused_close(t *testing.T) {
 	t.Parallel()

@@ -116,6 +116,7 @@ func TestRefusals_getLonger(t *testing.T) {
 
 // A part is divided into as many as can be tried in the time that its refusal took. The larger parts come first.
 func TestRefusals_divide(t *testing.T) {
+	const tryFor = 5 * time.Millisecond
 	t.Parallel()
 	list := func(n int64) (ids []int64) {
 		for id := range n {
@@ -139,10 +140,10 @@ func TestRefusals_divide(t *testing.T) {
 		}
 	}
 	r.suspect(list(100), refusal, 0)
-	tried(refusal, tryCost, 100, 50, 25, 25)
-	tried(nil, tryCost, 20, 30, 25, 25)
-	tried(nil, tryCost, 0, 30, 25, 25)
-	tried(refusal, 6*tryCost, 100, 25, 25, 5, 5, 5, 5, 5, 5)
+	tried(refusal, tryFor, 100, 50, 25, 25)
+	tried(nil, tryFor, 20, 30, 25, 25)
+	tried(nil, tryFor, 0, 30, 25, 25)
+	tried(refusal, 6*tryFor, 100, 25, 25, 5, 5, 5, 5, 5, 5)
 	tried(errors.New("no answer"), time.Hour, 100, 25, 5, 5, 5, 5, 5, 5, 25)
 	if n := len(r.now()); n != 80 {
 		t.Errorf("%d are left out", n)

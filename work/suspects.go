@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/sift"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -24,9 +25,6 @@ const (
 	namedAgain = 10 * time.Minute
 	// roundMost is how long suspects are tried before the others have their turn. The last statement may take longer.
 	roundMost = time.Second
-	// tryCost is about what it costs to change a few jobs. A part that was refused is divided into as many as can be tried in the time that
-	// the refusal took, so a trigger that waits is met only a few times, and one that fails at once with few statements.
-	tryCost = 5 * time.Millisecond
 )
 
 // refusals are the jobs that the server refuses to change in one way: by a CHECK, a trigger or a policy, or because a number cannot grow.
@@ -173,8 +171,7 @@ func (r *refusals) divide(ids []int64, took time.Duration) {
 	if len(ids) == 0 {
 		return
 	}
-	n := min(max(int(took/tryCost), 2), len(ids))
-	for ids := range slices.Chunk(ids, (len(ids)+n-1)/n) {
+	for _, ids := range sift.Divide(ids, took) {
 		r.parts = append(r.parts, part{ids: ids})
 	}
 }

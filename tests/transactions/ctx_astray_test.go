@@ -82,7 +82,7 @@ func TestRowsThatFail(t *testing.T) {
 					return err
 				}
 				defer func() { _ = rows.Close() }()
-				for rows.Next() { //nolint:revive // to their end
+				for rows.Next() {
 				}
 				return rows.Err()
 			},
@@ -125,9 +125,9 @@ func TestRowsThatRunOutOfTime(t *testing.T) {
 			t.Fatal(name, rows.Err())
 		}
 		cancel()
-		for rows.Next() { //nolint:revive // to their end
+		for rows.Next() {
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); !errors.Is(err, context.Canceled) {
+		if err := errors.Join(rows.Err(), rows.Close()); !errors.Is(err, context.Canceled) { //nolint:sqlclosecheck // its error is looked at
 			t.Errorf("%s: %v", name, err)
 		}
 		stand.MustDo(t, db.Exec("UPDATE accounts SET balance = 777, version = version + 1")) // it waits for the rollback
