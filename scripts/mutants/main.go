@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
 	"github.com/gormlock/gormlock/internal/pgserver"
@@ -68,7 +69,11 @@ func run(ctx context.Context, n, from int, only string, list bool) error {
 		return err
 	}
 	defer stop()
-	overlay, err := overlayOf(sources)
+	dir, err := filepath.Abs(filepath.Join(".bin", "mutants"))
+	if err != nil {
+		return err
+	}
+	overlay, err := overlayOf(sources, dir)
 	if err != nil {
 		return err
 	}

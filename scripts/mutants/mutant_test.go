@@ -3,6 +3,7 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -64,8 +65,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// What equal.txt says is about mutants that there are.
-func TestEqual(t *testing.T) {
+// What equal.txt says is about mutants that there are, and all of them compile.
+func TestAll(t *testing.T) {
 	t.Chdir("../..")
 	sources, err := sourcesOf(packages)
 	if err != nil {
@@ -77,5 +78,13 @@ func TestEqual(t *testing.T) {
 	}
 	if _, err := equalMutants(all); err != nil {
 		t.Error(err)
+	}
+	overlay, err := overlayOf(sources, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./internal/...")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -19,13 +19,12 @@ const (
 //go:embed switches.txt
 var switches string
 
-// overlayOf writes the files with their mutants, and the file that names them to the compiler. It returns the path of that.
-func overlayOf(all []*source) (string, error) {
+// overlayOf writes the files with their mutants to a folder, and the file that names them to the compiler. It returns the path of that.
+func overlayOf(all []*source, dir string) (string, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, ".bin", "mutants")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
