@@ -302,7 +302,6 @@ func (w *Write) keepWritten(stmt *gorm.Statement) {
 	}
 	w.memory.Leave()
 	w.memory.Created = w.op == OpCreate || w.op == OpUpsert
-	w.memory.FoundNone = w.outcome.none
 	w.memory.Guessed = !w.memory.Created && w.version.is() && !w.compared()
 	j := journal.Of(stmt)
 	switch {

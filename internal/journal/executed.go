@@ -46,7 +46,7 @@ func Hear(db *gorm.DB) {
 func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 	j.Mu.Lock()
 	if j.asked = false; text.Writes {
-		j.past.written++
+		j.past.write()
 	}
 	j.Mu.Unlock()
 	if text.Renames {
@@ -87,13 +87,13 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 // savepoint: the text that failed is ours, and began with it.
 func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	j.Mu.Lock()
-	var undone, lost []Step
+	var undone, lost taken
 	if answer.After == sqltx.Gone {
-		undone = j.past.remove(0)
+		undone = taken{j.past.remove(0), j.past.wrote}
 	} else {
 		undone, lost = j.past.abort(certain)
 	}
-	if len(undone)+len(lost) > 0 {
+	if len(undone.steps)+len(lost.steps) > 0 {
 		all := j.past.all()
 		j.undo = append(j.undo, func() {
 			defer lose(lost, all)
@@ -238,7 +238,7 @@ func (j *journal) restart(over bool) {
 // maybe is called after a text has failed, for a command before or behind the one that failed.
 func (j *journal) maybe(command sqltext.Command) {
 	j.Mu.Lock()
-	var lost []Step
+	var lost taken
 	all := j.past.all()
 	switch command.Verb {
 	case sqltext.Savepoint:
@@ -250,7 +250,7 @@ func (j *journal) maybe(command sqltext.Command) {
 	case sqltext.Begin:
 	case sqltext.Commit, sqltext.Rollback, sqltext.Detach:
 		j.past.unsure = true
-		lost = j.past.steps
+		lost = taken{j.past.steps, j.past.wrote}
 		j.past.steps = nil
 	}
 	j.Mu.Unlock()

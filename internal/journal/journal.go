@@ -60,10 +60,11 @@ type Regrouper interface {
 	Regroup(undone []Step, all *Ever, lost bool)
 }
 
-func regroup(undone []Step, all *Ever, lost bool) {
-	for _, step := range undone {
+func regroup(undone taken, all *Ever, lost bool) {
+	for _, step := range undone.steps {
 		if regrouper, is := step.(Regrouper); is {
-			regrouper.Regroup(undone, all, lost)
+			all.Wrote = undone.wrote
+			regrouper.Regroup(undone.steps, all, lost)
 			return
 		}
 	}
@@ -234,7 +235,7 @@ func (j *journal) InDoubt() {
 }
 
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
-func (j *journal) end(with func(steps []Step, all *Ever)) {
+func (j *journal) end(with func(steps taken, all *Ever)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
@@ -246,28 +247,28 @@ func (j *journal) end(with func(steps []Step, all *Ever)) {
 	j.Mu.Unlock()
 	defer Released(all.held)
 	defer freeAll(all.pretended)
-	with(all.steps, all.ever) // which there is if there are steps
+	with(taken{all.steps, all.wrote}, all.ever) // which there is if there are steps
 }
 
 // undo undoes the steps, the newest first, and all of them even if one panics.
-func undo(steps []Step, all *Ever) {
-	regroup(steps, all, false)
-	for _, step := range steps {
+func undo(undone taken, all *Ever) {
+	regroup(undone, all, false)
+	for _, step := range undone.steps {
 		defer step.Undo() //nolint:revive // at the end of the function is when
 	}
 }
 
 // lose does the same if it is not known what the server has undone.
-func lose(steps []Step, all *Ever) {
-	regroup(steps, all, true)
-	for _, step := range steps {
+func lose(lost taken, all *Ever) {
+	regroup(lost, all, true)
+	for _, step := range lost.steps {
 		defer step.Lose() //nolint:revive // at the end of the function is when
 	}
 }
 
 // keepAll leaves memory as it is because the steps are committed, and calls what waits for the commit.
-func keepAll(steps []Step, _ *Ever) {
-	for _, step := range steps {
+func keepAll(kept taken, _ *Ever) {
+	for _, step := range kept.steps {
 		if do, waits := step.(afterCommit); waits {
 			do()
 		}

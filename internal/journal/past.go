@@ -11,6 +11,7 @@ type past struct {
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
 	written    int    // number of texts that may have written something
+	wrote      int64  // the moment of the first of them; 0: there is none
 	path       int    // what names of tables stand for: see journal.Path
 	names      lookup // what has set that
 	unsure     bool   // a savepoint was set or released whose name only the server knows
@@ -28,6 +29,7 @@ func (p *past) all() *Ever {
 type savepoint struct {
 	name                                   string
 	steps, dooms, held, pretended, written int
+	wrote                                  int64 // the moment of the first text since then that may have written something; 0: there is none
 	path                                   int
 	names                                  lookup
 	maybe                                  bool // the server may not have it: the text that set or released it has failed
@@ -35,7 +37,39 @@ type savepoint struct {
 
 func (p *past) set(name string, maybe bool) {
 	p.unsure = p.unsure || name == ""
-	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, p.path, p.names, maybe})
+	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, 0, p.path, p.names, maybe})
+}
+
+// write notes a text that may have written something.
+func (p *past) write() {
+	now := Moment()
+	p.written++
+	if p.wrote == 0 {
+		p.wrote = now
+	}
+	for i := len(p.savepoints) - 1; i >= 0 && p.savepoints[i].wrote == 0; i-- {
+		p.savepoints[i].wrote = now
+	}
+}
+
+// firstWrite is the moment of the first text behind a savepoint, or of all, that may have written something; 0: there is none.
+func (p *past) firstWrite(savepoint int) int64 {
+	if savepoint < 0 {
+		return p.wrote
+	}
+	return p.savepoints[savepoint].wrote
+}
+
+// unwrite notes that what was written from a moment on is taken back.
+func (p *past) unwrite(from int64) {
+	if p.wrote >= from {
+		p.wrote = 0
+	}
+	for i := range p.savepoints {
+		if p.savepoints[i].wrote >= from {
+			p.savepoints[i].wrote = 0
+		}
+	}
 }
 
 // find returns the newest savepoint of this name, and the oldest one that the server may mean by it. They differ if the
@@ -80,14 +114,20 @@ func (p *past) doubt(from int) {
 	}
 }
 
+// taken are steps that are taken back, and the moment of the first text among them that may have written something; 0: there is none.
+type taken struct {
+	steps []Step
+	wrote int64
+}
+
 // rollBackTo removes the steps that the server has undone, and returns them, with those that it may have undone.
-func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
+func (p *past) rollBackTo(name string) (undone, lost taken, freed []heldLock) {
 	newest, oldest := p.find(name)
 	if newest < 0 {
-		return nil, slices.Clone(p.steps), nil
+		return undone, taken{slices.Clone(p.steps), p.wrote}, nil
 	}
 	set := p.savepoints[newest]
-	undone = p.remove(set.steps)
+	undone = taken{p.remove(set.steps), set.wrote}
 	freed = slices.Clone(p.held[set.held:])
 	p.held = p.held[:set.held]
 	p.dooms = p.dooms[:set.dooms]
@@ -95,8 +135,11 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 	if newest == oldest {
 		p.savepoints[newest].maybe = false // the server has it
 		p.written, p.path, p.names = set.written, set.path, set.names
+		if set.wrote > 0 {
+			p.unwrite(set.wrote)
+		}
 	} else {
-		lost = slices.Clone(p.steps[p.savepoints[oldest].steps:])
+		lost = taken{slices.Clone(p.steps[p.savepoints[oldest].steps:]), p.savepoints[oldest].wrote}
 		p.doubt(oldest + 1)
 	}
 	return undone, lost, freed
@@ -104,16 +147,16 @@ func (p *past) rollBackTo(name string) (undone, lost []Step, freed []heldLock) {
 
 // abort removes the steps that can only be rolled back any more, and returns them, with those for which this is not certain because
 // the server may not have the last savepoint. Certain says that it has.
-func (p *past) abort(certain bool) (undone, lost []Step) {
+func (p *past) abort(certain bool) (undone, lost taken) {
 	if p.unsure {
-		return nil, p.remove(0)
+		return undone, taken{p.remove(0), p.wrote}
 	}
 	last := len(p.savepoints) - 1
-	undone = p.remove(p.since(last))
+	undone = taken{p.remove(p.since(last)), p.firstWrite(last)}
 	for last >= 0 && p.savepoints[last].maybe && !certain {
 		last--
 	}
-	return undone, p.remove(p.since(last))
+	return undone, taken{p.remove(p.since(last)), p.firstWrite(last)}
 }
 
 // since is the number of the first step behind a savepoint, or of all.
@@ -126,8 +169,8 @@ func (p *past) since(savepoint int) int {
 
 // remove takes the steps from a number on out of the past.
 func (p *past) remove(from int) []Step {
-	taken := slices.Clone(p.steps[from:])
-	if len(taken) == 0 {
+	removed := slices.Clone(p.steps[from:])
+	if len(removed) == 0 {
 		return nil
 	}
 	clear(p.steps[from:])
@@ -135,15 +178,15 @@ func (p *past) remove(from int) []Step {
 	for i := range p.savepoints {
 		p.savepoints[i].steps = min(p.savepoints[i].steps, from)
 	}
-	return taken
+	return removed
 }
 
 // mayRollBackTo returns the steps that a failed text may have undone.
-func (p *past) mayRollBackTo(name string) (lost []Step) {
+func (p *past) mayRollBackTo(name string) (lost taken) {
 	_, oldest := p.find(name)
 	if oldest < 0 {
-		return slices.Clone(p.steps)
+		return taken{slices.Clone(p.steps), p.wrote}
 	}
 	p.doubt(oldest + 1)
-	return slices.Clone(p.steps[p.savepoints[oldest].steps:])
+	return taken{slices.Clone(p.steps[p.savepoints[oldest].steps:]), p.savepoints[oldest].wrote}
 }

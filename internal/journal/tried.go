@@ -1,12 +1,21 @@
 package journal
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
+
+var moments atomic.Int64
+
+// Moment is a number that is greater than any before.
+func Moment() int64 { return moments.Add(1) }
 
 // Ever is all steps of a transaction so far, those too that were taken back: the caller may move later structs to where theirs are. It also has
 // those that are never taken back: of statements that had structs and wrote none of them. They failed, were refused, or found no row. A
 // statement that has failed is added when the server may have taken all back already, and memory follows only then.
 type Ever struct {
-	Places any // what is known of where their structs are: who looks for these keeps it here
+	Places any   // what is known of where their structs are: who looks for these keeps it here
+	Wrote  int64 // the moment of the first text that may have written something in what is taken back now; 0: there is none
 
 	mu    sync.Mutex
 	steps []Step

@@ -2,11 +2,11 @@ package memory
 
 import (
 	"reflect"
-	"sync/atomic"
 
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -89,16 +89,11 @@ func versionIn(m *model.Model, row reflect.Value) (v column.Value) {
 
 func (h held) is(other held) bool { return h.key == other.key && h.version.Equal(other.version) }
 
-// moments number what happens to structs.
-var moments atomic.Int64
-
 // Noted is what structs were when a statement met them that changes none of them: it has read them, or was tried.
 type Noted struct {
 	all   []noted
 	kinds []*kind
-	at    int64
-	tried bool
-	lost  bool // it was taken back
+	at    int64 // the moment
 }
 
 type noted struct {
@@ -115,7 +110,7 @@ type kind struct {
 }
 
 // NewNoted has none yet.
-func NewNoted() *Noted { return &Noted{at: moments.Add(1)} }
+func NewNoted() *Noted { return &Noted{at: journal.Moment()} }
 
 // IsEmpty reports whether nothing was noted.
 func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
@@ -123,7 +118,6 @@ func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
 // NoteTried notes the structs of a statement that has written none of them.
 func NoteTried(s *Structs) *Noted {
 	n := NewNoted()
-	n.tried = true
 	for i := range s.Count {
 		n.Note(s.model, s.In, s.Row(i))
 	}
@@ -151,29 +145,21 @@ func (n *Noted) Seek(p *Places) {
 	}
 }
 
-// Lose makes unread what was read, wherever it is by now. What newer statements did is taken back before. A place that has another row by now
-// is left alone, and so is one that had the same before.
+// Lose makes unread what was read, wherever it is by now. What newer statements did is taken back before. A place that has another row by now is
+// left alone, and so is a version that the row had before the first of the writes that are taken back.
 func (n *Noted) Lose(p *Places) {
-	n.lost = true
 	for i := range n.all {
 		one := &n.all[i]
-		m := one.kind.model
-		version := m.Column
+		version := one.kind.model.Column
 		if version == nil || !version.Loaded(one.is.version) {
 			continue
 		}
-		now := heldIn(m, one.row)
-		if one.unkeyed || now.is(one.is) || now.key == one.is.key && !p.place(one.row).had(now, n.at) {
+		now := heldIn(one.kind.model, one.row)
+		if one.unkeyed || now.is(one.is) || now.key == one.is.key && !p.predates(one.row.Type(), one.kind.in, now) {
 			version.Write(one.row, version.Unread())
 		}
-		if p == nil || one.unkeyed {
-			continue
-		}
-		own := now.key == one.is.key && p.isOwn(one.row.Type(), one.is, n.at)
-		for _, other := range p.by[rowOf{one.row.Type(), one.is.key}] {
-			if other.row.Addr().Pointer() != one.row.Addr().Pointer() && heldIn(m, other.row).is(one.is) && other.isStrange(one.is, n.at, own) {
-				version.Write(other.row, version.Unread())
-			}
+		if p != nil && !one.unkeyed {
+			p.lose(one.row.Type(), one.kind.in, one.is)
 		}
 	}
 }
@@ -185,48 +171,29 @@ type keeper struct {
 	i     int
 }
 
-// each visits what the statement found in the place, and what it left there, and when. Still says that this was not taken back.
-func (k keeper) each(visit func(is held, at int64, still bool)) {
+// left is what the statement left in the place, or found there if it is taken back.
+func (k keeper) left() (is held, row reflect.Value) {
 	if k.noted != nil {
-		visit(k.noted.all[k.i].is, k.noted.at, !k.noted.lost)
-		return
+		return k.noted.all[k.i].is, reflect.Value{}
 	}
-	visit(heldIn(k.of.model, k.of.Was(k.i)), k.of.keptAt, true)
-	visit(heldIn(k.of.model, k.of.Of(k.of.After, k.i)), k.of.leftAt, !k.of.isUndone())
+	row = k.of.Of(k.of.After, k.i)
+	if k.of.undone {
+		row = k.of.Was(k.i)
+	}
+	return heldIn(k.of.model, row), row
 }
 
-// had reports whether a statement before that moment had this in the place.
-func (p *place) had(is held, before int64) (had bool) {
-	if p == nil {
-		return false
+// copies are those of which left is one.
+func (k keeper) copies() *structCopies {
+	if k.of.undone {
+		return k.of.before
 	}
-	for _, by := range p.keepers {
-		by.each(func(was held, at int64, still bool) { had = had || still && at < before && was.is(is) })
-	}
-	return had
+	return k.of.After
 }
 
-// isStrange reports whether a place has what did not come there by its own. If no statement had the place before that moment, the later ones
-// count, if the version may be the place's own, and what was read is still where it was read. What nothing is known of is not strange.
-func (p *place) isStrange(is held, since int64, own bool) bool {
-	older, newer := false, false
-	for _, by := range p.keepers {
-		by.each(func(was held, at int64, still bool) {
-			older = older || at < since
-			newer = newer || at >= since && still && was.is(is) && own
-		})
+func (k keeper) at() int64 {
+	if k.noted != nil {
+		return k.noted.at
 	}
-	if older {
-		return !p.had(is, since)
-	}
-	return len(p.keepers) > 0 && !newer
-}
-
-// isMoved reports whether a place has another struct than the transaction ever had there.
-func (p *place) isMoved() bool {
-	now, known := heldIn(p.model, p.row), false
-	for _, by := range p.keepers {
-		by.each(func(was held, _ int64, _ bool) { known = known || was.is(now) })
-	}
-	return len(p.keepers) > 0 && !known
+	return k.of.leftAt
 }

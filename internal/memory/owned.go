@@ -1,6 +1,10 @@
 package memory
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/gormlock/gormlock/internal/statement"
+)
 
 func (p *Places) own(row reflect.Value, by keeper) {
 	if one := p.place(row); one != nil {
@@ -8,22 +12,23 @@ func (p *Places) own(row reflect.Value, by keeper) {
 	}
 }
 
-// hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: another
-// statement left them there, or found them and is undone, or they were read. Where s compared no version, this can be. What tells
-// the two apart are the other columns.
+// hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: the row had that version
+// before, or another statement left them there, or found them and is undone, or they were read. Where s compared no version, this can be.
+// What tells the two apart are the other columns.
 func (p *place) hasOwn(s *Structs, i int) bool {
 	row := p.row
+	if s.Places.predates(s.Type(), s.In, heldIn(s.model, row)) {
+		return !s.isAsLeft(row, i) || !p.isMoved() && (!p.isOnlyNoted() || s.isAsLeft(s.Row(i), i))
+	}
 	for _, by := range p.keepers {
 		switch {
-		case by.noted != nil && by.noted.at < s.keptAt && by.noted.all[by.i].is.is(heldIn(s.model, row)):
-			return true
 		case by.noted != nil:
 			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
 				return true
 			}
 		case by.of == s:
-		case by.of.isUndone() && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
-		case by.of.isUndone():
+		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
+		case by.of.undone:
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {
 				return true // and what s left is still where s left it
 			}
@@ -37,24 +42,10 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 }
 
 // mayBeAnother reports whether a place may have the key and the version that s left in the struct of this number, but be of another row: the
-// transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if the struct is where s left it no more,
-// and a later statement that is undone has met it here, as the program had changed it.
+// transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if s's own place has that no more: then it
+// was moved, and the program has changed it.
 func (p *place) mayBeAnother(s *Structs, i int) bool {
-	row := p.row
-	if s.isAsLeft(row, i) {
-		return false
-	}
-	met := false
-	for _, by := range p.keepers {
-		switch {
-		case by.noted != nil, by.of == s:
-		case by.of.isUndone():
-			met = met || by.of.keptIn(row, by.of.before, by.i)
-		case by.of.keptIn(row, by.of.After, by.i):
-			return true
-		}
-	}
-	return !met || s.leftIn(s.Row(i), i)
+	return !s.isAsLeft(p.row, i) && s.leftIn(s.Row(i), i)
 }
 
 // nearer counts the columns in which a place is as another statement had it, and those in which it is as s left the struct of this
@@ -77,6 +68,25 @@ func (s *Structs) nearer(row reflect.Value, i int, others map[string]pointee) (m
 		}
 	}
 	return mine, its
+}
+
+// isAs reports whether all columns of a place are those of the struct of this number among copies.
+func (s *Structs) isAs(copies *structCopies, row reflect.Value, i int) bool {
+	for n, field := range s.model.Indirect {
+		if !holds(state(field, row), copies.behind[i][n]) {
+			return false
+		}
+	}
+	of := s.Of(copies, i)
+	for _, field := range s.model.Schema.FieldsByDBName {
+		if field.FieldType.Kind() == reflect.Pointer || statement.ThroughPointer(field) {
+			continue
+		}
+		if !holds(state(field, row), pointee{value: statement.Place(field, of).Interface()}) {
+			return false
+		}
+	}
+	return true
 }
 
 // columns are the columns of the struct of this number among copies, by their names.

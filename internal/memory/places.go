@@ -1,30 +1,40 @@
 package memory
 
 import (
+	"cmp"
+	"math"
 	"reflect"
 	"slices"
 
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 )
 
 // Places are all places where a transaction is known to have had structs. The caller may have moved structs since: sorted a slice, shifted it,
-// swapped two. A rollback looks for each by its key, wherever it is. Places only grow: what a later rollback needs is added to what earlier
-// ones knew.
+// swapped two. A rollback looks for each by its key and version, wherever it is. Places only grow: what a later rollback needs is added to what
+// earlier ones knew.
 type Places struct {
 	at     map[placeOf]*place
 	of     map[reflect.Type][]*place
 	tables map[reflect.Type][]Table
-	met    map[rowOf][]met             // which versions of a row were met
-	bulks  map[reflect.Type][]*Structs // statements that wrote rows of which they had no structs, the oldest first
-	copied map[rowOf]bool              // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	met    map[stateOfRow]int64 // when the first statement met a state of a row
+	copied map[rowOf]bool       // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
 
+	wrote  int64                              // the moment of the first write that is taken back now
+	until  int64                              // when that began
 	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
 	by     map[rowOf][]*place                 // where these are
 	undone map[rowOf][]keeper                 // what is taken back now
+	left   map[stateOfRow]bool                // what it left
+	lost   map[stateOfRow]bool                // what is lost now, in all places
+	void   []span                             // the oldest first
 }
+
+// span is from the first write of what was taken back to the moment when it was.
+type span struct{ from, to int64 }
 
 // place is one of them.
 type place struct {
@@ -33,12 +43,31 @@ type place struct {
 	number  reflect.Value // its key, if that is a number
 	tables  []Table       // whose rows were there
 	keepers []keeper      // who had a struct there, the oldest first
+	found   rowOf         // the row whose struct is there, as far as a rollback has found it
 }
 
 // rowOf is a row, by its model and its key. In another table there may be one more.
 type rowOf struct {
 	of  reflect.Type
 	key Key
+}
+
+// stateOfRow is a row at a version.
+type stateOfRow struct {
+	rowOf
+
+	table int // which of those of the type
+	n, at int64
+	null  bool
+}
+
+func (p *Places) stateOf(of reflect.Type, in Table, is held) stateOfRow {
+	table := slices.IndexFunc(p.tables[of], func(one Table) bool { return in.like(one) == oneTable })
+	state := stateOfRow{rowOf: rowOf{of, is.key}, table: table, n: is.version.N, null: is.version.Null}
+	if at := is.version.At; at != nil {
+		state.n, state.at = int64(at.Nanosecond()), at.Unix()
+	}
+	return state
 }
 
 // placeOf is the address of a struct of a type: a struct and its first field have the same.
@@ -50,8 +79,8 @@ type placeOf struct {
 // NewPlaces knows no place.
 func NewPlaces() *Places {
 	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
-	p.met, p.bulks, p.copied = map[rowOf][]met{}, map[reflect.Type][]*Structs{}, map[rowOf]bool{}
-	p.Begin()
+	p.met, p.copied = map[stateOfRow]int64{}, map[rowOf]bool{}
+	p.Begin(0)
 	return p
 }
 
@@ -65,10 +94,10 @@ func (p *Places) Add(s *Structs) {
 			p.copied[s.left(i)] = true
 		}
 		p.own(s.Row(i), keeper{of: s, i: i})
-		if s.namesNone(i) && !s.FoundNone {
-			p.bulks[s.Type()] = append(p.bulks[s.Type()], s)
+		p.meet(s.Type(), s.In, heldIn(s.model, s.Was(i)), s.keptAt)
+		if !s.Guessed {
+			p.meet(s.Type(), s.In, heldIn(s.model, s.Of(s.After, i)), s.leftAt)
 		}
-		p.meet(s.Type(), heldIn(s.model, s.Was(i)), s.keptAt, false)
 	}
 }
 
@@ -77,54 +106,57 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
-		p.meet(n.all[i].row.Type(), n.all[i].is, n.at, !n.tried)
+		p.meet(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is, n.at)
 	}
 }
 
-// met is a version of a row that a statement met, and when the first one did.
-type met struct {
-	version column.Value
-	at      int64
-	read    bool
+// meet notes that a statement met a row at a version.
+func (p *Places) meet(of reflect.Type, in Table, is held, at int64) {
+	if p.isVoid(at) {
+		return
+	}
+	state := p.stateOf(of, in, is)
+	if known, has := p.met[state]; !has || at < known || p.isVoid(known) {
+		p.met[state] = at
+	}
 }
 
-func (p *Places) meet(of reflect.Type, is held, at int64, read bool) {
-	row := rowOf{of, is.key}
-	for i, known := range p.met[row] {
-		if known.version.Equal(is.version) {
-			p.met[row][i].at, p.met[row][i].read = min(known.at, at), known.read || read
-			return
+// isVoid reports whether what a statement met at a moment may have been taken back.
+func (p *Places) isVoid(at int64) bool {
+	i, _ := slices.BinarySearchFunc(p.void, at, func(s span, at int64) int { return cmp.Compare(s.to, at) })
+	return i < len(p.void) && p.void[i].from <= at
+}
+
+// predates reports whether a struct had this row at this version before the first of the writes that are taken back. Then none of these has made
+// the version.
+func (p *Places) predates(of reflect.Type, in Table, is held) bool {
+	if p == nil {
+		return false
+	}
+	at, has := p.met[p.stateOf(of, in, is)]
+	return has && at < p.wrote && !p.isVoid(at)
+}
+
+// lose makes a version of a row unread in all places, if what is taken back may have made it, and nothing tells which version was before.
+func (p *Places) lose(of reflect.Type, in Table, is held) {
+	state := p.stateOf(of, in, is)
+	if p.lost[state] {
+		return // for another struct
+	}
+	if p.lost[state] = true; p.left[state] || p.predates(of, in, is) {
+		return
+	}
+	for _, one := range p.by[rowOf{of, is.key}] {
+		if version := one.model.Column; heldIn(one.model, one.row).is(is) && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
+			version.Write(one.row, version.Unread())
 		}
 	}
-	p.met[row] = append(p.met[row], met{is.version, at, read})
 }
 
-// isOwn reports whether the version at which a row was read at that moment may be one from before the transaction. It is if a struct had it
-// before, and before rows were written of which there were no structs. It is not if such rows were written before, or the row was read before
-// at another version.
-func (p *Places) isOwn(of reflect.Type, is held, at int64) bool {
-	bulk, wrote := p.bulkBefore(of, at)
-	moved := false
-	for _, met := range p.met[rowOf{of, is.key}] {
-		switch {
-		case met.at >= at:
-		case !met.version.Equal(is.version):
-			moved = moved || met.read
-		case !wrote || met.at < bulk:
-			return true
-		}
-	}
-	return !wrote && !moved
-}
-
-// bulkBefore is the moment of the first statement before another moment that wrote rows of which there were no structs, and was not taken back by then.
-func (p *Places) bulkBefore(of reflect.Type, moment int64) (at int64, is bool) {
-	for _, s := range p.bulks[of] {
-		if s.keptAt < moment && (!s.isUndone() || s.undoneAt > moment) {
-			return s.keptAt, true
-		}
-	}
-	return 0, false
+// isOld reports whether what a place has predates what is taken back, whichever of its tables it is of.
+func (p *Places) isOld(one *place) bool {
+	is := heldIn(one.model, one.row)
+	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
 }
 
 // See adds the place of a struct of which nothing else is known, such as a copy of others.
@@ -158,9 +190,19 @@ func (p *Places) place(row reflect.Value) *place {
 	return p.at[at]
 }
 
-// Begin begins to look for what is taken back.
-func (p *Places) Begin() {
+// Begin begins to look for what is taken back. Wrote is the moment of the first write of that; 0: there is none.
+func (p *Places) Begin(wrote int64) {
+	if p.wrote > 0 && p.wrote < math.MaxInt64 { // of the last time
+		for len(p.void) > 0 && p.void[len(p.void)-1].from >= p.wrote {
+			p.void = p.void[:len(p.void)-1]
+		}
+		p.void = append(p.void, span{p.wrote, p.until})
+	}
+	if p.wrote, p.until = wrote, journal.Moment(); wrote == 0 {
+		p.wrote = math.MaxInt64
+	}
 	p.sought, p.by, p.undone = map[reflect.Type]map[Key]*versions{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
+	p.left, p.lost = map[stateOfRow]bool{}, map[stateOfRow]bool{}
 }
 
 // versions are those of the structs that are looked for.
@@ -202,6 +244,7 @@ func (p *Places) SeekLeft(s *Structs) {
 			left := s.left(i)
 			p.seek(left.of, left.key).add(versionIn(s.model, s.Of(s.After, i)))
 			p.undone[left] = append(p.undone[left], keeper{of: s, i: i})
+			p.left[p.stateOf(left.of, s.In, heldIn(s.model, s.Of(s.After, i)))] = true
 		}
 	}
 }
@@ -212,7 +255,8 @@ func (p *Places) Find() {
 		for _, one := range p.of[of] {
 			key := one.key()
 			if sought := keys[key]; sought != nil && sought.has(versionIn(one.model, one.row)) {
-				p.by[rowOf{of, key}] = append(p.by[rowOf{of, key}], one)
+				one.found = rowOf{of, key}
+				p.by[one.found] = append(p.by[one.found], one)
 			}
 		}
 	}
@@ -220,8 +264,12 @@ func (p *Places) Find() {
 
 // found notes that a place has another key now, or another version.
 func (p *Places) found(row reflect.Value) {
-	if one := p.place(row); one != nil {
-		is := rowOf{row.Type(), KeyOf(one.model.Schema, row)}
+	one := p.place(row)
+	if one == nil {
+		return
+	}
+	if is := (rowOf{row.Type(), KeyOf(one.model.Schema, row)}); is != one.found {
+		one.found = is
 		p.by[is] = append(p.by[is], one)
 	}
 }
@@ -252,19 +300,36 @@ func (p *Places) mixes(of reflect.Type) bool {
 	return slices.ContainsFunc(p.tables[of], func(in Table) bool { return in.like(p.tables[of][0]) != oneTable })
 }
 
-// Forget makes structs of a model unread that stand where the transaction had others, if nothing tells what their versions were
-// before. With all, it does so for those that are put back too.
+// Forget makes structs unread whose versions what is taken back may have made. With all, it does so for those too that are put back.
 func (p *Places) Forget(of reflect.Type, all bool) {
 	for its, places := range p.of {
 		if of != nil && of != its {
 			continue
 		}
 		for _, one := range places {
-			if version := one.model.Column; version != nil && one.isMoved() && (all || !p.isPutBack(one)) {
+			if version := one.model.Column; version != nil && !p.isOld(one) && (all || !p.isPutBack(one)) {
 				version.Write(one.row, version.Unread())
 			}
 		}
 	}
+}
+
+// isMoved reports whether a place has another struct than the last statement left there.
+func (p *place) isMoved() bool {
+	if p == nil || len(p.keepers) == 0 {
+		return false
+	}
+	last := p.last()
+	is, row := last.left()
+	return !is.is(heldIn(p.model, p.row)) || row.IsValid() && !last.of.isAs(last.copies(), p.row, last.i)
+}
+
+// isOnlyNoted reports whether of the columns that the last statement left in a place only the key and the version are known.
+func (p *place) isOnlyNoted() bool { return len(p.keepers) == 0 || p.last().noted != nil }
+
+// last is the last statement that had a struct in the place. There is one.
+func (p *place) last() keeper {
+	return slices.MaxFunc(p.keepers, func(a, b keeper) int { return cmp.Compare(a.at(), b.at()) })
 }
 
 // isPutBack reports whether what is taken back now has left the struct at a place.
@@ -323,9 +388,7 @@ func (s *Structs) showsIn(row reflect.Value, i int) bool {
 
 // isAsLeft reports whether all columns of a place are as the statement left them in the struct of this number.
 func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
-	all := true
-	s.each(i, func(field *schema.Field, _, left pointee) { all = all && holds(state(field, row), left) })
-	return all
+	return s.isAs(s.After, row, i)
 }
 
 // left is the row that the struct of this number stands for since the statement.

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -24,9 +25,9 @@ type Structs struct {
 	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
 	Created       bool    // what had no key got one, and a row
 	Copied        bool    // GORM has copied them to where the caller has them
-	FoundNone     bool    // the statement has written no row
 
-	keptAt, leftAt, undoneAt int64 // the moments of before and After, and of Undo
+	undone         bool
+	keptAt, leftAt int64 // the moments of before and After
 }
 
 // structCopies are copies of the structs at one moment.
@@ -88,7 +89,7 @@ func (s *Structs) Keep() {
 			statement.OwnPath(s.model.Column.Field, row)
 		}
 	}
-	s.before, s.keptAt = s.copies(), moments.Add(1)
+	s.before, s.keptAt = s.copies(), journal.Moment()
 }
 
 // Row is the struct with this number.
@@ -159,7 +160,7 @@ func (s *Structs) Of(copies *structCopies, i int) reflect.Value {
 
 // Leave keeps the structs as the statement left them.
 func (s *Structs) Leave() {
-	s.After, s.leftAt = s.copies(), moments.Add(1)
+	s.After, s.leftAt = s.copies(), journal.Moment()
 	s.ownPointers()
 }
 
@@ -202,7 +203,7 @@ func (s *Structs) Undo() {
 	if s.before == nil || s.After == nil {
 		return
 	}
-	defer func() { s.undoneAt = moments.Add(1) }()
+	defer func() { s.undone = true }()
 	if s.Places == nil {
 		s.Places = NewPlaces()
 		s.Places.Add(s)
@@ -213,6 +214,8 @@ func (s *Structs) Undo() {
 		row := s.Row(i)
 		others, unsure := s.elsewhere(i)
 		switch {
+		case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may be of another table
+			s.model.Column.Write(row, s.model.Column.Unread())
 		case s.standsFor(row, i):
 			s.undoIn(row, i)
 		case s.isEmptied(i):
@@ -227,8 +230,6 @@ func (s *Structs) Undo() {
 		}
 	}
 }
-
-func (s *Structs) isUndone() bool { return s.undoneAt > 0 }
 
 // undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not say that the
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays

@@ -119,7 +119,11 @@ func (r *Read) walkedIn(row reflect.Value) walked {
 		}
 	}
 	for i := range row.NumField() {
-		if field := kind.of.Field(i); field.IsExported() && field.Type.Kind() == reflect.Struct && slices.ContainsFunc(versioned(r.db), func(m *model.Model) bool { return m.Schema.ModelType == field.Type }) {
+		field := kind.of.Field(i)
+		if own != nil && own.Relationships.Relations[field.Name] != nil {
+			continue
+		}
+		if field.IsExported() && field.Type.Kind() == reflect.Struct && slices.ContainsFunc(versioned(r.db), func(m *model.Model) bool { return m.Schema.ModelType == field.Type }) {
 			kind.embedded = append(kind.embedded, i)
 		}
 	}

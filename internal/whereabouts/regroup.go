@@ -54,11 +54,11 @@ func Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	k := all.Places.(*known) //nolint:forcetypeassert // nothing else is
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.places.Begin(all.Wrote)
 	k.follow(all)
 	if lost {
 		k.places.Forget(nil, true)
 	}
-	k.places.Begin()
 	for _, step := range undone {
 		if step, is := step.(Holder); is {
 			step.Held().ForgetStrays()

@@ -300,13 +300,12 @@ func (p *program) twins(c change) {
 // version is a state of a row, as structs tell it.
 type version struct{ id, version int64 }
 
-// doubted are the versions at which rows were read since the journal had n entries, behind a statement that wrote rows without their structs:
-// it may have made them. Another struct that has such a version may be a copy of what was read, and may count as not read then.
+// doubted are the versions at which rows were read since the journal had n entries, behind a write, which may have made them. Another struct that
+// has such a version may be a copy of what was read, and may count as not read then.
 func (p *program) doubted(n int) map[version]bool {
-	doubted, bulk := map[version]bool{}, false
-	for i, c := range p.journal {
-		bulk = bulk || c.w == nil
-		if i >= n && bulk && c.read {
+	doubted := map[version]bool{}
+	for _, c := range p.journal[n:] {
+		if c.read {
 			doubted[version{c.after.id, c.after.version}] = true
 		}
 	}

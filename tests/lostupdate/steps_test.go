@@ -369,13 +369,10 @@ func (p *program) hardDelete() {
 // bulk writes rows by a condition: unchecked, and seen by all who hold one.
 func (p *program) bulk() {
 	a, value := p.number("a"), p.number("value")
-	q := p.db.Model(&doc{}).Where("a = ?", a).Update("a", value)
-	if q.Error != nil {
-		p.Fatal(q.Error)
+	if err := p.db.Model(&doc{}).Where("a = ?", a).Update("a", value).Error; err != nil {
+		p.Fatal(err)
 	}
-	if q.RowsAffected > 0 {
-		p.bulkily()
-	}
+	p.bulkily()
 	for id, at := range p.rows {
 		if at.a == a && !at.deleted {
 			at.a = value

@@ -142,37 +142,8 @@ func TestRollback_sparesWhatWasMovedToWhereOthersWereRead(t *testing.T) {
 	stand.MustDo(t, db.Save(&list[2]))
 }
 
-// A row is read again behind a write, and a struct of it that the program had before is written. It can be saved after the rollback.
-func TestRollback_sparesAnOwnStructOfARowThatWasRead(t *testing.T) {
-	t.Parallel()
-	for name, write := range map[string]func(tx *gorm.DB, own *stand.Account) error{
-		"written": func(tx *gorm.DB, own *stand.Account) error { return tx.Save(own).Error },
-		"tried": func(tx *gorm.DB, own *stand.Account) error {
-			return tx.Model(own).Where("balance = 77").Update("balance", 1).Error
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := accountsOf(t)
-			var other, own stand.Account
-			stand.MustDo(t, db.First(&other, 1))
-			stand.MustDo(t, db.First(&own, 2))
-			err := db.Transaction(func(tx *gorm.DB) error {
-				stand.MustDo(t, tx.Save(&other))
-				stand.MustDo(t, tx.First(&stand.Account{}, 2))
-				_ = write(tx, &own)
-				return errUndo
-			})
-			if !errors.Is(err, errUndo) {
-				t.Fatal(err)
-			}
-			stand.MustDo(t, db.Save(&own))
-		})
-	}
-}
-
-// A row is read behind a write by a condition, and another struct has its version when the transaction writes it or tries to. It may be a copy of
-// what was read, so it is lost, unless the version is older than that write.
+// A row is read behind a write, however that was made, and another struct has its version when the transaction writes it or tries to. It may be a
+// copy of what was read, so it is lost, unless a struct had the version before that write.
 func TestRollback_ofAStructThatMayBeACopyOfWhatWasRead(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(tx *gorm.DB, own *stand.Account) error{
@@ -181,40 +152,64 @@ func TestRollback_ofAStructThatMayBeACopyOfWhatWasRead(t *testing.T) {
 			return tx.Model(own).Where("balance = 77").Update("balance", 1).Error
 		},
 	} {
-		for wrote, bulk := range map[string]struct {
-			write func(tx *gorm.DB) *gorm.DB
-			lost  bool
-		}{
-			"":                       {func(tx *gorm.DB) *gorm.DB { return tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20) }, true},
-			", behind one of no row": {func(tx *gorm.DB) *gorm.DB { return tx.Model(&stand.Account{}).Where("id = 77").Update("balance", 20) }, false},
-			", behind one taken back": {func(tx *gorm.DB) *gorm.DB {
+		for wrote, bulk := range map[string]func(tx *gorm.DB) error{
+			"Model": func(tx *gorm.DB) error {
+				return tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20).Error
+			},
+			"Table": func(tx *gorm.DB) error {
+				return tx.Table("accounts").Where("id <= 2").Updates(map[string]any{"version": 2}).Error
+			},
+			"Exec": func(tx *gorm.DB) error {
+				return tx.Exec("UPDATE accounts SET version = version + 1 WHERE id <= 2").Error
+			},
+			"gorm.G": func(tx *gorm.DB) error {
+				_, err := gorm.G[stand.Account](tx).Where("id <= 2").Update(context.Background(), "balance", 20)
+				return err
+			},
+			"Raw": func(tx *gorm.DB) error {
+				var versions []int64
+				return tx.Raw("UPDATE accounts SET version = version + 1 WHERE id <= 2 RETURNING version").Scan(&versions).Error
+			},
+			"IgnoreVersion": func(tx *gorm.DB) error {
+				return tx.Model(&stand.Account{ID: 2}).Clauses(gormlock.IgnoreVersion()).Update("balance", 20).Error
+			},
+			"again, behind one taken back": func(tx *gorm.DB) error {
+				write := func(tx *gorm.DB) *gorm.DB { return tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20) }
 				_ = tx.Transaction(func(tx *gorm.DB) error {
-					stand.MustDo(t, tx.Model(&stand.Account{}).Where("id <= 2").Update("balance", 20))
-					return errUndo
+					var read stand.Account
+					return errors.Join(errUndo, write(tx).Error, tx.First(&read, 2).Error, tx.Save(&read).Error)
 				})
-				return tx.Create(&stand.Account{ID: 9, Balance: 5})
-			}, false},
+				return write(tx).Error
+			},
 		} {
-			t.Run(name+wrote, func(t *testing.T) {
-				t.Parallel()
-				db := accountsOf(t)
-				var read, own stand.Account
-				err := db.Transaction(func(tx *gorm.DB) error {
-					stand.MustDo(t, bulk.write(tx))
-					stand.MustDo(t, tx.First(&read, 2))
-					own = read
-					_ = write(tx, &own)
-					return errUndo
+			for met, lost := range map[string]bool{"": true, ", met before": false} {
+				t.Run(name+" behind "+wrote+met, func(t *testing.T) {
+					t.Parallel()
+					db := accountsOf(t)
+					var read, own stand.Account
+					stand.MustDo(t, db.First(&own, 2))
+					err := db.Transaction(func(tx *gorm.DB) error {
+						if met != "" {
+							stand.Must(t, gormlock.VerifyVersion(tx, &own))
+						}
+						stand.Must(t, bulk(tx))
+						stand.MustDo(t, tx.First(&read, 2))
+						if met == "" {
+							own = read
+						}
+						_ = write(tx, &own)
+						return errUndo
+					})
+					if !errors.Is(err, errUndo) {
+						t.Fatal(err)
+					}
+					if lost {
+						cannotSave(t, db, &own)
+					} else {
+						stand.MustDo(t, db.Save(&own))
+					}
 				})
-				if !errors.Is(err, errUndo) {
-					t.Fatal(err)
-				}
-				if bulk.lost {
-					cannotSave(t, db, &own)
-				} else {
-					stand.MustDo(t, db.Save(&own))
-				}
-			})
+			}
 		}
 	}
 }
