@@ -29,11 +29,13 @@ type strayed struct {
 	alive     weak.Pointer[byte] // set when it is forgotten
 }
 
-// stray is one struct of a statement. Without one it was read.
+// stray is one struct of a statement. Without one it was read, or only met.
 type stray struct {
 	of   *Structs              // until it is forgotten
 	then weak.Pointer[Structs] // after that; nil when they have gone
 	i    int
+	met  bool // nothing of it is taken back
+	as   held // what it was then
 }
 
 // sweepEvery is how often forgotten strays are looked for that have gone.
@@ -61,6 +63,27 @@ func (s *Structs) Stray() {
 
 // StrayRead does so for a struct that was read.
 func StrayRead(row reflect.Value) { addStray(row, stray{}) }
+
+// Stray does so for structs that were only met. If one is another by then, the program has moved it there.
+func (n *Noted) Stray() {
+	for i := range n.all {
+		addStray(n.all[i].row, stray{met: true, as: n.all[i].is})
+	}
+}
+
+// Loosen lets go of them, as that of Structs does.
+func (n *Noted) Loosen() {
+	for i := range slices.Backward(n.all) {
+		loosen(n.all[i].row)
+	}
+}
+
+// ForgetStrays forgets them.
+func (n *Noted) ForgetStrays() {
+	for i := 0; i < len(n.all) && HasStrays(); i++ {
+		Forget(n.all[i].row)
+	}
+}
 
 func addStray(row reflect.Value, one stray) {
 	at, ok := whereIs(row)
@@ -211,6 +234,7 @@ func recoverRow(m *model.Model, row reflect.Value) {
 			of = all[n].then.Value()
 		}
 		switch {
+		case all[n].met && (m.Column == nil || heldIn(m, row).is(all[n].as)):
 		case of != nil && of.standsFor(row, i):
 			of.Places = NewPlaces() // nothing else is touched
 			of.undoIn(row, i)

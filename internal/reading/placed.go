@@ -18,6 +18,7 @@ import (
 type placed struct {
 	read  *Read
 	noted *memory.Noted
+	early *memory.Noted // what was noted before the journal had it
 }
 
 // keepPlaces notes where a query has put structs of models.
@@ -36,13 +37,19 @@ func keepPlaces(stmt *gorm.Statement, rows reflect.Value) {
 	if of.Kind() == reflect.Struct && (scans(reflect.Zero(of)) || p.read.walkedIn(reflect.New(of).Elem()).isEmpty()) {
 		return
 	}
-	if p.note(rows); !p.noted.IsEmpty() {
+	p.note(rows)
+	p.noteOutgrown(stmt)
+	if p.early = p.noted; !p.noted.IsEmpty() {
 		journal.Of(stmt).Keep(p)
 	}
 }
 
 func (p *placed) note(rows reflect.Value) {
 	p.noted = memory.NewNoted()
+	p.noteMore(rows)
+}
+
+func (p *placed) noteMore(rows reflect.Value) {
 	w := versionedWalk{read: p.read, visit: p.noted.Note, forms: true}
 	statement.EachStruct(rows, w.in)
 }
@@ -50,6 +57,7 @@ func (p *placed) note(rows reflect.Value) {
 // scannedInto notes what Scan has filled.
 func (p *placed) scannedInto(dest reflect.Value) bool {
 	p.note(dest)
+	p.early = p.noted
 	return !p.noted.IsEmpty()
 }
 
@@ -62,10 +70,28 @@ func (p *placed) Noted() *memory.Noted {
 }
 
 // Undo implements journal.Step, as does Lose.
-func (*placed) Undo() {}
+func (p *placed) Undo() { p.Lose() }
 
-// Lose does nothing either.
-func (*placed) Lose() {}
+// Lose leaves the structs: a rollback of others has found what was moved there.
+func (p *placed) Lose() {
+	if p.early != nil {
+		p.early.ForgetStrays()
+	}
+}
+
+// Stray implements journal.Straying, as does Loosen.
+func (p *placed) Stray() {
+	if p.early != nil {
+		p.early.Stray()
+	}
+}
+
+// Loosen lets go of them.
+func (p *placed) Loosen() {
+	if p.early != nil {
+		p.early.Loosen()
+	}
+}
 
 // versionedWalk visits the structs of versioned models in what was read: the rows, and what is joined to them.
 type versionedWalk struct {

@@ -43,6 +43,7 @@ type Read struct {
 func Begin(db *gorm.DB, m *model.Model) {
 	apart(db, m)
 	noteColumns(db)
+	noteArray(db)
 }
 
 // Keep notes what a query read, and what it preloads.
@@ -97,6 +98,9 @@ func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.C
 		if columns != nil && columns.All {
 			r.again = columns.Names
 		}
+		if array, is := outgrown(stmt); is {
+			r.hold(array)
+		}
 		r.noted = r.note()
 		j.Keep(r)
 	}
@@ -137,7 +141,7 @@ func keepPreloaded(db *gorm.DB, rows reflect.Value) {
 	})
 	for _, r := range read {
 		if j.Written() == 0 {
-			j.Keep(&placed{r, r.noted})
+			j.Keep(&placed{r, r.noted, r.noted})
 		} else {
 			j.Keep(r)
 		}

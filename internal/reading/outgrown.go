@@ -1,0 +1,47 @@
+package reading
+
+import (
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+)
+
+// arrayKey is where a statement has the array of the list that it reads into.
+const arrayKey = "gormlock:array"
+
+// noteArray notes the array of a list that a query of a transaction reads into. GORM reads the first rows into it, and goes on in another one where
+// there are more: then the program may have pointers into the first.
+func noteArray(db *gorm.DB) {
+	stmt := db.Statement
+	list := reflect.Indirect(reflect.ValueOf(stmt.Dest))
+	if list.Kind() != reflect.Slice || list.Cap() == 0 || list.Type().Elem().Kind() != reflect.Struct || db.DryRun || db.Error != nil {
+		return
+	}
+	if journal.Of(stmt) != nil && (stmt.Schema == nil || list.Type().Elem() != stmt.Schema.ModelType || model.NeedsJournal(db, stmt.Schema)) {
+		db.InstanceSet(arrayKey, list.Slice(0, list.Cap()))
+	}
+}
+
+// outgrown is the array of the list that a query has read into, if the list has another one now.
+func outgrown(stmt *gorm.Statement) (array reflect.Value, is bool) {
+	list := reflect.Indirect(reflect.ValueOf(stmt.Dest))
+	if list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Struct {
+		return array, false
+	}
+	value, has := stmt.DB.InstanceGet(arrayKey)
+	if !has {
+		return array, false
+	}
+	array = value.(reflect.Value) //nolint:forcetypeassert // nothing else is
+	return array, list.Pointer() != array.Pointer()
+}
+
+// noteOutgrown notes the structs in it.
+func (p *placed) noteOutgrown(stmt *gorm.Statement) {
+	if array, is := outgrown(stmt); is {
+		p.noteMore(array)
+	}
+}
