@@ -31,7 +31,7 @@ func outgrown(stmt *gorm.Statement) (array reflect.Value, is bool) {
 	if list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Struct {
 		return array, false
 	}
-	value, has := stmt.DB.InstanceGet(arrayKey)
+	value, has := stmt.InstanceGet(arrayKey)
 	if !has {
 		return array, false
 	}
