@@ -19,6 +19,7 @@ import (
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // Models looks at the tags of models alone, and returns one error about all that are wrong.
@@ -333,7 +334,7 @@ func (x *examination) own() {
 		}
 		for _, name := range columns {
 			if found != nil && !slices.ContainsFunc(found, func(c column) bool { return c.Name == name }) {
-				x.wrong("the table %s has no column %s: gormlock.MigrateAll adds it", table, name)
+				x.wrong("the table %s has no column %s: %s", table, name, tables.Cure(table, name))
 			}
 		}
 	}

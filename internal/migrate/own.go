@@ -54,7 +54,7 @@ func fits(tx *gorm.DB, table tables.Table) error {
 	}
 	for _, c := range table.Columns() {
 		if len(found) > 0 && !slices.ContainsFunc(found, func(is tables.Column) bool { return is.Name == c.Name }) {
-			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s has no column %s: rename the table, and MigrateAll makes it anew", table.Name, c.Name)
+			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s has no column %s: %s", table.Name, c.Name, table.Cure(c.Name))
 		}
 	}
 	for _, d := range table.Deviations(found) {
