@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/tables"
@@ -36,6 +37,9 @@ func Columns(db *gorm.DB, models []any) error { return each(db, models, (*examin
 // All looks at everything: tags, columns, whether those can be missed, and the tables of gormlock.
 func All(db *gorm.DB, models []any) error {
 	if err := install.Usable(db); err != nil {
+		return err
+	}
+	if err := mark.RefuseGiven(db, "Check", "it looks at models as they are: give it the db or the transaction itself"); err != nil {
 		return err
 	}
 	return each(db, models, func(x *examination) {
