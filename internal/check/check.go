@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -54,7 +55,7 @@ func each(db *gorm.DB, models []any, look func(*examination)) error {
 	if len(models) == 0 {
 		return fmt.Errorf("%w: no models", fault.ErrOption)
 	}
-	db = db.Session(&gorm.Session{NewDB: true})
+	db = journal.OnSource(db)
 	wrong := &problems{of: len(models)}
 	for _, value := range models {
 		x := &examination{db: db, name: fmt.Sprintf("%T", value)}
