@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 		".", "internal/column", "internal/fault", "internal/guard", "internal/holder", "internal/memory", "internal/model", "internal/statement", gormModule,
 	},
 
-	"internal/migrate": {"internal/journal", "internal/mark", 
+	"internal/migrate": {"internal/journal", "internal/mark",
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
