@@ -19,7 +19,7 @@ import (
 //		log.Fatal(err)
 //	}
 //
-// It changes nothing. On databases other than PostgreSQL it looks at tags, tables and columns; in a dry run at tags alone.
+// It changes nothing, and refuses a lock asked on db. Elsewhere than on PostgreSQL it looks at tags, tables and columns; in a dry run at tags.
 func Check(db *gorm.DB, models ...any) error { return fault.Caused(db, check.All(db, models)) }
 
 // AutoMigrate runs GORM's AutoMigrate in one transaction, in one process at a time. All models are migrated, or none, and
@@ -34,7 +34,7 @@ func AutoMigrate(db *gorm.DB, models ...any) error {
 }
 
 // MigrateAll creates gormlock's own tables (fencing tokens, leases, schedules, [Once], names of keys) if the search_path
-// finds none, and adds what tables of an earlier version lack. It does all of it in one transaction, or nothing. Any number
-// of programs may call it at once. For a role that may not create tables it returns nil if everything is there. A table that
-// was made in another way is an error if one of its columns takes or refuses NULL where it must not, or lacks its default.
+// finds none, and adds what tables of an earlier version lack. It does all of it in one transaction, or nothing, and takes
+// locks asked on db. Any number of programs may call it at once. For a role that may not create tables it returns nil if all is there. A table
+// that was made in another way is an error if one of its columns takes or refuses NULL where it must not, or lacks its default.
 func MigrateAll(db *gorm.DB) error { return fault.Caused(db, migrate.Own(db, OnceSchema)) }

@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 		".", "internal/column", "internal/fault", "internal/guard", "internal/holder", "internal/memory", "internal/model", "internal/statement", gormModule,
 	},
 
-	"internal/migrate": {
+	"internal/migrate": {"internal/journal", "internal/mark",
 		"internal/attempt", "internal/check", "internal/fault", "internal/install", "internal/lockrequest", "internal/statement", "internal/tables", "internal/xact",
 		"advisory", "lockkey", gormModule,
 	},
@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 		"internal/absent", "internal/asked", "internal/attempt", "internal/column", "internal/compare", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/memory", "internal/model",
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule,
 	},
-	"internal/check":  {"internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
+	"internal/check":  {"internal/journal", "internal/mark", "internal/tables", "internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
 	"internal/tables": {"internal/keynames", "fence"},
 	"internal/attempt": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/repeat", "internal/statement", "internal/xact", "observe", gormModule,

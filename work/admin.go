@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // QueueStats says how many jobs of a queue there are, without those that are done.
@@ -37,7 +38,7 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	}
 	// The longest time.Duration is 292 years. PostgreSQL 14 to 16 have no difference of a time and infinity.
 	const seconds = "CASE WHEN isfinite(min(oldest)) THEN LEAST(GREATEST(EXTRACT(EPOCH FROM now() - min(oldest)), 0), 9223372036) WHEN min(oldest) < now() THEN 9223372036 END"
-	err = db.Session(&gorm.Session{NewDB: true, Context: ctx}).Raw(t.sql(`SELECT queue,
+	err = statement.Beside(db).WithContext(ctx).Raw(t.sql(`SELECT queue,
 		COALESCE(sum(n) FILTER (WHERE state = 'ready'), 0)::bigint AS ready, COALESCE(sum(n) FILTER (WHERE state = 'running'), 0)::bigint AS running,
 		COALESCE(sum(n) FILTER (WHERE state = 'later'), 0)::bigint AS later, COALESCE(sum(n) FILTER (WHERE state = 'dead'), 0)::bigint AS dead,
 		COALESCE(` + seconds + ` * 1e9, 0)::bigint AS oldest FROM (` +

@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -187,7 +188,7 @@ const invalid = " (invalid)"
 func (t *table) check(db *gorm.DB) error {
 	cure := "call work.Migrate"
 	var relation *string
-	db = db.Session(&gorm.Session{NewDB: true})
+	db = journal.OnSource(db)
 	if err := db.Raw("SELECT to_regclass(?)::text", t.quoted).Scan(&relation).Error; err != nil {
 		return err
 	}

@@ -335,9 +335,9 @@ func TestDoctor_looksAtTheTablesOfGormlock(t *testing.T) {
 	for sql, want := range map[string]finding{
 		"ALTER TABLE gormlock_fence SET UNLOGGED":                                      {fence.Table, "wrong", "is UNLOGGED", `SET LOGGED`, nil},
 		"ALTER TABLE gormlock_fence DROP CONSTRAINT gormlock_fence_pkey":               {fence.Table, "wrong", "no unique key on (space, id)", "ADD PRIMARY KEY", nil},
-		"ALTER TABLE gormlock_lease DROP COLUMN holder":                                {"gormlock_lease", "wrong", "has no column holder", "lease.Migrate", nil},
+		"ALTER TABLE gormlock_lease DROP COLUMN holder":                                {"gormlock_lease", "wrong", "has no column holder", "or two programs hold one lease", nil},
 		"ALTER TABLE gormlock_once DROP COLUMN expires_at":                             {"gormlock_once", "wrong", "has no column expires_at", "ADD COLUMN IF NOT EXISTS expires_at timestamptz", nil},
-		"ALTER TABLE gormlock_once DROP COLUMN result":                                 {"gormlock_once", "wrong", "has no column result", "gormlock.MigrateOnce make it anew", nil},
+		"ALTER TABLE gormlock_once DROP COLUMN result":                                 {"gormlock_once", "wrong", "has no column result", "do not make the table anew, or requests that were done are done again", nil},
 		"ALTER TABLE gormlock_once DROP CONSTRAINT gormlock_once_pkey":                 {"gormlock_once", "wrong", "no unique key on (key)", "ADD PRIMARY KEY (key)", nil},
 		"ALTER TABLE gormlock_once SET UNLOGGED":                                       {"gormlock_once", "wrong", "is UNLOGGED: after a crash requests that were done are done again", "SET LOGGED", nil},
 		"CREATE SCHEMA other; CREATE TABLE other.gormlock_fence (LIKE gormlock_fence)": {fence.Table, "warning", "is in 2 schemas: public, other", "keep one", nil},

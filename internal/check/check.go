@@ -17,8 +17,11 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/tables"
 )
 
 // Models looks at the tags of models alone, and returns one error about all that are wrong.
@@ -37,6 +40,9 @@ func All(db *gorm.DB, models []any) error {
 	if err := install.Usable(db); err != nil {
 		return err
 	}
+	if err := mark.RefuseGiven(db, "Check", "it looks at models as they are: give it the db or the transaction itself"); err != nil {
+		return err
+	}
 	return each(db, models, func(x *examination) {
 		x.columns()
 		x.defaults()
@@ -49,7 +55,7 @@ func each(db *gorm.DB, models []any, look func(*examination)) error {
 	if len(models) == 0 {
 		return fmt.Errorf("%w: no models", fault.ErrOption)
 	}
-	db = db.Session(&gorm.Session{NewDB: true})
+	db = journal.OnSource(db)
 	wrong := &problems{of: len(models)}
 	for _, value := range models {
 		x := &examination{db: db, name: fmt.Sprintf("%T", value)}
@@ -333,7 +339,7 @@ func (x *examination) own() {
 		}
 		for _, name := range columns {
 			if found != nil && !slices.ContainsFunc(found, func(c column) bool { return c.Name == name }) {
-				x.wrong("the table %s has no column %s: gormlock.MigrateAll adds it", table, name)
+				x.wrong("the table %s has no column %s: %s", table, name, tables.Cure(table, name))
 			}
 		}
 	}

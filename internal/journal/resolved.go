@@ -35,6 +35,11 @@ func ForWrite(db *gorm.DB, row any) *gorm.DB {
 	return on
 }
 
+// OnSource is db for questions whose answers on a replica would be late, and for nothing that db was given. Without dbresolver it is on db itself.
+func OnSource(db *gorm.DB) *gorm.DB {
+	return db.Session(&gorm.Session{NewDB: true}).Set(resolver+":write", struct{}{}).Session(&gorm.Session{}) // as its clause Write does
+}
+
 // sourceOf is what to begin on where dbresolver has picked this pool. It knows the pools as they were when it was installed, and
 // nothing of a single connection.
 func sourceOf(db *gorm.DB, picked gorm.ConnPool) gorm.ConnPool {

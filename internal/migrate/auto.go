@@ -13,6 +13,7 @@ import (
 	"github.com/gormlock/gormlock/internal/check"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
@@ -113,7 +114,7 @@ func (w *waiting) holder() string {
 	id, _ := Key.Int64()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.db.Statement.Context), 2*time.Second)
 	defer cancel()
-	session := w.db.Session(&gorm.Session{NewDB: true, Context: ctx})
+	session := journal.OnSource(w.db).WithContext(ctx)
 	if tx := statement.Transaction(w.db.Statement); tx != nil && ctx.Err() == nil && w.db.Statement.Context.Err() != nil {
 		return nobody // the transaction is over with its context
 	}

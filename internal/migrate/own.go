@@ -7,8 +7,11 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/tables"
+	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // Own makes the tables of gormlock, all or none, and brings those of an earlier version up to date.
@@ -16,7 +19,14 @@ func Own(db *gorm.DB, once string) error {
 	if err := usable(db, "MigrateAll"); err != nil {
 		return err
 	}
-	return statement.Nested(db.Session(&gorm.Session{NewDB: true}), func(tx *gorm.DB) error {
+	if err := mark.RefuseGiven(db, "MigrateAll", "it makes all tables of gormlock: give it the db or the transaction itself", mark.Ours, mark.Scopes); err != nil {
+		return err
+	}
+	return statement.Nested(db, func(tx *gorm.DB) error {
+		if err := xact.AcquireAsked(tx); err != nil {
+			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: %w", fault.Because(err))
+		}
+		tx = tx.Session(&gorm.Session{NewDB: true})
 		for _, table := range tables.Own(once) {
 			if err := tx.Exec(table.Migration()).Error; err != nil {
 				return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s: %w", table.Name, err)
@@ -54,7 +64,7 @@ func fits(tx *gorm.DB, table tables.Table) error {
 	}
 	for _, c := range table.Columns() {
 		if len(found) > 0 && !slices.ContainsFunc(found, func(is tables.Column) bool { return is.Name == c.Name }) {
-			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s has no column %s: rename the table, and MigrateAll makes it anew", table.Name, c.Name)
+			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: table %s has no column %s: %s", table.Name, c.Name, table.Cure(c.Name))
 		}
 	}
 	for _, d := range table.Deviations(found) {

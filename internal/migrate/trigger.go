@@ -29,7 +29,8 @@ BEGIN
   END IF;
   RETURN NEW;
 END `, version))
-	return fmt.Sprintf(`SELECT pg_advisory_xact_lock(%[5]d);
+	// The text begins with no SELECT: dbresolver would send all of it to a replica.
+	return fmt.Sprintf(`DO $$ BEGIN PERFORM pg_advisory_xact_lock(%[5]d); END $$;
 CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS %[2]s;
 DROP TRIGGER IF EXISTS %[3]s ON %[4]s;
 CREATE TRIGGER %[3]s BEFORE UPDATE ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s();

@@ -124,7 +124,7 @@ func (o *Call) read(stored []byte, dest any) error {
 	if err := json.Unmarshal(stored, dest); err != nil {
 		return fmt.Errorf("gormlock: once %q: the stored result is no %s: %w", o.Key, reflect.TypeOf(dest).Elem(), err)
 	}
-	return nil
+	return o.refuseRounded(stored, dest)
 }
 
 // perform runs effect and stores the result, or takes all back. Before is how many statements had written something before the row was.
@@ -148,6 +148,9 @@ func (o *Call) perform(effect func(*gorm.DB) (any, error), dest any, before int)
 	}
 	if len(stored) > longestResult {
 		return fmt.Errorf("gormlock: once %q: the result has %d bytes, at most %d are allowed: store it elsewhere, and return its key", o.Key, len(stored), longestResult)
+	}
+	if err := o.refuseOpen(stored, made, dest); err != nil {
+		return err
 	}
 	if err := o.read(stored, dest); err != nil {
 		return err

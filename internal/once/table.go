@@ -18,6 +18,9 @@ func Migrate(db *gorm.DB, ddl string) error {
 	if err := usableForOnce(db); err != nil {
 		return err
 	}
+	if err := mark.RefuseGiven(db, "MigrateOnce", "it makes one table: give it the db or the transaction itself", mark.Ours, mark.Scopes); err != nil {
+		return err
+	}
 	table := newtable.Table{Name: "gormlock_once", Quoted: "gormlock_once", DDL: ddl, Lock: 7452331120164530001}
 	if err := statement.Beside(db).Exec(table.Migration()).Error; err != nil {
 		return fmt.Errorf("gormlock: create table gormlock_once: %w", err)

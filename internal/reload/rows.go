@@ -10,6 +10,8 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/absent"
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
@@ -44,10 +46,14 @@ func Rows(tx *gorm.DB, rows any, lock rowlock.Lock) error {
 	if err != nil || len(keys) == 0 && !asks {
 		return err
 	}
+	different := differentKeys(keys)
+	if err := mustFit(query, different); err != nil {
+		return err
+	}
 	journal.AtWork(query)
 	defer journal.Leave(query)
 	found := reflect.New(slice.Type())
-	read := query.Clauses(lock, orderByKey(s)).Scopes(wholeRows("LockRows", s), mark.Narrow(isOneOf(s, keys))).Find(found.Interface())
+	read := query.Clauses(lock, orderByKey(s)).Scopes(wholeRows("LockRows", s), mark.Narrow(isOneOf(s, different))).Find(found.Interface())
 	if read.Error != nil || read.DryRun {
 		whereabouts.KeepTriedIn(query.Statement, model.OfSchema(query, s), rows)
 		return read.Error
@@ -74,13 +80,21 @@ func keysOf(tx *gorm.DB, s *schema.Schema, slice reflect.Value) ([][]any, error)
 	return keys, nil
 }
 
-// isOneOf is the condition that a row has one of the keys, each of which it names once.
+// isOneOf is the condition that a row has one of the keys.
 func isOneOf(s *schema.Schema, keys [][]any) clause.Expression {
 	if len(keys) == 0 {
 		return clause.Expr{SQL: "1=0"}
 	}
-	column, in := schema.ToQueryValues(clause.CurrentTable, s.PrimaryFieldDBNames, differentKeys(keys))
-	return clause.IN{Column: column, Values: in}
+	return guard.KeyIn(s, keys)
+}
+
+// mustFit refuses keys that no statement can name.
+func mustFit(tx *gorm.DB, keys [][]any) error {
+	const most = 65_535 // parameters of a statement
+	if guard.FitIn(tx, keys) || len(keys)*len(keys[0]) <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: LockRows of %d rows: a statement has at most %d values: sort the slice by its key, and lock its parts one after the other", fault.ErrOption, len(keys), most)
 }
 
 // orderByKey is the order of the locks. It takes the place of any other.

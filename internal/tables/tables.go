@@ -45,6 +45,18 @@ type Table struct {
 	Lock  int64    // the advisory lock under which it is made
 	Later []string // definitions of columns that a table of an earlier version may not have
 	Index []string // names of indexes that the DDL makes beside the key
+	Loss  string   // what happens where its rows are lost, "" where it does not matter
+}
+
+// Cure is what to do where the table has no column of that name. A new table has none of the rows.
+func (t Table) Cure(column string) string {
+	switch {
+	case t.Definition(column) != "":
+		return "gormlock.MigrateAll adds it"
+	case t.Loss == "":
+		return "rename the table, and gormlock.MigrateAll makes it anew"
+	}
+	return "give the renamed column its name back, or add it with the values it had; do not make the table anew, or " + t.Loss
 }
 
 // Migration creates the table where the search_path finds none, and adds what one that is there lacks. Programs that start

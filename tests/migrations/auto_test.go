@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/migrate"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/internal/tables"
 	"github.com/gormlock/gormlock/lease"
 	"github.com/gormlock/gormlock/lockkey"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -211,7 +212,7 @@ func TestMigrateAll_refusesATableThatCannotServe(t *testing.T) {
 		"ALTER COLUMN result SET NOT NULL":                              "table gormlock_once: its column result is NOT NULL, and must take NULL: gormlock doctor --fix",
 		"ALTER COLUMN created_at DROP DEFAULT":                          "its column created_at has no default, it must be now()",
 		"ALTER COLUMN created_at DROP NOT NULL":                         "its column created_at takes NULL",
-		"DROP COLUMN result":                                            "table gormlock_once has no column result: rename the table",
+		"DROP COLUMN result":                                            "table gormlock_once has no column result: give the renamed column its name back, or add it with the values it had; do not make the table anew, or requests that were done are done again",
 		"ADD COLUMN tenant int NOT NULL":                                "its column tenant is no column of gormlock's and refuses NULL",
 		"ALTER COLUMN result TYPE jsonb USING result::jsonb":            "",
 		"ADD COLUMN tenant int NOT NULL DEFAULT 1, ADD COLUMN memo int": "",
@@ -227,5 +228,41 @@ func TestMigrateAll_refusesATableThatCannotServe(t *testing.T) {
 		if err == nil {
 			t.Error("it was committed")
 		}
+	}
+}
+
+// What a table knows of its keys is lost with a new one: a superseded holder writes, an effect happens twice. So no error says to make it
+// anew, but of the names of keys, which nothing depends on.
+func TestMigrateAll_keepsWhatATableKnows(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	for _, table := range tables.Own(gormlock.OnceSchema) {
+		for _, c := range table.Columns() {
+			if table.Definition(c.Name) != "" {
+				continue // it is added
+			}
+			err := db.Transaction(func(tx *gorm.DB) error {
+				stand.Must(t, gormlock.MigrateAll(tx))
+				stand.Must(t, tx.Exec("ALTER TABLE "+table.Name+" RENAME COLUMN "+c.Name+" TO other").Error)
+				err := gormlock.MigrateAll(tx)
+				text := fmt.Sprint(err)
+				if !strings.Contains(text, "table "+table.Name+" has no column "+c.Name+": ") || strings.Contains(text, "rename the table") != (table.Loss == "") || !strings.Contains(text, table.Loss) {
+					t.Error(err)
+				}
+				if table.Loss == "" {
+					return errors.New("undo")
+				}
+				stand.Must(t, tx.Exec("ALTER TABLE "+table.Name+" RENAME COLUMN other TO "+c.Name).Error) // the cure
+				return errors.Join(gormlock.MigrateAll(tx), errors.New("undo"))
+			})
+			if err == nil || err.Error() != "undo" {
+				t.Errorf("%s, %s: %v", table.Name, c.Name, err)
+			}
+		}
+	}
+	stand.Must(t, gormlock.MigrateAll(db))
+	stand.Must(t, db.Exec("ALTER TABLE gormlock_fence RENAME COLUMN token TO tok").Error)
+	if err := gormlock.Check(db, &fenced{}); err == nil || !strings.Contains(err.Error(), "gormlock_fence has no column token: give the renamed column its name back") {
+		t.Error(err)
 	}
 }

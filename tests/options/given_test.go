@@ -36,6 +36,16 @@ func TestGiven_isNotDropped(t *testing.T) {
 		} else if n != 0 || !errors.Is(err, gormlock.ErrOption) {
 			t.Errorf("SweepOnce of a db with %s removed %d: %v", what, n, err)
 		}
+		for call, migrate := range map[string]func(*gorm.DB) error{"MigrateAll": gormlock.MigrateAll, "MigrateOnce": gormlock.MigrateOnce} {
+			takes := what == "a lock" || what == "a scope"
+			err := db.Transaction(func(tx *gorm.DB) error { return migrate(given(tx)) })
+			if (err == nil) != takes {
+				t.Errorf("%s of a db with %s: %v", call, what, err)
+			}
+		}
+		if err := gormlock.Check(given(db), &stand.Account{}); !errors.Is(err, gormlock.ErrOption) {
+			t.Errorf("Check of a db with %s: %v", what, err)
+		}
 		stand.InTx(t, db, func(tx *gorm.DB) {
 			if err := gormlock.FenceTx(given(tx), token); !errors.Is(err, gormlock.ErrOption) {
 				t.Errorf("FenceTx of a tx with %s: %v", what, err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,40 @@ func TestLockRows_ofNoneTakesTheOtherLock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyRow has a key that is an array of the statement where there are many, and manyText one that is a parameter each.
+type manyRow struct {
+	ID int64
+	N  int64
+}
+
+type manyText struct {
+	ID string
+	N  int64
+}
+
+// More rows than a statement has parameters are locked in the order of their keys, in one statement, or an error names the cure.
+func TestLockRows_ofMoreThanAStatementHasParameters(t *testing.T) {
+	t.Parallel()
+	const n = 70_000
+	db := stand.Versioned(t, []any{&manyRow{}, &manyText{}})
+	stand.MustDo(t, db.Exec("INSERT INTO many_rows (id, n) SELECT i, i FROM generate_series(1, ?::bigint) i", n))
+	rows, texts := make([]manyRow, n), make([]manyText, n)
+	for i := range n {
+		rows[i].ID, texts[i].ID = n-int64(i), strconv.Itoa(i)
+	}
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		tx, recorder := stand.Recorded(tx)
+		stand.Must(t, gormlock.LockRows(tx, &rows))
+		if seen := recorder.Seen(); len(seen) != 1 || !strings.Contains(seen[0], `ORDER BY "many_rows"."id" FOR UPDATE`) {
+			t.Errorf("sent %d statements", len(seen))
+		}
+		if rows[0].N != n || rows[n-1].N != 1 {
+			t.Error(rows[0], rows[n-1])
+		}
+		if err := gormlock.LockRows(tx, &texts); !errors.Is(err, gormlock.ErrOption) || !strings.Contains(err.Error(), "sort the slice by its key, and lock its parts one after the other") {
+			t.Error(err)
+		}
+	})
 }

@@ -22,7 +22,6 @@ type ownTable struct {
 	key    []string // by which a row is found
 	needed string   // by what
 	make   string   // what makes it
-	loss   string   // what it means when it is forgotten in a crash, "" where it does not matter
 	sweep  string   // what deletes rows of it, "" for nothing
 }
 
@@ -32,20 +31,11 @@ var keyColumns = []string{"space", "id"}
 // ownTables are all of them: what this package knows of each by its name.
 func ownTables() []ownTable {
 	about := map[string]ownTable{
-		fence.Table: {
-			key: keyColumns, needed: "fencing tokens", make: "fence.Migrate",
-			loss: "after a crash tokens start again, and a superseded holder is let in",
-		},
-		"gormlock_lease": {key: keyColumns, needed: "leases", make: "lease.Migrate", loss: "after a crash two programs hold one lease"},
-		"gormlock_schedule": {
-			key: keyColumns, needed: "schedules of lease.Manager.Every", make: "lease.Migrate",
-			loss: "after a crash ticks that were missed are forgotten, and others are run twice",
-		},
-		"gormlock_once": {
-			key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce",
-			loss: "after a crash requests that were done are done again", sweep: "SweepOnce",
-		},
-		inspect.Table: {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,", sweep: "the sweep of old names"},
+		fence.Table:         {key: keyColumns, needed: "fencing tokens", make: "fence.Migrate"},
+		"gormlock_lease":    {key: keyColumns, needed: "leases", make: "lease.Migrate"},
+		"gormlock_schedule": {key: keyColumns, needed: "schedules of lease.Manager.Every", make: "lease.Migrate"},
+		"gormlock_once":     {key: []string{"key"}, needed: "keys of Once", make: "gormlock.MigrateOnce", sweep: "SweepOnce"},
+		inspect.Table:       {key: keyColumns, needed: "names of keys in ls", make: "inspect.Migrate, for gormlock.WithKeyNames,", sweep: "the sweep of old names"},
 	}
 	var all []ownTable
 	for _, table := range tables.Own(gormlock.OnceSchema) {
@@ -160,8 +150,8 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 			x.fixable(t, strings.Replace(t.Indexes()[name], " ON "+t.Name+" ", " ON "+on+" ", 1)+";", "has no index %s", name)
 		}
 	}
-	if s.unlogged && t.loss != "" {
-		x.fixable(t, "ALTER TABLE "+on+" SET LOGGED;", "is UNLOGGED: %s", t.loss)
+	if s.unlogged && t.Loss != "" {
+		x.fixable(t, "ALTER TABLE "+on+" SET LOGGED;", "is UNLOGGED: after a crash %s", t.Loss)
 	}
 	if s.rowSecurityHidesSomething {
 		bad(wrong, "ALTER TABLE "+on+" DISABLE ROW LEVEL SECURITY;", "has row level security, which may hide rows from this role")
@@ -188,17 +178,20 @@ func (x *examination) reportTable(t ownTable, states []tableState) {
 // reportColumns compares the columns with those that the DDL makes.
 func (x *examination) reportColumns(t ownTable, s tableState, on string) {
 	var missing, definitions []string
+	var cure string
 	for _, c := range t.Columns() {
 		if !slices.ContainsFunc(s.columns, func(is tables.Column) bool { return is.Name == c.Name }) {
 			missing = append(missing, c.Name)
 			if add := t.Definition(c.Name); add != "" {
 				definitions = append(definitions, "ADD COLUMN IF NOT EXISTS "+add)
+			} else {
+				cure = t.Cure(c.Name)
 			}
 		}
 	}
 	f := finding{Check: t.Name, Status: wrong}
 	if len(missing) > 0 {
-		f.Says, f.Cure = "has no column "+strings.Join(missing, ", "), "rename it and let "+t.make+" make it anew"
+		f.Says, f.Cure = "has no column "+strings.Join(missing, ", "), cure
 		if len(definitions) == len(missing) {
 			f.Cure = "ALTER TABLE " + on + " " + strings.Join(definitions, ", ") + ";"
 			f.Fix = []string{f.Cure}
