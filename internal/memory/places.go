@@ -33,9 +33,6 @@ type Places struct {
 	void   []span                             // the oldest first
 }
 
-// span is from the first write of what was taken back to the moment when it was.
-type span struct{ from, to int64 }
-
 // place is one of them.
 type place struct {
 	model   *model.Model
@@ -50,24 +47,6 @@ type place struct {
 type rowOf struct {
 	of  reflect.Type
 	key Key
-}
-
-// stateOfRow is a row at a version.
-type stateOfRow struct {
-	rowOf
-
-	table int // which of those of the type
-	n, at int64
-	null  bool
-}
-
-func (p *Places) stateOf(of reflect.Type, in Table, is held) stateOfRow {
-	table := slices.IndexFunc(p.tables[of], func(one Table) bool { return in.like(one) == oneTable })
-	state := stateOfRow{rowOf: rowOf{of, is.key}, table: table, n: is.version.N, null: is.version.Null}
-	if at := is.version.At; at != nil {
-		state.n, state.at = int64(at.Nanosecond()), at.Unix()
-	}
-	return state
 }
 
 // placeOf is the address of a struct of a type: a struct and its first field have the same.
@@ -108,55 +87,6 @@ func (p *Places) AddNoted(n *Noted) {
 		p.own(n.all[i].row, keeper{noted: n, i: i})
 		p.meet(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is, n.at)
 	}
-}
-
-// meet notes that a statement met a row at a version.
-func (p *Places) meet(of reflect.Type, in Table, is held, at int64) {
-	if p.isVoid(at) {
-		return
-	}
-	state := p.stateOf(of, in, is)
-	if known, has := p.met[state]; !has || at < known || p.isVoid(known) {
-		p.met[state] = at
-	}
-}
-
-// isVoid reports whether what a statement met at a moment may have been taken back.
-func (p *Places) isVoid(at int64) bool {
-	i, _ := slices.BinarySearchFunc(p.void, at, func(s span, at int64) int { return cmp.Compare(s.to, at) })
-	return i < len(p.void) && p.void[i].from <= at
-}
-
-// predates reports whether a struct had this row at this version before the first of the writes that are taken back. Then none of these has made
-// the version.
-func (p *Places) predates(of reflect.Type, in Table, is held) bool {
-	if p == nil {
-		return false
-	}
-	at, has := p.met[p.stateOf(of, in, is)]
-	return has && at < p.wrote && !p.isVoid(at)
-}
-
-// lose makes a version of a row unread in all places, if what is taken back may have made it, and nothing tells which version was before.
-func (p *Places) lose(of reflect.Type, in Table, is held) {
-	state := p.stateOf(of, in, is)
-	if p.lost[state] {
-		return // for another struct
-	}
-	if p.lost[state] = true; p.left[state] || p.predates(of, in, is) {
-		return
-	}
-	for _, one := range p.by[rowOf{of, is.key}] {
-		if version := one.model.Column; heldIn(one.model, one.row).is(is) && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
-			version.Write(one.row, version.Unread())
-		}
-	}
-}
-
-// isOld reports whether what a place has predates what is taken back, whichever of its tables it is of.
-func (p *Places) isOld(one *place) bool {
-	is := heldIn(one.model, one.row)
-	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
 }
 
 // See adds the place of a struct of which nothing else is known, such as a copy of others.

@@ -1,0 +1,81 @@
+package memory
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+)
+
+// A rollback asks of a version whether it was there before the writes that are taken back, or may have been made by them: then whoever has it
+// must not write with it. Nobody knows what a bulk write, a trigger or SQL of the program has made. So only a struct that was met before tells that
+// a version is older.
+
+// span is from the first write of what was taken back to the moment when it was.
+type span struct{ from, to int64 }
+
+// stateOfRow is a row at a version.
+type stateOfRow struct {
+	rowOf
+
+	table int // which of those of the type
+	n, at int64
+	null  bool
+}
+
+func (p *Places) stateOf(of reflect.Type, in Table, is held) stateOfRow {
+	table := slices.IndexFunc(p.tables[of], func(one Table) bool { return in.like(one) == oneTable })
+	state := stateOfRow{rowOf: rowOf{of, is.key}, table: table, n: is.version.N, null: is.version.Null}
+	if at := is.version.At; at != nil {
+		state.n, state.at = int64(at.Nanosecond()), at.Unix()
+	}
+	return state
+}
+
+// meet notes that a statement met a row at a version.
+func (p *Places) meet(of reflect.Type, in Table, is held, at int64) {
+	if p.isVoid(at) {
+		return
+	}
+	state := p.stateOf(of, in, is)
+	if known, has := p.met[state]; !has || at < known || p.isVoid(known) {
+		p.met[state] = at
+	}
+}
+
+// isVoid reports whether what a statement met at a moment may have been taken back.
+func (p *Places) isVoid(at int64) bool {
+	i, _ := slices.BinarySearchFunc(p.void, at, func(s span, at int64) int { return cmp.Compare(s.to, at) })
+	return i < len(p.void) && p.void[i].from <= at
+}
+
+// predates reports whether a struct had this row at this version before the first of the writes that are taken back. Then none of these has made
+// the version.
+func (p *Places) predates(of reflect.Type, in Table, is held) bool {
+	if p == nil {
+		return false
+	}
+	at, has := p.met[p.stateOf(of, in, is)]
+	return has && at < p.wrote && !p.isVoid(at)
+}
+
+// lose makes a version of a row unread in all places, if what is taken back may have made it, and nothing tells which version was before.
+func (p *Places) lose(of reflect.Type, in Table, is held) {
+	state := p.stateOf(of, in, is)
+	if p.lost[state] {
+		return // for another struct
+	}
+	if p.lost[state] = true; p.left[state] || p.predates(of, in, is) {
+		return
+	}
+	for _, one := range p.by[rowOf{of, is.key}] {
+		if version := one.model.Column; heldIn(one.model, one.row).is(is) && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
+			version.Write(one.row, version.Unread())
+		}
+	}
+}
+
+// isOld reports whether what a place has predates what is taken back, whichever of its tables it is of.
+func (p *Places) isOld(one *place) bool {
+	is := heldIn(one.model, one.row)
+	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
+}
