@@ -54,6 +54,9 @@ type Step interface {
 	Lose()
 }
 
+// Lingering is a Step that stays when it is taken back to a savepoint, and is taken back again with what was written before that.
+type Lingering interface{ Lingers() }
+
 // Regrouper is a Step that looks, before steps are taken back, where the structs of all steps are now.
 type Regrouper interface {
 	// Regroup is called for one of the steps. Undone are to be taken back, or are lost.

@@ -128,6 +128,7 @@ func (p *past) rollBackTo(name string) (undone, lost taken, freed []heldLock) {
 	}
 	set := p.savepoints[newest]
 	undone = taken{p.remove(set.steps), set.wrote}
+	p.linger(undone.steps, newest)
 	freed = slices.Clone(p.held[set.held:])
 	p.held = p.held[:set.held]
 	p.dooms = p.dooms[:set.dooms]
@@ -153,10 +154,13 @@ func (p *past) abort(certain bool) (undone, lost taken) {
 	}
 	last := len(p.savepoints) - 1
 	undone = taken{p.remove(p.since(last)), p.firstWrite(last)}
+	lingering := last
 	for last >= 0 && p.savepoints[last].maybe && !certain {
 		last--
 	}
-	return undone, taken{p.remove(p.since(last)), p.firstWrite(last)}
+	lost = taken{p.remove(p.since(last)), p.firstWrite(last)}
+	p.linger(undone.steps, min(lingering, last))
+	return undone, lost
 }
 
 // since is the number of the first step behind a savepoint, or of all.
@@ -179,6 +183,18 @@ func (p *past) remove(from int) []Step {
 		p.savepoints[i].steps = min(p.savepoints[i].steps, from)
 	}
 	return removed
+}
+
+// linger keeps steps that were taken back to a savepoint if what was written before that may concern them.
+func (p *past) linger(removed []Step, savepoint int) {
+	if savepoint < 0 || p.savepoints[savepoint].written == 0 {
+		return
+	}
+	for _, step := range removed {
+		if _, lingers := step.(Lingering); lingers {
+			p.steps = append(p.steps, step)
+		}
+	}
 }
 
 // mayRollBackTo returns the steps that a failed text may have undone.

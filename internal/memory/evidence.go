@@ -31,14 +31,24 @@ func (p *Places) stateOf(of reflect.Type, in Table, is held) stateOfRow {
 	return state
 }
 
-// meet notes that a statement met a row at a version.
-func (p *Places) meet(of reflect.Type, in Table, is held, at int64) {
-	if p.isVoid(at) {
+// meet notes that a statement met a row at a version, in a struct.
+func (p *Places) meet(at reflect.Value, in Table, is held, moment int64) {
+	if p.isVoid(moment) {
 		return
 	}
-	state := p.stateOf(of, in, is)
-	if known, has := p.met[state]; !has || at < known || p.isVoid(known) {
-		p.met[state] = at
+	state := p.stateOf(at.Type(), in, is)
+	p.note(p.met, state, moment)
+	if one := p.place(at); one != nil {
+		if one.had == nil {
+			one.had = map[stateOfRow]int64{}
+		}
+		p.note(one.had, state, moment)
+	}
+}
+
+func (p *Places) note(first map[stateOfRow]int64, state stateOfRow, moment int64) {
+	if known, has := first[state]; !has || moment < known || p.isVoid(known) {
+		first[state] = moment
 	}
 }
 
@@ -68,7 +78,10 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 		return
 	}
 	for _, one := range p.by[rowOf{of, is.key}] {
-		if version := one.model.Column; heldIn(one.model, one.row).is(is) && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
+		if at, had := one.had[state]; had && at < p.read[state] && !p.isVoid(at) {
+			continue
+		}
+		if version := one.model.Column; heldIn(one.model, one.row).is(is) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
 			version.Write(one.row, version.Unread())
 		}
 	}
@@ -78,4 +91,13 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 func (p *Places) isOld(one *place) bool {
 	is := heldIn(one.model, one.row)
 	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
+}
+
+// isTakenBack reports whether a place has what the last statement wrote there, which takes its version back, and has not yet.
+func (p *place) isTakenBack() bool {
+	if p.isOnlyNoted() {
+		return false
+	}
+	last := p.last()
+	return !last.of.undone && !last.of.versionStayed(last.i) && !p.isMoved()
 }

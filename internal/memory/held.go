@@ -141,6 +141,7 @@ func (n *Noted) Seek(p *Places) {
 	for i := range n.all {
 		if one := &n.all[i]; one.kind.model.Column != nil && !one.unkeyed {
 			p.seek(one.row.Type(), one.is.key).add(one.is.version)
+			p.note(p.read, p.stateOf(one.row.Type(), one.kind.in, one.is), n.at)
 		}
 	}
 }

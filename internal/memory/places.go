@@ -30,6 +30,7 @@ type Places struct {
 	undone map[rowOf][]keeper                 // what is taken back now
 	left   map[stateOfRow]bool                // what it left
 	lost   map[stateOfRow]bool                // what is lost now, in all places
+	read   map[stateOfRow]int64               // when what is lost was first read
 	void   []span                             // the oldest first
 }
 
@@ -37,10 +38,11 @@ type Places struct {
 type place struct {
 	model   *model.Model
 	row     reflect.Value
-	number  reflect.Value // its key, if that is a number
-	tables  []Table       // whose rows were there
-	keepers []keeper      // who had a struct there, the oldest first
-	found   rowOf         // the row whose struct is there, as far as a rollback has found it
+	number  reflect.Value        // its key, if that is a number
+	tables  []Table              // whose rows were there
+	keepers []keeper             // who had a struct there, the oldest first
+	found   rowOf                // the row whose struct is there, as far as a rollback has found it
+	had     map[stateOfRow]int64 // when it first had which state of a row
 }
 
 // rowOf is a row, by its model and its key. In another table there may be one more.
@@ -73,9 +75,9 @@ func (p *Places) Add(s *Structs) {
 			p.copied[s.left(i)] = true
 		}
 		p.own(s.Row(i), keeper{of: s, i: i})
-		p.meet(s.Type(), s.In, heldIn(s.model, s.Was(i)), s.keptAt)
+		p.meet(s.Row(i), s.In, heldIn(s.model, s.Was(i)), s.keptAt)
 		if !s.Guessed {
-			p.meet(s.Type(), s.In, heldIn(s.model, s.Of(s.After, i)), s.leftAt)
+			p.meet(s.Row(i), s.In, heldIn(s.model, s.Of(s.After, i)), s.leftAt)
 		}
 	}
 }
@@ -85,7 +87,7 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
-		p.meet(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is, n.at)
+		p.meet(n.all[i].row, n.all[i].kind.in, n.all[i].is, n.at)
 	}
 }
 
@@ -132,7 +134,7 @@ func (p *Places) Begin(wrote int64) {
 		p.wrote = math.MaxInt64
 	}
 	p.sought, p.by, p.undone = map[reflect.Type]map[Key]*versions{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
-	p.left, p.lost = map[stateOfRow]bool{}, map[stateOfRow]bool{}
+	p.left, p.lost, p.read = map[stateOfRow]bool{}, map[stateOfRow]bool{}, map[stateOfRow]int64{}
 }
 
 // versions are those of the structs that are looked for.
@@ -174,7 +176,9 @@ func (p *Places) SeekLeft(s *Structs) {
 			left := s.left(i)
 			p.seek(left.of, left.key).add(versionIn(s.model, s.Of(s.After, i)))
 			p.undone[left] = append(p.undone[left], keeper{of: s, i: i})
-			p.left[p.stateOf(left.of, s.In, heldIn(s.model, s.Of(s.After, i)))] = true
+			if !s.Guessed {
+				p.left[p.stateOf(left.of, s.In, heldIn(s.model, s.Of(s.After, i)))] = true
+			}
 		}
 	}
 }

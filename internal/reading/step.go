@@ -16,6 +16,10 @@ func (r *Read) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	whereabouts.Regroup(undone, all, lost)
 }
 
+// Lingers implements journal.Lingering: a rollback to a savepoint leaves what was written before that, and the program may have moved there what was
+// read since.
+func (r *Read) Lingers() {}
+
 // Stray implements journal.Straying, as does Loosen.
 func (r *Read) Stray() {
 	for _, row := range r.rows {
