@@ -185,11 +185,12 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 }
 
 // ErrTakenOver is the cause of the end of a handler's context when its job's lease has ended and another worker may
-// have the job.
+// have the job. That it returns nil after that does not complete the job.
 var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
 var (
 	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
+	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time")
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 
