@@ -66,7 +66,7 @@ func jobIn(model any) (*Job, error) {
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
 // in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
-// nothing for an insert, as in GORM's Create.
+// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -76,6 +76,9 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	}
 	of, err := tableOf(tx, jobs[0])
 	if err != nil {
+		return err
+	}
+	if tx, err = insertsOnly(tx, of); err != nil {
 		return err
 	}
 	now, heard := time.Now(), hints{}
