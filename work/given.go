@@ -54,7 +54,9 @@ func insertsOnly(tx *gorm.DB, t *table) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
 		conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 		for _, field := range []string{"State", "Attempts", "ClaimedBy", "ClaimedUntil", "LastError"} {
-			writes := func(a clause.Assignment) bool { return t.fields.LookUpField(a.Column.Name) == t.fields.LookUpField(field) }
+			writes := func(a clause.Assignment) bool {
+				return t.fields.LookUpField(a.Column.Name) == t.fields.LookUpField(field)
+			}
 			if conflict.UpdateAll || slices.ContainsFunc(conflict.DoUpdates, writes) {
 				return optionError("Enqueue with an upsert would write %s of a job that is there, which a worker keeps, and it may run: use clause.OnConflict{DoNothing: true}, or DoUpdates of columns of your own", field)
 			}
