@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/pgtime"
 	"github.com/gormlock/gormlock/internal/sound"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
 )
@@ -170,6 +171,9 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	was := *j
 	written := writes.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
 		Updates(map[string]any{"State": done, "ClaimedUntil": nil})
+	if sqlstate.Of(written.Error) == sqlstate.SerializationFailure {
+		return fmt.Errorf("%w: the snapshot of the transaction is older than the row, as it is once the worker has renewed the lease, after each third of it: use READ COMMITTED, end the transaction sooner, or give the worker a longer Lease", written.Error)
+	}
 	if written.Error != nil {
 		return written.Error
 	}
