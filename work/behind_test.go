@@ -128,7 +128,7 @@ func TestStatements_findJobsByTheirKeys(t *testing.T) {
 	must(t, db.Exec(fmt.Sprintf("INSERT INTO mails (text) SELECT 'x' FROM generate_series(1, %d)", n)).Error)
 	must(t, db.Exec("ANALYZE mails").Error)
 	_, before := counted(t, db, 0, inTurn)
-	drain(t, worker(t, db, func(context.Context, *Mail) error { return nil }, work.Workers(16), work.Lease(30*time.Millisecond)))
+	drain(t, worker(t, db, func(context.Context, *Mail) error { return nil }, work.Workers(16), work.Lease(600*time.Millisecond)))
 	if _, after := counted(t, db, 2*n, inTurn); after-before > n {
 		t.Errorf("%d rows were read one after the other for %d jobs", after-before, n)
 	}

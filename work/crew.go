@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gormlock/gormlock/internal/holder"
 	"github.com/gormlock/gormlock/internal/pgarray"
 )
 
@@ -24,11 +25,14 @@ type item struct {
 	begun   time.Time
 	cancel  context.CancelCauseFunc // of its handler's context
 	over    bool                    // its outcome is known, or another process has the job
+	proof   holder.Instant          // from when on its lease counts
+	expired bool                    // its lease has ended while its handler ran
 }
 
 // crew is the handlers of one run, and the jobs that this process has: those that wait for a handler, those that one works on, and
 // those whose outcome is to be stored.
 type crew struct {
+	proofs   proofs
 	size     int           // how many handlers there are
 	signal   chan struct{} // for the fetcher: something has changed
 	finished chan struct{} // for the finisher: there are outcomes
@@ -51,8 +55,8 @@ type pace struct {
 	ended   time.Time     // when the last handler did
 }
 
-func newCrew(size int) *crew {
-	c := &crew{size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+func newCrew(size int, p proofs) *crew {
+	c := &crew{proofs: p, size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
 	c.cond.L = &c.mu
 	return c
 }
@@ -110,6 +114,10 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 		if it.over { // lost while it was queued
 			continue
 		}
+		if c.proofs.ranOut(it) {
+			c.giveBack([]*item{it})
+			continue
+		}
 		it.begun = time.Now()
 		var ctx context.Context
 		ctx, it.cancel = context.WithCancelCause(base)
@@ -120,12 +128,12 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	}
 }
 
-// hold keeps the jobs of a claim, which are queued when all claims of the moment are made.
-func (c *crew) hold(got []*item) {
+// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made.
+func (c *crew) hold(got []*item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, it := range got {
-		it.claimed = time.Now()
+		it.claimed, it.proof = time.Now(), sent
 		c.held[it.id] = it
 	}
 }

@@ -53,7 +53,8 @@
 //
 // # What is not guaranteed
 //
-//   - When a job is taken over, the context of its handler ends. A stopped process cannot notice that in time.
+//   - The context of a handler ends when its job is taken over, and when no renewal of its lease was confirmed in time: the worker
+//     goes by its own clocks, as package lease does. A stopped process cannot notice that before it goes on.
 //   - Workers use the pool of db. If handlers keep all of its connections busy for longer than a lease, renewals cannot be
 //     sent: leave one free.
 //   - The cost of a claim grows with the number of priorities and queues in use, so use few.

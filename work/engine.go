@@ -55,7 +55,7 @@ type engine struct {
 }
 
 func newEngine(ctx context.Context, c *config) *engine {
-	e := &engine{config: c, crew: newCrew(c.workers), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1)}
+	e := &engine{config: c, crew: newCrew(c.workers, newProofs(ctx, c.lease)), refused: newRefused(c.lease), apart: map[int64]outcome{}, scout: make(chan struct{}, 1)}
 	e.base, e.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return e
 }

@@ -127,6 +127,7 @@ func (e *engine) claimNext(ctx context.Context, n int) (got, tried int, err erro
 
 // late returns the jobs of a claim that failed here and that the server has executed. It may execute it some seconds later.
 func (e *engine) late(ctx context.Context) []*item {
+	sent := e.proofs.clock()
 	items, err := e.unheard(ctx)
 	if err != nil {
 		return nil
@@ -137,7 +138,7 @@ func (e *engine) late(ctx context.Context) []*item {
 	for _, it := range items {
 		e.alone(it)
 	}
-	e.hold(items)
+	e.hold(items, sent)
 	return items
 }
 

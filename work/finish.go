@@ -37,6 +37,10 @@ func (e *engine) judge(it *item, err error) outcome {
 		err = errRolledBack
 		o.err = err
 	}
+	if err == nil && e.hasExpired(it) { // it may have returned because of that
+		err = errLate
+		o.err = err
+	}
 	if err == nil {
 		o.state, o.kind = done, observe.Done
 		return o

@@ -1,7 +1,10 @@
 package work
 
 import (
+	"slices"
+
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -29,13 +32,37 @@ func writesState(tx *gorm.DB, t *table) (*gorm.DB, error) {
 		}
 		return nil
 	}
-	tx = statement.Beside(tx)
-	if statement.HasScopes(tx.Statement) {
-		tx = tx.Scopes(statement.LastScope(func(db *gorm.DB) {
-			if err := check(db); err != nil {
-				_ = db.AddError(err)
-			}
-		}))
+	tx = checked(statement.Beside(tx), check)
+	return tx, check(tx)
+}
+
+// checked is tx, which also checks what its scopes add, if it has any.
+func checked(tx *gorm.DB, check func(*gorm.DB) error) *gorm.DB {
+	if !statement.HasScopes(tx.Statement) {
+		return tx
 	}
+	return tx.Scopes(statement.LastScope(func(db *gorm.DB) {
+		if err := check(db); err != nil {
+			_ = db.AddError(err)
+		}
+	}))
+}
+
+// insertsOnly is tx, to insert jobs. An upsert that writes what workers keep is an error, also if a scope adds it: it would hand out a job that
+// runs once more.
+func insertsOnly(tx *gorm.DB, t *table) (*gorm.DB, error) {
+	check := func(db *gorm.DB) error {
+		conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+		for _, field := range []string{"State", "Attempts", "ClaimedBy", "ClaimedUntil", "LastError"} {
+			writes := func(a clause.Assignment) bool {
+				return t.fields.LookUpField(a.Column.Name) == t.fields.LookUpField(field)
+			}
+			if conflict.UpdateAll || slices.ContainsFunc(conflict.DoUpdates, writes) {
+				return optionError("Enqueue with an upsert would write %s of a job that is there, which a worker keeps, and it may run: use clause.OnConflict{DoNothing: true}, or DoUpdates of columns of your own", field)
+			}
+		}
+		return nil
+	}
+	tx = checked(tx, check)
 	return tx, check(tx)
 }

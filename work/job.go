@@ -15,6 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/pgtime"
 	"github.com/gormlock/gormlock/internal/sound"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/xact"
 )
@@ -66,7 +67,7 @@ func jobIn(model any) (*Job, error) {
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
 // in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
-// nothing for an insert, as in GORM's Create.
+// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -76,6 +77,9 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	}
 	of, err := tableOf(tx, jobs[0])
 	if err != nil {
+		return err
+	}
+	if tx, err = insertsOnly(tx, of); err != nil {
 		return err
 	}
 	now, heard := time.Now(), hints{}
@@ -167,6 +171,9 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	was := *j
 	written := writes.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
 		Updates(map[string]any{"State": done, "ClaimedUntil": nil})
+	if sqlstate.Of(written.Error) == sqlstate.SerializationFailure {
+		return fmt.Errorf("%w: the snapshot of the transaction is older than the row, as it is once the worker has renewed the lease, after each third of it: use READ COMMITTED, end the transaction sooner, or give the worker a longer Lease", written.Error)
+	}
 	if written.Error != nil {
 		return written.Error
 	}
@@ -185,11 +192,12 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 }
 
 // ErrTakenOver is the cause of the end of a handler's context when its job's lease has ended and another worker may
-// have the job.
+// have the job. That it returns nil after that does not complete the job.
 var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
 var (
 	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
+	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time")
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 

@@ -57,6 +57,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	if len(missing) == 0 {
 		return true, nil
 	}
+	sent := e.proofs.clock()
 	states, err := e.states(ctx, missing)
 	if err != nil {
 		return false, err
@@ -65,6 +66,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	for _, it := range missing {
 		switch states[it.id] {
 		case running:
+			e.seen(it, sent)
 			all = false
 		case done:
 		default:
@@ -114,10 +116,15 @@ func (e *engine) renewHeld(ctx context.Context, held map[int64]*item, renewed ma
 // renewThese renews the leases of those that this process still has.
 func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64]bool) error {
 	ids, claims := arrays(list)
+	sent := e.proofs.clock()
 	var id int64
-	return e.db.each(ctx, e.t.sql(`UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
+	done := map[int64]bool{}
+	err := e.db.each(ctx, e.t.sql(`UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
 		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`),
-		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { renewed[id] = true })
+		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { done[id] = true })
+	maps.Copy(renewed, done)
+	e.proved(slices.DeleteFunc(list, func(it *item) bool { return !done[it.id] }), sent)
+	return err
 }
 
 // look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the

@@ -15,8 +15,8 @@ import (
 
 // Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
 // which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
-// transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. While an index is
-// added to a table with rows, writers wait.
+// transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. It refuses a table that was made
+// elsewhere and cannot work. While an index is added to a table with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -38,6 +38,12 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	return gormlock.Transaction(db, func(tx *gorm.DB) error {
 		if err := tx.AutoMigrate(model); err != nil {
 			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+		}
+		if err := t.refuseColumns(tx); err != nil {
+			return err
+		}
+		if err := t.refuseIndexesElsewhere(tx); err != nil {
+			return err
 		}
 		var set []string
 		if err := tx.Raw("SELECT split_part(unnest(reloptions), '=', 1) FROM pg_class WHERE oid = to_regclass(?)", t.quoted).Scan(&set).Error; err != nil {

@@ -81,6 +81,19 @@ func TestSave_leavesTheLease(t *testing.T) {
 			return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(m).Error
 		},
 		"a field": func(db *gorm.DB, m *Mail) error { return db.Model(m).Update("text", "y").Error },
+		"Assign": func(db *gorm.DB, m *Mail) error {
+			with, now := *m, Mail{}
+			with.ClaimedUntil = nil
+			err := db.Where("id = ?", m.ID).Assign(with).FirstOrCreate(&now).Error
+			*m = now
+			return err
+		},
+		"Assign and Omit": func(db *gorm.DB, m *Mail) error {
+			with, now := *m, Mail{}
+			err := db.Where("id = ?", m.ID).Omit("ClaimedUntil").Assign(with).FirstOrCreate(&now).Error
+			*m = now
+			return err
+		},
 		"SaveMerged": func(db *gorm.DB, m *Mail) error {
 			base := *m
 			base.Text = "x"
@@ -140,6 +153,12 @@ func TestUpdate_writesTheLeaseIfItIsNamed(t *testing.T) {
 			m.ClaimedUntil = &later
 			return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"claimed_until"})}).Create(m).Error
 		},
+		"Assign of a map": func(db *gorm.DB, m *Mail) error {
+			return db.Where("id = ?", m.ID).Assign(map[string]any{"claimed_until": later}).FirstOrCreate(&Mail{}).Error
+		},
+		"Assign of a field": func(db *gorm.DB, m *Mail) error {
+			return db.Where("id = ?", m.ID).Assign(with, "ClaimedUntil").FirstOrCreate(&Mail{}).Error
+		},
 		"Claim": func(db *gorm.DB, m *Mail) error {
 			got, err := gormlock.Claim[Mail](db, 1, map[string]any{"ClaimedUntil": later}, func(q *gorm.DB) *gorm.DB { return q.Where("id = ?", m.ID) })
 			if len(got) != 1 {
@@ -171,6 +190,12 @@ func TestUpdates_refusesALeaseOfItsOwn(t *testing.T) {
 		later := time.Now().Add(48 * time.Hour)
 		for _, q := range []*gorm.DB{db.Model(m), db.Model(&Mail{}).Where("id = ?", m.ID)} {
 			if err := q.Updates(Mail{Job: work.Job{ClaimedUntil: &later}, Text: "y"}).Error; !errors.Is(err, gormlock.ErrOption) {
+				t.Errorf("%v", err)
+			}
+		}
+		// FirstOrCreate makes a map of a struct.
+		for _, with := range []any{*m, m} {
+			if err := db.Where("id = ?", m.ID).Assign(with).FirstOrCreate(&Mail{}).Error; !errors.Is(err, gormlock.ErrOption) {
 				t.Errorf("%v", err)
 			}
 		}

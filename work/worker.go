@@ -34,7 +34,7 @@ type Worker[T any] struct {
 // New returns a worker that calls handle for each job. If handle returns nil, the job is done. After an error it is
 // tried again, after the [Backoff], until its MaxAttempts are used up. [Later] and [Dead] change that, and [Complete]
 // completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
-// over, or when the worker ends and its [Grace] is over.
+// over or may be, because its lease could not be renewed, or when the worker ends and its [Grace] is over.
 //
 // It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index,
 // and a db with conditions, clauses or scopes, which the worker would drop.
@@ -95,6 +95,7 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 	listening.Go(func() { e.listen(ctx) })
 	looking.Go(func() { e.look(ctx) })
 	looking.Go(func() { e.renew(running) })
+	looking.Go(func() { e.watch(running) })
 	finishing.Go(func() { e.finish(background) })
 	e.start()
 	_, err := e.fetchAndWind(ctx, false, stop)
@@ -122,6 +123,7 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	defer stop()
 	var keeping, finishing sync.WaitGroup
 	keeping.Go(func() { e.renew(running) })
+	keeping.Go(func() { e.watch(running) })
 	finishing.Go(func() { e.finish(background) })
 	e.start()
 	err := e.fetch(ctx, true)
@@ -147,7 +149,7 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 		return w.claim(ctx, e, n, scope)
 	}
 	e.alone = func(it *item) {
-		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, it) }
+		it.handle = func(ctx context.Context) error { return w.handleAlone(ctx, e, it) }
 	}
 	e.log = func(ctx context.Context, format string, args ...any) { w.db.Logger.Warn(ctx, format, args...) }
 	e.source = &levels{e: e, at: map[level]*position{}}
@@ -160,6 +162,7 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 
 // claim claims jobs that scope selects, and holds them.
 func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
+	sent := e.proofs.clock()
 	rows, err := w.claimRows(ctx, n, map[string]any{
 		"State": running, "ClaimedBy": e.nextClaim(), "Attempts": gorm.Expr(w.t.sql("{Attempts} + 1")),
 	}, scope)
@@ -174,7 +177,7 @@ func (w *Worker[T]) claim(ctx context.Context, e *engine, n int, scope func(*gor
 		it.handle = func(ctx context.Context) error { return w.handle(ctx, row) }
 		items = append(items, it)
 	}
-	e.hold(items)
+	e.hold(items, sent)
 	return items, nil
 }
 
@@ -197,6 +200,7 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 		return nil, err
 	}
 	e.unsure = true
+	sent := e.proofs.clock()
 	items, failed := e.unheard(ctx)
 	if len(items) == 0 {
 		e.failed = time.Now()
@@ -206,13 +210,14 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	for _, it := range items {
 		e.alone(it)
 	}
-	e.hold(items)
+	e.hold(items, sent) // perhaps for longer than the lease: each handler renews it first
 	return items, nil
 }
 
 // handleAlone reads the row of a job and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
 // [database/sql.Scanner] panics.
-func (w *Worker[T]) handleAlone(ctx context.Context, it *item) error {
+func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
+	sent := e.proofs.clock()
 	rows, err := w.claimRows(ctx, 1, map[string]any{}, func(q *gorm.DB) *gorm.DB {
 		return q.Where(w.t.sql("{ID} = ? AND {ClaimedBy} = ? AND {State} || '' = 'running'"), it.id, it.claim)
 	})
@@ -222,6 +227,7 @@ func (w *Worker[T]) handleAlone(ctx context.Context, it *item) error {
 	case len(rows) == 0: // it was taken over, or somebody has locked the row
 		return Later(0, nil)
 	}
+	e.proved([]*item{it}, sent)
 	return w.handle(ctx, &rows[0])
 }
 

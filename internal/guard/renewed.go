@@ -26,6 +26,9 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 	if _, own := stmt.Clauses["SET"]; own {
 		return nil
 	}
+	if err := w.refuseAssigned(stmt); err != nil {
+		return err
+	}
 	dest := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if !dest.IsValid() || dest.Type() != w.model.Schema.ModelType {
 		return nil
@@ -35,12 +38,30 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 			continue
 		}
 		if !mayBeSave(stmt) && !holdsSame(stmt, field, dest) {
-			return renewedError(fmt.Sprintf("gormlock: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", w.model.Schema.Name, field.Name))
+			return w.renewedError(field)
 		}
 		stmt.Omits = append(slices.Clip(stmt.Omits), field.DBName)
 		w.where.leftOut++
 	}
 	return nil
+}
+
+// refuseAssigned refuses a struct of Assign that has a value in such a column: FirstOrCreate makes a map of it, which would name the column.
+func (w *Write) refuseAssigned(stmt *gorm.Statement) error {
+	values, isMap := stmt.Dest.(map[string]any)
+	if !isMap || !statement.IsAssigned(stmt, w.model.Schema.ModelType) || !statement.InFirstOrCreate() {
+		return nil
+	}
+	for _, field := range w.model.Renewed {
+		if _, is := values[field.DBName]; is && !namesField(stmt, field) && !slices.Contains(w.omitted(stmt), field.Name) && !slices.Contains(w.omitted(stmt), field.DBName) {
+			return w.renewedError(field)
+		}
+	}
+	return nil
+}
+
+func (w *Write) renewedError(field *schema.Field) error {
+	return renewedError(fmt.Sprintf("gormlock: %s.%s is renewed by others, and a struct does not write it: leave it out, or name it in Select, Update or a map", w.model.Schema.Name, field.Name))
 }
 
 // renewedError is an ErrOption, whose own text speaks of locks.

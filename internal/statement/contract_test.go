@@ -1,6 +1,7 @@
 package statement_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -188,6 +189,21 @@ func TestGORMsNames(t *testing.T) {
 func executeHere(db *gorm.DB) {
 	db.Statement.Dest = &[]owner{}
 	db.Callback().Query().Execute(db)
+}
+
+// What Assign was given is found where GORM keeps it.
+func TestGORMsAssign(t *testing.T) {
+	t.Parallel()
+	db, _ := watched(t)
+	model := reflect.TypeFor[owner]()
+	if !statement.IsAssigned(db.Assign(owner{}).Statement, model) || !statement.IsAssigned(db.Assign(&owner{}).Statement, model) {
+		t.Error("gorm.Statement keeps elsewhere what Assign was given: there is no field named assigns")
+	}
+	for _, q := range []*gorm.DB{db.Model(&owner{}), db.Assign(map[string]any{"id": 1}), db.Assign(owner{}, "ID"), db.Assign((*owner)(nil))} {
+		if statement.IsAssigned(q.Statement, model) {
+			t.Error("what is no struct alone counts as one")
+		}
+	}
 }
 
 // The scopes of a statement are found where GORM keeps them.

@@ -18,6 +18,28 @@ var scopesOfStatement = func() []int {
 	return field.Index
 }()
 
+// IsAssigned reports whether Assign was given a struct of this type alone. FirstOrCreate makes a map of it.
+func IsAssigned(stmt *gorm.Statement, model reflect.Type) bool {
+	if assignsOfStatement == nil {
+		return false
+	}
+	given := reflect.ValueOf(stmt).Elem().FieldByIndex(assignsOfStatement)
+	if given.Len() != 1 {
+		return false
+	}
+	v := given.Index(0)
+	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v.IsValid() && v.Type() == model
+}
+
+// assignsOfStatement is where GORM keeps what Assign was given.
+var assignsOfStatement = func() []int {
+	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName("assigns")
+	return field.Index
+}()
+
 // IsSession reports whether each call on the db makes a new statement, so that nothing stays in this one.
 func IsSession(db *gorm.DB) bool {
 	return cloneOfDB != nil && reflect.ValueOf(db).Elem().FieldByIndex(cloneOfDB).Int() > 0

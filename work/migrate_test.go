@@ -1,0 +1,83 @@
+package work_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/work"
+)
+
+// A table that another tool has made, and in which jobs would get lost, is refused with the statements that cure it.
+func TestMigrate_refusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	for name, try := range map[string]struct{ id, runAt, until string }{
+		"run_at without a zone":        {"bigserial PRIMARY KEY", "timestamp NOT NULL DEFAULT now()", "timestamptz"},
+		"claimed_until without a zone": {"bigserial PRIMARY KEY", "timestamptz NOT NULL DEFAULT now()", "timestamp(3)"},
+		"no key":                       {"bigserial", "timestamptz NOT NULL DEFAULT now()", "timestamptz"},
+		"no default":                   {"bigint UNIQUE", "timestamptz NOT NULL DEFAULT now()", "timestamptz"},
+		"neither":                      {"bigint", "timestamptz NOT NULL DEFAULT now()", "timestamptz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+			must(t, work.Migrate(db, &Mail{}))
+			const drop = "ALTER TABLE mails DROP COLUMN id, DROP COLUMN run_at, DROP COLUMN claimed_until"
+			must(t, db.Exec(drop).Error)
+			must(t, db.Exec("ALTER TABLE mails ADD COLUMN id "+try.id+", ADD COLUMN run_at "+try.runAt+", ADD COLUMN claimed_until "+try.until).Error)
+			err := work.Migrate(db, &Mail{})
+			if err == nil {
+				t.Fatal("Migrate takes it")
+			}
+			for ; err != nil; err = work.Migrate(db, &Mail{}) { // a cure after the other
+				if _, failed := work.New(db, (&texts{}).handle); failed == nil {
+					t.Error("New takes it")
+				}
+				cure(t, db, err)
+			}
+			enqueue(t, db, "x", "y")
+			var done texts
+			drain(t, worker(t, db, done.handle))
+			done.mustBe(t, "x", "y")
+		})
+	}
+}
+
+// cure executes what an error of Migrate advises.
+func cure(t *testing.T, db *gorm.DB, err error) {
+	t.Helper()
+	at := strings.Index(err.Error(), "ALTER ")
+	if at < 0 {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(err.Error()[at:], ", or the zone")
+	must(t, db.Exec(text).Error)
+}
+
+// The table of last year was renamed, with its indexes: the new one gets its own, or Migrate says what is in the way.
+func TestMigrate_afterARename(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]work.Option{"plain": nil, "OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+			must(t, work.Migrate(db, &Mail{}, opts...))
+			must(t, db.Exec("ALTER TABLE mails RENAME TO mails_2026").Error)
+			err := work.Migrate(db, &Mail{}, opts...)
+			if err == nil || db.Migrator().HasTable("mails") {
+				t.Fatalf("%v", err)
+			}
+			if !strings.Contains(err.Error(), "mails_2026_work_ready") {
+				t.Error(err)
+			}
+			cure(t, db, err)
+			must(t, work.Migrate(db, &Mail{}, opts...))
+			_, err = work.New(db, func(context.Context, *Mail) error { return nil }, opts...)
+			must(t, err)
+		})
+	}
+}
