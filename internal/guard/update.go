@@ -65,6 +65,7 @@ func AfterUpdate(db *gorm.DB) {
 	if w := writeOf(db.Statement); w != nil {
 		w.refuseLateHolder(db)
 		w.settle(db)
+		w.noteStored(db)
 		w.omitAsBefore(db.Statement)
 	}
 	shared.GiveBack(db)
@@ -139,6 +140,7 @@ func AfterCreate(db *gorm.DB) {
 	shared.Part(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
+		w.noteStored(db)
 	}
 	shared.GiveBack(db)
 	children.RefuseTwinsOfWritten(db)
