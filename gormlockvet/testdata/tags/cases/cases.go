@@ -250,6 +250,11 @@ type CreateOnly struct {
 	Version int64 `gorm:"<-:create" gormlock:"version"` // want `a version column must be readable and writable`
 }
 
+type NumberOfTime struct {
+	ID        int64
+	UpdatedAt int64 `gormlock:"version"` // want `a version that is a number cannot be a time that GORM sets`
+}
+
 type Hidden struct {
 	ID      int64
 	Version int64 `gorm:"->:false;<-" gormlock:"version"` // want `a version column must be readable and writable`
