@@ -13,6 +13,14 @@ import (
 
 const ownSetting = "gormlock:own_write" // clones of the statement have it too
 
+// enter puts the Write where the statement finds it, and where it is missed if a callback takes it out there.
+func (w *Write) enter() {
+	w.of.Clauses[writeClause] = clause.Clause{Expression: w}
+	if !w.dry {
+		w.of.Settings.Store(ownSetting, w)
+	}
+}
+
 // refuseRenewed fails a statement out of whose clauses a callback has taken its Write: nothing would be compared. Sent: the statement
 // was executed.
 func refuseRenewed(db *gorm.DB, sent bool) {

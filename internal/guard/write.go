@@ -214,10 +214,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
 	}
-	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
-	if !w.dry {
-		stmt.Settings.Store(ownSetting, w)
-	}
+	w.enter()
 	return w
 }
 
