@@ -121,11 +121,11 @@ func (p *Plugin) Close() error {
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
-		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
-		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,

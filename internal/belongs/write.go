@@ -93,11 +93,20 @@ func of(db *gorm.DB) *writing {
 func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 	return func(db *gorm.DB) {
 		unlinked.RefuseEmptied(db)
+		children.BeginGraph(db)
 		children.RefuseTwins(db)
 		ofRoots(db)
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)
 		shared.OwnKeys(db, false)
+	}
+}
+
+// AfterAssociations finds out whether GORM has stored the keys that it gave to the structs of the associations.
+func AfterAssociations(next func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		children.EndGraph(db)
+		next(db)
 	}
 }
 

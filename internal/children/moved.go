@@ -35,15 +35,18 @@ func NoticeMoved(db *gorm.DB) {
 	if m == nil || !m.Children {
 		return
 	}
-	came, links := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema)}
+	came, links, saved := moved{}, &links{in: memory.TableOf(stmt, stmt.Schema)}, statement.Saving(stmt)
 	var rekeyed error
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
-			if !model.IsVersioned(relation.FieldSchema) {
+			if !model.IsChecked(relation.FieldSchema) {
 				continue
 			}
-			links.version = m.Of(relation.FieldSchema).Column
-			if place := statement.Place(relation.Field, parent); place.IsValid() {
+			links.version, links.graph = m.Of(relation.FieldSchema).Column, nil
+			if saved(relation) {
+				links.graph = graphOf(stmt)
+			}
+			if place := statement.Place(relation.Field, parent); place.IsValid() && !place.IsZero() {
 				statement.EachStruct(place, func(child reflect.Value) {
 					if child.CanAddr() {
 						rekeyed = cmp.Or(rekeyed, came.look(stmt, relation, parent, child, links))
@@ -90,6 +93,13 @@ func (m moved) look(stmt *gorm.Statement, relation *schema.Relationship, parent,
 			moves = true
 			links.add(ref.ForeignKey, child, owner)
 		}
+		if links.graph != nil {
+			one := given{relation: relation, child: child, value: keyText(owner), was: keyText(key)}
+			one.stored = one.value == one.was
+			if err := links.graph.give(ref.ForeignKey, one); err != nil {
+				return err
+			}
+		}
 	}
 	if moves {
 		m[child.Addr().Pointer()] = fromNone
@@ -111,7 +121,8 @@ func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 // links are foreign keys of children as they were before GORM gave them their parent's key.
 type links struct {
 	all     []link
-	version *column.Version // of the children that are looked at
+	version *column.Version // of the children that are looked at; nil: they have a fence alone
+	graph   *graph          // nil: they are not saved
 	places  *memory.Places  // where the transaction has structs by now
 	in      memory.Table    // that of the parents
 }
@@ -126,8 +137,8 @@ type link struct {
 	name   string        // the child's own key; empty: it has none
 	is     memory.Key    // the same
 
-	version *column.Version
-	at      column.Value // the child's version
+	version *column.Version // nil: the child has a fence alone
+	at      column.Value    // the child's version
 }
 
 const linksClause = "gormlock:links"
@@ -136,7 +147,10 @@ const linksClause = "gormlock:links"
 func (*links) Build(clause.Builder) {}
 
 func (l *links) add(key *schema.Field, child reflect.Value, given any) {
-	one := link{key: key, child: child, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child), is: memory.KeyOf(key.Schema, child), version: l.version, at: l.version.Read(child)}
+	one := link{key: key, child: child, given: statement.KeyName([]any{given}), name: nameIn(key.Schema, child), is: memory.KeyOf(key.Schema, child), version: l.version}
+	if l.version != nil {
+		one.at = l.version.Read(child)
+	}
 	switch place := statement.Place(key, child); {
 	case !place.IsValid():
 		if one.none = statement.NilOnPath(key, child); !one.none.CanSet() {
@@ -198,7 +212,7 @@ func (l *links) Undo() {
 			continue
 		}
 		for _, child := range slices.Concat(now[keyed{one.key, one.name}], l.places.Of(one.child.Type(), l.in.Beside(one.key.Schema), one.is)) {
-			if one.version.Read(child).Equal(one.at) {
+			if one.version == nil || one.version.Read(child).Equal(one.at) {
 				one.putBack(child)
 			}
 		}
@@ -224,6 +238,7 @@ func (l *links) Lose() {}
 
 // UndoLinks takes back the foreign keys that a statement gave to children and did not store.
 func UndoLinks(db *gorm.DB) {
+	forgetGraph(db.Statement)
 	c, ok := db.Statement.Clauses[linksClause]
 	if !ok {
 		return

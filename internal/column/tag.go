@@ -86,6 +86,8 @@ func ReadVersion(field *schema.Field, words []string) (*Version, error) {
 		return nil, fmt.Errorf("a Rails lock column must be an integer, not %s", field.FieldType)
 	case !field.Creatable || !field.Updatable || !field.Readable:
 		return nil, fmt.Errorf("a version column must be readable and writable: remove the permission from the tag `gorm`")
+	case !c.IsTemporal() && (field.AutoCreateTime > 0 || field.AutoUpdateTime > 0):
+		return nil, fmt.Errorf("a version that is a number cannot be a time that GORM sets: make it a time.Time, rename it, or tag it `gorm:\"autoCreateTime:false;autoUpdateTime:false\"`")
 	}
 	if c.IsTemporal() {
 		c.Tick = TickOf(field)

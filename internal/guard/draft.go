@@ -128,6 +128,9 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 		return nil
 	}
 	if u.updates || u.child {
+		if !returns(stmt) && !dialect.Of(stmt.DB).IsMySQL() {
+			return fmt.Errorf("gormlock: %s: not executed, the server is not asked which rows an upsert wrote, so rows that others deleted would be stored again: open the database without WithoutReturning in postgres.Config, or save the structs one by one", d.model.Schema.Name)
+		}
 		d.op = OpUpsert
 	}
 	if statement.ComputesColumn(conflict.DoUpdates, d.version.Field.DBName) {

@@ -18,6 +18,7 @@ import (
 
 // BeforeUpdate decides which version each row must have, after the hooks and the belongs-to associations.
 func BeforeUpdate(db *gorm.DB) {
+	refuseRenewed(db, false)
 	shared.Keep(db, true)
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
@@ -60,11 +61,13 @@ func (w *Write) refuseSaveOfMap(stmt *gorm.Statement) error {
 
 // AfterUpdate compares what was written with what should be, before associations are saved.
 func AfterUpdate(db *gorm.DB) {
+	refuseRenewed(db, true)
 	shared.Part(db)
 	refuseNothing(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.refuseLateHolder(db)
 		w.settle(db)
+		w.noteStored(db)
 		w.omitAsBefore(db.Statement)
 	}
 	shared.GiveBack(db)
@@ -95,6 +98,7 @@ func SetsNothing(stmt *gorm.Statement, set clause.Set) bool {
 
 // BeforeDelete decides which version each row must have. A soft delete is an update inside: its version moves.
 func BeforeDelete(db *gorm.DB) {
+	refuseRenewed(db, false)
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
 		return
@@ -114,6 +118,7 @@ func BeforeDelete(db *gorm.DB) {
 
 // AfterDelete compares what was deleted with what should have been deleted.
 func AfterDelete(db *gorm.DB) {
+	refuseRenewed(db, true)
 	if w := writeOf(db.Statement); w != nil {
 		w.settle(db)
 	}
@@ -122,6 +127,7 @@ func AfterDelete(db *gorm.DB) {
 
 // BeforeCreate decides what a create with a conflict clause does to the versions of existing rows.
 func BeforeCreate(db *gorm.DB) {
+	refuseRenewed(db, false)
 	shared.Keep(db, false)
 	w := writeOf(db.Statement)
 	if w == nil || db.Error != nil {
@@ -136,9 +142,11 @@ func BeforeCreate(db *gorm.DB) {
 
 // AfterCreate brings versions into memory, and compares the rows of an upsert.
 func AfterCreate(db *gorm.DB) {
+	refuseRenewed(db, true)
 	shared.Part(db)
 	if w := writeOf(db.Statement); w != nil {
 		w.settleCreate(db)
+		w.noteStored(db)
 	}
 	shared.GiveBack(db)
 	children.RefuseTwinsOfWritten(db)

@@ -24,6 +24,7 @@ import (
 // statement's clauses from before the transaction begins until after it has ended.
 type Write struct {
 	judge
+	of      *gorm.Statement
 	outcome outcome      // what became of it
 	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
@@ -207,13 +208,13 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	AskZone(stmt, m)
-	w := &Write{dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
+	w := &Write{of: stmt, dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
 	w.memory.In = memory.WrittenTable(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
 		w.writtenBefore, w.path = j.Written(), j.Path()
 	}
-	stmt.Clauses[writeClause] = clause.Clause{Expression: w}
+	w.enter()
 	return w
 }
 

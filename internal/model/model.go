@@ -46,7 +46,7 @@ type Model struct {
 // related is which associations lead to models that are checked.
 type related struct {
 	KeyLinked bool                   // a foreign key to what it belongs to is a part of its key
-	Children  bool                   // a has-one or has-many relation leads to a versioned one
+	Children  bool                   // a has-one or has-many relation leads to one
 	Shared    []*schema.Relationship // those of which GORM saves one struct for each key: belongs-to, has-many, many-to-many
 	ByOthers  bool                   // it, or what is saved with it, refers to something by other columns than its key
 }
@@ -220,18 +220,21 @@ func (m *Model) readUnversioned(field *schema.Field, words []string) error {
 func (m *Model) relate(withoutVersions bool) {
 	all := &m.Schema.Relationships
 	for _, relation := range slices.Concat(all.HasOne, all.HasMany) {
-		m.Children = m.Children || !withoutVersions && IsVersioned(relation.FieldSchema)
+		m.Children = m.Children || !withoutVersions && IsVersioned(relation.FieldSchema) || isTagged(relation.FieldSchema, "fence")
 	}
 	for _, relation := range all.BelongsTo {
 		m.KeyLinked = m.KeyLinked || slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.ForeignKey.PrimaryKey })
 	}
 	for _, relation := range slices.Concat(all.BelongsTo, all.HasMany, all.Many2Many) {
-		if isTagged(relation.FieldSchema, "version") || isTagged(relation.FieldSchema, "fence") {
+		if IsChecked(relation.FieldSchema) {
 			m.Shared = append(m.Shared, relation)
 		}
 	}
 	m.ByOthers = refersByOthers(m.Schema, map[*schema.Schema]bool{})
 }
+
+// IsChecked reports whether a field of the model has the tag of a version or of a fence.
+func IsChecked(s *schema.Schema) bool { return IsVersioned(s) || isTagged(s, "fence") }
 
 // IsVersioned reports whether a field of the model has the tag of a version.
 func IsVersioned(s *schema.Schema) bool { return isTagged(s, "version") }

@@ -242,6 +242,14 @@ type unknownMode struct {
 	ID      int64
 	Version int64 `gormlock:"version,django"`
 }
+type numberOfTime struct {
+	ID        int64
+	UpdatedAt int64 `gormlock:"version"`
+}
+type taggedNumberOfTime struct {
+	ID  int64
+	Rev uint32 `gorm:"autoUpdateTime:milli" gormlock:"version"`
+}
 type negativeInitial struct {
 	ID      int64
 	Version int64 `gormlock:"version,initial=-1"`
@@ -286,6 +294,8 @@ func TestWrongTags(t *testing.T) {
 		"initialXmin.Xmin: initial=3: the server":          &initialXmin{},
 		"twoModes.Version: \"hibernate\" after rails":      &twoModes{},
 		"unknownMode.Version: unknown mode \"django\"":     &unknownMode{},
+		"numberOfTime.UpdatedAt: a version that is a num":  &numberOfTime{},
+		"taggedNumberOfTime.Rev: a version that is a num":  &taggedNumberOfTime{},
 		"negativeInitial.Version: initial=-1":              &negativeInitial{},
 		"keyVersion.ID: a version field cannot be":         &keyVersion{},
 		"unversionedOnly has unversioned fields and no":    &unversionedOnly{},

@@ -106,6 +106,8 @@ func (c *column) check(given string) error {
 		return fmt.Errorf("a Rails lock column must be an integer, not %s", typeName(f))
 	case !f.full():
 		return fmt.Errorf("a version column must be readable and writable: remove the permission from the tag `gorm`")
+	case !c.temporal && f.AutoTime:
+		return fmt.Errorf("a version that is a number cannot be a time that GORM sets: make it a time.Time, rename it, or tag it `gorm:\"autoCreateTime:false;autoUpdateTime:false\"`")
 	}
 	if n, ok := f.intDefault(); ok && !c.temporal && n != c.initial {
 		return fmt.Errorf("default:%d disagrees with the first version %d: write default:%d", n, c.initial, c.initial)

@@ -15,7 +15,7 @@ var All = []any{
 	&Unversioned{}, &Mixed{}, &Prefixed{}, &Composite{}, &Small{}, &Named{}, &DefaultRight{}, &Blanks{}, &Root{},
 	&Unknown{}, &UnknownMode{}, &TwoModes{}, &Capital{}, &Text{}, &Float{}, &Slice{}, &Related{}, &Left{}, &KeyVersion{}, &KeyLess{},
 	&Twice{}, &TwiceMixed{}, &InitialText{}, &InitialNegative{}, &InitialTime{}, &RailsTime{}, &XminInitial{}, &XminType{}, &XminBare{},
-	&ReadOnly{}, &CreateOnly{}, &Hidden{}, &DefaultWrong{}, &DefaultRails{}, &Serialized{}, &UnversionedMore{}, &UnversionedAlone{},
+	&NumberOfTime{}, &ReadOnly{}, &CreateOnly{}, &Hidden{}, &DefaultWrong{}, &DefaultRails{}, &Serialized{}, &UnversionedMore{}, &UnversionedAlone{},
 	&UnversionedLeft{}, &FenceText{}, &FenceSmall{}, &FenceUnsigned{}, &FenceTime{}, &FenceKeyless{}, &FenceKey{}, &FenceReadOnly{},
 	&FenceAuto{}, &FenceInteger{}, &FenceSize{}, &FenceSerial{}, &FenceWord{}, &FenceEmptyKey{}, &FenceTwoKeys{}, &FenceTwice{}, &FenceLeft{},
 	&EmbeddedWrong{}, &Uint{}, &Bytes{}, &NamedInt{}, &NamedTime{}, &NullString{}, &PointerPointer{},
@@ -248,6 +248,11 @@ type ReadOnly struct {
 type CreateOnly struct {
 	ID      int64
 	Version int64 `gorm:"<-:create" gormlock:"version"` // want `a version column must be readable and writable`
+}
+
+type NumberOfTime struct {
+	ID        int64
+	UpdatedAt int64 `gormlock:"version"` // want `a version that is a number cannot be a time that GORM sets`
 }
 
 type Hidden struct {
