@@ -3,6 +3,7 @@ package rowlock
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -19,6 +20,8 @@ func (l Lock) admit(db *gorm.DB) error {
 	switch {
 	case !dialect.Of(db).LocksRows():
 		return fmt.Errorf("%w, not %s: lock rows of %s", fault.ErrNotPostgres, db.Name(), statement.TableName(stmt))
+	case !slices.Contains(stmt.BuildClauses, l.Name()):
+		return notSent(stmt)
 	case stmt.SQL.Len() > 0:
 		return fmt.Errorf("gormlock: a row lock cannot be added to raw SQL: write %v into it", l.Strength)
 	case !db.DryRun && statement.Transaction(stmt) == nil:

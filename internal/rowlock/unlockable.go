@@ -42,11 +42,17 @@ FROM read LEFT JOIN pg_catalog.pg_class c ON c.oid = read.oid
 LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'`
 
 // AskTableRows asks whether a function returns rows of a table, which a row lock on its call does not lock.
-const AskTableRows = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_ident($1) AS path) given
- JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
- ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END
- JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
+const AskTableRows = theFunction + ` JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
  THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END, false`
+
+// AskReads asks whether a function may read tables: all but PostgreSQL's own, which read what they are given, and those that say that they do not.
+const AskReads = theFunction + ` WHERE p.pronamespace <> 'pg_catalog'::regnamespace AND p.provolatile <> 'i')
+ THEN 'is a function, beside which the query reads no rows, and PostgreSQL locks none of those that a function has read: lock the rows of their tables, or select columns of what is locked too'
+ ELSE '' END, false`
+
+const theFunction = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_ident($1) AS path) given
+ JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
+ ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END`
 
 // mustBeLockable refuses what no lock reaches. A wrapper of a foreign table sends its server neither NOWAIT nor SKIP LOCKED, and lock_timeout
 // does not end a wait there: so a lock that does not wait, or not for ever, is refused too.
@@ -62,12 +68,16 @@ func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 	return err
 }
 
-func mustComputeRows(stmt *gorm.Statement, function string) error {
+func mustComputeRows(stmt *gorm.Statement, question string, functions []string) error {
 	if dialect.Of(stmt.DB).IsMySQL() { // it has none that do not
 		return nil
 	}
-	_, err := mustAnswer(stmt, AskTableRows, function, ask(AskTableRows))
-	return err
+	for _, function := range functions {
+		if _, err := mustAnswer(stmt, question, function, ask(question)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // answer is what the server says of a name.
