@@ -14,7 +14,8 @@ import (
 
 // AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
 // its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
-// an error. So this reads the stored query of the view, and of the views that it reads. A foreign table is locked by what
+// an error. A view that can be written without a rule of its own computes none. Of any other one this reads the stored query, and of the views
+// that it reads. A foreign table is locked by what
 // its wrapper sends, which most do not. It calls nothing that may write, so it does not count as a write of the transaction.
 const AskLockable = `WITH RECURSIVE read AS (
  SELECT to_regclass($1)::oid AS oid
@@ -32,7 +33,8 @@ SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
  WHEN c.relkind <> 'v' OR c.oid IS NULL THEN NULL
  WHEN EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgtype & 64 <> 0 AND t.tgtype & 24 <> 0)
  THEN 'has an INSTEAD OF trigger, which writes what it likes: lock and write the rows of the tables behind it'
- WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) & 4 <> 0 THEN NULL
+ WHEN EXISTS (SELECT FROM (VALUES ('2', 4), ('3', 8), ('4', 16)) AS event WHERE pg_catalog.pg_relation_is_updatable(c.oid, false) & event.column2 <> 0
+ AND NOT EXISTS (SELECT FROM pg_catalog.pg_rewrite i WHERE i.ev_class = c.oid AND i.ev_type = event.column1::"char" AND i.is_instead)) THEN NULL
  WHEN r.ev_action::text ~ ':(hasAggs|hasWindowFuncs|hasTargetSRFs) true|:(cteList|groupClause|groupingSets|havingQual|distinctClause|setOperations) [^< ]|:rtekind [^012]'
  OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class b ON b.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_class'::regclass
  WHERE d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.deptype = 'n' AND b.oid <> c.oid)
