@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -40,13 +41,25 @@ func (l Lock) begins(stmt *gorm.Statement) string {
 	return "FOR " + forUpdate.SQL()
 }
 
-// mustBeSent lets the query note whether it is sent with a locking clause that begins with these words. End and EndRow look.
-func mustBeSent(stmt *gorm.Statement, words string) {
+// mustBeSent lets the query note whether it is sent with a locking clause that begins with one of these words. End and EndRow look.
+func mustBeSent(stmt *gorm.Statement, words ...string) {
 	has := sqltext.HasClause
 	if dialect.Of(stmt.DB).IsMySQL() { // whose strings and comments are others
-		has = strings.Contains
+		has = hasBehindNoComment
 	}
-	statement.NoteSending(stmt, func(text string) bool { return has(text, words) })
+	statement.NoteSending(stmt, func(text string) bool {
+		return slices.ContainsFunc(words, func(words string) bool { return has(text, words) })
+	})
+}
+
+// hasBehindNoComment reports whether the words stand in the text, in a line in which no comment can have begun before them.
+func hasBehindNoComment(text, words string) bool {
+	at := strings.LastIndex(text, words)
+	if at < 0 {
+		return false
+	}
+	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	return !strings.Contains(line, "--") && !strings.Contains(line, "#")
 }
 
 // notSent is the error of a query whose lock was not sent.
