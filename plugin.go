@@ -132,7 +132,7 @@ var handlers = hooks.Handlers{
 		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterWrite(guard.AfterDelete), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
 	},
 	Query: concern.Query(hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks}),
-	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: afterRow}),
+	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: rowlock.EndRow(afterRow)}),
 	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw},
 }
 

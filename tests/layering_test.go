@@ -112,7 +112,7 @@ var mayImport = map[string][]string{
 	"internal/unlinked":    {"internal/fault", "internal/install", "internal/journal", "internal/model", "internal/statement", gormModule},
 	"internal/model":       {"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/statement", gormModule},
 	"internal/column":      {"internal/dialect", "internal/fault", "internal/statement", "fence", gormModule},
-	"internal/rowlock":     {"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/sqlstate", "internal/sqltext", "internal/statement", "observe", gormModule},
+	"internal/rowlock":     {"internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/mark", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "observe", gormModule},
 	"internal/journal":     {"internal/cause", "internal/dialect", "internal/fault", "internal/install", "internal/lockrequest", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", "observe", gormModule},
 	"internal/mark":        {"internal/fault", "internal/sqltx", "internal/statement", gormModule},
 	"internal/install":     {"advisory", "internal/fault", "internal/keynames", "internal/literal", "internal/lockid", "internal/lockrequest", "internal/lookalike", "internal/pretend", "lockkey", "observe", gormModule},

@@ -40,6 +40,7 @@ func (c *claim) writeLocking(stmt *gorm.Statement) *guard.Write {
 	start := stmt.SQL.Len()
 	stmt.Build("FROM", "WHERE", "ORDER BY")
 	c.mustReach(stmt, start)
+	statement.EndComment(stmt)
 	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))
 	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
 		statement.Write(stmt, " OFFSET ", strconv.Itoa(given.Offset))

@@ -93,6 +93,7 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	start := stmt.SQL.Len()
 	install.Of(stmt.DB).Constants.Build(stmt, "FROM", "WHERE", "ORDER BY")
 	c.mustReach(stmt, start)
+	statement.EndComment(stmt)
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
 	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))

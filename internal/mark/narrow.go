@@ -86,6 +86,7 @@ func (b brackets) Build(builder clause.Builder) {
 	where.Build(builder)
 	if ok {
 		RefuseOpen(stmt, start)
+		statement.EndComment(stmt)
 	}
 	_ = builder.WriteByte(')')
 }

@@ -3,6 +3,7 @@ package rowlock
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -19,10 +20,14 @@ func (l Lock) admit(db *gorm.DB) error {
 	switch {
 	case !dialect.Of(db).LocksRows():
 		return fmt.Errorf("%w, not %s: lock rows of %s", fault.ErrNotPostgres, db.Name(), statement.TableName(stmt))
+	case !slices.Contains(stmt.BuildClauses, l.Name()):
+		return notSent(stmt)
 	case stmt.SQL.Len() > 0:
 		return fmt.Errorf("gormlock: a row lock cannot be added to raw SQL: write %v into it", l.Strength)
 	case !db.DryRun && statement.Transaction(stmt) == nil:
 		return fmt.Errorf("%w: lock rows of %s", fault.ErrNoTransaction, statement.TableName(stmt))
+	case l.Skip && (statement.InFirstOrCreate() || statement.InFirstOrInit()):
+		return fmt.Errorf("gormlock: %s: FirstOrCreate and FirstOrInit take a row that SkipLocked leaves out for one that is not there, and make a second one: use Try, or a lock that waits", statement.TableName(stmt))
 	case db.DryRun && l.mayFail() && statement.InSubQuery():
 		err := fmt.Errorf("gormlock: %s: Try and Timeout do not reach a row lock in a sub-query", statement.TableName(stmt))
 		statement.FailSubQuery(stmt, err)

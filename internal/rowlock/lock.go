@@ -101,7 +101,7 @@ func (l Lock) refusal(stmt *gorm.Statement) error {
 }
 
 func (l Lock) put(stmt *gorm.Statement) {
-	stmt.Clauses[l.Name()] = clause.Clause{Name: l.keyword(stmt), Expression: l}
+	stmt.Clauses[l.Name()] = clause.Clause{Name: l.keyword(stmt), Expression: l, Builder: behindComment}
 }
 
 // Build implements [clause.Expression].

@@ -44,13 +44,22 @@ func mustReachGiven(db *gorm.DB) {
 		return
 	}
 	l := Lock{Strength: forShare}
-	if given, ok := stmt.Clauses["FOR"].Expression.(clause.Locking); ok && given.Table.Name != "" {
+	lock := stmt.Clauses["FOR"]
+	given, ok := lock.Expression.(clause.Locking)
+	if ok && given.Table.Name != "" {
 		l.Of = []string{given.Table.Name}
 		if given.Table.Name == clause.CurrentTable {
 			l.Of[0] = statement.OwnName(stmt)
 		}
 	}
+	if lock.Builder == nil {
+		lock.Builder = behindComment
+		stmt.Clauses["FOR"] = lock
+	}
 	l.mustReach(stmt)
+	if ok {
+		mustBeSent(stmt, "FOR "+given.Strength, "LOCK IN SHARE MODE") // as some drivers write SHARE
+	}
 }
 
 // Reach is an error where the lock would pass by rows that the query reads, without an error of the server. The text is that
@@ -87,12 +96,10 @@ func (l Lock) reach(stmt *gorm.Statement, text string) error {
 			return err
 		}
 	}
-	for _, function := range reach.Functions {
-		if err := mustComputeRows(stmt, function); err != nil {
-			return err
-		}
+	if err := mustComputeRows(stmt, AskTableRows, reach.Functions); err != nil {
+		return err
 	}
-	return nil
+	return mustComputeRows(stmt, AskReads, reach.Alone)
 }
 
 func unreached(why string, args ...any) error {

@@ -14,7 +14,8 @@ import (
 
 // AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
 // its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
-// an error. So this reads the stored query of the view, and of the views that it reads. A foreign table is locked by what
+// an error. A view that can be written without a rule of its own computes none. Of any other one this reads the stored query, and of the views
+// that it reads. A foreign table is locked by what
 // its wrapper sends, which most do not. It calls nothing that may write, so it does not count as a write of the transaction.
 const AskLockable = `WITH RECURSIVE read AS (
  SELECT to_regclass($1)::oid AS oid
@@ -32,7 +33,8 @@ SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
  WHEN c.relkind <> 'v' OR c.oid IS NULL THEN NULL
  WHEN EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgtype & 64 <> 0 AND t.tgtype & 24 <> 0)
  THEN 'has an INSTEAD OF trigger, which writes what it likes: lock and write the rows of the tables behind it'
- WHEN pg_catalog.pg_relation_is_updatable(c.oid, false) & 4 <> 0 THEN NULL
+ WHEN EXISTS (SELECT FROM (VALUES ('2', 4), ('3', 8), ('4', 16)) AS event WHERE pg_catalog.pg_relation_is_updatable(c.oid, false) & event.column2 <> 0
+ AND NOT EXISTS (SELECT FROM pg_catalog.pg_rewrite i WHERE i.ev_class = c.oid AND i.ev_type = event.column1::"char" AND i.is_instead)) THEN NULL
  WHEN r.ev_action::text ~ ':(hasAggs|hasWindowFuncs|hasTargetSRFs) true|:(cteList|groupClause|groupingSets|havingQual|distinctClause|setOperations) [^< ]|:rtekind [^012]'
  OR NOT EXISTS (SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class b ON b.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_class'::regclass
  WHERE d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.deptype = 'n' AND b.oid <> c.oid)
@@ -42,11 +44,17 @@ FROM read LEFT JOIN pg_catalog.pg_class c ON c.oid = read.oid
 LEFT JOIN pg_catalog.pg_rewrite r ON r.ev_class = c.oid AND r.ev_type = '1'`
 
 // AskTableRows asks whether a function returns rows of a table, which a row lock on its call does not lock.
-const AskTableRows = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_ident($1) AS path) given
- JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
- ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END
- JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
+const AskTableRows = theFunction + ` JOIN pg_catalog.pg_type t ON t.oid = p.prorettype JOIN pg_catalog.pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c')
  THEN 'is a function that returns rows of a table, and PostgreSQL locks none of them: lock those of the table' ELSE '' END, false`
+
+// AskReads asks whether a function may read tables: all but PostgreSQL's own, which read what they are given, and those that say that they do not.
+const AskReads = theFunction + ` WHERE p.pronamespace <> 'pg_catalog'::regnamespace AND p.provolatile <> 'i')
+ THEN 'is a function, beside which the query reads no rows, and PostgreSQL locks none of those that a function has read: lock the rows of their tables, or select columns of what is locked too'
+ ELSE '' END, false`
+
+const theFunction = `SELECT true, CASE WHEN EXISTS (SELECT FROM (SELECT parse_ident($1) AS path) given
+ JOIN pg_catalog.pg_proc p ON p.proname = path[cardinality(path)] AND CASE WHEN cardinality(path) = 1 THEN pg_catalog.pg_function_is_visible(p.oid)
+ ELSE p.pronamespace = to_regnamespace(quote_ident(path[cardinality(path) - 1])) END`
 
 // mustBeLockable refuses what no lock reaches. A wrapper of a foreign table sends its server neither NOWAIT nor SKIP LOCKED, and lock_timeout
 // does not end a wait there: so a lock that does not wait, or not for ever, is refused too.
@@ -62,12 +70,16 @@ func (l Lock) mustBeLockable(stmt *gorm.Statement, relation string) error {
 	return err
 }
 
-func mustComputeRows(stmt *gorm.Statement, function string) error {
+func mustComputeRows(stmt *gorm.Statement, question string, functions []string) error {
 	if dialect.Of(stmt.DB).IsMySQL() { // it has none that do not
 		return nil
 	}
-	_, err := mustAnswer(stmt, AskTableRows, function, ask(AskTableRows))
-	return err
+	for _, function := range functions {
+		if _, err := mustAnswer(stmt, question, function, ask(question)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // answer is what the server says of a name.

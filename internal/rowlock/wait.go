@@ -37,6 +37,7 @@ const (
 // them too.
 func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 	stmt := db.Statement
+	statement.WasSent(stmt) // by a query that panicked
 	letWrite(stmt)
 	l, ok := On(stmt)
 	if !ok || db.Error != nil || db.DryRun {
@@ -62,6 +63,7 @@ func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 		return
 	}
 	if l.open(db, locks, take); db.Error == nil {
+		mustBeSent(stmt, l.begins(stmt))
 		l.Began = install.Of(db).Began()
 		stmt.Clauses[rowWait] = clause.Clause{Expression: l}
 	}
@@ -101,13 +103,19 @@ func (l Lock) begin(db *gorm.DB, text string) {
 // End runs after a query, whether it succeeded or failed.
 func End(db *gorm.DB) {
 	stmt := db.Statement
+	sent := statement.WasSent(stmt)
 	l, ran := stmt.Clauses[rowWait].Expression.(Lock)
+	if ran {
+		delete(stmt.Clauses, rowWait)
+		if l.mayFail() && !dialect.Of(db).RefusesLocksSafely() {
+			l.close(db)
+		}
+	}
+	if !sent && db.Error == nil {
+		fault.Add(db, notSent(stmt))
+	}
 	if !ran {
 		return
-	}
-	delete(stmt.Clauses, rowWait)
-	if l.mayFail() && !dialect.Of(db).RefusesLocksSafely() {
-		l.close(db)
 	}
 	if db.Error != nil {
 		if verdict := l.Verdict(stmt, db.Error); verdict != db.Error { //nolint:errorlint // the same value, not the same kind
@@ -124,6 +132,7 @@ func End(db *gorm.DB) {
 // BeginRow runs before Row, Rows and Scan, where the rows are open when the call returns: nothing can be
 // executed behind them.
 func BeginRow(db *gorm.DB) {
+	statement.WasSent(db.Statement) // by a query that panicked
 	letWrite(db.Statement)
 	l, ok := On(db.Statement)
 	if !ok || db.Error != nil {
@@ -139,6 +148,19 @@ func BeginRow(db *gorm.DB) {
 		fault.Add(db, fmt.Errorf("gormlock: %s: Try and Timeout of a row lock %s", statement.TableName(db.Statement), cure))
 	case l.within(install.Of(db).DefaultTimeout).mayFail():
 		fault.Add(db, fmt.Errorf("gormlock: %s: a row lock and the plugin's DefaultTimeout %s", statement.TableName(db.Statement), cure))
+	case !db.DryRun:
+		mustBeSent(db.Statement, l.begins(db.Statement))
+	}
+}
+
+// EndRow runs behind them, before what else does.
+func EndRow(next func(*gorm.DB)) func(*gorm.DB) {
+	return func(db *gorm.DB) {
+		if sent := statement.WasSent(db.Statement); !sent && db.Error == nil {
+			closeRows(db.Statement)
+			fault.Add(db, notSent(db.Statement))
+		}
+		next(db)
 	}
 }
 

@@ -9,6 +9,7 @@ type item struct {
 	renames bool       // its columns have other names than where they come from
 	query   *withQuery // that it is, or that of WITH which it names
 	joined  []item     // in its brackets
+	queries []item     // among the arguments of the function that it is
 }
 
 func (i item) isOne(names []string) bool {
@@ -48,6 +49,7 @@ func (r reader) item(at, end int, known *withQuery) (one item, behind int) {
 		for i := at + 3; i < r.ends[at+2]; i++ {
 			if r.isName(i) && r.opens(i+1) && !r.is(i, "as") {
 				one.functions = append(one.functions, r.path(i, i+1))
+				one.queries = append(one.queries, r.queriesIn(i+1, known)...)
 				i = r.ends[i+1]
 			}
 		}
@@ -74,6 +76,7 @@ func (r reader) named(at int, known *withQuery) (item, int) {
 		r.unread = true
 	case r.opens(at):
 		one.functions = []string{r.path(start, at)}
+		one.queries = r.queriesIn(at, known)
 		at = r.ends[at] + 1
 		if r.is(at, "with") && r.is(at+1, "ordinality") {
 			at += 2
@@ -87,6 +90,18 @@ func (r reader) named(at int, known *withQuery) (item, int) {
 		at++
 	}
 	return one, at
+}
+
+// queriesIn are the queries in the brackets of a function. It may return their rows.
+func (r reader) queriesIn(at int, known *withQuery) (queries []item) {
+	end := r.ends[at]
+	for i := at; i < end; i++ {
+		if r.isQuery(i) {
+			queries = append(queries, item{names: []string{r.name(at-1) + "(…)"}, query: &withQuery{at: i + 1, end: r.ends[i], knows: known}})
+			i = r.ends[i]
+		}
+	}
+	return queries
 }
 
 // itemEnd is what stands between an item of FROM and the next one, or end.

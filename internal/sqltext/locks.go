@@ -1,11 +1,20 @@
 package sqltext
 
+import "slices"
+
 // foundIn is what is found in an item of FROM.
 func (r locking) foundIn(i item) found {
 	switch {
 	case i.query == nil:
 		for _, joined := range i.joined {
 			i.found = i.and(r.foundIn(joined))
+		}
+		for _, given := range i.queries {
+			f := r.foundIn(given)
+			i.settled = append(slices.Clip(i.settled), f.settled...)
+			if len(f.relations) > 0 || !f.isLocked() {
+				i.given = given.names[0]
+			}
 		}
 		return i.found
 	case i.query.name != "":
@@ -18,7 +27,7 @@ func (r locking) foundIn(i item) found {
 	case r.asked.Descends || len(f.relations) == 0:
 		return f
 	}
-	passed := found{settled: f.settled, functions: f.functions, with: f.with, subQuery: "(…)"}
+	passed := found{settled: f.settled, functions: f.functions, alone: f.alone, with: f.with, subQuery: "(…)"}
 	if len(i.names) > 0 {
 		passed.subQuery = i.names[0]
 	}

@@ -1,6 +1,7 @@
 package sqltext
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 )
@@ -17,6 +18,7 @@ type Asked struct {
 type Reach struct {
 	Relations []string // whose rows it locks, as the text names them
 	Functions []string // that compute rows which the query reads too. It locks none of them
+	Alone     []string // those of them beside which the query, or one in its FROM, reads no rows
 	With      string   // a WITH query that the query reads too, and in which it locks nothing
 	SubQuery  string   // the same of another query in FROM
 	Nothing   bool     // FROM has no table, only what computes rows
@@ -52,7 +54,7 @@ func readReach(query string, escapes bool, asked Asked) (Reach, lexer) {
 	if r.unread {
 		return Reach{Unread: true}, l
 	}
-	reach := Reach{Functions: f.functions, With: f.with, SubQuery: f.subQuery, Nothing: !f.hasRows()}
+	reach := Reach{Functions: f.functions, Alone: f.alone, With: f.with, SubQuery: f.subQuery, Nothing: !f.hasRows()}
 	for _, relation := range append(f.relations, f.settled...) {
 		reach.Relations = append(reach.Relations, relation.text)
 	}
@@ -70,6 +72,8 @@ type found struct {
 	relations      []relation // it locks in these
 	settled        []relation // a clause of the part itself has locked in these
 	functions      []string
+	alone          []string // the functions beside which no rows are read
+	given          string   // a function that was given a query, in which the clause locks nothing
 	with, subQuery string
 }
 
@@ -87,9 +91,21 @@ func (f found) has(name string) bool {
 
 func (f found) and(g found) found {
 	f.relations, f.settled = append(slices.Clip(f.relations), g.relations...), append(slices.Clip(f.settled), g.settled...)
-	f.functions = append(slices.Clip(f.functions), g.functions...)
+	f.functions, f.alone = append(slices.Clip(f.functions), g.functions...), append(slices.Clip(f.alone), g.alone...)
 	if f.isLocked() {
 		f.with, f.subQuery = g.with, g.subQuery
+	}
+	f.given = cmp.Or(f.given, g.given)
+	return f
+}
+
+// beside is for a part of which only what functions compute is read.
+func (f found) beside(computed found) found {
+	if f.hasRows() {
+		f.alone = append(slices.Clip(f.alone), computed.functions...)
+	}
+	if f.isLocked() {
+		f.subQuery = computed.given
 	}
 	return f
 }
@@ -145,13 +161,21 @@ func (r locking) readFrom(items []item, list []column) found {
 			f = f.and(i.found)
 		}
 	}
+	if own := r.ofModel(items); all && len(own.functions) > 0 && !own.hasRows() {
+		f = own
+	}
 	if !f.hasRows() { // it reads what is computed, for each row of the others
-		return allOf(items)
+		return allOf(items).beside(f)
 	}
 	if all && slices.ContainsFunc(items, func(i item) bool { return i.isLocked() && i.has(r.asked.Model) }) {
-		f.functions, f.with, f.subQuery = nil, "", ""
+		f.functions, f.alone, f.with, f.subQuery = nil, nil, "", ""
 	}
 	return f
+}
+
+// ofModel is what is found of the items that the query calls by the name of the model's table.
+func (r locking) ofModel(items []item) found {
+	return allOf(slices.DeleteFunc(slices.Clone(items), func(i item) bool { return r.asked.Model == "" || !i.isOne([]string{r.asked.Model}) }))
 }
 
 // tablesOf are the names of what a list of columns reads from. It may be all if a column has no name before it.

@@ -19,6 +19,7 @@ const (
 	saveByKey      = "statement.SaveByKey"
 
 	firstOrCreate   = "gorm.(*DB).FirstOrCreate"
+	firstOrInit     = "gorm.(*DB).FirstOrInit"
 	saveAssociation = "gorm.(*Association).saveAssociation"
 	saveChildren    = ".SaveAfterAssociations."
 	copyingRead     = "gorm.execG[...]."
@@ -73,8 +74,11 @@ func InAssociation() bool { return executedFor(saveAssociation) }
 // InAssociationDelete reports whether GORM executes the statement for Association(…).Delete.
 func InAssociationDelete() bool { return executedFor(associationDelete) }
 
-// InFirstOrCreate reports whether FirstOrCreate updates the row that it has found.
+// InFirstOrCreate reports whether FirstOrCreate looks for a row, or updates the one that it has found.
 func InFirstOrCreate() bool { return executedFor(firstOrCreate) }
+
+// InFirstOrInit reports whether FirstOrInit looks for a row.
+func InFirstOrInit() bool { return executedFor(firstOrInit) }
 
 // executedFor reports whether the function of this name calls the one that has GORM execute the statement.
 func executedFor(name string) bool {

@@ -37,6 +37,7 @@ func (s SQL) Expression(value any) {
 		s.Value(value)
 	} else {
 		s.AddVar(s.Statement, value)
+		EndComment(s.Statement)
 	}
 }
 

@@ -27,6 +27,8 @@ func Unprepared(pool gorm.ConnPool) gorm.ConnPool {
 			pool = over.Tx
 		case *Columns:
 			pool = over.ConnPool
+		case *sending:
+			pool = over.ConnPool
 		default:
 			return pool
 		}

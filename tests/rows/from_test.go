@@ -42,7 +42,8 @@ const letters = `CREATE TABLE boxes (id bigint PRIMARY KEY, name text);
 	INSERT INTO old_letters VALUES (4, 1, 'd');
 	CREATE FUNCTION all_letters() RETURNS SETOF letters LANGUAGE sql STABLE AS 'SELECT * FROM letters';
 	CREATE FUNCTION slow_letters() RETURNS SETOF letters LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN QUERY TABLE letters; END';
-	CREATE FUNCTION found() RETURNS TABLE (letter_id bigint) LANGUAGE sql STABLE AS 'SELECT id FROM letters'`
+	CREATE FUNCTION found() RETURNS TABLE (letter_id bigint) LANGUAGE sql STABLE AS 'SELECT id FROM letters';
+	CREATE FUNCTION halves(n bigint) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS 'SELECT generate_series(1, n)'`
 
 // reading is a query without a lock. It has no model.
 type reading func(tx *gorm.DB) *gorm.DB
@@ -107,6 +108,10 @@ var lockedThrough = map[string]reading{
 	"unnest beside, all columns":     table("(SELECT * FROM unnest(ARRAY[1, 2]::bigint[]) AS u (id) JOIN letters l USING (id)) AS letters"),
 	"ROWS FROM beside":               table("(SELECT l.* FROM ROWS FROM (unnest(ARRAY[1]), generate_series(1, 2)) AS r (a, b) JOIN letters l ON l.id = r.b) AS letters"),
 	"json beside":                    table(`(SELECT * FROM jsonb_to_recordset('[{"id": 1}]') AS j (id bigint) JOIN letters l USING (id)) AS letters`),
+	"parts of locked rows":           table("(SELECT g.id, g.version FROM letters l, generate_series(1, l.id) WITH ORDINALITY AS g (id, version) WHERE l.id = 1) AS letters"),
+	"parts by an immutable function": table("(SELECT h.* FROM letters l, LATERAL halves(l.id) WITH ORDINALITY AS h (id, version) WHERE l.id = 1) AS letters"),
+	"unnest of a query, not read":    table("(SELECT l.* FROM letters l JOIN unnest(ARRAY(SELECT id FROM boxes)) AS u (id) ON u.id = l.box_id) AS letters"),
+	"unnest of a query that locks":   table("(SELECT l.* FROM boxes b, unnest(ARRAY(SELECT l FROM letters l WHERE l.box_id = b.id FOR UPDATE)) AS l) AS letters"),
 	"a function that finds":          table("(SELECT * FROM letters l JOIN found() f ON f.letter_id = l.id) AS letters"),
 	"a function of rows not read":    table("(SELECT l.* FROM letters l JOIN all_letters() a ON a.id = l.id) AS letters"),
 	"VALUES beside":                  table("(SELECT l.*, v.rank FROM letters l JOIN (VALUES (1, 'x'), (2, 'y')) AS v (id, rank) ON v.id = l.id) AS letters"),
@@ -171,6 +176,9 @@ var unlockable = map[string]reading{
 	"a function of WITH":              table("(WITH c AS (SELECT * FROM all_letters()) SELECT * FROM c) AS letters"),
 	"a function and a table":          table("(SELECT l.* FROM boxes b JOIN all_letters() l ON l.box_id = b.id) AS letters"),
 	"a function and a table, in text": table("boxes b, slow_letters() l"),
+	"a function that finds, alone":    table("(SELECT f.letter_id AS id FROM boxes b, found() f) AS letters"),
+	"unnest of a query and a table":   table("(SELECT l.* FROM boxes b, unnest(ARRAY(SELECT l FROM letters l WHERE l.box_id = b.id)) AS l) AS letters"),
+	"ROWS FROM a query and a table":   table("(SELECT l.* FROM boxes b, ROWS FROM (unnest(ARRAY(SELECT l FROM letters l))) AS l) AS letters"),
 	"ROWS FROM":                       table("(SELECT l.* FROM boxes b, ROWS FROM (all_letters()) AS l) AS letters"),
 	"json":                            table("jsonb_populate_recordset(null::letters, (SELECT jsonb_agg(letters) FROM letters)) AS letters"),
 	"unnest":                          table("unnest((SELECT array_agg(letters) FROM letters)) AS letters"),
@@ -476,4 +484,28 @@ func TestRowLockAsksOnceOfAName(t *testing.T) {
 		})
 	}
 	stand.Equal(t, "questions", asked, 2)
+}
+
+// TestRowLockOfAnyFrom_computedModel: rows of the model that a function has computed are not locked by a lock on what stands beside it.
+func TestRowLockOfAnyFrom_computedModel(t *testing.T) {
+	t.Parallel()
+	db := stand.Open(t)
+	stand.Must(t, db.Exec(letters).Error)
+	stand.Must(t, db.Exec(`CREATE FUNCTION computed() RETURNS TABLE (id bigint, box_id bigint, subject text, version bigint)
+		LANGUAGE sql STABLE AS 'SELECT id, box_id, subject, version FROM letters'`).Error)
+	for name, read := range map[string]reading{
+		"by their columns": func(tx *gorm.DB) *gorm.DB {
+			return tx.Table("boxes b JOIN computed() AS l ON l.box_id = b.id").Select("l.*")
+		},
+		"by the name of the table": table("boxes b JOIN computed() AS letters ON letters.box_id = b.id"),
+		"by both": func(tx *gorm.DB) *gorm.DB {
+			return tx.Table("boxes b JOIN computed() AS letters ON letters.box_id = b.id").Select("letters.*")
+		},
+	} {
+		stand.InTx(t, db, func(tx *gorm.DB) {
+			if err := read(tx).Clauses(gormlock.SkipLocked()).Find(&[]letter{}).Error; err == nil || !strings.Contains(err.Error(), "no row lock reaches its rows") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
 }

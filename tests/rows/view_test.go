@@ -65,6 +65,9 @@ func TestRowLockThroughViews(t *testing.T) {
 	const instead = `; CREATE FUNCTION instead() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
 		UPDATE kept SET name = NEW.name, version = NEW.version WHERE id = OLD.id; RETURN NEW; END$$;
 		CREATE TRIGGER instead INSTEAD OF UPDATE ON shown FOR EACH ROW EXECUTE FUNCTION instead()`
+	const rules = `; CREATE RULE updates AS ON UPDATE TO shown DO INSTEAD UPDATE kept SET name = NEW.name, version = NEW.version WHERE id = OLD.id RETURNING kept.*`
+	const allRules = rules + `; CREATE RULE inserts AS ON INSERT TO shown DO INSTEAD INSERT INTO kept VALUES (NEW.id, NEW.name, NEW.version, NEW.seen_id);
+		CREATE RULE deletes AS ON DELETE TO shown DO INSTEAD NOTHING`
 	db := stand.Open(t)
 	stand.Must(t, db.Exec(`CREATE TABLE kept (id bigint PRIMARY KEY, name text, version bigint NOT NULL DEFAULT 1, seen_id bigint);
 		INSERT INTO kept VALUES (1, 'a', 1, 2), (2, 'b', 1, 1);
@@ -84,6 +87,12 @@ func TestRowLockThroughViews(t *testing.T) {
 		"a view in a view":  "CREATE VIEW inner_view AS SELECT * FROM kept UNION SELECT * FROM kept; CREATE VIEW shown AS SELECT * FROM inner_view",
 		"UNION in FROM":     "CREATE VIEW shown AS SELECT * FROM (SELECT * FROM kept UNION SELECT * FROM kept) k",
 		"a trigger":         "CREATE VIEW shown AS SELECT * FROM kept" + instead,
+		"UNION and a rule":  "CREATE VIEW shown AS SELECT * FROM kept WHERE id = 1 UNION ALL SELECT * FROM kept WHERE id <> 1" + rules,
+		"UNION and rules":   "CREATE VIEW shown AS SELECT * FROM kept WHERE id = 1 UNION ALL SELECT * FROM kept WHERE id <> 1" + allRules,
+		"WITH and a rule":   "CREATE VIEW shown AS WITH k AS (SELECT * FROM kept) SELECT * FROM k" + rules,
+		"VALUES and a rule": "CREATE VIEW shown AS SELECT * FROM (VALUES (1::bigint, 'a', 1::bigint, 2::bigint)) v(id, name, version, seen_id)" + rules,
+		"a view in a view with rules": "CREATE VIEW inner_view AS SELECT * FROM kept UNION ALL SELECT * FROM kept; " +
+			"CREATE RULE inner_updates AS ON UPDATE TO inner_view DO INSTEAD UPDATE kept SET name = NEW.name WHERE id = OLD.id; CREATE VIEW shown AS SELECT * FROM inner_view",
 		"UNION and trigger": "CREATE VIEW shown AS SELECT * FROM kept UNION SELECT * FROM kept" + instead,
 	} {
 		show(view)
@@ -100,6 +109,8 @@ func TestRowLockThroughViews(t *testing.T) {
 		}
 	}
 	for name, view := range map[string]string{
+		"a rule":           "CREATE VIEW shown AS SELECT * FROM kept WHERE id IN (SELECT max(id) FROM kept GROUP BY id)" + rules,
+		"rules":            "CREATE VIEW shown AS SELECT * FROM kept" + allRules,
 		"a plain view":     "CREATE VIEW shown AS SELECT * FROM kept",
 		"a join":           "CREATE VIEW shown AS SELECT k.* FROM kept k JOIN kept o ON o.id = k.seen_id",
 		"a view in a view": "CREATE VIEW inner_view AS SELECT * FROM kept WHERE id > 0; CREATE VIEW shown AS SELECT * FROM inner_view ORDER BY id LIMIT 9",

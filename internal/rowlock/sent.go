@@ -1,0 +1,87 @@
+package rowlock
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A lock that is asked for and not sent would be no error of the server. What the caller wrote may end in a comment, a scope or a plugin may
+// build other clauses, and a callback that answers queries from a cache sends none.
+
+// behindComment builds the clause of a lock where no comment before it swallows it.
+func behindComment(c clause.Clause, builder clause.Builder) {
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		statement.EndComment(stmt)
+	}
+	c.Builder = nil
+	c.Build(builder)
+}
+
+// begins are the first words of the clause.
+func (l Lock) begins(stmt *gorm.Statement) string {
+	switch {
+	case !dialect.Of(stmt.DB).IsMySQL():
+		return "FOR " + l.Strength.SQL()
+	case l.keyword(stmt) == "LOCK":
+		return "LOCK IN SHARE MODE"
+	case l.shares(stmt):
+		return "FOR " + forShare.SQL()
+	}
+	return "FOR " + forUpdate.SQL()
+}
+
+// mustBeSent lets the query note whether it is sent with a locking clause that begins with one of these words. End and EndRow look.
+func mustBeSent(stmt *gorm.Statement, words ...string) {
+	has := sqltext.HasClause
+	if dialect.Of(stmt.DB).IsMySQL() { // whose strings and comments are others
+		has = hasBehindNoComment
+	}
+	statement.NoteSending(stmt, func(text string) bool {
+		return slices.ContainsFunc(words, func(words string) bool { return has(text, words) })
+	})
+}
+
+// hasBehindNoComment reports whether the words stand in the text, in a line in which no comment can have begun before them.
+func hasBehindNoComment(text, words string) bool {
+	at := strings.LastIndex(text, words)
+	if at < 0 {
+		return false
+	}
+	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	return !strings.Contains(line, "--") && !strings.Contains(line, "#")
+}
+
+// notSent is the error of a query whose lock was not sent.
+func notSent(stmt *gorm.Statement) error {
+	return fmt.Errorf("gormlock: %s: %w", statement.TableName(stmt), errNotSent)
+}
+
+var errNotSent = errors.New("the row lock was not sent, so no row is locked: a scope, a callback or a plugin built the query without it, or answered it from a cache. " +
+	"Keep FOR among Statement.BuildClauses, and let queries that lock pass by the cache")
+
+// closeRows ends what a query returned that was sent without its lock.
+func closeRows(stmt *gorm.Statement) {
+	switch rows := stmt.Dest.(type) {
+	case *sql.Rows:
+		if rows != nil {
+			_ = rows.Close()
+		}
+		stmt.Dest = (*sql.Rows)(nil)
+	case *sql.Row:
+		if rows != nil {
+			_ = rows.Scan()
+		}
+		stmt.Dest = sqltx.FailedRow(notSent(stmt))
+	}
+}
