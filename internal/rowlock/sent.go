@@ -2,9 +2,7 @@ package rowlock
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -32,7 +30,7 @@ func behindComment(c clause.Clause, builder clause.Builder) {
 func (l Lock) begins(stmt *gorm.Statement) string {
 	switch {
 	case !dialect.Of(stmt.DB).IsMySQL():
-		return "FOR " + l.Strength.SQL()
+		return [...]string{"", "FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"}[l.Strength]
 	case l.keyword(stmt) == "LOCK":
 		return "LOCK IN SHARE MODE"
 	case l.shares(stmt):
@@ -42,14 +40,12 @@ func (l Lock) begins(stmt *gorm.Statement) string {
 }
 
 // mustBeSent lets the query note whether it is sent with a locking clause that begins with one of these words. End and EndRow look.
-func mustBeSent(stmt *gorm.Statement, words ...string) {
+func mustBeSent(stmt *gorm.Statement, words, or string) {
 	has := sqltext.HasClause
 	if dialect.Of(stmt.DB).IsMySQL() { // whose strings and comments are others
 		has = hasBehindNoComment
 	}
-	statement.NoteSending(stmt, func(text string) bool {
-		return slices.ContainsFunc(words, func(words string) bool { return has(text, words) })
-	})
+	statement.NoteSending(stmt, has, [2]string{words, or})
 }
 
 // hasBehindNoComment reports whether the words stand in the text, in a line in which no comment can have begun before them.
@@ -64,11 +60,9 @@ func hasBehindNoComment(text, words string) bool {
 
 // notSent is the error of a query whose lock was not sent.
 func notSent(stmt *gorm.Statement) error {
-	return fmt.Errorf("gormlock: %s: %w", statement.TableName(stmt), errNotSent)
+	return fmt.Errorf("gormlock: %s: the row lock was not sent, so no row is locked: a scope, a callback or a plugin built the query without it, or answered it from a cache. "+
+		"Keep FOR among Statement.BuildClauses, and let queries that lock pass by the cache", statement.TableName(stmt))
 }
-
-var errNotSent = errors.New("the row lock was not sent, so no row is locked: a scope, a callback or a plugin built the query without it, or answered it from a cache. " +
-	"Keep FOR among Statement.BuildClauses, and let queries that lock pass by the cache")
 
 // closeRows ends what a query returned that was sent without its lock.
 func closeRows(stmt *gorm.Statement) {

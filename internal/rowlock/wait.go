@@ -63,7 +63,7 @@ func Begin(db *gorm.DB, locks bool, take func(*gorm.DB)) {
 		return
 	}
 	if l.open(db, locks, take); db.Error == nil {
-		mustBeSent(stmt, l.begins(stmt))
+		mustBeSent(stmt, l.begins(stmt), "")
 		l.Began = install.Of(db).Began()
 		stmt.Clauses[rowWait] = clause.Clause{Expression: l}
 	}
@@ -149,7 +149,7 @@ func BeginRow(db *gorm.DB) {
 	case l.within(install.Of(db).DefaultTimeout).mayFail():
 		fault.Add(db, fmt.Errorf("gormlock: %s: a row lock and the plugin's DefaultTimeout %s", statement.TableName(db.Statement), cure))
 	case !db.DryRun:
-		mustBeSent(db.Statement, l.begins(db.Statement))
+		mustBeSent(db.Statement, l.begins(db.Statement), "")
 	}
 }
 
