@@ -122,9 +122,12 @@ func (e *engine) renewThese(ctx context.Context, list []*item, renewed map[int64
 	err := e.db.each(ctx, e.t.sql(`UPDATE {table} SET {ClaimedUntil} = clock_timestamp() + $3::bigint * interval '1 microsecond'
 		WHERE {ID} = ANY(ARRAY(SELECT t.id FROM unnest($1::bigint[], $2::text[]) AS o(id, claim)`+mine+`)) RETURNING {ID}`),
 		[]any{ids, claims, e.lease.Microseconds()}, []any{&id}, func() { done[id] = true })
+	if err != nil {
+		return err // what was returned before is not changed either
+	}
 	maps.Copy(renewed, done)
 	e.proved(slices.DeleteFunc(list, func(it *item) bool { return !done[it.id] }), sent)
-	return err
+	return nil
 }
 
 // look looks from time to time for jobs whose time has come, for jobs of workers that died, and for jobs behind the
