@@ -70,6 +70,9 @@ func (p *Places) predates(of reflect.Type, in Table, is held) bool {
 
 // lose makes a version of a row unread in all places, if what is taken back may have made it, and nothing tells which version was before.
 func (p *Places) lose(of reflect.Type, in Table, is held) {
+	if p == nil {
+		return
+	}
 	state := p.stateOf(of, in, is)
 	if p.lost[state] {
 		return // for another struct
@@ -78,7 +81,7 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 		return
 	}
 	for _, one := range p.by[rowOf{of, is.key}] {
-		if at, had := one.had[state]; had && at < p.read[state] && !p.isVoid(at) {
+		if at, had := one.had[state]; one.part || had && at < p.read[state] && !p.isVoid(at) {
 			continue
 		}
 		if version := one.model.Column; heldIn(one.model, one.row).is(is) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {

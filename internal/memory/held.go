@@ -101,6 +101,7 @@ type noted struct {
 	row     reflect.Value
 	is      held
 	unkeyed bool
+	part    bool // of a form, which loses its version in another way
 }
 
 // kind is a model, and the table of the rows.
@@ -133,7 +134,15 @@ func (n *Noted) Note(m *model.Model, in Table, row reflect.Value) {
 	if last < 0 || n.kinds[last].model != m || n.kinds[last].in != in {
 		n.kinds, last = append(n.kinds, &kind{m, in}), last+1
 	}
-	n.all = append(n.all, noted{n.kinds[last], row, heldIn(m, row), isUnkeyed(m.Schema, row)})
+	n.all = append(n.all, noted{n.kinds[last], row, heldIn(m, row), isUnkeyed(m.Schema, row), false})
+}
+
+// NotePart notes a struct of a model that is a form of the query's model, or is in one.
+func (n *Noted) NotePart(m *model.Model, in Table, row reflect.Value) {
+	before := len(n.all)
+	if n.Note(m, in, row); len(n.all) > before {
+		n.all[before].part = true
+	}
 }
 
 // Seek looks for the structs where they are by now.
@@ -156,6 +165,10 @@ func (n *Noted) Lose(p *Places) {
 			continue
 		}
 		now := heldIn(one.kind.model, one.row)
+		if one.part {
+			p.lose(one.row.Type(), one.kind.in, one.is)
+			continue
+		}
 		if one.unkeyed || now.is(one.is) || now.key == one.is.key && !p.predates(one.row.Type(), one.kind.in, now) {
 			version.Write(one.row, version.Unread())
 		}

@@ -41,6 +41,7 @@ type place struct {
 	number  reflect.Value        // its key, if that is a number
 	tables  []Table              // whose rows were there
 	keepers []keeper             // who had a struct there, the oldest first
+	part    bool                 // it is in a form that was read
 	found   rowOf                // the row whose struct is there, as far as a rollback has found it
 	had     map[stateOfRow]int64 // when it first had which state of a row
 }
@@ -87,6 +88,9 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
+		if one := p.place(n.all[i].row); one != nil {
+			one.part = one.part || n.all[i].part
+		}
 		p.meet(n.all[i].row, n.all[i].kind.in, n.all[i].is, n.at)
 	}
 }

@@ -97,7 +97,9 @@ func (p *placed) Loosen() {
 type versionedWalk struct {
 	read  *Read
 	visit func(*model.Model, memory.Table, reflect.Value)
-	forms bool // also other structs than those of the query's model, and what is embedded in them
+	part  func(*model.Model, memory.Table, reflect.Value) // instead, of what is a form or in one
+	forms bool                                            // also other structs than those of the query's model, and what is embedded in them
+	deep  int                                             // how many forms the walk is in
 	last  walked
 	kinds map[reflect.Type]walked
 	seen  map[any]bool
@@ -156,12 +158,12 @@ func (r *Read) walkedIn(row reflect.Value) walked {
 	return kind
 }
 
-func (w *versionedWalk) in(row reflect.Value) { w.see(row, w.forms) }
+func (w *versionedWalk) in(row reflect.Value) { w.see(row, false) }
 
 func (w *versionedWalk) joined(row reflect.Value) { w.see(row, true) }
 
-// see visits a struct. AnyModel says that it may be of another model than that of the query.
-func (w *versionedWalk) see(row reflect.Value, anyModel bool) {
+// see visits a struct. Joined says that it may be of another model than that of the query.
+func (w *versionedWalk) see(row reflect.Value, joined bool) {
 	if !row.CanAddr() {
 		return
 	}
@@ -176,15 +178,22 @@ func (w *versionedWalk) see(row reflect.Value, anyModel bool) {
 		}
 		w.seen[at] = true
 	}
-	if kind.model != nil && (anyModel || kind.model.Schema == w.read.schema) {
-		w.visit(kind.model, w.read.tableOf(kind.model.Schema), row)
+	own := kind.model != nil && kind.model.Schema == w.read.schema
+	if kind.model != nil && (joined || own || w.forms) {
+		visit := w.visit
+		if w.part != nil && !joined && (!own || w.deep > 0) {
+			visit = w.part
+		}
+		visit(kind.model, w.read.tableOf(kind.model.Schema), row)
 	}
 	for _, relation := range kind.relations {
 		if place := statement.Place(relation.Field, row); place.IsValid() && (w.read.again == nil || w.read.mayJoin(relation)) {
 			statement.EachStruct(place, w.joined)
 		}
 	}
+	w.deep++
 	for i := 0; i < len(kind.embedded) && w.forms; i++ {
 		w.in(row.Field(kind.embedded[i]))
 	}
+	w.deep--
 }

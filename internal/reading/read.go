@@ -308,7 +308,7 @@ func (r *Read) Lose() {
 // note notes what the structs of models are that were read.
 func (r *Read) note() *memory.Noted {
 	noted := memory.NewNoted()
-	w := versionedWalk{read: r, visit: noted.Note, forms: true}
+	w := versionedWalk{read: r, visit: noted.Note, part: noted.NotePart, forms: true}
 	for _, row := range r.rows {
 		w.in(row)
 	}
