@@ -128,7 +128,20 @@ func AtWork(db *gorm.DB) {
 func (j *journal) begun() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
+	if j.atWork == 0 {
+		j.began = Moment()
+	}
 	j.atWork++
+}
+
+// Began is the moment when the outermost statement began that is at work; 0: there is none.
+func (j *journal) Began() int64 {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	if j.atWork == 0 {
+		return 0
+	}
+	return j.began
 }
 
 func (j *journal) settled() {

@@ -33,6 +33,7 @@ type journal struct {
 	remade int      // how often it may have made, dropped or renamed tables
 	strict int      // number of open calls of Transaction
 	atWork int      // number of statements that may still put their structs back
+	began  int64    // the moment when the outermost of these statements began
 	undo   []func() // what is to be taken back when they have
 	over   bool     // a text has ended it, and no other was begun
 	undone bool     // that was a rollback, of what was written before

@@ -116,9 +116,12 @@ func NewNoted() *Noted { return &Noted{at: journal.Moment()} }
 // IsEmpty reports whether nothing was noted.
 func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
 
-// NoteTried notes the structs of a statement that has written none of them.
-func NoteTried(s *Structs) *Noted {
+// NoteTried notes the structs of a statement that has written none of them. They are as it found them when it began; 0: that is not known.
+func NoteTried(s *Structs, began int64) *Noted {
 	n := NewNoted()
+	if began > 0 {
+		n.at = began
+	}
 	for i := range s.Count {
 		n.Note(s.model, s.In, s.Row(i))
 	}

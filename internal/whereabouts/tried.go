@@ -19,7 +19,7 @@ func KeepTried(stmt *gorm.Statement, s *memory.Structs) {
 	j, m := journal.Of(stmt), s.Model()
 	if j != nil && m != nil && m.Err == nil && m.Column != nil && !stmt.DryRun {
 		here := s.Here()
-		j.KeepTried(&tried{here, memory.NoteTried(here)})
+		j.KeepTried(&tried{here, memory.NoteTried(here, j.Began())})
 	}
 }
 
