@@ -243,6 +243,7 @@ func (e *engine) start() {
 func (e *engine) listen(ctx context.Context) {
 	ear := &ear{db: e.db.DB, table: e.t.quoted, wake: e.wake, report: func(err error) {
 		switch {
+		case ctx.Err() != nil: // it ends
 		case err == nil:
 			e.log(ctx, "gormlock: work: workers of %s are notified of new jobs again", e.t.name)
 		case errors.Is(err, errNoListen):

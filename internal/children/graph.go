@@ -52,7 +52,7 @@ func graphOf(stmt *gorm.Statement) *graph {
 // BeginGraph notes that the statement saves structs with their associations.
 func BeginGraph(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || db.DryRun || stmt.Schema == nil || len(stmt.Schema.Relationships.Relations) == 0 || graphOf(stmt) != nil {
+	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.HasRelations(stmt.Schema) || graphOf(stmt) != nil {
 		return
 	}
 	holds := false
@@ -96,7 +96,7 @@ func (g *graph) storedByTwin(at placeOfKey) bool {
 
 // begunBy is the graph of the caller's statement, nil where there is none.
 func begunBy(stmt *gorm.Statement) *graph {
-	if stmt.Schema == nil || len(stmt.Schema.Relationships.Relations) == 0 {
+	if stmt.Schema == nil || !statement.HasRelations(stmt.Schema) {
 		return nil
 	}
 	if g := graphOf(stmt); g != nil && g.root == stmt {

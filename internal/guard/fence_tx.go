@@ -62,7 +62,7 @@ func refuseHolder(tx *gorm.DB, token fence.Token, latest int64) error {
 // refuseLateHolder compares the token of an update that sets nothing and may save associations: GORM sends no statement that could.
 func (w *Write) refuseLateHolder(db *gorm.DB) {
 	stmt := db.Statement
-	if !w.fence.guards() || db.Error != nil || db.DryRun || stmt.SQL.Len() > 0 || len(stmt.Schema.Relationships.Relations) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil {
+	if !w.fence.guards() || db.Error != nil || db.DryRun || stmt.SQL.Len() > 0 || !statement.HasRelations(stmt.Schema) || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil {
 		return
 	}
 	token := w.fence.token

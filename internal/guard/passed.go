@@ -72,7 +72,7 @@ func (p passedOn) to(stmt *gorm.Statement, op Op) string {
 		return "the ON CONFLICT"
 	case p.all && op == OpUpdate && structs && !statement.IsSame(stmt.Dest, p.model) && !statement.InSave():
 		return "all columns, as Save selects them,"
-	case p.leftOut && op != OpDelete && structs && len(stmt.Schema.Relationships.Relations) > 0:
+	case p.leftOut && op != OpDelete && structs && statement.HasRelations(stmt.Schema):
 		return "the Omit of associations"
 	case op != OpCreate && structs && statement.IsSame(stmt.Model, p.model) && !statement.IsSame(stmt.Dest, p.model):
 		return "the struct"

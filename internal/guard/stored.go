@@ -10,7 +10,7 @@ import (
 // noteStored notes which foreign keys that GORM gave to the structs are stored with them.
 func (w *Write) noteStored(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || db.DryRun || w.op == OpUpdate && len(stmt.Schema.Relationships.Relations) == 0 || !children.GotKeys(stmt) {
+	if db.Error != nil || db.DryRun || w.op == OpUpdate && !statement.HasRelations(stmt.Schema) || !children.GotKeys(stmt) {
 		return
 	}
 	var set []string

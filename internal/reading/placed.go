@@ -148,7 +148,7 @@ func (r *Read) walkedIn(row reflect.Value) walked {
 	}
 	for i := range row.NumField() {
 		field := kind.of.Field(i)
-		if own != nil && own.Relationships.Relations[field.Name] != nil {
+		if own != nil && slices.ContainsFunc(statement.OwnRelations(own), func(r *schema.Relationship) bool { return r.Name == field.Name }) {
 			continue
 		}
 		if field.IsExported() && field.Type.Kind() == reflect.Struct && slices.ContainsFunc(versioned(r.db), func(m *model.Model) bool { return m.Schema.ModelType == field.Type }) {

@@ -124,6 +124,12 @@ func OwnRelations(s *schema.Schema) []*schema.Relationship {
 	return slices.Concat(r.HasOne, r.HasMany, r.BelongsTo, r.Many2Many)
 }
 
+// HasRelations reports whether the model has any of them.
+func HasRelations(s *schema.Schema) bool {
+	r := &s.Relationships
+	return len(r.HasOne)+len(r.HasMany)+len(r.BelongsTo)+len(r.Many2Many) > 0
+}
+
 // UpdateTimes are the assignments GORM makes in every update.
 func UpdateTimes(db *gorm.DB, s *schema.Schema) clause.Set {
 	var set clause.Set
