@@ -77,11 +77,12 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 	if p.lost[state] {
 		return // for another struct
 	}
-	if p.lost[state] = true; p.left[state] || p.predates(of, in, is) {
+	made, left := p.left[state]
+	if p.lost[state] = true; made || p.predates(of, in, is) {
 		return
 	}
 	for _, one := range p.by[rowOf{of, is.key}] {
-		if at, had := one.had[state]; one.part || had && at < p.read[state] && !p.isVoid(at) {
+		if at, had := one.had[state]; one.part || had && at < p.read[state] && !p.isVoid(at) || left && !one.hadAny(p.read[state]) {
 			continue
 		}
 		if version := one.model.Column; heldIn(one.model, one.row).is(is) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
@@ -90,17 +91,28 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 	}
 }
 
+// hadAny reports whether a place had anything before a moment.
+func (p *place) hadAny(before int64) bool {
+	for _, at := range p.had {
+		if at < before {
+			return true
+		}
+	}
+	return false
+}
+
 // isOld reports whether what a place has predates what is taken back, whichever of its tables it is of.
 func (p *Places) isOld(one *place) bool {
 	is := heldIn(one.model, one.row)
 	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
 }
 
-// isTakenBack reports whether a place has what the last statement wrote there, which takes its version back, and has not yet.
+// isTakenBack reports whether a place has what a statement wrote there that takes its version back, and has not yet.
 func (p *place) isTakenBack() bool {
-	if p.isOnlyNoted() {
-		return false
+	for _, by := range slices.Backward(p.keepers) {
+		if by.of != nil && !by.of.undone && !by.of.versionStayed(by.i) && by.of.isAs(by.of.After, p.row, by.i) {
+			return true
+		}
 	}
-	last := p.last()
-	return !last.of.undone && !last.of.versionStayed(last.i) && !p.isMoved()
+	return false
 }

@@ -28,7 +28,7 @@ type Places struct {
 	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
 	by     map[rowOf][]*place                 // where these are
 	undone map[rowOf][]keeper                 // what is taken back now
-	left   map[stateOfRow]bool                // what it left
+	left   map[stateOfRow]bool                // what it left: whether it made the version
 	lost   map[stateOfRow]bool                // what is lost now, in all places
 	read   map[stateOfRow]int64               // when what is lost was first read
 	void   []span                             // the oldest first
@@ -180,8 +180,8 @@ func (p *Places) SeekLeft(s *Structs) {
 			left := s.left(i)
 			p.seek(left.of, left.key).add(versionIn(s.model, s.Of(s.After, i)))
 			p.undone[left] = append(p.undone[left], keeper{of: s, i: i})
-			if !s.Guessed {
-				p.left[p.stateOf(left.of, s.In, heldIn(s.model, s.Of(s.After, i)))] = true
+			if state := p.stateOf(left.of, s.In, heldIn(s.model, s.Of(s.After, i))); !s.Guessed {
+				p.left[state] = p.left[state] || !s.versionStayed(i)
 			}
 		}
 	}

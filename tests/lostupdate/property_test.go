@@ -122,6 +122,7 @@ type program struct {
 	doomed    bool
 	gormlocks int // how many of them are gormlock.Transaction
 	journal   []change
+	doubts    map[version]bool // at which rows were read so far in the transaction: see doubted
 }
 
 // row is a row as it must be.
@@ -301,15 +302,14 @@ func (p *program) twins(c change) {
 type version struct{ id, version int64 }
 
 // doubted are the versions at which rows were read since the journal had n entries, behind a write, which may have made them. Another struct that
-// has such a version may be a copy of what was read, and may count as not read then.
+// has such a version may be a copy of what was read, and may count as not read then, also after the rollback of a transaction around it.
 func (p *program) doubted(n int) map[version]bool {
-	doubted := map[version]bool{}
 	for _, c := range p.journal[n:] {
 		if c.read {
-			doubted[version{c.after.id, c.after.version}] = true
+			p.doubts[version{c.after.id, c.after.version}] = true
 		}
 	}
-	return doubted
+	return p.doubts
 }
 
 // transaction runs steps in a transaction or savepoint of some kind, which ends in some way.
@@ -320,7 +320,7 @@ func (p *program) transaction() {
 	}
 	end := rapid.SampledFrom([]string{"commit", "error", "panic"}).Draw(p.T, "end")
 	if p.inside == 0 {
-		p.journal = nil
+		p.journal, p.doubts = nil, map[version]bool{}
 	}
 	outer, rows, structs, journal, doomed := p.db, p.rows, len(p.structs), len(p.journal), p.doomed
 	p.inside++

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -162,4 +163,24 @@ func TestRollback_ofStructsOfTwoTablesThatWereSwapped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was read behind a write is moved, and the transaction writes it there by what changes nothing.
+func TestRollback_ofAReadThatWasMovedAndInserted(t *testing.T) {
+	t.Parallel()
+	db := accountsOf(t)
+	var list []stand.Account
+	err := db.Transaction(func(tx *gorm.DB) error {
+		stand.MustDo(t, tx.Order("id").Find(&list))
+		stand.MustDo(t, tx.Model(&stand.Account{}).Where("id = 1").Update("balance", 20))
+		read := stand.Account{ID: 1}
+		stand.MustDo(t, tx.First(&read))
+		list[2] = read
+		stand.MustDo(t, tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&list[2]))
+		return errUndo
+	})
+	if !errors.Is(err, errUndo) {
+		t.Fatal(err)
+	}
+	cannotSave(t, db, &list[2])
 }
