@@ -8,6 +8,9 @@ import (
 // Barred returns the error of an update whose caller names a column that its tag keeps out of updates: GORM would leave it
 // out. The fields of a struct are not named by writing the struct.
 func (w Write) Barred() error {
+	if !w.Model.Barred {
+		return nil
+	}
 	name := ""
 	switch given := w.Stmt.Dest.(type) {
 	case map[string]any:

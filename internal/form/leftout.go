@@ -50,6 +50,9 @@ func (w Write) leftOutOfMap(given map[string]any) error {
 
 // saysNil returns the error of a map that says nil of an association: GORM leaves the foreign key as it is.
 func (w Write) saysNil(given map[string]any) error {
+	if !statement.HasRelations(w.Model.Schema) {
+		return nil
+	}
 	for name, value := range given {
 		if value == nil && w.Model.Schema.Relationships.Relations[name] != nil {
 			return fmt.Errorf("gormlock: %s.%s: GORM unlinks nothing where a map says nil of an association: name its foreign key, or use Association(%q).Clear()",

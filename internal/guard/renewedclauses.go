@@ -25,8 +25,10 @@ func (w *Write) enter() {
 // was executed.
 func refuseRenewed(db *gorm.DB, sent bool) {
 	stmt := db.Statement
-	m := model.Of(db)
-	if db.Error != nil || m == nil || m.Column == nil && m.Fence == nil || writeOf(stmt) != nil {
+	if db.Error != nil || writeOf(stmt) != nil {
+		return
+	}
+	if m := model.Of(db); m == nil || m.Column == nil && m.Fence == nil {
 		return
 	}
 	value, _ := stmt.Settings.Load(ownSetting)

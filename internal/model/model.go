@@ -58,6 +58,7 @@ type others struct {
 	Indirect    []*schema.Field // those that hold a pointer, or are reached through one
 	Pointers    bool            // some hold a pointer
 	Renewed     []*schema.Field // those that others renew beside the struct, which does not write them
+	Barred      bool            // GORM leaves some out of updates, or has fields that are none
 }
 
 // IsRoot reports whether rows of other models are parts of its rows.
@@ -122,6 +123,7 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 		return m
 	}
 	for _, field := range s.Fields {
+		m.Barred = m.Barred || !field.Updatable || field.DBName == ""
 		if err := m.readTag(db, field, without); err != nil {
 			m.Err = fmt.Errorf("gormlock: %s.%s: %w", s.Name, field.Name, err)
 			return m

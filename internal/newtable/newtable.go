@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/gormlock/gormlock/internal/absent"
@@ -33,8 +34,36 @@ func (t Table) Migration() string {
 	IF to_regclass('%s') IS NULL THEN
 		PERFORM pg_advisory_xact_lock(%d);
 		%s;
-	END IF;
-END $gormlock$`, strings.ReplaceAll(t.Quoted, "'", "''"), t.Lock, t.DDL)
+%s	END IF;
+END $gormlock$`, strings.ReplaceAll(t.Quoted, "'", "''"), t.Lock, t.DDL, HasIndexes(t.Quoted, t.DDL))
+}
+
+var index = regexp.MustCompile(`INDEX IF NOT EXISTS (\w+) ON`)
+
+// Indexes are the names of the indexes that a DDL makes beside the key.
+func Indexes(ddl string) []string {
+	var names []string
+	for _, found := range index.FindAllStringSubmatch(ddl, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// HasIndexes fails a migration, in its own language, if the table does not have its indexes: IF NOT EXISTS makes none where another
+// table has one of the name, as this table has after a rename.
+func HasIndexes(quoted, ddl string) string {
+	var text strings.Builder
+	for _, index := range Indexes(ddl) {
+		fmt.Fprintf(&text, "\t\tIF %s THEN\n\t\t\tRAISE duplicate_table USING MESSAGE = 'another table has the index %[2]s, as after a rename: ALTER INDEX %[2]s RENAME TO %[2]s_old';\n\t\tEND IF;\n",
+			LacksIndex(quoted, index), index)
+	}
+	return text.String()
+}
+
+// LacksIndex is the condition that the table has no index of this name.
+func LacksIndex(quoted, index string) string {
+	return fmt.Sprintf("NOT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass('%s') AND c.relname = '%s')",
+		strings.ReplaceAll(quoted, "'", "''"), index)
 }
 
 // Create runs the migration. On failure nothing was created. On another database than PostgreSQL the error says which it is.

@@ -20,12 +20,14 @@ type Relation struct {
 
 // RelationOf is the relation that a name means which GORM quotes.
 func RelationOf(name string) Relation {
-	if parts := strings.Split(name, "."); len(parts) == 2 {
-		return Relation{Schema: parts[0], Name: parts[1]}
-	} else if len(parts) > 2 {
+	schema, table, qualified := strings.Cut(name, ".")
+	switch {
+	case !qualified:
+		return Relation{Name: name}
+	case strings.Contains(table, "."):
 		return Relation{Text: name}
 	}
-	return Relation{Name: name}
+	return Relation{Schema: schema, Name: table}
 }
 
 // RelationIn is the relation of a statement, without its alias: that of its model, if it does not name another one. GORM does not quote a text

@@ -4,6 +4,8 @@ package tables
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gormlock/gormlock/internal/newtable"
 )
 
 // Lease is the DDL of the table of leases: see lease.Schema.
@@ -76,12 +78,12 @@ func (t Table) Migration() string {
 			strings.Join(lacks, ", "), t.Name)
 	}
 	for _, index := range t.Index {
-		missing += fmt.Sprintf(" OR NOT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass('%s') AND c.relname = '%s')", t.Name, index)
+		missing += " OR " + newtable.LacksIndex(t.Name, index)
 	}
 	create, rest, _ := strings.Cut(t.DDL, ";\n") // comments have semicolons too
 	if rest != "" {
 		rest += ";"
 	}
-	return fmt.Sprintf("DO $gormlock$ BEGIN\n\tIF %s THEN\n\t\tPERFORM pg_advisory_xact_lock(%d);\n\t\t%s;\n%s\t%s\n\tEND IF;\nEND $gormlock$",
-		missing, t.Lock, create, &adds, rest)
+	return fmt.Sprintf("DO $gormlock$ BEGIN\n\tIF %s THEN\n\t\tPERFORM pg_advisory_xact_lock(%d);\n\t\t%s;\n%s\t%s\n%s\tEND IF;\nEND $gormlock$",
+		missing, t.Lock, create, &adds, rest, newtable.HasIndexes(t.Name, t.DDL))
 }

@@ -266,3 +266,30 @@ func TestMigrateAll_keepsWhatATableKnows(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A table that was renamed keeps its indexes, and the new one would have none.
+func TestMigrate_besideATableThatWasRenamed(t *testing.T) {
+	t.Parallel()
+	for name, migrate := range map[string]func(*gorm.DB) error{
+		"MigrateOnce": gormlock.MigrateOnce,
+		"MigrateAll":  func(db *gorm.DB) error { return gormlock.MigrateAll(db) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := stand.Open(t)
+			stand.Must(t, gormlock.MigrateOnce(db))
+			stand.Must(t, db.Exec("ALTER TABLE gormlock_once RENAME TO old_once").Error)
+			for _, index := range []string{"gormlock_once_created_at", "gormlock_once_expires_at"} {
+				err := migrate(db)
+				cure := "ALTER INDEX " + index + " RENAME TO " + index + "_old"
+				if err == nil || !strings.Contains(err.Error(), cure) {
+					t.Fatalf("%v, want %s", err, cure)
+				}
+				stand.Equal(t, "made", db.Migrator().HasTable("gormlock_once"), false)
+				stand.Must(t, db.Exec(cure).Error)
+			}
+			stand.Must(t, migrate(db))
+			stand.Equal(t, "made", db.Migrator().HasIndex("gormlock_once", "gormlock_once_expires_at"), true)
+		})
+	}
+}
