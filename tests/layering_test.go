@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 		"internal/reload", "internal/rowlock", "internal/sqlstate", "internal/statement", "internal/whereabouts", gormModule,
 	},
 	"internal/check":  {"internal/journal", "internal/mark", "internal/tables", "internal/fault", "internal/install", "internal/model", "internal/statement", "fence", gormModule},
-	"internal/tables": {"internal/keynames", "fence"},
+	"internal/tables": {"internal/keynames", "internal/newtable", "fence"},
 	"internal/attempt": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/repeat", "internal/statement", "internal/xact", "observe", gormModule,
 	},

@@ -36,18 +36,18 @@ var errAssociationOperation = errors.New("gormlock: clauses about versions and f
 func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	switch {
 	case c.err != nil:
-		fault.Add(stmt.DB, c.err)
+		fault.AddGiven(stmt, c.err)
 		return
 	case c.change == nil:
-		fault.Add(stmt.DB, fmt.Errorf("%w: a clause about versions or fences that is not from a function of gormlock", fault.ErrOption))
+		fault.AddGiven(stmt, fmt.Errorf("%w: a clause about versions or fences that is not from a function of gormlock", fault.ErrOption))
 		return
 	}
 	if install.Of(stmt.DB) == nil {
-		fault.Add(stmt.DB, fault.ErrNotInstalled)
+		fault.AddGiven(stmt, fault.ErrNotInstalled)
 		return
 	}
 	if statement.InAssociationOperation() {
-		fault.Add(stmt.DB, errAssociationOperation)
+		fault.AddGiven(stmt, errAssociationOperation)
 		return
 	}
 	before := asked.Of(stmt)
@@ -61,7 +61,7 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	}
 	now, err := now.With(c.change)
 	if err != nil {
-		fault.Add(stmt.DB, err)
+		fault.AddGiven(stmt, err)
 		return
 	}
 	asked.Put(stmt, now, before)

@@ -261,7 +261,11 @@ func (j *judge) insertInstead(db *gorm.DB) error {
 	}
 	statement.SameTable(tx.Statement, db.Statement)
 	statement.InsertAs(tx.Statement, db.Statement)
-	if err := tx.Create(structOf(j.rows[0].Struct).Addr().Interface()).Error; err != nil {
+	row := structOf(j.rows[0].Struct)
+	if j.version.is() { // GORM may have made one for the update
+		j.version.Write(row, j.rows[0].held)
+	}
+	if err := tx.Create(row.Addr().Interface()).Error; err != nil {
 		return err
 	}
 	j.inserted, db.RowsAffected = true, 1

@@ -19,14 +19,31 @@ func (w *Write) refuse(db *gorm.DB, err error) {
 		w.outcome.done = true
 		return
 	}
-	if errors.Is(err, fault.ErrStale) || errors.Is(err, fault.ErrFenced) || errors.Is(err, fault.ErrVersionMissing) {
-		if db.RowsAffected > 0 || w.hasStored(db.Statement) {
-			journal.Doom(db, err)
-		}
-	}
+	w.doomStored(db, err)
 	journal.DoomWithParent(db, err)
 	install.Of(db).TellRefused(db.Statement.Context, err)
 	fault.Add(db, err)
+}
+
+// doomStored prevents the commit of what a refused write has stored.
+func (w *Write) doomStored(db *gorm.DB, err error) {
+	isRefusal := errors.Is(err, fault.ErrStale) || errors.Is(err, fault.ErrFenced) || errors.Is(err, fault.ErrVersionMissing)
+	if isRefusal && !db.DryRun && (db.RowsAffected > 0 || w != nil && w.hasStored(db.Statement)) {
+		journal.Doom(db, err)
+	}
+}
+
+// doomByHooks does so at the end of a statement, one of whose hooks may have made a write that was refused.
+func doomByHooks(db *gorm.DB) {
+	if db.Error == nil {
+		return
+	}
+	if _, own := db.InstanceGet("gorm:started_transaction"); own {
+		return // GORM has rolled it back
+	}
+	if w := writeOf(db.Statement); w == nil || !w.outcome.opened {
+		w.doomStored(db, db.Error)
+	}
 }
 
 // hasStored reports whether something may be stored besides what the statement itself wrote: by its hooks, or as

@@ -254,6 +254,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	endSave(db)
+	doomByHooks(db)
 	closeWrite(db)
 	children.UndoLinks(db)
 }

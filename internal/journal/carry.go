@@ -3,13 +3,19 @@ package journal
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -55,14 +61,35 @@ func Watch(tx *gorm.DB) (ended func(committed bool)) {
 // Commit commits a transaction that Begin has begun. Where its connection reports nothing, it is asked first whether a text has
 // rolled back what is to be committed, as the pool asks for its own transactions.
 func Commit(tx *gorm.DB) error {
-	if j := Of(tx.Statement); j != nil && j.deaf {
-		if err := j.Commit(); err != nil {
-			tx.Rollback()
-			return err
-		}
+	j := Of(tx.Statement)
+	if j == nil || !j.deaf {
+		return tx.Commit().Error
 	}
-	return tx.Commit().Error
+	if err := j.Commit(); err != nil {
+		tx.Rollback()
+		return err
+	}
+	err := tx.Commit().Error
+	if err == nil || isAnswered(err) || dialect.Of(tx).IsSQLite() {
+		return err
+	}
+	j.InDoubt()
+	return fmt.Errorf("gormlock: whether this transaction was committed is not known: %w", err)
 }
+
+// isAnswered reports whether the error of a commit is what the server said, or is from before it was sent: then the ctx has its bare error.
+func isAnswered(err error) bool {
+	switch {
+	case sqlstate.Of(err) != "":
+		return !sqlstate.EndsSession(err)
+	case errors.Is(err, sql.ErrTxDone), err == context.Canceled, err == context.DeadlineExceeded: //nolint:errorlint // a driver wraps what it returns
+		return true
+	}
+	return slices.ContainsFunc(rolledBack, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// rolledBack is what pgx and lib/pq make of a commit that the server has answered with a rollback.
+var rolledBack = []string{"commit unexpectedly resulted in rollback", "operation in a failed transaction"}
 
 // watch returns a new journal for a transaction that has none. It returns nil if there is one, or if the transaction
 // cannot be told from others.

@@ -63,11 +63,11 @@ var errAssociationOperation = errors.New("gormlock: a row lock does not reach th
 // ModifyStatement implements [gorm.StatementModifier].
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	if err := l.refusal(stmt); err != nil {
-		fault.Add(stmt.DB, err)
+		fault.AddGiven(stmt, err)
 		return
 	}
 	if statement.InAssociationOperation() {
-		fault.Add(stmt.DB, errAssociationOperation)
+		fault.AddGiven(stmt, errAssociationOperation)
 		return
 	}
 	l.put(stmt)

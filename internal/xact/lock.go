@@ -32,13 +32,13 @@ const ClauseName = "gormlock:xact"
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	switch {
 	case l.err != nil:
-		fault.Add(stmt.DB, l.err)
+		fault.AddGiven(stmt, l.err)
 	case l.request == nil:
-		fault.Add(stmt.DB, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
+		fault.AddGiven(stmt, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
 	case install.Of(stmt.DB) == nil:
-		fault.Add(stmt.DB, fault.ErrNotInstalled)
+		fault.AddGiven(stmt, fault.ErrNotInstalled)
 	case statement.InAssociationOperation():
-		l.takeNow(stmt.DB)
+		l.takeNow(stmt)
 	default:
 		request := l.request
 		if earlier := On(stmt); earlier != nil {
@@ -51,12 +51,12 @@ func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 }
 
 // takeNow takes the lock of a statement for which nobody else would.
-func (l Lock) takeNow(db *gorm.DB) {
-	if db.DryRun {
+func (l Lock) takeNow(stmt *gorm.Statement) {
+	if stmt.DryRun {
 		return
 	}
-	if err := Acquire(db, l.request); err != nil {
-		fault.Add(db, err)
+	if err := Acquire(stmt.DB, l.request); err != nil {
+		fault.AddGiven(stmt, err)
 	}
 }
 

@@ -272,7 +272,7 @@ func TestMigrate_besideATableThatWasRenamed(t *testing.T) {
 	t.Parallel()
 	for name, migrate := range map[string]func(*gorm.DB) error{
 		"MigrateOnce": gormlock.MigrateOnce,
-		"MigrateAll":  func(db *gorm.DB) error { return gormlock.MigrateAll(db) },
+		"MigrateAll":  gormlock.MigrateAll,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package transactions_test
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"strings"
@@ -75,5 +76,69 @@ func TestCommitInDoubt(t *testing.T) {
 				stand.Must(t, db.Model(&b).Update("balance", 4).Error)
 			})
 		}
+	}
+}
+
+// With plain transactions the pool sees no commit, and Transaction says so of its own.
+func TestCommitInDoubt_ofPlainTransactions(t *testing.T) {
+	t.Parallel()
+	for what, act := range map[string]wiretap.Action{"the request is lost": wiretap.CutRequest, "the answer is lost": wiretap.CutAnswer} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proxy, dsn := pgtest.Tap(t, pgtest.SchemaDSN(t))
+			db := pgtest.Open(t, pgtest.Through(dsn), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+			stand.Must(t, db.AutoMigrate(&stand.Account{}))
+			a := stand.Account{Balance: 1}
+			stand.Must(t, db.Create(&a).Error)
+			proxy.OnQuery(func(sql string) wiretap.Action {
+				if strings.Contains(strings.ToUpper(sql), "COMMIT") {
+					return act
+				}
+				return wiretap.Pass
+			})
+			times := 0
+			err := gormlock.Transaction(db, func(tx *gorm.DB) error {
+				times++
+				return tx.Model(&a).Update("balance", 2).Error
+			}, gormlock.Attempts(3))
+			proxy.OnQuery(nil)
+			if err == nil || !strings.Contains(err.Error(), "whether this transaction was committed is not known") || times != 1 {
+				t.Errorf("%d times: %v", times, err)
+			}
+			if err := db.Model(&a).Update("balance", 3).Error; !errors.Is(err, gormlock.ErrVersionMissing) {
+				t.Errorf("updated again: %v", err)
+			}
+			stand.Must(t, db.First(&a, a.ID).Error)
+			stand.Must(t, db.Model(&a).Update("balance", 4).Error)
+		})
+	}
+}
+
+// What the server or the client itself says of a commit leaves no doubt.
+func TestCommitInDoubt_notWhereItIsKnown(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+	stand.Must(t, db.AutoMigrate(&stand.Account{}))
+	a := stand.Account{Balance: 1}
+	stand.Must(t, db.Create(&a).Error)
+	for name, write := range map[string]func(tx *gorm.DB, cancel func()) error{
+		"rolled back by the server": func(tx *gorm.DB, _ func()) error {
+			stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
+			_ = tx.Exec("SELECT 1/0").Error
+			return nil
+		},
+		"ended by its ctx": func(tx *gorm.DB, cancel func()) error {
+			stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
+			cancel()
+			return nil
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := gormlock.Transaction(db.WithContext(ctx), func(tx *gorm.DB) error { return write(tx, cancel) })
+		cancel()
+		if err == nil || strings.Contains(err.Error(), "not known") {
+			t.Errorf("%s: %v", name, err)
+		}
+		stand.Must(t, db.Model(&a).Update("balance", 3).Error)
 	}
 }
