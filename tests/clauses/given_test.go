@@ -25,16 +25,18 @@ func TestRefusedClause_keepsNoConnection(t *testing.T) {
 		Shelf   shelf
 		Version int64 `gormlock:"version"`
 	}
-	for setting, open := range map[string]func(...pgtest.Option) *gorm.DB{
-		"as it comes": func(opts ...pgtest.Option) *gorm.DB { return stand.Open(t, opts...) },
-		"prepared":    func(opts ...pgtest.Option) *gorm.DB { return stand.Open(t, append(opts, pgtest.PrepareStmt())...) },
-		"plain transactions": func(opts ...pgtest.Option) *gorm.DB {
+	for setting, open := range map[string]func(testing.TB, ...pgtest.Option) *gorm.DB{
+		"as it comes": func(t testing.TB, opts ...pgtest.Option) *gorm.DB { return stand.Open(t, opts...) },
+		"prepared": func(t testing.TB, opts ...pgtest.Option) *gorm.DB {
+			return stand.Open(t, append(opts, pgtest.PrepareStmt())...)
+		},
+		"plain transactions": func(t testing.TB, opts ...pgtest.Option) *gorm.DB {
 			return pgtest.Open(t, append(opts, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))...)
 		},
 	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
-			db := open(pgtest.MaxConns(2))
+			db := open(t, pgtest.MaxConns(2))
 			stand.Must(t, db.AutoMigrate(&shelf{}, &book{}))
 			first := shelf{}
 			stand.Must(t, db.Create(&first).Error)
