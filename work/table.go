@@ -54,6 +54,13 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	pool := db.ConnPool
+	if statement.Transaction(db.Statement) != nil {
+		pool = db.Statement.ConnPool
+	}
+	if err := journal.RefuseElsewhere(db, "work", t.name, pool); err != nil {
+		return nil, err
+	}
 	return t.under(db)
 }
 
@@ -196,7 +203,7 @@ const invalid = " (invalid)"
 func (t *table) check(db *gorm.DB) error {
 	cure := "call work.Migrate"
 	var relation *string
-	db = journal.OnSource(db)
+	db = journal.OnSource(db, t.name)
 	if err := db.Raw("SELECT to_regclass(?)::text", t.quoted).Scan(&relation).Error; err != nil {
 		return err
 	}
