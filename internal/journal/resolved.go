@@ -39,7 +39,7 @@ func ForWrite(db *gorm.DB, row any) *gorm.DB {
 // that Use names. Without dbresolver it is on db itself.
 func OnSource(db *gorm.DB, table string) *gorm.DB {
 	source := db.Session(&gorm.Session{NewDB: true}).Set(resolver+":write", struct{}{}) // as its clause Write does
-	source.Statement.Table = statement.NameInStatement(table) // by which dbresolver knows it
+	source.Statement.Table = statement.NameInStatement(table)                           // by which dbresolver knows it
 	if use, named := db.Statement.Clauses[statement.Using]; named {
 		source.Statement.Clauses[statement.Using] = use
 	}
