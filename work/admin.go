@@ -20,7 +20,7 @@ type QueueStats struct {
 // Stats counts the jobs of a model's table by queue, in the order of their names. A queue with only done jobs is left
 // out. A db with conditions, clauses or scopes is an error, because they would be dropped.
 func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
-	t, err := usable(db, model, "Stats", "give it the db or the transaction itself, and take locks with gormlock.AcquireXactLock")
+	t, err := usable(ctx, db, model, "Stats", "give it the db or the transaction itself, and take locks with gormlock.AcquireXactLock")
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 // Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. It leaves jobs alone that are not dead.
 // Without ids it is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
 func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
-	t, err := usable(db, model, "Requeue", "give it the db or the transaction itself, the ids of the jobs you mean, and take locks with gormlock.AcquireXactLock")
+	t, err := usable(ctx, db, model, "Requeue", "give it the db or the transaction itself, the ids of the jobs you mean, and take locks with gormlock.AcquireXactLock")
 	if err != nil {
 		return 0, err
 	}
@@ -83,12 +83,12 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 	return int64(len(again)), nil
 }
 
-func usable(db *gorm.DB, model any, call, cure string) (*table, error) {
+func usable(ctx context.Context, db *gorm.DB, model any, call, cure string) (*table, error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
 	}
 	if err := mustBeBare(db, call, cure); err != nil {
 		return nil, err
 	}
-	return tableOf(db, model)
+	return tableOf(statement.Beside(db).WithContext(ctx), model)
 }

@@ -27,7 +27,7 @@ var runs sync.Map
 // names: a claim is of one run, and so of one table in one database. If it was not read, it is the attempt that has the row. It is
 // another's if the context is that of the handler of another job.
 func attemptOf(tx *gorm.DB, t *table, j *Job) (found *attempt, others bool) {
-	pool, named := journal.DatabaseUnder(tx.ConnPool), j.ClaimedBy != ""
+	pool, named := journal.Database(tx.Statement), j.ClaimedBy != ""
 	a, _ := tx.Statement.Context.Value(attemptKey{}).(*attempt)
 	if a != nil && a.id == j.ID && a.of.t.quoted == t.quoted && (a.of.db.DB == pool || !named) {
 		return a, false

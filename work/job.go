@@ -134,7 +134,7 @@ func insert[T any](tx *gorm.DB, jobs []*T) error {
 
 // announceAfter announces when the transaction of tx has committed, or now if there is none.
 func announceAfter(tx *gorm.DB, of *table, heard hints) {
-	db := journal.DatabaseUnder(tx.ConnPool)
+	db := journal.Database(tx.Statement)
 	if db == nil {
 		return
 	}

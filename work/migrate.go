@@ -72,7 +72,7 @@ func (t *table) marks() []string {
 	comment := func(on index, literal string) string {
 		return "COMMENT ON INDEX " + t.quotedIndex(on.name) + " IS " + literal
 	}
-	return []string{comment(t.want[0], "'"+jobmark.Of(t.fields.ModelType)+"'"), comment(t.want[1], jobmark.Deleted(t.deleted))}
+	return []string{comment(t.want[0], "'"+jobmark.Of(t.fields.ModelType)+"'"), comment(t.want[1], jobmark.HiddenBy(t.hidden))}
 }
 
 // ddl is the DDL that AutoMigrate does not do.

@@ -14,20 +14,22 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/jobmark"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // table is the table of the jobs of one model.
 type table struct {
-	name    string // for people
-	quoted  string
-	fields  *schema.Schema
-	names   *strings.Replacer
-	deleted []string // the columns of gorm.DeletedAt
-	one     string   // the column of OnePer, quoted, or ""
-	fair    string   // the column of FairBy, quoted, or ""
-	want    []index
+	name   string // for people
+	quoted string
+	fields *schema.Schema
+	pairs  []string // of names in texts and what they stand for, without {live}
+	names  *strings.Replacer
+	hidden []jobmark.Hidden // what leaves rows out of queries
+	one    string           // the column of OnePer, quoted, or ""
+	fair   string           // the column of FairBy, quoted, or ""
+	want   []index
 }
 
 // index is one that claims need.
@@ -46,8 +48,24 @@ func mustBePostgres(db *gorm.DB) error {
 	return nil
 }
 
-// tableOf returns the table of a model. It is the same for each call.
+// tableOf returns the table of a model, under the context of db.
 func tableOf(db *gorm.DB, model any) (*table, error) {
+	t, err := tableOfAll(db, model)
+	if err != nil {
+		return nil, err
+	}
+	pool := db.ConnPool
+	if statement.Transaction(db.Statement) != nil {
+		pool = db.Statement.ConnPool
+	}
+	if err := journal.RefuseElsewhere(db, "work", t.name, pool); err != nil {
+		return nil, err
+	}
+	return t.under(db)
+}
+
+// tableOfAll returns the table with all its rows. It is the same for each call.
+func tableOfAll(db *gorm.DB, model any) (*table, error) {
 	if _, err := jobIn(model); err != nil {
 		return nil, err
 	}
@@ -78,18 +96,13 @@ func tableOf(db *gorm.DB, model any) (*table, error) {
 		}
 	}
 	t := &table{name: s.Table, quoted: stmt.Quote(s.Table), fields: s}
-	pairs := []string{"{table}", t.quoted, "{live}", ""}
+	t.pairs = []string{"{table}", t.quoted}
 	for _, f := range s.Fields {
-		if f.DBName == "" {
-			continue
-		}
-		pairs = append(pairs, "{"+f.Name+"}", stmt.Quote(f.DBName))
-		if f.FieldType == reflect.TypeFor[gorm.DeletedAt]() {
-			pairs[3] += " AND " + stmt.Quote(f.DBName) + " IS NULL"
-			t.deleted = append(t.deleted, f.DBName)
+		if f.DBName != "" {
+			t.pairs = append(t.pairs, "{"+f.Name+"}", stmt.Quote(f.DBName))
 		}
 	}
-	t.names = strings.NewReplacer(pairs...)
+	t.names = strings.NewReplacer(append(slices.Clone(t.pairs), "{live}", "")...)
 	t.want = []index{
 		{name: t.index("ready"), on: t.sql("({Queue}, {Priority} DESC, ({ID} + 0)) WHERE {State} = 'ready'")},
 		{name: t.index("later"), on: t.sql("({RunAt}) WHERE {State} = 'later'")},
@@ -120,7 +133,9 @@ func mustOwnItsFields(stmt *gorm.Statement, s *schema.Schema) error {
 
 // with returns the table with what OnePer and FairBy need.
 func (t *table) with(c *config) (_ *table, err error) {
-	t = &table{t.name, t.quoted, t.fields, t.names, t.deleted, "", "", slices.Clone(t.want)}
+	own := *t
+	t = &own
+	t.want = slices.Clone(t.want)
 	if c.one != "" {
 		if t.one, err = t.option("OnePer", c.one); err != nil {
 			return nil, err
@@ -162,7 +177,7 @@ func (t *table) index(of string) string {
 }
 
 // sql puts names into a text: {Queue} is the column of that field of Job, {table} the table, and {live} a condition that
-// leaves out soft-deleted rows. The table may have any name. So each WITH in a text is named gormlock_ and more, and
+// leaves out the rows that queries do not find, such as soft-deleted ones. The table may have any name. So each WITH in a text is named gormlock_ and more, and
 // {table} has an alias wherever the text has other aliases.
 func (t *table) sql(text string) string { return t.names.Replace(text) }
 
@@ -188,7 +203,7 @@ const invalid = " (invalid)"
 func (t *table) check(db *gorm.DB) error {
 	cure := "call work.Migrate"
 	var relation *string
-	db = journal.OnSource(db)
+	db = journal.OnSource(db, t.name)
 	if err := db.Raw("SELECT to_regclass(?)::text", t.quoted).Scan(&relation).Error; err != nil {
 		return err
 	}

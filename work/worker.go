@@ -85,7 +85,10 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 // are released without counting the attempt, and the error says how many. While it runs, errors of the database are
 // logged by GORM's logger, and it tries again.
 func (w *Worker[T]) Run(ctx context.Context) error {
-	e := w.engine(ctx)
+	e, err := w.engine(ctx)
+	if err != nil {
+		return err
+	}
 	defer runs.Delete(e.owner)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -98,7 +101,7 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 	looking.Go(func() { e.watch(running) })
 	finishing.Go(func() { e.finish(background) })
 	e.start()
-	_, err := e.fetchAndWind(ctx, false, stop)
+	_, err = e.fetchAndWind(ctx, false, stop)
 	looking.Wait()
 	listening.Wait()
 	err = errors.Join(err, e.flush(), e.giveBackUnheard())
@@ -115,7 +118,10 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	e := w.engine(ctx)
+	e, err := w.engine(ctx)
+	if err != nil {
+		return 0, err
+	}
 	defer runs.Delete(e.owner)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -126,7 +132,7 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	keeping.Go(func() { e.watch(running) })
 	finishing.Go(func() { e.finish(background) })
 	e.start()
-	err := e.fetch(ctx, true)
+	err = e.fetch(ctx, true)
 	if err == nil {
 		err = e.refused.left(w.t.name)
 	}
@@ -142,9 +148,13 @@ func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	return e.pace.given, err
 }
 
-func (w *Worker[T]) engine(ctx context.Context) *engine {
+func (w *Worker[T]) engine(ctx context.Context) (*engine, error) {
+	t, err := w.t.under(w.db.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
 	e := newEngine(ctx, w.config)
-	e.rows = rows{w.pool, w.t, holder.DefaultOwner() + ":" + rand.Text()[:8]}
+	e.rows = rows{w.pool, t, holder.DefaultOwner() + ":" + rand.Text()[:8]}
 	e.claim = func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {
 		return w.claim(ctx, e, n, scope)
 	}
@@ -157,7 +167,7 @@ func (w *Worker[T]) engine(ctx context.Context) *engine {
 		e.source = &heads{e: e}
 	}
 	runs.Store(e.owner, e)
-	return e
+	return e, nil
 }
 
 // claim claims jobs that scope selects, and holds them.

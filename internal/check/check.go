@@ -55,7 +55,6 @@ func each(db *gorm.DB, models []any, look func(*examination)) error {
 	if len(models) == 0 {
 		return fmt.Errorf("%w: no models", fault.ErrOption)
 	}
-	db = journal.OnSource(db)
 	wrong := &problems{of: len(models)}
 	for _, value := range models {
 		x := &examination{db: db, name: fmt.Sprintf("%T", value)}
@@ -118,6 +117,7 @@ func (x *examination) parse(value any) {
 		return
 	}
 	x.name = stmt.Schema.Name
+	x.db = journal.OnSource(x.db, stmt.Schema.Table)
 	x.model = model.OfSchema(x.db, stmt.Schema)
 	if x.model.Err != nil {
 		x.found = append(x.found, x.model.Err)

@@ -34,6 +34,8 @@ type Settings struct {
 	Pools     sync.Map // *sql.DB → the pool that stands in for it
 	SentTwice sync.Map // *sql.DB → whether a query outside of a transaction may be: see journal.MaySendTwice
 
+	SameTables sync.Map // two *sql.DB and a table that is the same on both: see journal.RefuseElsewhere
+
 	Models sync.Map // *schema.Schema → what its tags say
 	Jobs   sync.Map // *schema.Schema → the table of package work
 	Roots  Names    // of tables: rows of others are parts of their rows

@@ -90,6 +90,12 @@ func (j *journal) turned() (path, tables bool) {
 	return j.past.path != 0, j.remade > 0
 }
 
+// Database is the *sql.DB on which a statement or its transaction runs, nil if it is not known.
+func Database(stmt *gorm.Statement) *sql.DB {
+	database, _ := databaseOf(stmt, Of(stmt)).(*sql.DB)
+	return database
+}
+
 // databaseOf is what a statement runs on: the *sql.DB, if it can be found, because each may have another search_path from the start.
 func databaseOf(stmt *gorm.Statement, j *journal) any {
 	if db := DatabaseUnder(stmt.ConnPool); db != nil {

@@ -35,9 +35,24 @@ func ForWrite(db *gorm.DB, row any) *gorm.DB {
 	return on
 }
 
-// OnSource is db for questions whose answers on a replica would be late, and for nothing that db was given. Without dbresolver it is on db itself.
-func OnSource(db *gorm.DB) *gorm.DB {
-	return db.Session(&gorm.Session{NewDB: true}).Set(resolver+":write", struct{}{}).Session(&gorm.Session{}) // as its clause Write does
+// OnSource is db for questions about a table whose answers on a replica would be late. It has nothing of what db was given, but the database
+// that Use names. Without dbresolver it is on db itself.
+func OnSource(db *gorm.DB, table string) *gorm.DB {
+	source := db.Session(&gorm.Session{NewDB: true}).Set(resolver+":write", struct{}{}) // as its clause Write does
+	source.Statement.Table = statement.NameInStatement(table)                           // by which dbresolver knows it
+	if use, named := db.Statement.Clauses[statement.Using]; named {
+		source.Statement.Clauses[statement.Using] = use
+	}
+	return source.Session(&gorm.Session{})
+}
+
+// OnNamed is db on the source of the database that Use names, to begin a transaction: Use has picked a replica where there is one. Without Use
+// it is db itself.
+func OnNamed(db *gorm.DB) *gorm.DB {
+	if _, named := db.Statement.Clauses[statement.Using]; !named {
+		return db
+	}
+	return ForWrite(db, nil)
 }
 
 // sourceOf is what to begin on where dbresolver has picked this pool. It knows the pools as they were when it was installed, and

@@ -12,11 +12,13 @@ import (
 )
 
 // Given names what a db was given as parts of a statement: conditions, locks, scopes. A call that makes statements of its own would drop them.
-// In a hook, a db has nothing of the statement whose hook it is.
+// In a hook, a db has nothing of the statement whose hook it is. The database that dbresolver's Use names is no such part: the call works there.
 func Given(db *gorm.DB) (given []string) {
 	stmt := statement.Beside(db).Statement
 	for name := range stmt.Clauses {
 		switch {
+		case name == statement.Using:
+			continue
 		case name == "FOR":
 			name = "a row lock"
 		case name == "soft_delete_enabled":

@@ -36,6 +36,16 @@ func Auto(db *gorm.DB, models []any, patience time.Duration) error {
 	if !statement.IsPostgres(db) {
 		return fmt.Errorf("%w, not %s: AutoMigrate", fault.ErrNotPostgres, db.Name())
 	}
+	db = journal.OnNamed(db)
+	for _, value := range models {
+		stmt := &gorm.Statement{DB: db}
+		if err := stmt.Parse(value); err != nil {
+			return err
+		}
+		if err := journal.RefuseElsewhere(db, "AutoMigrate", stmt.Schema.Table, db.Statement.ConnPool); err != nil {
+			return err
+		}
+	}
 	wait := &waiting{db: db, until: time.Now().Add(patience), patience: patience}
 	if statement.Transaction(db.Statement) != nil {
 		if err := wait.turn(func(request *lockrequest.Request) error { return xact.Acquire(db, request) }); err != nil {
@@ -114,7 +124,7 @@ func (w *waiting) holder() string {
 	id, _ := Key.Int64()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.db.Statement.Context), 2*time.Second)
 	defer cancel()
-	session := journal.OnSource(w.db).WithContext(ctx)
+	session := journal.OnSource(w.db, "").WithContext(ctx)
 	if tx := statement.Transaction(w.db.Statement); tx != nil && ctx.Err() == nil && w.db.Statement.Context.Err() != nil {
 		return nobody // the transaction is over with its context
 	}

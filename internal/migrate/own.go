@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/tables"
@@ -22,7 +23,7 @@ func Own(db *gorm.DB, once string) error {
 	if err := mark.RefuseGiven(db, "MigrateAll", "it makes all tables of gormlock: give it the db or the transaction itself", mark.Ours, mark.Scopes); err != nil {
 		return err
 	}
-	return statement.Nested(db, func(tx *gorm.DB) error {
+	return statement.Nested(journal.OnNamed(db), func(tx *gorm.DB) error {
 		if err := xact.AcquireAsked(tx); err != nil {
 			return fmt.Errorf("gormlock: MigrateAll, nothing was changed: %w", fault.Because(err))
 		}
