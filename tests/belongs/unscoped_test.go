@@ -42,30 +42,30 @@ func TestUnscopedClear_ofItsOwnKind(t *testing.T) {
 	t.Parallel()
 	stand.OnBoth(t, []any{&boss{}, &fencedBoss{}}, func(t *testing.T, db *gorm.DB) {
 		fenced := db.Clauses(gormlock.IgnoreFence()).Session(&gorm.Session{})
-		for how, clear := range map[string]func() (err error, from any){
-			"one": func() (error, any) {
+		for how, cleared := range map[string]func() (from any, err error){
+			"one": func() (any, error) {
 				b := stand.Made(t, db, boss{Boss: &boss{}})
-				return db.Model(&b).Association("Boss").Unscoped().Clear(), &b
+				return &b, db.Model(&b).Association("Boss").Unscoped().Clear()
 			},
-			"many": func() (error, any) {
+			"many": func() (any, error) {
 				list := []boss{stand.Made(t, db, boss{Boss: &boss{}}), stand.Made(t, db, boss{Boss: &boss{}})}
-				return db.Model(&list).Association("Boss").Unscoped().Clear(), &list
+				return &list, db.Model(&list).Association("Boss").Unscoped().Clear()
 			},
-			"a fence": func() (error, any) {
+			"a fence": func() (any, error) {
 				top := stand.Made(t, fenced, fencedBoss{})
 				b := stand.Made(t, fenced, fencedBoss{BossID: &top.ID})
-				return fenced.Model(&b).Association("Boss").Unscoped().Clear(), &b
+				return &b, fenced.Model(&b).Association("Boss").Unscoped().Clear()
 			},
-			"a connection": func() (err error, from any) {
+			"a connection": func() (from any, err error) {
 				b := stand.Made(t, db, boss{Boss: &boss{}})
 				_ = db.Connection(func(tx *gorm.DB) error {
 					err = tx.Model(&b).Association("Boss").Unscoped().Clear()
 					return nil
 				})
-				return err, &b
+				return &b, err
 			},
 		} {
-			err, from := clear()
+			from, err := cleared()
 			if err == nil || strings.Contains(err.Error(), "nothing was executed") || !strings.Contains(err.Error(), "was set to NULL") {
 				t.Errorf("%s: %v", how, err)
 			}
