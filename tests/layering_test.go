@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 		"internal/column", "internal/dialect", "internal/fault", "internal/install", "internal/journal", "internal/memory", "internal/model", "internal/pgarray", "internal/sqlstate", "internal/sqltext", "internal/sqltx", "internal/statement", "internal/whereabouts", gormModule,
 	},
 	"internal/children":    {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", "internal/whereabouts", gormModule},
-	"internal/whereabouts": {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/statement", gormModule},
+	"internal/whereabouts": {"internal/column", "internal/fault", "internal/journal", "internal/memory", "internal/model", "internal/sqlstate", "internal/statement", gormModule},
 	"internal/xact": {
 		"internal/fault", "internal/install", "internal/journal", "internal/lockrequest", "internal/mark", "internal/pretend", "internal/sqltext", "internal/sqltx", "internal/statement", "advisory", "lockkey", gormModule,
 	},

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,7 +20,7 @@ func (p *part) created() error {
 	stmt := p.db.Statement
 	p.unscoped = stmt.Unscoped
 	for _, values := range statement.MapsIn(stmt.Dest) {
-		if err := p.mapOf(values); err != nil {
+		if err := cmp.Or(p.appended(values), p.mapOf(values)); err != nil {
 			return err
 		}
 	}

@@ -134,6 +134,12 @@ func (c *Version) Unset(v Value) bool {
 	return v.N == 0 || v.N < 0 && c.IsHibernate()
 }
 
+// IsGiven reports whether row has a version that was put there: a pointer to 0 is one, and a 0 by itself is what Go makes of the field.
+func (c *Version) IsGiven(row reflect.Value) bool {
+	v := c.Read(row)
+	return !v.Null && (!c.IsBare() || v.N != 0 || !v.Time().IsZero())
+}
+
 // First is the version of a new row.
 func (c *Version) First(now time.Time) Value {
 	if c.IsTemporal() {

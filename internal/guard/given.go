@@ -68,8 +68,8 @@ func (p *plan) inDestination(stmt *gorm.Statement) (*column.Value, error) {
 		return nil, nil
 	}
 	if dest.Type() == p.model.Schema.ModelType {
-		// with its key it is a row that was read, perhaps at version 0; without, values to set
-		if value := v.Read(dest); !v.Unset(value) || value.N < 0 || v.ZeroIsLoaded() && p.hasWholeKey(dest) {
+		value := v.Read(dest)
+		if v.IsGiven(dest) || p.zeroIsGiven(stmt, p.hasWholeKey(dest)) { // with its key it is a row that was read
 			return &value, nil
 		}
 		return nil, nil
@@ -88,13 +88,22 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 		return nil, nil
 	}
 	value, zero := field.ValueOf(stmt.Context, dest)
-	given, holds := p.version.FormColumn(field)
-	isVersion := p.version.ZeroIsLoaded() && holds && given.IsBare()
-	if zero && !isVersion {
+	given := !zero
+	if of, holds := p.version.FormColumn(field); holds {
+		given = of.IsGiven(dest) || p.zeroIsGiven(stmt, of.IsBare()) // a form has the field for nothing else
+	}
+	if !given {
 		return nil, nil
 	}
 	v, err := p.version.Of(value)
 	return &v, err
+}
+
+// zeroIsGiven reports whether a version that is not set is given all the same: 0 is one that a row can have, and the struct shows that it
+// is meant, or Select names it.
+func (p *plan) zeroIsGiven(stmt *gorm.Statement, shown bool) bool {
+	v := &p.version
+	return v.ZeroIsLoaded() && (shown || len(stmt.Selects) > 0 && statement.ChosenByCaller(stmt).Names(v.Field.DBName))
 }
 
 func (p *plan) inMap(dest map[string]any) (*column.Value, error) {

@@ -29,6 +29,13 @@ func Open(db *gorm.DB) {
 	w.outcome.opened = true
 }
 
+// HasOwnTransaction reports whether the transaction of a statement ends with it.
+func HasOwnTransaction(db *gorm.DB) bool {
+	_, own := db.InstanceGet("gorm:started_transaction")
+	w := writeOf(db.Statement)
+	return own || w != nil && w.outcome.opened
+}
+
 // divisible reports whether the statement can write some of its rows and find others stale.
 func (w *Write) divisible(stmt *gorm.Statement) bool {
 	if w.storesMore(stmt) {

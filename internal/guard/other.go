@@ -118,10 +118,16 @@ func isEmptySlice(given reflect.Value) bool { return given.Kind() == reflect.Sli
 
 func errOther(stmt *gorm.Statement, about, given string) error {
 	if slices.Contains(stmt.BuildClauses, "DELETE") && statement.InUnlinking() {
-		return fmt.Errorf("gormlock: the row of %s was not deleted, because GORM makes a delete of it that fails. The foreign key in %s was set to NULL before that, "+
-			"and stays so unless your transaction is rolled back: leave Unscoped out, and delete the row by itself", given, about)
+		return errNotDeleted(given, about)
 	}
 	return fmt.Errorf("gormlock: nothing was executed: the statement is about %s and was given %s, by a session of the tx of a hook or a used chain: %s", about, given, newChain)
+}
+
+// errNotDeleted is the error of Association(…).Unscoped().Clear() of a belongs-to: the delete that GORM makes of the other row has the table and
+// the conditions of the update before it.
+func errNotDeleted(given, about string) error {
+	return fmt.Errorf("gormlock: the row of %s was not deleted, because GORM makes a delete of it that fails. The foreign key in %s was set to NULL before that, "+
+		"and stays so unless your transaction is rolled back: leave Unscoped out, and delete the row by itself", given, about)
 }
 
 // hasTable reports whether there is a table of this name, and no view. A type without a name has none.

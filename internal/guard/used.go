@@ -23,6 +23,7 @@ type used struct {
 	all      int            // and at its end, with those that GORM added: the key of a struct
 	keyed    bool           // it wrote structs by their keys
 	created  bool
+	cleared  bool      // it emptied the foreign keys of structs, for Association(…).Clear
 	leftover *leftover // on a single connection
 }
 
@@ -76,6 +77,7 @@ func (u *used) end(stmt *gorm.Statement, w *Write) {
 	u.of, u.model = stmt.Schema, stmt.Model
 	if u.created = w != nil && w.upsert != nil; !u.created { // a create has no conditions
 		u.all, u.keyed = conditionsOf(stmt), w != nil && len(w.rows) > 0
+		u.cleared = u.keyed && statement.InClear(stmt)
 	}
 }
 
@@ -97,7 +99,11 @@ func (w *Write) refuseLeft(db *gorm.DB, before used) {
 	if what == "" && before.leftover != nil {
 		what = before.leftover.to(w, db.Statement)
 	}
-	if what != "" {
+	switch {
+	case what == "":
+	case w.op == OpDelete && before.cleared && statement.InUnlinking():
+		fault.Add(db, errNotDeleted(w.model.Schema.Table, before.of.Table))
+	default:
 		fault.Add(db, errLeft(what))
 	}
 }

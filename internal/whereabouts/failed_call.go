@@ -10,6 +10,9 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -42,6 +45,15 @@ func refuseFailedCall(db *gorm.DB) {
 	}
 	if failed, is := failedCalls.errors.Load(weak.Make(db.Config)); is {
 		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, another owner of the same call was refused: %w", db.Statement.Schema.Name, failed.(error))) //nolint:forcetypeassert // nothing else is
+	}
+}
+
+// doomAppendedMap fails the commit of a transaction in which a row was refused that Append would make of a map: GORM goes on to the next map of
+// a slice, and returns only the last one's error. After an error of the server itself the transaction stores nothing.
+func doomAppendedMap(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil && !db.DryRun && stmt.Schema != nil && statement.FromMap(stmt.Dest) && sqlstate.Of(db.Error) == "" && model.NeedsJournal(db, stmt.Schema) && statement.InAppend() {
+		journal.Doom(db, db.Error)
 	}
 }
 
