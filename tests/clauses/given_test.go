@@ -25,18 +25,16 @@ func TestRefusedClause_keepsNoConnection(t *testing.T) {
 		Shelf   shelf
 		Version int64 `gormlock:"version"`
 	}
-	for setting, open := range map[string]func(testing.TB, ...pgtest.Option) *gorm.DB{
-		"as it comes": func(t testing.TB, opts ...pgtest.Option) *gorm.DB { return stand.Open(t, opts...) },
-		"prepared": func(t testing.TB, opts ...pgtest.Option) *gorm.DB {
-			return stand.Open(t, append(opts, pgtest.PrepareStmt())...)
-		},
-		"plain transactions": func(t testing.TB, opts ...pgtest.Option) *gorm.DB {
-			return pgtest.Open(t, append(opts, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))...)
-		},
-	} {
+	for setting, options := range map[string][]gormlock.Option{"as it comes": nil, "prepared": nil, "plain transactions": {gormlock.PlainTransactions()}} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
-			db := open(t, pgtest.MaxConns(2))
+			plugin := gormlock.New(options...)
+			t.Cleanup(func() { _ = plugin.Close() })
+			opts := []pgtest.Option{pgtest.Plugin(plugin), pgtest.Schema(), pgtest.MaxConns(2)}
+			if setting == "prepared" {
+				opts = append(opts, pgtest.PrepareStmt())
+			}
+			db := pgtest.Open(t, opts...)
 			stand.Must(t, db.AutoMigrate(&shelf{}, &book{}))
 			first := shelf{}
 			stand.Must(t, db.Create(&first).Error)
