@@ -41,7 +41,7 @@ func TestMigrate_refusesWhatCannotWork(t *testing.T) {
 			}
 			enqueue(t, db, "x", "y")
 			var done texts
-			drain(t, worker(t, db, done.handle))
+			drain(t, worker(t, db, done.handle, work.Workers(1)))
 			done.mustBe(t, "x", "y")
 		})
 	}
