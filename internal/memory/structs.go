@@ -171,10 +171,10 @@ func (s *Structs) Here() *Structs {
 	return here
 }
 
-// ownPointers keeps the pointers to the structs: the caller may put others into its slice.
+// ownPointers keeps the pointers to the structs: the caller may put others into its slice or array, or none.
 func (s *Structs) ownPointers() {
-	if s.Batch() && s.target.Kind() == reflect.Slice && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
-		own := reflect.MakeSlice(s.target.Type(), s.Count, s.Count)
+	if s.Batch() && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
+		own := reflect.MakeSlice(reflect.SliceOf(s.target.Type().Elem()), s.Count, s.Count)
 		reflect.Copy(own, s.target)
 		s.target = own
 	}
