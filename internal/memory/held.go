@@ -19,7 +19,7 @@ type Key struct {
 
 // KeyOf is that of a struct of a schema.
 func KeyOf(s *schema.Schema, row reflect.Value) Key {
-	if len(s.PrimaryFields) == 1 && row.IsValid() {
+	if len(s.PrimaryFields) == 1 {
 		switch place := statement.Place(s.PrimaryFields[0], row); {
 		case !place.IsValid() || place.Type().PkgPath() != "": // a type of its own may have several values for one key
 		case place.CanInt():
@@ -48,9 +48,6 @@ func numberIn(s *schema.Schema, row reflect.Value) reflect.Value {
 func KeyIn(m *model.Model, row reflect.Value) string { return keyIn(m.Schema, row) }
 
 func keyIn(s *schema.Schema, row reflect.Value) string {
-	if !row.IsValid() {
-		return ""
-	}
 	key := make([]any, len(s.PrimaryFields))
 	for i, field := range s.PrimaryFields {
 		if place := statement.Place(field, row); place.IsValid() {

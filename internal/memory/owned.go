@@ -26,7 +26,6 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
 				return true
 			}
-		case by.of == s:
 		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
 		case by.of.undone:
 			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {

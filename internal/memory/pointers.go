@@ -50,22 +50,15 @@ func state(field *schema.Field, row reflect.Value) pointee {
 	return p
 }
 
-func same(a, b pointee) bool {
-	if a.elem.IsValid() != b.elem.IsValid() {
-		return false
-	}
-	if a.elem.IsValid() {
-		return a.value == b.value && equal(a.elem.Interface(), b.elem.Interface())
-	}
-	return equal(a.value, b.value)
-}
-
 // holds reports whether a field holds what the statement left in it, behind whatever pointer: the caller may have renewed it.
 func holds(now, left pointee) bool {
-	if now.elem.IsValid() && left.elem.IsValid() {
+	switch {
+	case now.elem.IsValid() != left.elem.IsValid():
+		return false
+	case now.elem.IsValid():
 		return equal(now.elem.Interface(), left.elem.Interface())
 	}
-	return same(now, left)
+	return equal(now.value, left.value)
 }
 
 // behind is p behind a pointer of its own, if nothing may be written through the old one. Others may have it: the caller has renewed the

@@ -167,8 +167,8 @@ func sweep() {
 
 // found forgets a stray, and returns what is known of it: it was read again, or is restored now.
 func found(row reflect.Value) []stray {
-	at, ok := whereIs(row)
-	if !ok || !HasStrays() {
+	at, _ := whereIs(row)
+	if !HasStrays() {
 		return nil
 	}
 	strays.mu.Lock()
@@ -188,8 +188,8 @@ func found(row reflect.Value) []stray {
 // IsStray reports whether a struct is one, and leaves it so.
 func IsStray(row reflect.Value) bool {
 	journal.StrayEnded()
-	at, ok := whereIs(row)
-	if !ok || !HasStrays() {
+	at, _ := whereIs(row)
+	if !HasStrays() {
 		return false
 	}
 	strays.mu.Lock()

@@ -298,9 +298,6 @@ func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)
 
 // standsFor reports whether row has the key that the struct of this number has after the statement.
 func (s *Structs) standsFor(row reflect.Value, i int) bool {
-	if !row.IsValid() {
-		return false
-	}
 	stands := true
 	s.each(i, func(field *schema.Field, _, left pointee) {
 		stands = stands && (!field.PrimaryKey || holds(state(field, row), left))
@@ -320,7 +317,7 @@ func (s *Structs) namesNone(i int) bool {
 // isEmptied reports whether all columns of a versioned struct are zero that had a key before the statement.
 func (s *Structs) isEmptied(i int) bool {
 	row := s.Row(i)
-	if !row.IsValid() || s.model.Column == nil {
+	if s.model.Column == nil {
 		return false
 	}
 	keyed, empty := false, true
