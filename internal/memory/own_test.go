@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,56 @@ func TestOwn_ofWhatCannotBeMadeAgain(t *testing.T) {
 	for _, given := range []any{textOnly{[]int{1}}, bytesOnly{[]int{2}}, columnOnly{[]int{3}}} {
 		if own := memory.Own(reflect.ValueOf(given)).Interface(); !reflect.DeepEqual(own, given) {
 			t.Errorf("own %#v is not %#v", own, given)
+		}
+	}
+}
+
+// These can be made again: of text, of bytes, of what a column would hold. The last one loses something by it.
+type (
+	asText   struct{ hidden []byte }
+	asBytes  struct{ hidden []byte }
+	asColumn struct{ hidden []byte }
+	lossy    struct{ hidden []byte }
+)
+
+func (a asText) MarshalText() ([]byte, error) { return a.hidden, nil }
+func (a *asText) UnmarshalText(text []byte) error {
+	a.hidden = slices.Clone(text)
+	return nil
+}
+
+func (a asBytes) MarshalBinary() ([]byte, error) { return a.hidden, nil }
+func (a *asBytes) UnmarshalBinary(bytes []byte) error {
+	a.hidden = slices.Clone(bytes)
+	return nil
+}
+
+func (a asColumn) Value() (driver.Value, error) { return a.hidden, nil }
+func (a *asColumn) Scan(value any) error {
+	a.hidden = slices.Clone(value.([]byte)) //nolint:forcetypeassert // as Value makes it
+	return nil
+}
+
+func (l lossy) MarshalText() ([]byte, error) { return l.hidden, nil }
+func (l *lossy) UnmarshalText(text []byte) error {
+	l.hidden = slices.Clone(text[1:])
+	return nil
+}
+
+// A value that only its own package can reach is made again, if it is the same then.
+func TestOwn_ofWhatIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	text, bytes, column, loses := asText{[]byte("abc")}, asBytes{[]byte("abc")}, asColumn{[]byte("abc")}, lossy{[]byte("abc")}
+	own := [...][]byte{
+		memory.Own(reflect.ValueOf(text)).Interface().(asText).hidden, memory.Own(reflect.ValueOf(bytes)).Interface().(asBytes).hidden,
+		memory.Own(reflect.ValueOf(column)).Interface().(asColumn).hidden, memory.Own(reflect.ValueOf(loses)).Interface().(lossy).hidden,
+	}
+	for _, given := range [][]byte{text.hidden, bytes.hidden, column.hidden} {
+		given[0] = 'x'
+	}
+	for i := range own {
+		if string(own[i]) != "abc" {
+			t.Errorf("value %d is %q", i, own[i])
 		}
 	}
 }
