@@ -176,7 +176,7 @@ func TestUndo_besideACopyThatPredates(t *testing.T) {
 	}
 }
 
-// A statement that is alone takes back what it did also where its structs were moved within their slice.
+// A statement that is alone finds its structs after they were moved within their slice, and takes back what it did.
 func TestUndo_withinASlice(t *testing.T) {
 	t.Parallel()
 	rows := []item{{ID: 1, Name: "one", Version: 1}, {ID: 2, Name: "two", Version: 1}}

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
-// A rollback reaches the structs of an array of pointers, also where the program has put others into it since, or nil.
+// A rollback reaches the structs of an array of pointers. The program may have put others into it since, or nil.
 func TestRollback_ofAnArrayThatChanged(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&stand.Account{}})
