@@ -87,7 +87,10 @@ func RememberUpdate(db *gorm.DB) {
 	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
 	refuseSession(db, OpUpdate)
-	if w := begin(db, OpUpdate); w != nil {
+	w := begin(db, OpUpdate)
+	if w == nil {
+		noteWritten(db.Statement)
+	} else {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
 		w.emptied = w.version.is() && statement.InClear(db.Statement)
@@ -104,7 +107,9 @@ func RememberCreate(db *gorm.DB) {
 	refuseSession(db, OpCreate)
 	w := begin(db, OpCreate)
 	ownConflict(db.Statement, w != nil)
-	if w != nil {
+	if w == nil {
+		noteWritten(db.Statement)
+	} else {
 		children.StoreOnce(db.Statement)
 		w.remember(db, db.Statement.Dest)
 		w.refuseLeft(db, before)
@@ -122,6 +127,7 @@ func RememberDelete(db *gorm.DB) {
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
+		noteWritten(db.Statement)
 		return
 	}
 	w.remember(db, db.Statement.Dest)

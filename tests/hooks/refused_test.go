@@ -33,6 +33,7 @@ type (
 		ID     int64
 		Amount int64
 		Bill   *bill `gorm:"-"`
+		Before bool  `gorm:"-"`
 	}
 )
 
@@ -52,8 +53,15 @@ func (i *item) AfterSave(tx *gorm.DB) error {
 
 func (i *item) AfterDelete(tx *gorm.DB) error { return i.AfterSave(tx) }
 
+func (i *plainItem) BeforeSave(tx *gorm.DB) error {
+	if i.Bill == nil || !i.Before {
+		return nil
+	}
+	return errors.Join(tx.Create(&audit{}).Error, tx.Model(i.Bill).Update("total", i.Amount).Error)
+}
+
 func (i *plainItem) AfterSave(tx *gorm.DB) error {
-	if i.Bill == nil {
+	if i.Bill == nil || i.Before {
 		return nil
 	}
 	return tx.Model(i.Bill).Update("total", i.Amount).Error
@@ -89,6 +97,13 @@ func TestHook_whoseWriteIsRefused(t *testing.T) {
 			"before, Save": func(tx *gorm.DB, i item, _ plainItem) error {
 				i.Before = true
 				return tx.Save(&i).Error
+			},
+			"before, plain Create": func(tx *gorm.DB, _ item, p plainItem) error {
+				return tx.Create(&plainItem{Amount: 8, Bill: p.Bill, Before: true}).Error
+			},
+			"before, plain Save": func(tx *gorm.DB, _ item, p plainItem) error {
+				p.Before = true
+				return tx.Save(&p).Error
 			},
 			"in a savepoint": func(tx *gorm.DB, i item, _ plainItem) (dropped error) {
 				return errors.Join(tx.Transaction(func(tx *gorm.DB) error {
