@@ -189,9 +189,6 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 
 // isUnread reports whether a root without a version holds more than a key. Then it was not read.
 func (p *part) isUnread(m *model.Model, place reflect.Value) bool {
-	if m.Column.IsUnread(m.Column.Read(place)) {
-		return true
-	}
 	if p.deletes || !place.CanAddr() {
 		return p.hasContent(m, place)
 	}

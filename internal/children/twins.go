@@ -182,9 +182,8 @@ func (t *twins) compare(first, second associated) {
 // haveRow reports whether two structs have a row: then GORM writes its foreign key at most. One that was read has one. If the version
 // does not show that, the server is asked.
 func (t *twins) haveRow(first, second associated) bool {
-	unset := func(row reflect.Value) bool { return t.version == nil || t.version.Unset(t.version.Read(row)) }
 	switch {
-	case !unset(first.row) || !unset(second.row):
+	case !t.isUnset(first.row) || !t.isUnset(second.row):
 		return true
 	case t.version != nil && !t.version.ZeroIsLoaded() && !t.version.IsSystem():
 		return false
@@ -196,6 +195,11 @@ func (t *twins) haveRow(first, second associated) bool {
 	}
 	t.err = ask.Count(&n).Error
 	return t.err != nil || n > 0
+}
+
+// isUnset reports whether a struct has no version of a row.
+func (t *twins) isUnset(row reflect.Value) bool {
+	return t.version == nil || t.version.Unset(t.version.Read(row))
 }
 
 func (t *twins) nameOf(key []any) string {
@@ -212,6 +216,9 @@ func (t *twins) isLike(a, b reflect.Value) bool {
 	for _, field := range s.Fields {
 		if _, holds := s.Relationships.Relations[field.Name]; field.DBName == "" && !holds || t.relation.Type == schema.HasMany && t.isLink(field) {
 			continue
+		}
+		if t.version != nil && field == t.version.Field && t.isUnset(a) && t.isUnset(b) {
+			continue // a rollback may have left one of them unread
 		}
 		x, y := statement.Place(field, a), statement.Place(field, b)
 		if x.IsValid() != y.IsValid() || x.IsValid() && !statement.SameValue(x.Interface(), y.Interface(), time.Nanosecond) {

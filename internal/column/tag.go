@@ -105,7 +105,7 @@ func (c *Version) asSystemColumn(field *schema.Field) error {
 	if field.DBName != "xmin" || field.Creatable || field.Updatable || !field.IgnoreMigration {
 		return fmt.Errorf("tag the system column `gorm:\"column:xmin;->;-:migration\" gormlock:\"version,xmin\"`")
 	}
-	c.kind, c.Initial = systemVersion, 0
+	c.kind, c.Initial, c.Largest = systemVersion, 0, math.MaxUint32
 	return nil
 }
 

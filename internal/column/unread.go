@@ -13,29 +13,27 @@ func (c *Version) BeforeBump(v Value) Value {
 	return Value{N: v.N - 1}
 }
 
-// Unread is the version of a struct that no row has: a write of it fails.
+// Unread is the version of a struct that stands for a row and was not read from it, or is not known to have what the row has. No row has it. It is
+// not zero: a zero struct may be new, and one that gormlock could not follow may not.
 func (c *Version) Unread() Value {
-	if !c.ZeroIsLoaded() {
-		return Value{Null: true}
-	}
-	return c.OfNoRow()
-}
-
-// OfNoRow is one that no row has, where 0 and NULL would say that none is expected.
-func (c *Version) OfNoRow() Value {
 	kind := c.Field.IndirectFieldType
 	if c.shape == nullableVersion {
 		kind = kind.Field(0).Type
 	}
 	switch {
 	case c.IsTemporal():
-		return At(time.Time{}.Add(time.Hour))
-	case kind.Kind() >= reflect.Uint && kind.Kind() <= reflect.Uint64:
-		return Value{N: c.Largest}
-	default:
+		return unreadTime
+	case kind.Kind() < reflect.Uint || kind.Kind() > reflect.Uint64:
 		return Value{N: -1}
+	case kind.Bits() < 64: // a form may hold less than the column
+		return Value{N: min(c.Largest, 1<<kind.Bits()-1)}
+	default:
+		return Value{N: c.Largest}
 	}
 }
 
-// IsUnread reports whether v is the version of a struct that counts as not read, where 0 would say that it was read.
-func (c *Version) IsUnread(v Value) bool { return c.ZeroIsLoaded() && !v.Null && v.Equal(c.OfNoRow()) }
+// unreadTime is near the zero time, which rows may have.
+var unreadTime = At(time.Time{}.Add(time.Hour))
+
+// IsUnread reports whether v is [Version.Unread].
+func (c *Version) IsUnread(v Value) bool { return !v.Null && v.Equal(c.Unread()) }

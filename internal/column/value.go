@@ -111,13 +111,14 @@ func (c *Version) ZeroIsLoaded() bool { return c.IsInteger() && c.Initial == 0 }
 
 // Loaded reports whether v can have been read from a row.
 func (c *Version) Loaded(v Value) bool {
-	if c.ZeroIsLoaded() {
-		return !c.IsUnread(v)
-	}
-	if v.Null || v.Equal(c.OfNoRow()) { // that of a struct within a form that was not read
+	switch {
+	case c.IsUnread(v):
 		return false
-	}
-	if c.IsTemporal() {
+	case c.ZeroIsLoaded():
+		return true
+	case v.Null:
+		return false
+	case c.IsTemporal():
 		return !v.Time().IsZero()
 	}
 	return v.N != 0

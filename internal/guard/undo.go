@@ -20,7 +20,7 @@ func (w *Write) Lose() {
 }
 
 // lose makes the structs whose versions the statement moved count as not read, because their rows may not have these
-// versions. The next write of such a struct is ErrVersionMissing, but for an upsert, which compares no struct without a version.
+// versions. The next write of such a struct is ErrVersionMissing.
 func (w *Write) lose() {
 	v := &w.version
 	if !v.is() {

@@ -80,7 +80,7 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			continue
 		}
 		row.Key, row.name = key, statement.KeyName(key)
-		if v.IsUnread(row.held) && !p.intent.Ignores() && (!u.skips || u.child) {
+		if v.IsUnread(row.held) && !p.intent.Ignores() && (v.ZeroIsLoaded() && u.child || !u.skips && !u.child) {
 			return p.missing(stmt, key, nil)
 		}
 		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!u.skips || !statement.InLinking()) { // a link twice is one

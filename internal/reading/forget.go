@@ -108,7 +108,7 @@ func forgetCarrier(db *gorm.DB, models []*model.Model, value reflect.Value, text
 func forgetInMap(m *model.Model, value reflect.Value) {
 	row, _ := value.Interface().(map[string]any)
 	for _, name := range keysOfVersion(m, row) {
-		row[name] = m.Column.Any(m.Column.OfNoRow())
+		row[name] = m.Column.Any(m.Column.Unread())
 	}
 }
 
@@ -131,7 +131,7 @@ func forgetForm(db *gorm.DB, m *model.Model, row reflect.Value) {
 				forgetPlace(m, place)
 			}
 		} else if held := column.Read(row); !held.Null && !column.Unset(held) {
-			column.Write(row, column.OfNoRow())
+			column.Write(row, column.Unread())
 		}
 	}
 }
@@ -154,7 +154,7 @@ func forgetTagged(form *model.Model, row reflect.Value) {
 			}
 		}
 		if held := tagged.Read(row); !held.Null && !tagged.Unset(held) {
-			tagged.Write(row, tagged.OfNoRow())
+			tagged.Write(row, tagged.Unread())
 		}
 	}
 }
@@ -213,7 +213,7 @@ func scans(value reflect.Value) bool {
 
 // forgetPlace writes a version that no row has over one that was read by itself.
 func forgetPlace(m *model.Model, place reflect.Value) {
-	none := m.Column.Any(m.Column.OfNoRow())
+	none := m.Column.Any(m.Column.Unread())
 	if scanner, is := place.Addr().Interface().(sql.Scanner); is {
 		_ = scanner.Scan(none) // the type holds what it was read from
 		return

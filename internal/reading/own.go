@@ -28,16 +28,14 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
-	version, unread := m.In(stmt).Column, "'0'" // no NULL: GORM would leave in the struct what was read before
-	switch {
-	case m.Column.IsTemporal():
-		unread = "'0001-01-01 00:00:00+00'"
-	case m.Column.ZeroIsLoaded():
-		unread = "'" + strconv.FormatInt(m.Column.Unread().N, 10) + "'"
+	version, unread := m.In(stmt).Column, m.Column.Unread() // no NULL: GORM would leave in the struct what was read before
+	own := "'" + strconv.FormatInt(unread.N, 10) + "'"
+	if m.Column.IsTemporal() {
+		own = unread.Time().Format("'2006-01-02 15:04:05-07'")
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]
-	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, unread, locks) + " AS ")
+	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, own, locks) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
 }
 

@@ -163,7 +163,7 @@ func (p places) unread() []any {
 					column = form
 				}
 			}
-			none[i] = column.Any(column.OfNoRow())
+			none[i] = column.Any(column.Unread())
 			break
 		}
 	}

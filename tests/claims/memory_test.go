@@ -175,10 +175,10 @@ func TestV1_PreloadsOfClaims(t *testing.T) {
 		stand.Must(t, err)
 		return errUndone
 	})
-	stand.Equal(t, "claimed", job.Version, 0) // a trigger of steps may have written the job
-	stand.Equal(t, "preloaded", [2]int64{job.Steps[0].Version, job.Steps[1].Version}, [2]int64{0, 0})
+	stand.Equal(t, "claimed", job.Version, stand.Unread) // a trigger of steps may have written the job
+	stand.Equal(t, "preloaded", [2]int64{job.Steps[0].Version, job.Steps[1].Version}, [2]int64{stand.Unread, stand.Unread})
 	preloaded := queues[0].Jobs[0]
-	stand.Equal(t, "preloaded by what has no version", [2]int64{preloaded.Version, preloaded.Steps[0].Version}, [2]int64{0, 0})
+	stand.Equal(t, "preloaded by what has no version", [2]int64{preloaded.Version, preloaded.Steps[0].Version}, [2]int64{stand.Unread, stand.Unread})
 }
 
 // V1: where 0 is a version too, no number that the row can have is left.
@@ -231,5 +231,5 @@ func TestV1_ClaimsThatFail(t *testing.T) {
 		}
 		return errUndone
 	})
-	stand.Equal(t, "versions", [3]int64{jobs[0].Version, jobs[1].Version, job.Version}, [3]int64{0, 0, 0})
+	stand.Equal(t, "versions", [3]int64{jobs[0].Version, jobs[1].Version, job.Version}, [3]int64{stand.Unread, stand.Unread, stand.Unread})
 }

@@ -177,6 +177,17 @@ func plainVersion(value any) any {
 	return v.Int()
 }
 
+func (s *shape) versionField(row any) reflect.Value {
+	return s.version.ReflectValueOf(context.Background(), reflect.Indirect(reflect.ValueOf(row)))
+}
+
+func (s *shape) keyColumns() (columns []clause.Column) {
+	for _, name := range s.schema.PrimaryFieldDBNames {
+		columns = append(columns, clause.Column{Name: name})
+	}
+	return columns
+}
+
 // setVersion gives a struct a version.
 func (s *shape) setVersion(row, version any) {
 	if err := s.version.Set(context.Background(), reflect.Indirect(reflect.ValueOf(row)), version); err != nil {
@@ -184,8 +195,7 @@ func (s *shape) setVersion(row, version any) {
 	}
 }
 
-// unread reports whether a struct holds no version that a row can have. Where the first version is 0, zero is a version,
-// and one that no row has stands for none.
+// unread reports whether a struct holds no version that a row can have: zero, where rows do not begin at 0, or the one that gormlock writes.
 func (s *shape) unread(row any) bool {
 	switch v := s.versionOf(row).(type) {
 	case nil:
@@ -193,13 +203,11 @@ func (s *shape) unread(row any) bool {
 	case time.Time:
 		return v.Before(seedTime)
 	case int64:
-		return v == 0 && s.first > 0 || v < 0 || v == math.MaxInt64
+		kind := s.version.IndirectFieldType
+		return v == 0 && (s.first > 0 || s.xmin()) || v < 0 || v == math.MaxInt64 || kind.Kind() >= reflect.Uint && kind.Kind() <= reflect.Uint32 && v == 1<<kind.Bits()-1
 	}
 	return false
 }
-
-// unreadMark reports whether the column has a version that stands for none, as zero is one.
-func (s *shape) unreadMark() bool { return s.first == 0 && !s.timed() }
 
 func sameVersion(a, b any) bool {
 	if x, ok := a.(time.Time); ok {

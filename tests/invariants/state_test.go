@@ -1,9 +1,12 @@
 package invariants
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // state is how the struct and its row stand to each other when the statement comes.
@@ -18,6 +21,7 @@ type state struct {
 	read  bool // the struct was read
 	gone  bool
 	soft  bool // the row is soft-deleted
+	left  bool // gormlock has left the struct unread
 }
 
 var states = []state{
@@ -30,6 +34,7 @@ var states = []state{
 	{name: "fresh, first version", fresh: true, read: true, first: true},
 	{name: "stale, first version", read: true, first: true, code: "rival: UPDATE … SET b = 21, version = version + 1", meet: rivalWrites},
 	{name: "gone, first version", read: true, gone: true, first: true, code: "rival: DELETE", meet: rivalDeletes},
+	{name: "left unread", read: true, left: true, code: "x is read in a transaction that has written it and is rolled back", meet: leaveUnread},
 }
 
 const rivals = 21 // what rivals write into b
@@ -60,3 +65,24 @@ func forget(_ testing.TB, c *cell) {
 	c.h.ptr, c.h.read = row.Interface(), 0
 	c.h.assign("U", c.u())
 }
+
+// leaveUnread lets the struct be read behind a write that is rolled back.
+func leaveUnread(t testing.TB, c *cell) {
+	t.Helper()
+	into := reflect.New(c.shape.model).Interface()
+	where, args := c.shape.condition(c.h.ptr, 1)
+	err := c.w.dbs["default"].Transaction(func(tx *gorm.DB) error {
+		tx = tx.Session(&gorm.Session{NewDB: true})
+		must(t, tx.Exec("/* by hand */ UPDATE "+c.shape.table+" SET a = a WHERE "+where, args...).Error)
+		must(t, tx.Clauses(c.shape.where(c.h.ptr)).First(into).Error)
+		return errLeft
+	})
+	if c.h.ptr, c.h.read = into, 0; !errors.Is(err, errLeft) || c.shape.versionField(into).IsZero() {
+		t.Fatalf("%+v is not unread: %v", into, err)
+	}
+	if c.foreign {
+		c.shape.key(c.h.row(), c.n, true)
+	}
+}
+
+var errLeft = errors.New("left")

@@ -17,6 +17,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/pgtest"
+	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
 // doc is the row that random programs write.
@@ -142,7 +143,7 @@ type writer struct {
 // settle accepts what columns an unread struct holds: what was read into it may be just what a statement that is taken back left in
 // another struct of the row, and then it is taken back in both.
 func (w *writer) settle() {
-	if now := fieldsOf(w.ptr); w.want.version == 0 && now.version == 0 {
+	if now := fieldsOf(w.ptr); w.want.version == stand.Unread && now.version == stand.Unread {
 		w.want.a, w.want.b, w.want.note = now.a, now.b, now.note
 	}
 }
@@ -259,7 +260,7 @@ func (p *program) undo(n int) {
 			continue
 		}
 		if c.read {
-			c.w.want.version, c.w.state = 0, 0
+			c.w.want.version, c.w.state = stand.Unread, 0
 			read = append(read, c.w)
 			continue
 		}
@@ -282,8 +283,8 @@ func (p *program) undo(n int) {
 		w.settle()
 	}
 	for _, w := range p.structs {
-		if doubted[version{w.want.id, w.want.version}] && w.ptr.Version == 0 {
-			w.want.version, w.state = 0, 0
+		if doubted[version{w.want.id, w.want.version}] && w.ptr.Version == stand.Unread {
+			w.want.version, w.state = stand.Unread, 0
 		}
 	}
 	p.journal = p.journal[:n]

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
 // steps are all that a program can do.
@@ -92,7 +93,7 @@ func (p *program) fresh(w *writer, err error) bool {
 			p.Fatalf("%+v is fresh: %v", w.want, err)
 		}
 		return true
-	case live && w.want.version == 0:
+	case live && w.want.version == stand.Unread:
 		if !errors.Is(err, gormlock.ErrVersionMissing) {
 			p.Fatalf("%+v was not loaded: %v", w.want, err)
 		}
@@ -197,7 +198,7 @@ func (p *program) edit() {
 
 func (p *program) save() {
 	w := rapid.SampledFrom(p.structs).Draw(p.T, "struct")
-	if w.want.version == 0 && w.want.id != 0 {
+	if w.want.version <= 0 && w.want.id != 0 {
 		return
 	}
 	w.want.a = p.number("a")
@@ -297,7 +298,7 @@ func (p *program) touch() {
 func (p *program) ignore() {
 	w := p.any()
 	at, ok := p.rows[w.want.id]
-	if !ok || at.deleted || w.want.version == 0 {
+	if !ok || at.deleted || w.want.version <= 0 {
 		return
 	}
 	value := p.number("value")
@@ -345,7 +346,7 @@ func (p *program) expect() {
 
 func (p *program) softDelete() {
 	w := p.any()
-	if w.want.version == 0 || !p.fresh(w, p.db.Delete(w.ptr).Error) {
+	if w.want.version <= 0 || !p.fresh(w, p.db.Delete(w.ptr).Error) {
 		return
 	}
 	at, after := p.rows[w.want.id], w.want
@@ -357,7 +358,7 @@ func (p *program) softDelete() {
 
 func (p *program) hardDelete() {
 	w := p.any()
-	if at := p.rows[w.want.id]; w.want.version == 0 || at.deleted {
+	if at := p.rows[w.want.id]; w.want.version <= 0 || at.deleted {
 		return
 	}
 	if p.fresh(w, p.db.Unscoped().Delete(w.ptr).Error) {
@@ -405,7 +406,7 @@ func (p *program) batch() {
 	all, value := p.distinct(), p.number("value")
 	docs := make([]*doc, len(all))
 	for i, w := range all {
-		if w.want.version == 0 {
+		if w.want.version <= 0 {
 			return
 		}
 		docs[i] = w.ptr
@@ -422,7 +423,7 @@ func (p *program) saveBatch() {
 	all := p.distinct()
 	docs := make([]*doc, len(all))
 	for i, w := range all {
-		if at, ok := p.rows[w.want.id]; w.want.version == 0 || !ok || at.deleted {
+		if at, ok := p.rows[w.want.id]; w.want.version <= 0 || !ok || at.deleted {
 			return
 		}
 		docs[i] = w.ptr
@@ -435,7 +436,7 @@ func (p *program) saveBatch() {
 	}
 }
 
-// upsert writes a struct that was loaded: it is checked.
+// upsert writes a struct that was loaded: it is checked, and refused if it counts as not read.
 func (p *program) upsert() {
 	w := p.any()
 	at, ok := p.rows[w.want.id]
@@ -444,6 +445,13 @@ func (p *program) upsert() {
 	}
 	onlyA := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"a"})}
 	err := p.db.Clauses(onlyA).Create(w.ptr).Error
+	if w.want.version == stand.Unread {
+		if !errors.Is(err, gormlock.ErrVersionMissing) {
+			p.Fatalf("%+v was not loaded: %v", w.want, err)
+		}
+		p.conflict(err, false)
+		return
+	}
 	if !ok && errors.Is(err, gormlock.ErrStale) { // it was inserted to see that it is gone
 		p.conflict(err, true)
 		return
@@ -488,7 +496,7 @@ func (p *program) endedContext() {
 // hook lets a hook fail before or after the write.
 func (p *program) hook() {
 	w := p.any()
-	if w.want.version == 0 {
+	if w.want.version <= 0 {
 		return
 	}
 	w.ptr.Hook = rapid.SampledFrom([]string{"before", "after"}).Draw(p.T, "hook")

@@ -105,13 +105,13 @@ func TestCopiesWithinAnAssociation(t *testing.T) {
 				known := write == "full save, known"
 				for _, kid := range o.Kids {
 					var row copyKid // a new one may have none
-					if stand.MustDo(t, db.Limit(1).Find(&row, kid.ID)); kid.Version != row.Version && (known || kid.Version != 0) {
+					if stand.MustDo(t, db.Limit(1).Find(&row, kid.ID)); kid.Version != row.Version && (known || kid.Version != stand.Unread) {
 						t.Errorf("%s: %+v, its row %+v", name, kid, row)
 					}
 				}
 				for _, tag := range o.Tags {
 					var row copyTag
-					if stand.MustDo(t, db.Limit(1).Find(&row, tag.ID)); tag.Version != row.Version && (known || tag.Version != 0) {
+					if stand.MustDo(t, db.Limit(1).Find(&row, tag.ID)); tag.Version != row.Version && (known || tag.Version != stand.Unread) {
 						t.Errorf("%s: %+v, its row %+v", name, tag, row)
 					}
 				}
@@ -187,10 +187,10 @@ func TestCopiesWithinAChild(t *testing.T) {
 					return errUndo
 				})
 				kid := o.Kids[0]
-				if row := stand.Row[copyTag](t, db, kid.TagID); kid.Tag.Version != row.Version && kid.Tag.Version != 0 || commits && name == "read in it" && kid.Tag.Version == 0 {
+				if row := stand.Row[copyTag](t, db, kid.TagID); kid.Tag.Version != row.Version && kid.Tag.Version != stand.Unread || commits && name == "read in it" && kid.Tag.Version == stand.Unread {
 					t.Errorf("%s, %s, commits %v: %+v, its row %+v", name, write, commits, kid.Tag, row)
 				}
-				if row := stand.Row[deepKid](t, db, kid.ID); kid.Version != row.Version && kid.Version != 0 || commits && name == "read in it" && kid.Version == 0 {
+				if row := stand.Row[deepKid](t, db, kid.ID); kid.Version != row.Version && kid.Version != stand.Unread || commits && name == "read in it" && kid.Version == stand.Unread {
 					t.Errorf("%s, %s, commits %v: %+v, its row %+v", name, write, commits, kid, row)
 				}
 			}
@@ -258,7 +258,7 @@ func TestRollback_ofAChildThatWasReadAlong(t *testing.T) {
 			stand.Must(t, change(tx, &read))
 			return errUndo
 		})
-		if kid.Version != 0 || len(read.Kids) == 0 || read.Kids[0].Version > 1 {
+		if kid.Version != stand.Unread || len(read.Kids) == 0 || read.Kids[0].Version > 1 {
 			t.Errorf("%s: %+v, %+v", name, kid, read.Kids)
 		}
 	}

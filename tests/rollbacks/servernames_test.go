@@ -35,7 +35,7 @@ func TestRollback_ofOtherNamesOnEachServer(t *testing.T) {
 				return errUndo
 			})
 			for _, g := range list {
-				if g.Version != 1 && (other == "gauges" || g.Version != 0) {
+				if g.Version != 1 && (other == "gauges" || g.Version != stand.Unread) {
 					t.Errorf("%s: after the rollback: %+v", other, g)
 				}
 			}

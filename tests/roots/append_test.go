@@ -45,11 +45,16 @@ func TestRoot_append(t *testing.T) {
 			newOne := order{Title: "new"}
 			stand.Must(t, begun(func(tx *gorm.DB) error { return tx.Model(&n).Association("Order").Append(&newOne) }))
 			stand.Equal(t, in+": by value, it belongs to", *stand.Row[note](t, db, n.ID).OrderID, newOne.ID)
-			kept := map[string]int64{"implicit": 1}
-			stand.Equal(t, in+": by value, the new root", newOne.Version, kept[in]*versionOf(t, db, newOne.ID))
+			kept := func(version int64) int64 {
+				if in == "implicit" {
+					return version
+				}
+				return stand.Unread
+			}
+			stand.Equal(t, in+": by value, the new root", newOne.Version, kept(versionOf(t, db, newOne.ID)))
 			stand.Must(t, begun(func(tx *gorm.DB) error { return tx.Model(&n).Association("Order").Replace(&two) }))
 			stand.Equal(t, in+": by value, moved", versionOf(t, db, two.ID), 2)
-			stand.Equal(t, in+": by value, the root in memory", two.Version, kept[in]*2)
+			stand.Equal(t, in+": by value, the root in memory", two.Version, kept(2))
 			n.Order = order{}
 			stand.MustStale(t, begun(func(tx *gorm.DB) error {
 				gone := stale

@@ -54,7 +54,7 @@ func TestG31_TransactionsThatNobodySees(t *testing.T) {
 					t.Errorf("end %v: %+v was saved: %v", end, *mine, err)
 				}
 			}
-			stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{})
+			stand.Equal(t, "order", [2]int64{order.Version, order.Lines[0].Version}, [2]int64{stand.Unread, stand.Unread})
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestV1_DriverErrors(t *testing.T) {
 			mock.ExpectBegin()
 			mock.ExpectExec("UPDATE").WillReturnResult(sqlmock.NewResult(0, 1))
 			mock.ExpectCommit().WillReturnError(errBoom)
-		}, errBoom, stand.Account{ID: 7, Balance: 2}},
+		}, errBoom, stand.Account{ID: 7, Balance: 2, Version: stand.Unread}},
 		"begin": {func(mock sqlmock.Sqlmock) { mock.ExpectBegin().WillReturnError(errBoom) }, errBoom, before},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestV1_ReadsOfChildren(t *testing.T) {
 		if !errors.Is(err, errBoom) {
 			t.Fatal(err)
 		}
-		stand.Equal(t, "versions", [2]int64{lines[0].Version, lines[1].Version}, [2]int64{0, 0})
+		stand.Equal(t, "versions", [2]int64{lines[0].Version, lines[1].Version}, [2]int64{stand.Unread, stand.Unread})
 	})
 }
 
@@ -164,7 +164,7 @@ func TestV1_JoinsOfRolledBackWrites(t *testing.T) {
 		stand.MustDo(t, tx.Joins("Owner").First(&got))
 		return errBoom
 	})
-	stand.Equal(t, "versions", [2]int64{got.Version, got.Owner.Version}, [2]int64{0, 0})
+	stand.Equal(t, "versions", [2]int64{got.Version, got.Owner.Version}, [2]int64{stand.Unread, stand.Unread})
 }
 
 // V1: a deletion that returns rows of a model that is named beside them reads them.
@@ -177,7 +177,7 @@ func TestV1_RowsThatADeleteReturns(t *testing.T) {
 		stand.MustDo(t, tx.Model(&buried{}).Clauses(clause.Returning{}).Where("id = 1").Delete(&got))
 		return errBoom
 	})
-	if len(got) != 1 || got[0].Version != 0 {
+	if len(got) != 1 || got[0].Version != stand.Unread {
 		t.Fatal(got)
 	}
 }

@@ -207,7 +207,7 @@ func upserts(t *testing.T, db *gorm.DB) {
 	stand.Equal(t, "do nothing", stand.Row[product](t, db, "b").Price, 1)
 	nothing := product{Code: "b", Price: 99}
 	stand.Must(t, db.Clauses(clause.OnConflict{DoNothing: true}).Create(&nothing).Error)
-	stand.Equal(t, "do nothing", nothing.Version, 0)
+	stand.Equal(t, "do nothing: it has a version", nothing.Version > 0, false)
 	// One stale element: nothing of the batch is stored.
 	old := *batch[2]
 	stand.Must(t, db.Model(batch[2]).Update("price", 7).Error)

@@ -32,6 +32,9 @@ func MustBeStale(t testing.TB, err error) *gormlock.StaleError {
 	return stale
 }
 
+// Unread is the version of a struct that was not read from its row, or is not known to have what its row has.
+const Unread int64 = -1
+
 // MustBeUnread fails the test unless the write was refused because its struct was not read.
 func MustBeUnread(t testing.TB, err error) {
 	t.Helper()
