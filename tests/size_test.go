@@ -2,6 +2,9 @@ package tests
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +19,9 @@ const (
 	// rootFiles and rootLines bound the root, which holds doors and no machinery. Tests do not count.
 	rootFiles = 16
 	rootLines = 1500
+
+	// mostFields is how many fields a type may have in the rooms that a versioned write passes through.
+	mostFields = 12
 )
 
 // linesOf counts the lines of a directory's Go files, tests left out, by path.
@@ -58,5 +64,27 @@ func TestRoot_isSmall(t *testing.T) {
 	}
 	if len(files) > rootFiles || total > rootLines {
 		t.Errorf("the root has %d files with %d lines, more than %d or %d: what is no door belongs into internal", len(files), total, rootFiles, rootLines)
+	}
+}
+
+func TestTypes_areSmall(t *testing.T) {
+	t.Parallel()
+	for _, room := range []string{"aggregate", "belongs", "children", "column", "guard", "journal", "memory", "model", "reading", "whereabouts"} {
+		for path := range linesOf(t, "../internal/"+room, true) {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				named, is := n.(*ast.TypeSpec)
+				if !is {
+					return true
+				}
+				if of, is := named.Type.(*ast.StructType); is && of.Fields.NumFields() > mostFields {
+					t.Errorf("%s: %s has %d fields, more than %d: group those that belong together", path, named.Name, of.Fields.NumFields(), mostFields)
+				}
+				return true
+			})
+		}
 	}
 }

@@ -48,7 +48,11 @@ type holding struct {
 	keys     []kept // the fields of the foreign key
 	fits     bool   // it has the key that the struct names
 	key      string // if not: the foreign key before GORM sets it
+	saving
+}
 
+// saving is what a statement does to a foreign key and the struct that is held for it.
+type saving struct {
 	saved    bool // GORM saves it, and sets the foreign key
 	explicit bool // the caller named it
 	selected bool // the caller named the foreign key, in Select

@@ -17,21 +17,30 @@ import (
 
 // upsert says how a create treats rows that exist already.
 type upsert struct {
+	standing
+	met
+	rows  []upsertRow
+	keyed [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
+	had   *clause.Clause // what the caller asked for, if all may only insert
+	held  []heldField    // what structs hold in place of which GORM would store something else
+}
+
+// standing is what the structs of an upsert stand for.
+type standing struct {
 	strict bool // Save of a slice, or associations saved whole: a struct with a key stands for a row that was read
 	saves  bool // strict, whether versions are ignored or not
 	child  bool // made by GORM to save an association
 	exist  bool // strict, but for versions, which are ignored: the row of a struct that was read must be there
+}
 
-	updates    bool // existing rows are updated
+// met is what an upsert does to rows that it meets.
+type met struct {
+	updates    bool // it updates them
 	links      bool // only the foreign keys of children are set
 	whole      bool // all columns are, without their names
-	skips      bool // existing rows are left alone
-	rows       []upsertRow
-	keyed      [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
-	skipsByKey bool           // what is there by its key is left alone, and nothing else
-	unclear    bool           // those others may find a row all the same, by other columns
-	had        *clause.Clause // what the caller asked for, if all may only insert
-	held       []heldField    // what structs hold in place of which GORM would store something else
+	skips      bool // it leaves them alone
+	skipsByKey bool // those that it meets by their keys, and no others
+	unclear    bool // structs without a key may meet one all the same, by other columns
 }
 
 // upsertRow is the part of an upsert that belongs to one struct.
@@ -53,7 +62,7 @@ type upsertRow struct {
 // loaded rows. In other creates they do not.
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
-	return &upsert{strict: tracked, saves: tracked, child: statement.IsAssociation(stmt)}
+	return &upsert{standing: standing{strict: tracked, saves: tracked, child: statement.IsAssociation(stmt)}}
 }
 
 // sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.

@@ -98,7 +98,7 @@ func watch(stmt *gorm.Statement) *journal {
 	if statement.Transaction(stmt) == nil || !isKey(pool) || Of(stmt) != nil {
 		return nil
 	}
-	j := &journal{deaf: true, plugin: install.Of(stmt.DB)}
+	j := &journal{beginning: beginning{deaf: true, plugin: install.Of(stmt.DB)}}
 	j.database, _ = databaseOf(stmt, nil).(*sql.DB)
 	j.of(pool)
 	return j

@@ -95,12 +95,12 @@ func (j *journal) aborted(answer sqltx.Answer, certain bool) {
 	}
 	if len(undone.steps)+len(lost.steps) > 0 {
 		all := j.past.all()
-		j.undo = append(j.undo, func() {
+		j.atWork.undo = append(j.atWork.undo, func() {
 			defer lose(lost, all)
 			undo(undone, all)
 		})
 	}
-	atWork := j.atWork > 0
+	atWork := j.atWork.count > 0
 	j.Mu.Unlock()
 	if !atWork {
 		j.catchUp()
@@ -128,27 +128,27 @@ func AtWork(db *gorm.DB) {
 func (j *journal) begun() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if j.atWork == 0 {
-		j.began = Moment()
+	if j.atWork.count == 0 {
+		j.atWork.began = Moment()
 	}
-	j.atWork++
+	j.atWork.count++
 }
 
 // Began is the moment when the outermost statement began that is at work; 0: there is none.
 func (j *journal) Began() int64 {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if j.atWork == 0 {
+	if j.atWork.count == 0 {
 		return 0
 	}
-	return j.began
+	return j.atWork.began
 }
 
 func (j *journal) settled() {
 	j.opening.Follow()
 	j.Mu.Lock()
-	j.atWork = max(0, j.atWork-1)
-	atWork := j.atWork > 0
+	j.atWork.count = max(0, j.atWork.count-1)
+	atWork := j.atWork.count > 0
 	j.Mu.Unlock()
 	if !atWork {
 		j.catchUp()
@@ -158,8 +158,8 @@ func (j *journal) settled() {
 // catchUp takes back in memory what the server has taken back.
 func (j *journal) catchUp() {
 	j.Mu.Lock()
-	all := j.undo
-	j.undo = nil
+	all := j.atWork.undo
+	j.atWork.undo = nil
 	j.Mu.Unlock()
 	for _, undo := range all {
 		defer undo() //nolint:revive // at the end of the function is when, and all of them even if one panics
@@ -171,14 +171,14 @@ func (j *journal) turn(text sqltext.Text) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	if text.Remakes {
-		j.remade++
+		j.naming.remade++
 	}
 	if text.Roams && j.plugin != nil && j.database != nil { // what a later transaction finds on the connection
 		j.plugin.Learned.Roam(j.database)
 	}
-	j.paths++
-	j.past.path = j.paths
-	j.past.names.set(text, strconv.Itoa(j.paths))
+	j.naming.paths++
+	j.past.path = j.naming.paths
+	j.past.names.set(text, strconv.Itoa(j.naming.paths))
 }
 
 // IsOver reports whether a text has ended the transaction, and no other was begun.

@@ -18,7 +18,19 @@ import (
 // journal remembers what one transaction changed in the structs of the application, and restores it when the transaction,
 // or a savepoint in it, is rolled back. It hears of the end on the goroutine that commits or rolls back.
 type journal struct {
-	pool      gorm.ConnPool        // the transaction, as GORM's statements hold it
+	beginning
+	pool gorm.ConnPool // the transaction, as GORM's statements hold it
+
+	Mu     sync.Mutex
+	past   past
+	naming naming
+	strict int // number of open calls of Transaction
+	atWork atWork
+	ending
+}
+
+// beginning is how a transaction was begun.
+type beginning struct {
 	BegunWith *lockrequest.Request // the locks that travelled with its BEGIN
 	locks     lockrequest.Opening  // how they travelled
 	opening   sqltx.Opening        // what it began with
@@ -26,25 +38,32 @@ type journal struct {
 	alone     bool                 // it was begun for one statement, see Adopt
 	plugin    *install.Settings
 	database  *sql.DB // that of the application; nil: it is not known
+}
 
-	Mu     sync.Mutex
-	past   past
-	paths  int      // how often names of tables may have changed what they stand for
-	remade int      // how often it may have made, dropped or renamed tables
-	strict int      // number of open calls of Transaction
-	atWork int      // number of statements that may still put their structs back
-	began  int64    // the moment when the outermost of these statements began
-	undo   []func() // what is to be taken back when they have
-	over   bool     // a text has ended it, and no other was begun
-	undone bool     // that was a rollback, of what was written before
-	asked  bool     // a commit is on its way
-	astray bool     // nothing of it is committed any more, and its structs wait for whoever uses them
-	gone   bool     // it has ended for good
-	ended  bool     // and memory has followed
-	doubt  bool     // whether it was committed is not known
-
+// naming is what names of tables stand for in a transaction.
+type naming struct {
+	paths   int // how often that may have changed
+	remade  int // how often tables may have been made, dropped or renamed
 	tables  *Tables
 	learned map[ownQuestion]install.Answer // what the server has said of names, if that holds in this transaction only
+}
+
+// atWork are the statements that may still put their structs back.
+type atWork struct {
+	count int
+	began int64    // the moment when the outermost of them began
+	undo  []func() // what is to be taken back when they have ended
+}
+
+// ending is what is known of the end of a transaction.
+type ending struct {
+	over   bool // a text has ended it, and no other was begun
+	undone bool // that was a rollback, of what was written before
+	asked  bool // a commit is on its way
+	astray bool // nothing of it is committed any more, and its structs wait for whoever uses them
+	gone   bool // it has ended for good
+	ended  bool // and memory has followed
+	doubt  bool // whether it was committed is not known
 }
 
 // Step is something that happened to memory in a transaction.
@@ -243,10 +262,10 @@ func (j *journal) end(with func(steps taken, all *Ever)) {
 	j.catchUp()
 	j.Mu.Lock()
 	all := j.past
-	j.past, j.learned, j.tables = past{}, nil, nil
-	if j.remade > 0 && j.plugin != nil {
+	j.past, j.naming.learned, j.naming.tables = past{}, nil, nil
+	if j.naming.remade > 0 && j.plugin != nil {
 		j.plugin.Learned.Forget() // also what others have learned meanwhile, who did not see it yet
-		j.remade = 0
+		j.naming.remade = 0
 	}
 	j.Mu.Unlock()
 	defer Released(all.held)

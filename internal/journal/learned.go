@@ -26,7 +26,7 @@ func Known(stmt *gorm.Statement, asks, name string) (value any, known bool) {
 	}
 	l.own.Mu.Lock()
 	defer l.own.Mu.Unlock()
-	return l.own.learned[ownQuestion{l.question, l.own.past.path}].Value()
+	return l.own.naming.learned[ownQuestion{l.question, l.own.past.path}].Value()
 }
 
 // Learn keeps what the server has said.
@@ -40,10 +40,10 @@ func Learn(stmt *gorm.Statement, asks, name string, value any) {
 	}
 	l.own.Mu.Lock()
 	defer l.own.Mu.Unlock()
-	if l.own.learned == nil {
-		l.own.learned = map[ownQuestion]install.Answer{}
+	if l.own.naming.learned == nil {
+		l.own.naming.learned = map[ownQuestion]install.Answer{}
 	}
-	l.own.learned[ownQuestion{l.question, l.own.past.path}] = install.NewAnswer(value)
+	l.own.naming.learned[ownQuestion{l.question, l.own.past.path}] = install.NewAnswer(value)
 }
 
 // ownQuestion is one that a transaction has asked, at this path.
@@ -87,7 +87,7 @@ func (j *journal) turned() (path, tables bool) {
 	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	return j.past.path != 0, j.remade > 0
+	return j.past.path != 0, j.naming.remade > 0
 }
 
 // Database is the *sql.DB on which a statement or its transaction runs, nil if it is not known.

@@ -74,7 +74,7 @@ func (p *ConnPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, e
 		p.plugin.KeyNames.Note(p.DB, request)
 	}
 	began := p.plugin.Began()
-	j := &journal{BegunWith: request, plugin: p.plugin, database: p.DB}
+	j := &journal{beginning: beginning{BegunWith: request, plugin: p.plugin, database: p.DB}}
 	tx, err := p.begin(ctx, options, j, keepsSnapshot(options.Isolation))
 	if options.Isolation == sql.LevelDefault && errors.Is(err, advisory.ErrSnapshotTaken) {
 		// The default level of this database keeps one snapshot for the whole transaction.

@@ -59,7 +59,7 @@ func StrayEnded() {
 func (j *journal) Forgotten() {
 	j.Mu.Lock()
 	pool, all := j.pool, j.past
-	j.past, j.learned, j.tables, j.ended = past{}, nil, nil, true
+	j.past, j.naming.learned, j.naming.tables, j.ended = past{}, nil, nil, true
 	j.Mu.Unlock()
 	drawerOf(pool).put(pool, nil)
 	defer Released(all.held)

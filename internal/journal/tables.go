@@ -47,10 +47,10 @@ func (j *journal) Tables() (tables *Tables, now TableName) {
 	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if j.tables == nil {
-		j.tables = &Tables{}
+	if j.naming.tables == nil {
+		j.naming.tables = &Tables{}
 	}
-	return j.tables, TableName{at: j.past.names, remade: j.remade}
+	return j.naming.tables, TableName{at: j.past.names, remade: j.naming.remade}
 }
 
 // Meet notes that a statement has a model in a table.

@@ -22,16 +22,20 @@ type Places struct {
 	tables map[reflect.Type][]Table
 	met    map[stateOfRow]int64 // when the first statement met a state of a row
 	copied map[rowOf]bool       // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	void   []span               // what was taken back earlier, the oldest first
+	takingBack
+}
 
-	wrote  int64                              // the moment of the first write that is taken back now
+// takingBack is what is taken back now: by one rollback.
+type takingBack struct {
+	wrote  int64                              // the moment of the first write that is
 	until  int64                              // when that began
-	sought map[reflect.Type]map[Key]*versions // the rows of what is taken back now
+	sought map[reflect.Type]map[Key]*versions // the rows
 	by     map[rowOf][]*place                 // where these are
-	undone map[rowOf][]keeper                 // what is taken back now
-	left   map[stateOfRow]bool                // what it left: whether it made the version
-	lost   map[stateOfRow]bool                // what is lost now, in all places
+	undone map[rowOf][]keeper                 // what was done to them
+	left   map[stateOfRow]bool                // what that left: whether it made the version
+	lost   map[stateOfRow]bool                // what is lost, in all places
 	read   map[stateOfRow]int64               // when what is lost was first read
-	void   []span                             // the oldest first
 }
 
 // place is one of them.
@@ -134,11 +138,14 @@ func (p *Places) Begin(wrote int64) {
 		}
 		p.void = append(p.void, span{p.wrote, p.until})
 	}
-	if p.wrote, p.until = wrote, journal.Moment(); wrote == 0 {
-		p.wrote = math.MaxInt64
+	if wrote == 0 {
+		wrote = math.MaxInt64
 	}
-	p.sought, p.by, p.undone = map[reflect.Type]map[Key]*versions{}, map[rowOf][]*place{}, map[rowOf][]keeper{}
-	p.left, p.lost, p.read = map[stateOfRow]bool{}, map[stateOfRow]bool{}, map[stateOfRow]int64{}
+	p.takingBack = takingBack{
+		wrote: wrote, until: journal.Moment(),
+		sought: map[reflect.Type]map[Key]*versions{}, by: map[rowOf][]*place{}, undone: map[rowOf][]keeper{},
+		left: map[stateOfRow]bool{}, lost: map[stateOfRow]bool{}, read: map[stateOfRow]int64{},
+	}
 }
 
 // versions are those of the structs that are looked for.

@@ -20,14 +20,18 @@ type Structs struct {
 	target reflect.Value // the struct, or the slice that holds them
 	Count  int
 
-	before, After *structCopies
-	Places        *Places // of the whole transaction; nil: only these
-	Guessed       bool    // no version was compared, so what the statement left may be that of another state of the row
-	Created       bool    // what had no key got one, and a row
-	Copied        bool    // GORM has copied them to where the caller has them
+	before, After  *structCopies
+	keptAt, leftAt int64   // the moments of these
+	Places         *Places // of the whole transaction; nil: only these
+	Became
+	undone bool
+}
 
-	undone         bool
-	keptAt, leftAt int64 // the moments of before and After
+// Became is what became of the structs of a statement, besides what After shows.
+type Became struct {
+	Guessed bool // no version was compared, so what the statement left may be that of another state of the row
+	Created bool // what had no key got one, and a row
+	Copied  bool // GORM has copied them to where the caller has them
 }
 
 // structCopies are copies of the structs at one moment.

@@ -34,9 +34,14 @@ type Read struct {
 	mapped bool            // the caller gives columns other names
 	again  []string        // the columns, if it reads into one struct that may hold what was read before
 	later  *gorm.Statement // where ScanRows puts what it reads, after the statement
-	noted  *memory.Noted   // what the structs of models were
-	late   bool            // that was noted behind the query
-	places *memory.Places  // where they are by now
+	notes
+}
+
+// notes are what is known of the structs that were read, for a rollback.
+type notes struct {
+	noted  *memory.Noted  // what the structs of models were
+	late   bool           // that was noted behind the query
+	places *memory.Places // where they are by now
 }
 
 // Begin prepares a query of a model, nil if it is of none.
