@@ -100,10 +100,10 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 }
 
 // zeroIsGiven reports whether a version that is not set is given all the same: 0 is one that a row can have, and the struct shows that it
-// is meant, or Select names it.
+// is meant, or Select names it. A "*" says that zeros are written, and not which version is expected.
 func (p *plan) zeroIsGiven(stmt *gorm.Statement, shown bool) bool {
 	v := &p.version
-	return v.ZeroIsLoaded() && (shown || len(stmt.Selects) > 0 && statement.ChosenByCaller(stmt).Names(v.Field.DBName))
+	return v.ZeroIsLoaded() && (shown || statement.SelectNames(stmt, v.Field) && statement.ChosenByCaller(stmt).Names(v.Field.DBName))
 }
 
 func (p *plan) inMap(dest map[string]any) (*column.Value, error) {

@@ -179,7 +179,9 @@ func (s *Structs) Here() *Structs {
 func (s *Structs) ownPointers() {
 	if s.Batch() && s.target.Type().Elem() != s.model.Schema.ModelType && s.Count > 0 {
 		own := reflect.MakeSlice(reflect.SliceOf(s.target.Type().Elem()), s.Count, s.Count)
-		reflect.Copy(own, s.target)
+		for i := range s.Count { // reflect.Copy follows the pointer in an array of one
+			own.Index(i).Set(s.target.Index(i))
+		}
 		s.target = own
 	}
 }

@@ -35,6 +35,11 @@ func (c Chosen) Has(name string) bool {
 // Names reports whether Select names it.
 func (c Chosen) Names(name string) bool { return c.named[name] }
 
+// SelectNames reports whether Select names a column by its own name.
+func SelectNames(stmt *gorm.Statement, column *schema.Field) bool {
+	return slices.ContainsFunc(stmt.Selects, func(name string) bool { return stmt.Schema.LookUpField(name) == column })
+}
+
 // LeavesOut reports whether it is left out by its own name.
 func (c Chosen) LeavesOut(name string) bool {
 	is, named := c.named[name]

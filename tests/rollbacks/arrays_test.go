@@ -42,3 +42,25 @@ func TestRollback_ofAnArrayThatChanged(t *testing.T) {
 		}
 	}
 }
+
+// An array of one pointer is the pointer itself in memory, and may be passed by value.
+func TestRollback_ofAnArrayOfOne(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&stand.Account{}})
+	for write, does := range map[string]func(tx *gorm.DB, a *stand.Account) *gorm.DB{
+		"Create": func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Create([1]*stand.Account{a}) },
+		"Save":   func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Save([1]*stand.Account{a}) },
+		"Update": func(tx *gorm.DB, a *stand.Account) *gorm.DB {
+			return tx.Model([1]*stand.Account{a}).Update("balance", 4)
+		},
+		"Delete": func(tx *gorm.DB, a *stand.Account) *gorm.DB { return tx.Delete([1]*stand.Account{a}) },
+	} {
+		a := stand.Account{Balance: 1}
+		if write != "Create" {
+			stand.MustDo(t, db.Create(&a))
+		}
+		was := a
+		stand.InTx(t, db, func(tx *gorm.DB) { stand.MustDo(t, does(tx, &a)) })
+		stand.Equal(t, write, a, was)
+	}
+}
