@@ -8,6 +8,7 @@ import (
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -30,6 +31,9 @@ func RefuseRead(db *gorm.DB) {
 	RefuseOnText(db)
 	refuseInRead(db)
 	refuseOtherRead(db)
+	if err := unreadCondition(db.Statement, model.Of(db)); err != nil {
+		fault.Add(db, err)
+	}
 }
 
 func refuseInRead(db *gorm.DB) {

@@ -185,7 +185,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	if m.Column == nil && m.Fence == nil && intent == nil {
 		return nil
 	}
-	if err := cmp.Or(statement.Unending(db), mapped(stmt, m), unlinks(stmt, m, intent)); err != nil {
+	if err := cmp.Or(statement.Unending(db), mapped(stmt, m), unreadCondition(stmt, m), unlinks(stmt, m, intent)); err != nil {
 		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 		return nil
