@@ -50,7 +50,7 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 // of a join; a function, VALUES, a WITH query or a view that computes its rows in FROM), or if the statement takes no row lock:
 // update, delete, raw SQL. Such a view is noticed a minute late if another process puts it in the place of a table meanwhile.
 //
-// At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those that no longer match,
+// At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those whose own columns no longer match,
 // so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was
 // changed meanwhile is an error that [IsRetryable] knows.
 //

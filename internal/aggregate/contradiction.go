@@ -172,7 +172,7 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 			return
 		}
 		place := held(relation, row)
-		if !place.IsValid() || !place.CanAddr() || m.Column.Loaded(m.Column.Read(place)) || !p.hasContent(m, place) {
+		if !place.IsValid() || !place.CanAddr() || m.Column.Loaded(m.Column.Read(place)) || !p.hasContent(m, place) && !m.Column.IsUnread(m.Column.Read(place)) {
 			return
 		}
 		if key, _ := statement.KeyOf(stmt, relation.FieldSchema, place); key == nil {
@@ -190,7 +190,7 @@ func (p *part) noteUnread(relation *schema.Relationship) {
 // isUnread reports whether a root without a version holds more than a key. Then it was not read.
 func (p *part) isUnread(m *model.Model, place reflect.Value) bool {
 	if p.deletes || !place.CanAddr() {
-		return p.hasContent(m, place)
+		return p.hasContent(m, place) || m.Column.IsUnread(m.Column.Read(place))
 	}
 	value, _ := p.db.Statement.Settings.Load(unreadSetting)
 	noted, _ := value.(map[uintptr]bool)

@@ -13,7 +13,9 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -89,18 +91,40 @@ func (c *claim) writeStatement(stmt *gorm.Statement) *guard.Write {
 
 // writeFree writes the query of the free rows.
 func (c *claim) writeFree(stmt *gorm.Statement) {
+	head := stmt.SQL.Len()
 	statement.Write(stmt, c.text.free)
 	start := stmt.SQL.Len()
 	install.Of(stmt.DB).Constants.Build(stmt, "FROM", "WHERE", "ORDER BY")
 	c.mustReach(stmt, start)
 	statement.EndComment(stmt)
+	c.watch(stmt, head, start)
+	if c.text.watched {
+		statement.Write(stmt, c.text.locked)
+	}
 	// The limit is written out: with a parameter the server could not know how few rows there will be, and might plan
 	// to read the whole table for them.
 	statement.Write(stmt, " LIMIT ", strconv.Itoa(c.limit))
 	if given, _ := stmt.Clauses["LIMIT"].Expression.(clause.Limit); given.Offset > 0 {
 		statement.Write(stmt, " OFFSET ", strconv.Itoa(given.Offset))
 	}
-	statement.Write(stmt, c.text.locked)
+	if !c.text.watched {
+		statement.Write(stmt, c.text.locked)
+	}
+	statement.Write(stmt, c.text.end)
+}
+
+// watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
+func (c *claim) watch(stmt *gorm.Statement, head, start int) {
+	text, told := stmt.SQL.String(), seenByXmin
+	switch hasXmin := stmt.DryRun || journal.HasXmin(stmt); {
+	case stmt.Error != nil, hasXmin && sqltext.JudgesRow(text[start:]):
+		return
+	case !hasXmin:
+		told = seenWhole
+	}
+	c.text = c.textIn(stmt, told)
+	stmt.SQL.Reset()
+	statement.Write(stmt, text[:head], c.text.free, text[start:])
 }
 
 // mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start. Nor is what

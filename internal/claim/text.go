@@ -20,9 +20,38 @@ type claimSQL struct {
 	lock    rowlock.Lock
 	with    bool      // the query stands before the update, not in it
 	free    string    // before the query's FROM
-	locked  string    // after its LIMIT
+	locked  string    // what locks the rows
+	watched bool      // and leaves out some that it has locked: the LIMIT stands behind it, not before
+	end     string    // of the query
 	claimed string    // after what is set and, if it stands there, the query
 	few     *claimSQL // the same for a few rows, if that differs
+}
+
+// A row is locked as it is by then, and only what its conditions say of the row itself is looked at once more: a sub-query, a joined row or a
+// function still answer as when the statement began. A rival may have claimed the row since. So where the conditions are not all on the row, only
+// one that is still what it was counts as free.
+//
+// seen is how it is told: the row's xmin, or all of the row of a view, which has none.
+type seen string
+
+const (
+	seenByXmin seen = `%s."xmin"`
+	seenWhole  seen = "(%s.*)::text"
+)
+
+func (s seen) of(table string) string { return fmt.Sprintf(string(s), table) }
+
+// unchanged writes the query around that of the free rows, which leaves out those that have changed.
+func (s seen) unchanged(own string, columns, keys []string) (before, behind string) {
+	const free, then = `"gormlock_seen"`, `"gormlock_then"`
+	all, same := make([]string, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		all[i] = free + "." + key
+		same[i] = then + columns[i][len(own):] + "=" + all[i]
+	}
+	// With CASE the planner takes it for likely, as it is: it would read the whole table for a few rows otherwise.
+	return "SELECT " + strings.Join(all, ",") + " FROM (",
+		") AS " + free + " WHERE CASE WHEN " + free + `."gormlock_state" IN (SELECT ` + s.of(then) + " FROM " + own + " AS " + then + " WHERE " + strings.Join(same, " AND ") + ") THEN true END"
 }
 
 // fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
@@ -32,7 +61,9 @@ const fewRows = 32
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
 // again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
 // and arrays would melt in it.
-func newClaimSQL(db *gorm.DB, m *model.Model, table string) *claimSQL {
+//
+// If told is empty, a row that matches is free. Otherwise it must be unchanged too: see seen.
+func newClaimSQL(db *gorm.DB, m *model.Model, table string, told seen) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
 	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
 	lock.Build(stmt)
@@ -50,25 +81,32 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string) *claimSQL {
 		all += ", " + m.In(stmt).Column // which * leaves out
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
+	if told != "" {
+		before, behind := told.unchanged(own, columns, keys)
+		query, locked = before+"SELECT "+strings.Join(free, ",")+","+told.of(own)+` AS "gormlock_state" `, locked+behind
+	}
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
 	if len(keys) != 1 || isArray(m.Schema.PrimaryFields[0]) {
 		return &claimSQL{
-			lock: lock, with: true,
+			lock: lock, with: true, watched: told != "",
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
-			locked:  locked + `) AS "gormlock_rows") `,
+			locked:  locked,
+			end:     `) AS "gormlock_rows") `,
 			claimed: `"gormlock_free"` + claimed,
 		}
 	}
 	const array = `"gormlock_free"."gormlock_keys"`
 	return &claimSQL{
-		lock:    lock,
+		lock: lock, watched: told != "",
 		free:    "unnest(ARRAY(" + query,
-		locked:  locked + `)) WITH ORDINALITY AS "gormlock_free"(` + keys[0] + `,"gormlock_place")`,
+		locked:  locked,
+		end:     `)) WITH ORDINALITY AS "gormlock_free"(` + keys[0] + `,"gormlock_place")`,
 		claimed: claimed,
 		few: &claimSQL{
-			lock:    lock,
+			lock: lock, watched: told != "",
 			free:    "(SELECT ARRAY(" + query,
-			locked:  locked + `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
+			locked:  locked,
+			end:     `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
 			claimed: " WHERE " + columns[0] + " = ANY(" + array + ") RETURNING " + all + ", array_position(" + array + "," + columns[0] + `) AS "gormlock_place"`,
 		},
 	}
@@ -84,15 +122,15 @@ type claimedModel struct {
 // claimedModelOf is what claims of the model remember.
 func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 	type key struct{}
-	return m.Remember(key{}, func() any { return &claimedModel{text: newClaimSQL(db, m, m.Table)} }).(*claimedModel) //nolint:forcetypeassert // nothing else is
+	return m.Remember(key{}, func() any { return &claimedModel{text: newClaimSQL(db, m, m.Table, "")} }).(*claimedModel) //nolint:forcetypeassert // nothing else is
 }
 
 // textIn returns the text for the statement, which may call its table by another name, and a claim of up to limit rows.
-func (c *claim) textIn(stmt *gorm.Statement) *claimSQL {
+func (c *claim) textIn(stmt *gorm.Statement, told seen) *claimSQL {
 	remembered := claimedModelOf(stmt.DB, c.model)
 	text := remembered.text
-	if stmt.Table != c.model.Table {
-		text = newClaimSQL(stmt.DB, c.model, stmt.Table)
+	if stmt.Table != c.model.Table || told != "" {
+		text = newClaimSQL(stmt.DB, c.model, stmt.Table, told)
 	}
 	if text.few != nil && c.limit <= fewRows && !remembered.movesKeys.Load() {
 		return text.few

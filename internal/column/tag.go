@@ -139,11 +139,11 @@ func largestOf(field *schema.Field, mode string) int64 {
 	if kind.Kind() == reflect.Struct {
 		kind = kind.Field(0).Type
 	}
-	switch bits := kind.Bits(); {
-	case kind.Kind() >= reflect.Uint && kind.Kind() <= reflect.Uint64 && bits < 64:
-		largest = 1<<bits - 1
+	switch unread := unreadIn(kind); {
+	case unread > 0:
+		largest = unread - 1
 	case kind.Kind() >= reflect.Int && kind.Kind() <= reflect.Int64:
-		largest = 1<<(bits-1) - 1
+		largest = 1<<(kind.Bits()-1) - 1
 	}
 	if _, declared := field.TagSettings["TYPE"]; mode == railsMode && (!declared || isInt4(field.TagSettings["TYPE"])) {
 		largest = min(largest, math.MaxInt32)

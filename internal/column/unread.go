@@ -1,6 +1,7 @@
 package column
 
 import (
+	"math"
 	"reflect"
 	"time"
 )
@@ -13,27 +14,40 @@ func (c *Version) BeforeBump(v Value) Value {
 	return Value{N: v.N - 1}
 }
 
-// Unread is the version of a struct that stands for a row and was not read from it, or is not known to have what the row has. No row has it. It is
-// not zero: a zero struct may be new, and one that gormlock could not follow may not.
+// Unread is the version of a struct that stands for a row and was not read from it, or is not known to have what the row has. It is not zero: a
+// zero struct may be new. No version that a row comes to is compared with it, see [Version.IsUnread].
 func (c *Version) Unread() Value {
+	if c.IsTemporal() {
+		return unreadTime
+	}
 	kind := c.Field.IndirectFieldType
 	if c.shape == nullableVersion {
 		kind = kind.Field(0).Type
 	}
-	switch {
-	case c.IsTemporal():
-		return unreadTime
-	case kind.Kind() < reflect.Uint || kind.Kind() > reflect.Uint64:
-		return Value{N: -1}
-	case kind.Bits() < 64: // a form may hold less than the column
-		return Value{N: min(c.Largest, 1<<kind.Bits()-1)}
-	default:
-		return Value{N: c.Largest}
-	}
+	return Value{N: unreadIn(kind)}
 }
 
-// unreadTime is near the zero time, which rows may have.
-var unreadTime = At(time.Time{}.Add(time.Hour))
+// unreadIn is the number for a type: the greatest one where it has no -1. It does not depend on the column, which a form does not know.
+func unreadIn(kind reflect.Type) int64 {
+	switch {
+	case kind.Kind() < reflect.Uint || kind.Kind() > reflect.Uint64:
+		return -1
+	case kind.Bits() < 64:
+		return 1<<kind.Bits() - 1
+	}
+	return math.MaxInt64
+}
 
-// IsUnread reports whether v is [Version.Unread].
-func (c *Version) IsUnread(v Value) bool { return !v.Null && v.Equal(c.Unread()) }
+// unreadTime is in the middle of the first year: without its time zone, as in a column of type timestamp, it is another time of that year.
+var unreadTime = At(time.Date(1, time.July, 1, 0, 0, 0, 0, time.UTC))
+
+// IsUnread reports whether v stands for none that was read.
+func (c *Version) IsUnread(v Value) bool {
+	switch {
+	case v.Null:
+		return false
+	case c.IsTemporal():
+		return v.Time().Year() == 1 && v.Time().Month() > time.January
+	}
+	return v.N == c.Unread().N
+}

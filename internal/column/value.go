@@ -151,10 +151,12 @@ func (c *Version) First(now time.Time) Value {
 
 // Next is the version after v.
 func (c *Version) Next(v Value, now time.Time) Value {
-	if !c.IsTemporal() {
+	switch {
+	case c.IsUnread(v):
+		return c.First(now)
+	case !c.IsTemporal():
 		return Value{N: v.N + 1}
-	}
-	if v.Null || v.Time().IsZero() {
+	case v.Null, v.Time().IsZero():
 		return c.First(now)
 	}
 	later := v.Time().Truncate(c.Tick).Add(c.Tick)
@@ -301,7 +303,7 @@ const farInTime = 876_000 * time.Hour
 
 // Plainly tells that v is a number that a row can hold as it is: not NULL, and not the 0 that may stand for it.
 func (c *Version) Plainly(v Value) bool {
-	return c.IsTemporal() && !v.Null && !v.Time().IsZero() || c.IsInteger() && !v.Null && v.N != 0
+	return !v.Null && !c.IsUnread(v) && (c.IsTemporal() && !v.Time().IsZero() || c.IsInteger() && v.N != 0)
 }
 
 // Stored returns v as the column holds it: a time at its precision.

@@ -91,6 +91,9 @@ func (p *plan) inForm(stmt *gorm.Statement, dest reflect.Value) (*column.Value, 
 	given := !zero
 	if of, holds := p.version.FormColumn(field); holds {
 		given = of.IsGiven(dest) || p.zeroIsGiven(stmt, of.IsBare()) // a form has the field for nothing else
+		if of.IsUnread(of.Read(dest)) {
+			value = p.version.Unread()
+		}
 	}
 	if !given {
 		return nil, nil

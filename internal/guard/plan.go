@@ -75,6 +75,9 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 	v := &p.version
 	v.given = given != nil && !p.intent.Ignores()
 	v.checked = (len(p.rows) > 0 || v.given) && !p.intent.Ignores()
+	if v.given && v.IsUnread(*given) {
+		return p.missing(stmt, nil, nil)
+	}
 	v.exact = true
 	var now time.Time
 	if v.IsTemporal() {

@@ -47,6 +47,9 @@ func (p *plan) isOwn(stmt *gorm.Statement, row *Row) bool {
 }
 
 func (p *plan) rowName(stmt *gorm.Statement, key []any) string {
+	if key == nil { // of whatever row
+		return statement.TableName(stmt)
+	}
 	values, columns := map[string]any{}, []string{}
 	for i, field := range p.model.Schema.PrimaryFields {
 		values[field.DBName] = key[i]

@@ -84,8 +84,8 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		} else if row.held.N < 0 {
 			return negative(stmt, row.held.N)
 		}
-		key, _ := statement.KeyOf(stmt, p.model.Schema, row.Struct)
-		if key == nil || lacksGenerated(p.model.Schema, row.Struct) {
+		key := p.keyOfRow(stmt, row)
+		if key == nil {
 			continue
 		}
 		row.Key, row.name = key, statement.KeyName(key)
@@ -136,6 +136,23 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 		}
 	}
 	return nil
+}
+
+// keyOfRow is the key of the row that a struct stands for, nil if it may be a new one, whose key the server makes. A key of nothing but zeros
+// is that of a row if the struct was read.
+func (p *plan) keyOfRow(stmt *gorm.Statement, row *Row) (key []any) {
+	v, s := &p.version, p.model.Schema
+	key, _ = statement.KeyOf(stmt, s, row.Struct)
+	switch {
+	case key != nil && lacksGenerated(s, row.Struct):
+		return nil
+	case key == nil && (!v.Unset(row.held) || v.IsUnread(row.held)) && !slices.ContainsFunc(s.PrimaryFields, func(field *schema.Field) bool { return field.HasDefaultValue || field.AutoIncrement }):
+		for _, field := range s.PrimaryFields {
+			part, _ := field.ValueOf(stmt.Context, row.Struct)
+			key = append(key, part)
+		}
+	}
+	return key
 }
 
 // refuseWithoutKeys does what sortStructs does of it, for structs that have a fence and no version.

@@ -87,6 +87,8 @@ func (v *versionGuard) hold(b builder) {
 func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	name := b.draft.model.In(b.Statement).Held
 	switch {
+	case v.IsUnread(expected):
+		b.Text("1=0") // a row may be at that number
 	case v.IsSystem() && expected.N == 0:
 		b.Text(name, " IS NULL") // no row: what was not read cannot be fresh
 	case v.IsTemporal() && (expected.Null || expected.Time().IsZero()), expected.Null && v.ZeroIsLoaded():
@@ -151,7 +153,7 @@ func (v *versionGuard) holdArrays(b builder) bool {
 	for i := range b.draft.rows {
 		row := &b.draft.rows[i]
 		id, ok := integer(row.Key[0])
-		if !ok || row.Expected.Null || row.Expected.N == 0 {
+		if !ok || row.Expected.Null || row.Expected.N == 0 || v.IsUnread(row.Expected) {
 			return false
 		}
 		if !row.twin {
@@ -225,7 +227,7 @@ func (v *versionGuard) accepts(row *Row, actual column.Value) bool {
 	if v.choice != nil {
 		return v.choice.has(actual)
 	}
-	return row.Expected.Equal(actual)
+	return row.Expected.Equal(actual) && !v.IsUnread(actual)
 }
 
 // errMetAnother is that reason if an upsert finds rows by other columns than their keys.
@@ -269,7 +271,7 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 	}
 	for i := range values.Values {
 		cell := &values.Values[i][at]
-		if n, ok := (*cell).(int64); ok && n > 0 && len(d.rows) == 0 {
+		if n, ok := (*cell).(int64); ok && n > 0 && len(d.rows) == 0 && !v.IsUnread(column.Value{N: n}) {
 			continue
 		}
 		switch {

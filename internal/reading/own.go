@@ -30,8 +30,11 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
 	version, unread := m.In(stmt).Column, m.Column.Unread() // no NULL: GORM would leave in the struct what was read before
 	own := "'" + strconv.FormatInt(unread.N, 10) + "'"
-	if m.Column.IsTemporal() {
+	switch {
+	case m.Column.IsTemporal():
 		own = unread.Time().Format("'2006-01-02 15:04:05-07'")
+	case m.Column.IsInteger():
+		version += "::bigint" // the column may be narrower than its field
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]

@@ -29,12 +29,12 @@ func loseUnreached(db *gorm.DB, dest reflect.Value) {
 	stmt := db.Statement
 	_, asked := stmt.Clauses[ownUnread]
 	delete(stmt.Clauses, ownUnread)
-	if db.RowsAffected == 0 || db.DryRun || !statement.IsPostgres(db) || !journal.InTransaction(stmt) {
+	if db.RowsAffected == 0 || db.DryRun || !journal.InTransaction(stmt) {
 		return
 	}
 	j := journal.Of(stmt)
-	if j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
-		return
+	if j == nil && !statement.IsPostgres(db) || j != nil && (j.Written() == 0 || !statement.InCopyingRead()) {
+		return // only PostgreSQL tells of a transaction that is not seen what it has written
 	}
 	u := unreached{stmt: stmt, copied: j != nil, wrote: func() bool { return true }}
 	if j == nil {

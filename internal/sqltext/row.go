@@ -1,0 +1,75 @@
+package sqltext
+
+// JudgesRow reports whether a query looks at nothing but the row that it judges: its FROM, with which the text begins, has one table, and there is no
+// sub-query and no function that may read tables. It reports false where the text does not show that.
+func JudgesRow(text string) bool {
+	l := lexer{text: text}
+	if !is(text, l.next(), "from") {
+		return false
+	}
+	t, ok := behindName(&l)
+	if !ok || t.kind != eof && !is(text, t, "where") && !is(text, t, "order") {
+		return false
+	}
+	for before := (token{}); t.kind != eof; {
+		next := l.next()
+		switch {
+		case next.kind == opening && isNamed(t) && (t.kind != word || text[before.start:before.end] == "." || !isRowWord(text[t.start:t.end])):
+			return false
+		case next.kind == semicolon, is(text, next, "select"), is(text, next, "table"), is(text, next, "values"), is(text, next, "with"):
+			return false
+		}
+		before, t = t, next
+	}
+	return !l.unterminated && !l.backslash
+}
+
+// behindName is the token behind the name of a table.
+func behindName(l *lexer) (t token, ok bool) {
+	for {
+		if !isNamed(l.next()) {
+			return t, false
+		}
+		if t = l.next(); t.kind != other || l.text[t.start:t.end] != "." {
+			return t, true
+		}
+	}
+}
+
+func isNamed(t token) bool { return t.kind == word || t.kind == quoted || t.kind == coded }
+
+// isRowWord looks among rowWords, without a copy of the word.
+func isRowWord(word string) bool {
+	var small [24]byte
+	if len(word) > len(small) {
+		return false
+	}
+	for i := range len(word) {
+		small[i] = word[i]
+		if c := word[i]; c >= 'A' && c <= 'Z' {
+			small[i] |= 0x20
+		}
+	}
+	return rowWords[string(small[:len(word)])]
+}
+
+// rowWords are words before a parenthesis that read no table: keywords, types, and functions of PostgreSQL.
+var rowWords = setOf(
+	"and", "or", "not", "in", "any", "some", "all", "where", "by", "when", "then", "else", "case", "is", "like", "ilike", "between", "row", "cast", "on",
+	"coalesce", "nullif", "greatest", "least", "extract", "position", "substring", "trim", "overlay", "interval",
+	"numeric", "decimal", "varchar", "char", "character", "varying", "bit", "time", "timestamp", "timestamptz", "float",
+	"now", "clock_timestamp", "statement_timestamp", "transaction_timestamp", "current_timestamp", "localtimestamp", "current_time", "localtime",
+	"date_trunc", "date_part", "age", "make_interval", "make_date", "make_timestamp", "to_timestamp", "to_date", "to_char", "to_number", "isfinite",
+	"lower", "upper", "length", "char_length", "octet_length", "btrim", "ltrim", "rtrim", "lpad", "rpad", "replace", "left", "right", "substr", "concat",
+	"concat_ws", "md5", "starts_with", "strpos", "split_part", "format",
+	"abs", "ceil", "ceiling", "floor", "round", "trunc", "mod", "power", "sqrt", "sign", "random", "hashtext", "hashtextextended",
+	"array_length", "cardinality", "array_position", "jsonb_array_length", "jsonb_extract_path", "jsonb_typeof", "jsonb_exists", "to_jsonb",
+)
+
+func setOf(words ...string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, word := range words {
+		set[word] = true
+	}
+	return set
+}

@@ -1,0 +1,110 @@
+package claims_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/tests/internal/stand"
+)
+
+type rivalTask struct {
+	ID, AccountID int64
+	State         string `gorm:"not null;default:ready"`
+	Version       int64  `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// rivalPair has a key of two columns, so its claims are written in another way.
+type rivalPair struct {
+	Org       int64 `gorm:"primaryKey;autoIncrement:false"`
+	ID        int64 `gorm:"primaryKey;autoIncrement:false"`
+	AccountID int64
+	State     string `gorm:"not null;default:ready"`
+}
+
+// A rival claims rows while the statement of a claim runs. What says that they are free may be a sub-query, a joined row, a function or a view,
+// which answers as when the statement began. No row goes to both, and the claim goes on to the rows behind.
+func TestClaim_besideARival(t *testing.T) {
+	t.Parallel()
+	t.Run("a key of one column", func(t *testing.T) { besideARival[rivalTask](t, "rival_tasks") })
+	t.Run("a key of two", func(t *testing.T) { besideARival[rivalPair](t, "rival_pairs") })
+}
+
+func besideARival[T any](t *testing.T, table string) {
+	t.Helper()
+	t.Parallel()
+	db := stand.Versioned(t, []any{new(T)})
+	named := func(text string) string { return strings.NewReplacer("%[1]s", table, "%s", table).Replace(text) }
+	columns := "id, account_id"
+	if table == "rival_pairs" {
+		columns += ", org"
+	}
+	stand.MustDo(t, db.Exec(named(`CREATE FUNCTION is_ready(bigint) RETURNS boolean STABLE LANGUAGE sql AS $$ SELECT state = 'ready' FROM %s WHERE id = $1 $$`)))
+	stand.MustDo(t, db.Exec(named(`CREATE VIEW ready_rows AS SELECT * FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE state = 'ready')`)))
+	where := func(text string) func(q *gorm.DB) *gorm.DB {
+		return func(q *gorm.DB) *gorm.DB { return q.Where(named(text)) }
+	}
+	for name, scope := range map[string]func(q *gorm.DB) *gorm.DB{
+		"the row itself":    where("state = 'ready'"),
+		"both":              where("state = 'ready' AND id IN (SELECT id FROM %s WHERE state = 'ready')"),
+		"IN":                where("id IN (SELECT id FROM %s WHERE state = 'ready')"),
+		"IN, with a LIMIT":  where("id IN (SELECT id FROM %s WHERE state = 'ready' ORDER BY id LIMIT 50)"),
+		"the first of each": where("id IN (SELECT min(id) FROM %s WHERE state = 'ready' GROUP BY account_id)"),
+		"DISTINCT ON":       where("id IN (SELECT DISTINCT ON (account_id) id FROM %s WHERE state = 'ready' ORDER BY account_id, id)"),
+		"NOT IN":            where("id NOT IN (SELECT id FROM %s WHERE state <> 'ready')"),
+		"EXISTS":            where("EXISTS (SELECT FROM %[1]s AS o WHERE o.id = %[1]s.id AND o.state = 'ready')"),
+		"ANY":               where("id = ANY(ARRAY(SELECT id FROM %s WHERE state = 'ready'))"),
+		"a value":           where("(SELECT o.state FROM %[1]s AS o WHERE o.id = %[1]s.id) = 'ready'"),
+		"a function":        where("is_ready(id)"),
+		"a query of GORM's": func(q *gorm.DB) *gorm.DB {
+			return q.Where("id IN (?)", db.Model(new(T)).Select("id").Where("state = 'ready'"))
+		},
+		"a join of itself": func(q *gorm.DB) *gorm.DB {
+			return q.Joins(named("JOIN %[1]s AS o ON o.id = %[1]s.id")).Where("o.state = 'ready'")
+		},
+		"a join of a query": func(q *gorm.DB) *gorm.DB {
+			return q.Joins(named("JOIN (SELECT id FROM %[1]s WHERE state = 'ready') AS o ON o.id = %[1]s.id"))
+		},
+		"LATERAL": func(q *gorm.DB) *gorm.DB {
+			return q.Joins(named("CROSS JOIN LATERAL (SELECT state FROM %[1]s AS o WHERE o.id = %[1]s.id) AS o")).Where("o.state = 'ready'")
+		},
+		"a view": func(q *gorm.DB) *gorm.DB { return q.Table("ready_rows") },
+	} {
+		for _, limit := range []int{5, 40} { // few and many are claimed in two ways
+			stand.MustDo(t, db.Exec("TRUNCATE "+table))
+			stand.MustDo(t, db.Exec(fmt.Sprintf("INSERT INTO %s (%s) SELECT i, i %% 100%s FROM generate_series(1, 200) AS i", table, columns, map[bool]string{true: ", 1"}[table == "rival_pairs"])))
+			claim := func(scopes ...func(q *gorm.DB) *gorm.DB) (got []T, err error) {
+				return gormlock.Claim[T](db, limit, map[string]any{"state": "running"}, append(scopes, scope, func(q *gorm.DB) *gorm.DB {
+					return q.Order(clause.OrderByColumn{Column: clause.Column{Table: clause.CurrentTable, Name: "id"}})
+				})...)
+			}
+			var mine []T
+			ended := make(chan error)
+			go func() {
+				var err error
+				mine, err = claim(func(q *gorm.DB) *gorm.DB { return q.Where("(SELECT pg_sleep(0.3)) IS NOT NULL") })
+				ended <- err
+			}()
+			time.Sleep(100 * time.Millisecond)
+			rival, err := claim()
+			stand.Must(t, errors.Join(err, <-ended))
+			if len(rival) != limit {
+				t.Errorf("%s, %d: the rival got %d", name, limit, len(rival))
+			}
+			if len(mine) != limit && name != "IN, with a LIMIT" {
+				t.Errorf("%s, %d: the other one got %d", name, limit, len(mine))
+			}
+			var again int64
+			stand.Must(t, db.Table(table).Where("state = 'running'").Count(&again).Error)
+			if int(again) != len(mine)+len(rival) {
+				t.Errorf("%s, %d: %d rows are running, and %d were handed out: %v, %v", name, limit, again, len(mine)+len(rival), mine, rival)
+			}
+		}
+	}
+}
