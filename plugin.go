@@ -192,7 +192,7 @@ func afterWrite(settle func(*gorm.DB)) func(*gorm.DB) {
 }
 
 func afterRow(db *gorm.DB) {
-	journal.Hear(db)
+	journal.HearRead(db)
 	if !claim.Is(db.Statement) {
 		guard.EndRead(db)
 		reading.KeepScan(db)
@@ -256,7 +256,7 @@ func beforeRaw(db *gorm.DB) {
 func afterQuery(db *gorm.DB) {
 	columns := statement.ColumnsNoted(db.Statement)
 	rowlock.End(db)
-	journal.Hear(db)
+	journal.HearRead(db)
 	belongs.AfterRead(db)
 	guard.EndRead(db)
 	reading.Keep(db, columns)

@@ -8,9 +8,10 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// refuse makes err the statement's error. If something was already stored, the transaction must not be committed.
+// refuse makes err the statement's error. If something was already stored, the transaction must not be committed: see doomStored.
 func (w *Write) refuse(db *gorm.DB, err error) {
 	if err == nil {
 		if !w.inserted {
@@ -19,69 +20,55 @@ func (w *Write) refuse(db *gorm.DB, err error) {
 		w.outcome.done = true
 		return
 	}
-	w.doomStored(db, err)
-	journal.DoomWithParent(db, err)
 	install.Of(db).TellRefused(db.Statement.Context, err)
 	fault.Add(db, err)
 }
 
-// doomStored prevents the commit of what a refused write has stored. w is nil for a model that nothing checks.
-func (w *Write) doomStored(db *gorm.DB, err error) {
-	isRefusal := errors.Is(err, fault.ErrStale) || errors.Is(err, fault.ErrFenced) || errors.Is(err, fault.ErrVersionMissing)
-	if !isRefusal || db.DryRun {
+// tallySetting is where a statement without a Write keeps what had happened in the transaction when it began. A Write has it.
+const tallySetting = "gormlock:tally"
+
+// tally is kept with its statement: GORM hands settings to the statements of associations.
+type tally struct {
+	journal.Tally
+	of *gorm.Statement
+}
+
+func beginTally(stmt *gorm.Statement) {
+	if !mayStoreMore(stmt) || stmt.DryRun {
 		return
 	}
-	if db.RowsAffected > 0 || w != nil && w.hasStored(db.Statement) || w == nil && hooksHaveStored(db.Statement) {
-		journal.Doom(db, err)
+	t := &tally{of: stmt}
+	if t.Begin(stmt, true) {
+		stmt.Settings.Store(tallySetting, t)
 	}
 }
 
-// writtenSetting is where a statement without a Write keeps how many statements had written before its hooks.
-const writtenSetting = "gormlock:written_before_hooks"
-
-// noteWritten keeps that number, -1 if nobody counts. A Write has it.
-func noteWritten(stmt *gorm.Statement) {
+// mayStoreMore reports whether a statement may store more than its own rows: by hooks, or as associations.
+func mayStoreMore(stmt *gorm.Statement) bool {
 	s := stmt.Schema
-	if hooked := s != nil && !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate || s.BeforeUpdate || s.BeforeDelete); !hooked {
-		return
-	}
-	written := -1
-	if j := journal.Of(stmt); j != nil {
-		written = j.Written()
-	}
-	stmt.Settings.Store(writtenSetting, written)
+	return s != nil && (statement.HasRelations(s) || !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate || s.BeforeUpdate || s.BeforeDelete ||
+		s.AfterSave || s.AfterCreate || s.AfterUpdate || s.AfterDelete))
 }
 
-// hooksHaveStored reports whether the hooks of such a statement may have stored something.
-func hooksHaveStored(stmt *gorm.Statement) bool {
-	before, noted := stmt.Settings.Load(writtenSetting)
+// doomStored prevents, at the end of a statement that has failed, the commit of what it has stored, if something was refused in it: the
+// statement itself, or a write of its hooks or of its associations, whatever a hook has made of the error.
+func doomStored(db *gorm.DB) {
+	stmt, w := db.Statement, writeOf(db.Statement)
+	var before *journal.Tally
+	if kept, is := stmt.Settings.Load(tallySetting); w != nil {
+		before = &w.before
+	} else if t, _ := kept.(*tally); is && t.of == stmt {
+		before = &t.Tally
+		stmt.Settings.Delete(tallySetting)
+	}
+	stored, refused := before.End(db)
+	if db.Error == nil || db.DryRun || HasOwnTransaction(db) {
+		return // GORM rolls its own back
+	}
+	isRefusal := errors.Is(db.Error, fault.ErrStale) || errors.Is(db.Error, fault.ErrFenced) || errors.Is(db.Error, fault.ErrVersionMissing)
 	j := journal.Of(stmt)
-	return noted && (j == nil || j.Written() > before.(int)) //nolint:forcetypeassert // noteWritten stored it
-}
-
-// doomByHooks does so at the end of a statement, one of whose hooks may have made a write that was refused.
-func doomByHooks(db *gorm.DB) {
-	if db.Error == nil {
-		return
+	strict := w != nil && j != nil && j.IsStrict()
+	if stored && (refused || isRefusal) || strict && isRefusal {
+		journal.Doom(db, db.Error)
 	}
-	if _, own := db.InstanceGet("gorm:started_transaction"); own {
-		return // GORM has rolled it back
-	}
-	if w := writeOf(db.Statement); w == nil || !w.outcome.opened {
-		w.doomStored(db, db.Error)
-	}
-}
-
-// hasStored reports whether something may be stored besides what the statement itself wrote: by its hooks, or as
-// associations. If gormlock follows the transaction, it knows.
-func (w *Write) hasStored(stmt *gorm.Statement) bool {
-	j := journal.Of(stmt)
-	if j == nil {
-		return w.storedBefore(stmt) || w.hooksBefore(stmt)
-	}
-	own := 0
-	if w.built.any {
-		own = 1
-	}
-	return j.IsStrict() || j.Written()-w.writtenBefore > own
 }
