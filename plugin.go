@@ -258,14 +258,14 @@ func afterQuery(db *gorm.DB) {
 	rowlock.End(db)
 	journal.HearRead(db)
 	belongs.AfterRead(db)
-	guard.EndRead(db)
+	guard.EndQuery(db)
 	reading.Keep(db, columns)
 }
 
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
 	reading.End(db)
-	mark.RefuseAfterHooks(db)
+	guard.EndHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)
 }

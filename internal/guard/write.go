@@ -218,7 +218,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	if j := journal.Of(stmt); j != nil {
 		w.path = j.Path()
 	}
-	w.before.Begin(stmt, mayStoreMore(stmt))
+	w.before, _ = journal.Count(stmt, mayStoreMore(stmt))
 	w.enter()
 	return w
 }

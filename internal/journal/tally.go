@@ -57,17 +57,17 @@ func counting(stmt *gorm.Statement) *journal {
 	return talliedFor(stmt)
 }
 
-// Begin notes what has happened before a statement. It is not known, and not needed, outside of a transaction. Where the transaction has no
+// Count notes what has happened before a statement. It is not known, and not needed, outside of a transaction. Where the transaction has no
 // journal, it is counted only if the statement may store more than its own rows.
-func (t *Tally) Begin(stmt *gorm.Statement, storesMore bool) (known bool) {
+func Count(stmt *gorm.Statement, storesMore bool) (t Tally, known bool) {
 	if stmt.DryRun {
-		return false
+		return t, false
 	}
 	j := counting(stmt)
 	if j == nil {
 		pool := statement.Unprepared(stmt.ConnPool)
 		if !storesMore || statement.Transaction(stmt) == nil || !isKey(pool) {
-			return false
+			return t, false
 		}
 		j = &journal{pool: pool}
 		tallied.by.Store(pool, j)
@@ -77,11 +77,11 @@ func (t *Tally) Begin(stmt *gorm.Statement, storesMore bool) (known bool) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	t.known, t.stored, t.refused = true, j.past.stored, j.refusals
-	if j.call.of != stmt.DB.Config {
-		j.call = call{stmt.DB.Config, j.past.stored}
+	if j.call.of != stmt.Config {
+		j.call = call{stmt.Config, j.past.stored}
 	}
 	t.call = j.call
-	return true
+	return t, true
 }
 
 // End reports what has happened since. Where nobody has counted, the statement has stored at most its own rows.

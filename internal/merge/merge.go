@@ -251,8 +251,7 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 
 // write saves mine. It differs from the row only in the columns to write.
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
-	var had journal.Tally
-	had.Begin(tx.Statement, true)
+	had, _ := journal.Count(tx.Statement, true)
 	before := func(stmt *gorm.Statement) error { return s.refuse(tx, s.madeOver(stmt, theirs, mine)) }
 	written := s.mine.Addr().Interface()
 	saved := statement.Beside(tx).Model(written).Clauses(guard.Merged(asked.Merged{Mine: written, Row: theirs, Writes: mine, Before: before})).

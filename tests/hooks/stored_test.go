@@ -31,13 +31,6 @@ type (
 		Version int64 `gorm:"not null;default:1" gormlock:"version"`
 		acting  `gorm:"-"`
 	}
-	// billed has a bill that is saved with it.
-	billed struct {
-		ID     int64
-		Amount int64
-		BillID *int64
-		Bill   *bill
-	}
 )
 
 func (a *acting) BeforeSave(tx *gorm.DB) error   { return act(a.Before, tx) }
@@ -70,7 +63,7 @@ func openFor(t *testing.T, way string) (db *gorm.DB, stale *bill) {
 	if way == "plain transactions" {
 		db = pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
 	}
-	stand.Must(t, db.AutoMigrate(&bill{}, &audit{}, &plainActor{}, &actor{}, &billed{}))
+	stand.Must(t, db.AutoMigrate(&bill{}, &audit{}, &plainActor{}, &actor{}, &billed{}, &owner{}, &line{}, &found{}))
 	stale = &bill{Total: 1}
 	stand.Must(t, db.Create(stale).Error)
 	stand.Must(t, db.Model(&bill{}).Where("id = ?", stale.ID).Update("total", 2).Error)
@@ -177,7 +170,7 @@ func inTransaction(t *testing.T, db *gorm.DB, way string, write func(tx *gorm.DB
 func count(t *testing.T, db *gorm.DB) (left, around int64) {
 	t.Helper()
 	stand.Must(t, db.Raw(`SELECT (SELECT count(*) FROM actors WHERE amount <> 1) + (SELECT count(*) FROM plain_actors WHERE amount <> 1) +
-		(SELECT count(*) FROM audits WHERE id < 1000) + (SELECT count(*) FROM billeds) + abs(2 - (SELECT count(*) FROM actors)) * 10 + abs(2 - (SELECT count(*) FROM plain_actors)) * 10`).Scan(&left).Error)
+		(SELECT count(*) FROM audits WHERE id < 1000) + (SELECT count(*) FROM billeds) + (SELECT count(*) FROM lines) + (SELECT count(*) FROM owners WHERE id < 500) + (SELECT count(*) FROM founds WHERE amount <> 1) + abs(2 - (SELECT count(*) FROM actors)) * 10 + abs(2 - (SELECT count(*) FROM plain_actors)) * 10`).Scan(&left).Error)
 	stand.Must(t, db.Raw(`SELECT count(*) FROM audits WHERE id > 1000`).Scan(&around).Error)
 	return left, around
 }
@@ -200,8 +193,9 @@ func isSpared(refusal, statement string) bool {
 
 func reset(t *testing.T, db *gorm.DB) {
 	t.Helper()
-	stand.Must(t, db.Exec("DELETE FROM audits; DELETE FROM actors; DELETE FROM plain_actors; DELETE FROM billeds").Error)
+	stand.Must(t, db.Exec("DELETE FROM audits; DELETE FROM actors; DELETE FROM plain_actors; DELETE FROM billeds; DELETE FROM lines; DELETE FROM owners; DELETE FROM founds").Error)
 	stand.Must(t, db.Exec("INSERT INTO actors (id, amount, version) VALUES (500, 1, 1), (501, 1, 2)").Error)
+	stand.Must(t, db.Exec("INSERT INTO owners (id) VALUES (500), (501); INSERT INTO founds (id, amount) VALUES (500, 1)").Error)
 	stand.Must(t, db.Exec("INSERT INTO plain_actors (id, amount) VALUES (500, 1), (501, 1)").Error)
 }
 
@@ -341,32 +335,6 @@ func TestHook_beforeAStaleRow(t *testing.T) {
 				if !errors.Is(dropped, gormlock.ErrStale) || does.stores != (commit != nil) || left != 0 || does.stores != (around == 0) {
 					t.Errorf("%s, %s: %v, the commit %v; %d left, %d of 2", what, name, dropped, commit, left, around)
 				}
-			}
-		}
-	})
-}
-
-// A struct whose association is refused takes with it what was stored for it, and nothing else.
-func TestHook_ofNone_theAssociationIsRefused(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, db *gorm.DB, way string, stale *bill) {
-		full := func(tx *gorm.DB) *gorm.DB { return tx.Session(&gorm.Session{FullSaveAssociations: true}) }
-		for name, c := range map[string]struct {
-			write  func(tx *gorm.DB, b *bill) error
-			stores bool
-		}{
-			"Create":         {func(tx *gorm.DB, b *bill) error { return full(tx).Create(&billed{Amount: 8, Bill: b}).Error }, false},
-			"Create of some": {func(tx *gorm.DB, b *bill) error { return full(tx).Create([]*billed{{Amount: 8, Bill: b}}).Error }, false},
-			"another bill is new": {func(tx *gorm.DB, b *bill) error {
-				return full(tx).Create([]*billed{{Amount: 8, Bill: &bill{Total: 5}}, {Amount: 8, Bill: b}}).Error
-			}, true},
-		} {
-			reset(t, db)
-			b := *stale
-			dropped, second, commit := inTransaction(t, db, way, func(tx *gorm.DB) error { return c.write(tx, &b) })
-			left, around := count(t, db)
-			if !errors.Is(dropped, gormlock.ErrStale) || c.stores != (commit != nil) || left != 0 || c.stores != (around == 0) {
-				t.Errorf("%s: %v, then %v, the commit %v; %d left, %d of 2", name, dropped, second, commit, left, around)
 			}
 		}
 	})
