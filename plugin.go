@@ -192,7 +192,7 @@ func afterWrite(settle func(*gorm.DB)) func(*gorm.DB) {
 }
 
 func afterRow(db *gorm.DB) {
-	journal.Hear(db)
+	journal.HearRead(db)
 	if !claim.Is(db.Statement) {
 		guard.EndRead(db)
 		reading.KeepScan(db)
@@ -256,16 +256,16 @@ func beforeRaw(db *gorm.DB) {
 func afterQuery(db *gorm.DB) {
 	columns := statement.ColumnsNoted(db.Statement)
 	rowlock.End(db)
-	journal.Hear(db)
+	journal.HearRead(db)
 	belongs.AfterRead(db)
-	guard.EndRead(db)
+	guard.EndQuery(db)
 	reading.Keep(db, columns)
 }
 
 func afterQueryHooks(db *gorm.DB) {
 	rowlock.ShowJoins(db)
 	reading.End(db)
-	mark.RefuseAfterHooks(db)
+	guard.EndHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)
 }

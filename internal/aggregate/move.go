@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -42,9 +41,6 @@ func before(db *gorm.DB, write func(*part) error) {
 	p := newPart(db, m)
 	db.Statement.Clauses[partClause] = clause.Clause{Expression: p}
 	if err := write(p); err != nil {
-		if errors.Is(err, fault.ErrStale) && statement.IsAssociation(db.Statement) {
-			journal.Doom(db, err)
-		}
 		fault.Add(db, err)
 	}
 }

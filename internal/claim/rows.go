@@ -37,7 +37,11 @@ func (c *claim) scan(query *gorm.DB, opened *sql.Rows, dest any) error {
 		callbacks.Preload(query)
 	}
 	if query.Statement.Schema.AfterFind {
+		before, _ := journal.Count(query.Statement, true)
 		callbacks.AfterQuery(query)
+		if _, refused := before.End(query); refused && query.Error != nil && query.RowsAffected > 0 {
+			journal.Doom(query, query.Error) // what is claimed does not come to its caller
+		}
 	}
 	return query.Error
 }

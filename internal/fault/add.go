@@ -12,7 +12,11 @@ import (
 func Add(db *gorm.DB, err error) {
 	_ = db.AddError(err)
 	db.Statement.Settings.Store(added{}, err)
+	Added(db, err)
 }
+
+// Added is called with each error that Add adds.
+var Added = func(*gorm.DB, error) {}
 
 type added struct{}
 

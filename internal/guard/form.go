@@ -5,7 +5,6 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/form"
-	"github.com/gormlock/gormlock/internal/journal"
 )
 
 // asCalled is the write as its caller gave it to GORM.
@@ -44,7 +43,6 @@ func (w *Write) nothingLeft(stmt *gorm.Statement) error {
 // refuseBefore fails a write before anything of it is stored, if there is an error.
 func refuseBefore(db *gorm.DB, err error) {
 	if err != nil {
-		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 	}
 }

@@ -92,21 +92,3 @@ func (w *Write) storedBefore(stmt *gorm.Statement) bool {
 	}
 	return false
 }
-
-// hooksBefore reports whether hooks ran before the statement itself, and may have stored something.
-func (w *Write) hooksBefore(stmt *gorm.Statement) bool {
-	s := w.model.Schema
-	if stmt.SkipHooks {
-		return false
-	}
-	switch w.op {
-	case OpCreate, OpUpsert:
-		return s.BeforeSave || s.BeforeCreate
-	case OpDelete:
-		return s.BeforeDelete
-	case OpUpdate, OpSave, OpTouch:
-		return s.BeforeSave || s.BeforeUpdate
-	case OpClaim, OpVerify:
-	}
-	return false
-}

@@ -34,8 +34,8 @@ type Write struct {
 	drafted    []column.Value // the versions that its structs held, if nothing is sent
 	draftedOne [1]column.Value
 
-	writtenBefore int // how many statements may have written in the transaction when this one began
-	path          int // what the name of its table stood for then
+	before journal.Tally // what had happened in the transaction when this one began
+	path   int           // what the name of its table stood for then
 }
 
 // outcome is the result of a statement.
@@ -89,7 +89,7 @@ func RememberUpdate(db *gorm.DB) {
 	refuseSession(db, OpUpdate)
 	w := begin(db, OpUpdate)
 	if w == nil {
-		noteWritten(db.Statement)
+		beginTally(db.Statement)
 	} else {
 		statement.Straighten(db.Statement)
 		w.remember(db, db.Statement.Model)
@@ -108,7 +108,7 @@ func RememberCreate(db *gorm.DB) {
 	w := begin(db, OpCreate)
 	ownConflict(db.Statement, w != nil)
 	if w == nil {
-		noteWritten(db.Statement)
+		beginTally(db.Statement)
 	} else {
 		children.StoreOnce(db.Statement)
 		w.remember(db, db.Statement.Dest)
@@ -127,7 +127,7 @@ func RememberDelete(db *gorm.DB) {
 	refuseSession(db, OpDelete)
 	w := begin(db, OpDelete)
 	if w == nil {
-		noteWritten(db.Statement)
+		beginTally(db.Statement)
 		return
 	}
 	w.remember(db, db.Statement.Dest)
@@ -186,7 +186,6 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	if err := cmp.Or(statement.Unending(db), mapped(stmt, m), unreadCondition(stmt, m), unlinks(stmt, m, intent)); err != nil {
-		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 		return nil
 	}
@@ -205,7 +204,6 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	fence, err := FenceOf(m, stmt, intent)
 	if err != nil {
-		journal.DoomWithParent(db, err)
 		fault.Add(db, err)
 		return nil
 	}
@@ -218,8 +216,9 @@ func begin(db *gorm.DB, op Op) *Write {
 	w.memory.In = memory.WrittenTable(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
 	if j := journal.Of(stmt); j != nil {
-		w.writtenBefore, w.path = j.Written(), j.Path()
+		w.path = j.Path()
 	}
+	w.before, _ = journal.Count(stmt, mayStoreMore(stmt))
 	w.enter()
 	return w
 }
@@ -260,7 +259,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	endSave(db)
-	doomByHooks(db)
+	doomStored(db)
 	closeWrite(db)
 	children.UndoLinks(db)
 }

@@ -6,13 +6,6 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// DoomWithParent prevents the commit of what a statement stored before one of its associations was refused with err.
-func DoomWithParent(db *gorm.DB, err error) {
-	if statement.IsAssociation(db.Statement) {
-		Doom(db, err)
-	}
-}
-
 // Doom prevents the commit of the transaction of db. If gormlock does not see the commit, the server must refuse it:
 // one statement that fails is enough, and a rollback to an earlier savepoint makes the transaction usable again.
 func Doom(db *gorm.DB, err error) {

@@ -1,46 +1,13 @@
 package journal
 
 import (
-	"errors"
 	"strconv"
 
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/sqltx"
-	"github.com/gormlock/gormlock/internal/statement"
 )
-
-// Hear lets a journal know of a statement that GORM has executed, where its connection tells nothing. What is executed
-// there past GORM, on the *sql.Tx itself, it does not hear of.
-func Hear(db *gorm.DB) {
-	if db.DryRun || db.Statement.SQL.Len() == 0 {
-		return
-	}
-	j := Of(db.Statement)
-	if isUnsentWayBack(db) {
-		j.sendWayBack(db)
-	}
-	switch {
-	case j == nil:
-		hearOutside(db)
-		return
-	case !j.deaf:
-		return
-	}
-	text, answer := sqltext.Read(db.Statement.SQL.String()), sqltx.Answer{Failed: db.Error != nil}
-	if sqlstate.Of(db.Error) != "" && statement.IsPostgres(db) {
-		answer.After = sqltx.Aborted
-		if text.RollsBack(true) {
-			answer.After = sqltx.Idle
-		}
-	}
-	j.Executed(text, answer)
-	if j.alone && errors.Is(j.Commit(), errUndone) {
-		endUndone(db.Statement)
-	}
-}
 
 // Executed makes memory follow what a text did to the transaction.
 func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
@@ -49,6 +16,12 @@ func (j *journal) Executed(text sqltext.Text, answer sqltx.Answer) {
 		j.past.write()
 	}
 	j.Mu.Unlock()
+	if answer.Stored {
+		j.Stored()
+		if len(text.Commands) > 0 {
+			defer j.Stored() // it may have gone back to a savepoint before
+		}
+	}
 	if text.Renames {
 		j.turn(text)
 		defer j.turn(text) // it may have a savepoint too

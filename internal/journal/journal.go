@@ -21,11 +21,13 @@ type journal struct {
 	beginning
 	pool gorm.ConnPool // the transaction, as GORM's statements hold it
 
-	Mu     sync.Mutex
-	past   past
-	naming naming
-	strict int // number of open calls of Transaction
-	atWork atWork
+	Mu       sync.Mutex
+	past     past
+	naming   naming
+	strict   int  // number of open calls of Transaction
+	refusals int  // number of statements and calls that gormlock has refused
+	call     call // the last one
+	atWork   atWork
 	ending
 }
 

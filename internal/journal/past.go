@@ -11,6 +11,7 @@ type past struct {
 	pretended  []func()   // frees locks that are kept in memory
 	savepoints []savepoint
 	written    int    // number of texts that may have written something
+	stored     int    // number of those of which it is not known that they have stored nothing
 	wrote      int64  // the moment of the first of them; 0: there is none
 	path       int    // what names of tables stand for: see journal.Path
 	names      lookup // what has set that
@@ -27,17 +28,17 @@ func (p *past) all() *Ever {
 
 // savepoint is the length of the past when it was set.
 type savepoint struct {
-	name                                   string
-	steps, dooms, held, pretended, written int
-	wrote                                  int64 // the moment of the first text since then that may have written something; 0: there is none
-	path                                   int
-	names                                  lookup
-	maybe                                  bool // the server may not have it: the text that set or released it has failed
+	name                                           string
+	steps, dooms, held, pretended, written, stored int
+	wrote                                          int64 // the moment of the first text since then that may have written something; 0: there is none
+	path                                           int
+	names                                          lookup
+	maybe                                          bool // the server may not have it: the text that set or released it has failed
 }
 
 func (p *past) set(name string, maybe bool) {
 	p.unsure = p.unsure || name == ""
-	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, 0, p.path, p.names, maybe})
+	p.savepoints = append(p.savepoints, savepoint{name, len(p.steps), len(p.dooms), len(p.held), len(p.pretended), p.written, p.stored, 0, p.path, p.names, maybe})
 }
 
 // write notes a text that may have written something.
@@ -135,7 +136,7 @@ func (p *past) rollBackTo(name string) (undone, lost taken, freed []heldLock) {
 	p.savepoints = p.savepoints[:newest+1]
 	if newest == oldest {
 		p.savepoints[newest].maybe = false // the server has it
-		p.written, p.path, p.names = set.written, set.path, set.names
+		p.written, p.stored, p.path, p.names = set.written, set.stored, set.path, set.names
 		if set.wrote > 0 {
 			p.unwrite(set.wrote)
 		}

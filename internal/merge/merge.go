@@ -251,7 +251,7 @@ func (s *save) tableOf(tx *gorm.DB) *gorm.DB {
 
 // write saves mine. It differs from the row only in the columns to write.
 func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) error {
-	had := writtenIn(tx)
+	had, _ := journal.Count(tx.Statement, true)
 	before := func(stmt *gorm.Statement) error { return s.refuse(tx, s.madeOver(stmt, theirs, mine)) }
 	written := s.mine.Addr().Interface()
 	saved := statement.Beside(tx).Model(written).Clauses(guard.Merged(asked.Merged{Mine: written, Row: theirs, Writes: mine, Before: before})).
@@ -260,8 +260,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 	if err == nil && saved.RowsAffected == 0 {
 		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger or a row-level security policy keeps it as it is", s.name(saved.Statement))
 	}
-	own := min(saved.Statement.SQL.Len(), 1)
-	if err != nil && (saved.RowsAffected > 0 || writtenIn(tx)-had > own) {
+	if stored, _ := had.End(saved); err != nil && stored {
 		journal.Doom(tx, err) // nothing of it may be stored
 	}
 	return err

@@ -81,14 +81,6 @@ func (s *save) remember(tx *gorm.DB) *step {
 	return b
 }
 
-// writtenIn is the number of statements that may have written in the transaction.
-func writtenIn(tx *gorm.DB) int {
-	if j := journal.Of(tx.Statement); j != nil {
-		return j.Written()
-	}
-	return 0
-}
-
 // refuse reports a conflict to the observer. In a transaction in which every conflict counts, it prevents the commit.
 func (s *save) refuse(tx *gorm.DB, err error) error {
 	if !errors.Is(err, fault.ErrStale) {
@@ -98,6 +90,7 @@ func (s *save) refuse(tx *gorm.DB, err error) error {
 		j.Doom(err)
 	}
 	install.Of(tx).TellRefused(tx.Statement.Context, err)
+	journal.NoteRefusal(tx, err)
 	return err
 }
 

@@ -34,6 +34,7 @@ func Verify(db *gorm.DB, value any) error {
 	err = verifyVersion(statement.Beside(db).Session(&gorm.Session{}), m, row, value)
 	whereabouts.KeepTriedIn(db.Statement, m, value)
 	install.Of(db).TellRefused(db.Statement.Context, err)
+	journal.NoteRefusal(db, err)
 	return err
 }
 

@@ -35,6 +35,7 @@ type Text struct {
 	Commands []Command // in their order
 	Single   bool      // the text is one statement
 	Writes   bool      // it may write rows: it is not known to only read
+	Counted  bool      // it is one INSERT, UPDATE or DELETE, whose answer says how many rows it has written
 	Renames  bool      // after it, the name of a table may stand for another one
 	Roams    bool      // so it may when the transaction has ended: the search_path of the connection is another
 	Sets     Lookup    // what it sets of that which decides where names are looked up
@@ -46,7 +47,7 @@ type Text struct {
 // Read reads a text. It allocates nothing where there is no command.
 func Read(text string) Text {
 	if isPlainWrite(text) {
-		return Text{Single: true, Writes: true}
+		return Text{Single: true, Writes: true, Counted: true}
 	}
 	t, l := parse(text, false)
 	if !l.backslash {
@@ -130,6 +131,7 @@ func parse(text string, escapes bool) (Text, lexer) {
 				t.Commands[len(t.Commands)-1].Last = false
 			}
 			statements++
+			t.Counted = statements == 1 && s.isCounted(text)
 			turn := s.turns(text)
 			t.Renames, t.Roams, t.Remakes = t.Renames || turn.names, t.Roams || turn.session, t.Remakes || turn.tables
 			if turn.sets != 0 {

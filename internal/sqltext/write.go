@@ -25,6 +25,11 @@ func (s *statement) writes(text string) bool {
 	return true
 }
 
+// isCounted reports whether the answer to the statement says how many rows it has written.
+func (s *statement) isCounted(text string) bool {
+	return is(text, s.head[0], "insert") || is(text, s.head[0], "update") || is(text, s.head[0], "delete")
+}
+
 // reading are the first words of statements that write only by what they call, or by a part that says so.
 var reading = []string{"select", "with", "values", "table", "explain"}
 

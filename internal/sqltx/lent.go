@@ -213,7 +213,7 @@ func (c *loan) ExecContext(ctx context.Context, query string, args []driver.Name
 	} else {
 		result, err = c.exec(ctx, query, args)
 	}
-	c.tell(&heard, err)
+	c.tellExecuted(&heard, result, err)
 	return result, err
 }
 

@@ -90,6 +90,8 @@ type Texts interface {
 type Watcher interface {
 	// Executed hears of each text that may have written rows, or that has a transaction command, or that failed.
 	Executed(text sqltext.Text, answer Answer)
+	// Stored is called when the rows of a text are closed that has stored something, or may have.
+	Stored()
 	// Commit is asked before the commit. An error makes it a rollback and is what the commit returns. A text that would
 	// commit is not executed then.
 	Commit() error

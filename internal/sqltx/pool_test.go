@@ -33,6 +33,9 @@ func (e *ending) Executed(text sqltext.Text, answer sqltx.Answer) {
 	if text.Writes {
 		e.heard = append(e.heard, "wrote")
 	}
+	if answer.Stored {
+		e.Stored()
+	}
 	if answer.Failed {
 		e.heard = append(e.heard, "failed")
 	}
@@ -48,6 +51,8 @@ func (e *ending) Ended(committed bool) {
 func (e *ending) Refused() {}
 
 func (e *ending) Stray(bool) {}
+
+func (e *ending) Stored() { e.heard = append(e.heard, "stored") }
 
 func (e *ending) Abandoned() {}
 

@@ -16,17 +16,34 @@ type lentRows struct {
 	ctx   context.Context // of the query
 	heard heard
 	err   error // why the rows ended early
+	seen  int   // how many rows came
+	ended bool  // and no more do
 }
 
 func (r *lentRows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil:
+		r.seen++
+	case errors.Is(err, io.EOF):
+		r.ended = true
+	default:
 		r.err = err
 	}
 	return err
 }
 
+// stored reports whether the text has stored something, or may have: it returns the rows that it has written, if it returns any.
+func (r *lentRows) stored() bool {
+	text := r.heard.text
+	if !text.Writes || text.Single && r.err != nil {
+		return false
+	}
+	return !text.Counted || r.seen > 0 || !r.ended || len(r.Columns()) == 0
+}
+
 func (r *lentRows) Close() error {
+	stored := r.stored()
 	err := r.Rows.Close()
 	c := r.conn
 	c.mu.Lock()
@@ -42,7 +59,10 @@ func (r *lentRows) Close() error {
 	case r.ctx.Err() != nil: // database/sql may close the rows from another goroutine
 		c.tellLater(r.heard, cmp.Or(failed, r.ctx.Err()))
 	default:
-		c.tell(&r.heard, failed)
+		c.tellWith(&r.heard, stored, failed)
+	}
+	if stored {
+		c.opening.Watcher.Stored()
 	}
 	if c.rows == 0 && c.expired != nil && c.tx != nil {
 		c.tx.abandon()

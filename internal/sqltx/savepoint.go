@@ -12,6 +12,7 @@ import (
 type Answer struct {
 	Failed        bool // one of its statements failed: those before it were executed, those after it were not
 	Ours          bool // the text is ours: no statement of it can fail before the savepoint that it begins with
+	Stored        bool // it has stored something, or may have. Rows say so when they are closed, see Watcher.Stored
 	Before, After Status
 }
 
@@ -23,6 +24,21 @@ type heard struct {
 	ours     bool
 	quiet    bool // it changes nothing that the watcher follows, unless it fails
 	told     bool
+}
+
+// stored reports whether a text has stored something, or may have. The server says how many rows a text has written that is one INSERT, UPDATE
+// or DELETE; what a function did, it does not.
+func (h *heard) stored(result driver.Result, err error) bool {
+	switch {
+	case !h.text.Writes:
+		return false
+	case err != nil:
+		return !h.text.Single
+	case !h.text.Counted || result == nil:
+		return true
+	}
+	n, unknown := result.RowsAffected()
+	return n != 0 || unknown != nil
 }
 
 // listen looks at a text before it is executed, which is read unless it is ours. If it returns an error, the transaction must not be
@@ -55,15 +71,24 @@ func (c *loan) listen(query string, own *sqltext.Own) (heard, error) {
 
 // tell tells the watcher the result of a text, which has just come.
 func (c *loan) tell(h *heard, err error) {
+	c.tellWith(h, false, err)
+}
+
+// tellExecuted does so for a text that has no rows.
+func (c *loan) tellExecuted(h *heard, result driver.Result, err error) {
+	c.tellWith(h, h.stored(result, err), err)
+}
+
+func (c *loan) tellWith(h *heard, stored bool, err error) {
 	var after Status
 	if err != nil || h.text.Ends() || h.text.Unsure {
 		after = c.status()
 	}
-	c.tellOf(h, err, after)
+	c.tellOf(h, stored, err, after)
 }
 
 // tellOf tells the watcher the result of a text, and how it left the transaction.
-func (c *loan) tellOf(h *heard, err error, after Status) {
+func (c *loan) tellOf(h *heard, stored bool, err error, after Status) {
 	if h.told || h.quiet && err == nil || errors.Is(err, driver.ErrSkip) {
 		return
 	}
@@ -71,7 +96,7 @@ func (c *loan) tellOf(h *heard, err error, after Status) {
 	if h.implicit != sqltext.Nothing && err == nil {
 		c.followImplicit(h.implicit)
 	}
-	c.opening.Watcher.Executed(h.text, Answer{Failed: err != nil, Ours: h.ours, Before: h.before, After: c.after(err, after)})
+	c.opening.Watcher.Executed(h.text, Answer{Failed: err != nil, Ours: h.ours, Stored: stored, Before: h.before, After: c.after(err, after)})
 }
 
 // after is how a text has left the transaction, as the driver says, or else its error.
@@ -144,7 +169,7 @@ func (c *loan) catchUp() {
 	late := c.late
 	c.late = nil
 	for i := range late {
-		c.tellOf(&late[i].heard, late[i].err, late[i].after)
+		c.tellOf(&late[i].heard, false, late[i].err, late[i].after)
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		result, err = prepared.Exec(values(args)) //nolint:staticcheck // such a driver has no other
 	}
 	s.conn.doubt(err)
-	s.conn.tell(&heard, err)
+	s.conn.tellExecuted(&heard, result, err)
 	return result, err
 }
 

@@ -37,6 +37,7 @@ func Acquire(db *gorm.DB, request *lockrequest.Request) error {
 		err = request.Acquire(db.Statement.Context, tx)
 	}
 	journal.TellLocks(db.Statement.Context, plugin, request, began, journal.Of(db.Statement), err)
+	journal.NoteRefusal(db, err)
 	return err
 }
 

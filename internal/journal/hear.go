@@ -1,0 +1,71 @@
+package journal
+
+import (
+	"errors"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/sqltext"
+	"github.com/gormlock/gormlock/internal/sqltx"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// Hear lets a journal know of a statement that GORM has executed, where its connection tells nothing. What is executed
+// there past GORM, on the *sql.Tx itself, it does not hear of.
+func Hear(db *gorm.DB) { hear(db, db.RowsAffected) }
+
+// HearRead does so for one whose rows are read: where none came, it is not known whether the server was to send any.
+func HearRead(db *gorm.DB) {
+	rows := db.RowsAffected
+	if rows == 0 {
+		rows = -1
+	}
+	hear(db, rows)
+}
+
+// hear knows how many rows the text has written or sent; less than none: that is not known.
+func hear(db *gorm.DB, rows int64) {
+	if db.DryRun || db.Statement.SQL.Len() == 0 {
+		return
+	}
+	j := Of(db.Statement)
+	if isUnsentWayBack(db) {
+		j.sendWayBack(db)
+	}
+	switch {
+	case j == nil:
+		if j = talliedFor(db.Statement); j != nil {
+			j.Executed(answered(db, rows))
+		}
+		hearOutside(db)
+		return
+	case !j.deaf:
+		return
+	}
+	text, answer := answered(db, rows)
+	j.Executed(text, answer)
+	if j.alone && errors.Is(j.Commit(), errUndone) {
+		endUndone(db.Statement)
+	}
+}
+
+// answered is the text of a statement that GORM has executed, and its answer.
+func answered(db *gorm.DB, rows int64) (text sqltext.Text, answer sqltx.Answer) {
+	text, answer = sqltext.Read(db.Statement.SQL.String()), sqltx.Answer{Failed: db.Error != nil}
+	if sqlstate.Of(db.Error) != "" && statement.IsPostgres(db) {
+		answer.After = sqltx.Aborted
+		if text.RollsBack(true) {
+			answer.After = sqltx.Idle
+		}
+	}
+	switch {
+	case !text.Writes:
+	case db.Error != nil && (sqlstate.Of(db.Error) != "" || fault.IsAdded(db.Statement)): // by the server, or before it was sent
+		answer.Stored = !text.Single
+	default:
+		answer.Stored = !text.Counted || rows != 0 || db.Error != nil
+	}
+	return text, answer
+}
