@@ -41,7 +41,7 @@ func (t *table) under(db *gorm.DB) (*table, error) {
 		seen.hidden = append(seen.hidden, jobmark.Hidden{Column: column, Unless: value})
 	}
 	seen.names = strings.NewReplacer(append(slices.Clone(t.pairs), "{live}", live)...)
-	seen.denied = query.DB.Error
+	seen.denied = query.Error
 	return &seen, nil
 }
 

@@ -14,9 +14,9 @@ func AddGiven(stmt *gorm.Statement, err error) {
 		return
 	}
 	stmt.ConnPool = &refusing{stmt.ConnPool, err}
-	if config := *stmt.DB.Config; config.DisableNestedTransaction { // GORM would run the function of a transaction as if it were nested
+	if config := *stmt.Config; config.DisableNestedTransaction { // GORM would run the function of a transaction as if it were nested
 		config.DisableNestedTransaction = false
-		stmt.DB.Config = &config
+		stmt.Config = &config
 	}
 }
 

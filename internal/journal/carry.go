@@ -101,7 +101,9 @@ func Leave(db *gorm.DB) {
 	if j := Of(db.Statement); j != nil {
 		j.settled()
 	}
-	db.Statement.Settings.Delete(inDoubt{})
+	if db.Error != nil {
+		db.Statement.Settings.Delete(inDoubt{})
+	}
 	if j, ok := adopted.LoadAndDelete(db.Statement); ok {
 		j.(*journal).Ended(db.Error == nil)
 	}
