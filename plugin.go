@@ -121,15 +121,15 @@ func (p *Plugin) Close() error {
 var handlers = hooks.Handlers{
 	Create: hooks.Write{
 		BeforeBegin: beforeCreate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
-		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeCreate, aggregate.BeforeCreate), AfterWrite: afterWrite(guard.AfterCreate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), End: guard.End, AfterEnd: afterEnd,
 	},
 	Update: hooks.Write{
 		BeforeBegin: beforeUpdate, InTransaction: inTransaction, BeforeAssociations: belongs.BeforeAssociations(aggregate.BeforeAssociations),
-		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeUpdate, aggregate.BeforeUpdate), AfterWrite: afterWrite(guard.AfterUpdate), AfterHooks: belongs.AfterAssociations(mark.RefuseAfterHooks), End: guard.End, AfterEnd: afterEnd,
 	},
 	Delete: hooks.Write{
 		BeforeBegin: beforeDelete, InTransaction: inTransaction,
-		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterWrite(guard.AfterDelete), AfterHooks: mark.RefuseAfterHooks, AfterEnd: afterEnd,
+		BeforeWrite: beforeWrite(guard.BeforeDelete, aggregate.BeforeDelete), AfterWrite: afterWrite(guard.AfterDelete), AfterHooks: mark.RefuseAfterHooks, End: guard.End, AfterEnd: afterEnd,
 	},
 	Query: concern.Query(hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks}),
 	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: rowlock.EndRow(afterRow)}),

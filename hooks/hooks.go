@@ -37,6 +37,10 @@ type Write struct {
 	AfterWrite         func(*gorm.DB) // the statement was executed, later associations and hooks have not run
 	AfterHooks         func(*gorm.DB) // after hooks ran, the transaction is still open
 	AfterEnd           func(*gorm.DB) // the transaction of this statement, if it had one, has ended, also by a panic
+
+	// End stands, if there is an AfterEnd, in the place of GORM's callback that commits or rolls back, and calls it: end. A database that was
+	// opened with SkipDefaultTransaction has none.
+	End func(db *gorm.DB, end func(*gorm.DB))
 }
 
 // Read holds the handlers of a statement that GORM runs without a transaction of its own.
@@ -105,24 +109,24 @@ func Install(db *gorm.DB, handlers Handlers) error {
 		if handler == nil {
 			continue
 		}
-		if err := p.attach(db, handler, handlers.afterEnd(p.Op)); err != nil {
+		if err := p.attach(db, handler, handlers.write(p.Op)); err != nil {
 			return fmt.Errorf("gormlock: attach %s to %s: %w", p.Name, p.Op, err)
 		}
 	}
 	return nil
 }
 
-// afterEnd is what follows the end of a statement that has a transaction, nil where nothing does.
-func (h *Handlers) afterEnd(op string) func(*gorm.DB) {
+// write has the handlers of a statement that has a transaction. Others have none.
+func (h *Handlers) write(op string) Write {
 	switch op {
 	case "create":
-		return h.Create.AfterEnd
+		return h.Create
 	case "update":
-		return h.Update.AfterEnd
+		return h.Update
 	case "delete":
-		return h.Delete.AfterEnd
+		return h.Delete
 	}
-	return nil
+	return Write{}
 }
 
 // anchor is what GORM's callback processors answer to: their type is unexported.
@@ -139,36 +143,36 @@ type placed[C any] interface {
 	Register(string, func(*gorm.DB)) error
 }
 
-func (p Point) attach(db *gorm.DB, handler, afterEnd func(*gorm.DB)) error {
+func (p Point) attach(db *gorm.DB, handler func(*gorm.DB), w Write) error {
 	callbacks := db.Callback()
 	switch p.Op {
 	case "create":
-		return attach(db, callbacks.Create(), p, handler, afterEnd)
+		return attach(db, callbacks.Create(), p, handler, w)
 	case "update":
-		return attach(db, callbacks.Update(), p, handler, afterEnd)
+		return attach(db, callbacks.Update(), p, handler, w)
 	case "delete":
-		return attach(db, callbacks.Delete(), p, handler, afterEnd)
+		return attach(db, callbacks.Delete(), p, handler, w)
 	case "query":
-		return attach(db, callbacks.Query(), p, handler, afterEnd)
+		return attach(db, callbacks.Query(), p, handler, w)
 	case "row":
-		return attach(db, callbacks.Row(), p, handler, afterEnd)
+		return attach(db, callbacks.Row(), p, handler, w)
 	default:
-		return attach(db, callbacks.Raw(), p, handler, afterEnd)
+		return attach(db, callbacks.Raw(), p, handler, w)
 	}
 }
 
-func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler, afterEnd func(*gorm.DB)) error {
+func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler func(*gorm.DB), w Write) error {
 	if processor.Get(p.Name) != nil {
 		return nil
 	}
 	switch {
-	case afterEnd == nil:
+	case w.AfterEnd == nil:
 	case p.Before == "" && p.After == end:
-		if err := endEach(db, processor, afterEnd); err != nil {
+		if err := endEach(db, processor, w); err != nil {
 			return err
 		}
 	default:
-		handler = ending(handler, afterEnd)
+		handler = ending(handler, w.AfterEnd)
 	}
 	before := p.Before
 	if (before == begin || before == end) && processor.Get(before) == nil {

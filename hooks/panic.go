@@ -51,18 +51,21 @@ type replaceable interface {
 	Replace(string, func(*gorm.DB)) error
 }
 
-// endEach wraps GORM's own callbacks of one kind of statement. GORM tells its logger of each, as if something of the
+// endEach wraps GORM's own callbacks of one kind of statement, and the one that ends its transaction. GORM tells its logger of each, as if something of the
 // application's were replaced.
-func endEach(db *gorm.DB, processor replaceable, afterEnd func(*gorm.DB)) error {
+func endEach(db *gorm.DB, processor replaceable, w Write) error {
 	tell := db.Logger
 	db.Logger = logger.Discard
 	defer func() { db.Logger = tell }()
 	for _, name := range own {
 		if callback := processor.Get(name); callback != nil {
-			if err := processor.Replace(name, ending(callback, afterEnd)); err != nil {
+			if err := processor.Replace(name, ending(callback, w.AfterEnd)); err != nil {
 				return err
 			}
 		}
+	}
+	if callback := processor.Get(end); callback != nil && w.End != nil {
+		return processor.Replace(end, func(db *gorm.DB) { w.End(db, callback) })
 	}
 	return nil
 }

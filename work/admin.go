@@ -90,5 +90,9 @@ func usable(ctx context.Context, db *gorm.DB, model any, call, cure string) (*ta
 	if err := mustBeBare(db, call, cure); err != nil {
 		return nil, err
 	}
-	return tableOf(statement.Beside(db).WithContext(ctx), model)
+	t, err := tableOf(statement.Beside(db).WithContext(ctx), model)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.allowed()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -24,6 +25,9 @@ type (
 	// tenant hides the rows of others from who has one in the context.
 	tenant int
 
+	// lessee does so too, and refuses queries of who has none.
+	lessee int
+
 	// visible hides rows by a condition that is no comparison.
 	visible bool
 )
@@ -34,6 +38,9 @@ func (flag) QueryClauses(f *schema.Field) []clause.Interface {
 func (flag) DeleteClauses(f *schema.Field) []clause.Interface { return []clause.Interface{raised{f}} }
 func (tenant) QueryClauses(f *schema.Field) []clause.Interface {
 	return []clause.Interface{hidden{f, others}}
+}
+func (lessee) QueryClauses(f *schema.Field) []clause.Interface {
+	return []clause.Interface{hidden{f, ownAlone}}
 }
 func (visible) QueryClauses(f *schema.Field) []clause.Interface {
 	return []clause.Interface{hidden{f, unseen}}
@@ -66,6 +73,16 @@ func others(stmt *gorm.Statement, column clause.Column) clause.Expression {
 		return clause.Eq{Column: column, Value: id}
 	}
 	return nil
+}
+
+var errNoTenant = errors.New("no tenant in the context")
+
+func ownAlone(stmt *gorm.Statement, column clause.Column) clause.Expression {
+	condition := others(stmt, column)
+	if condition == nil {
+		_ = stmt.AddError(errNoTenant)
+	}
+	return condition
 }
 
 func unseen(_ *gorm.Statement, column clause.Column) clause.Expression {
@@ -117,6 +134,10 @@ type (
 		work.Job
 		AccountID int64
 		Tenant    tenant
+	}
+	Leased struct {
+		work.Job
+		Tenant lessee
 	}
 	Seen struct {
 		work.Job
@@ -207,6 +228,55 @@ func TestRun_ofATenant(t *testing.T) {
 	}
 	if n := drained(t, t.Context(), w); n != 2 {
 		t.Errorf("drained %d of all tenants, want 2", n)
+	}
+}
+
+// A field that refuses queries, as one that wants a tenant, refuses all that looks at rows. A table is made without one, and jobs are stored.
+func TestTenant_thatRefusesQueries(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Open(t, pgtest.Plugin(gormlock.New()), pgtest.Schema())
+	must(t, work.Migrate(db, &Leased{}))
+	must(t, work.Enqueue(db, &Leased{Tenant: 1}, &Leased{Tenant: 2}))
+	first := context.WithValue(t.Context(), tenantKey{}, 1)
+	w, err := work.New(db.WithContext(first), func(context.Context, *Leased) error { return work.Dead(nil) })
+	must(t, err)
+	for name, call := range map[string]func(ctx context.Context) error{
+		"Find": func(ctx context.Context) error { return db.WithContext(ctx).Find(&[]Leased{}).Error },
+		"Stats": func(ctx context.Context) error {
+			stats, err := work.Stats(ctx, db, &Leased{})
+			if err != nil && stats != nil {
+				t.Errorf("Stats of a refusal: %+v", stats)
+			}
+			return err
+		},
+		"Stats in a transaction": func(ctx context.Context) error {
+			return db.Transaction(func(tx *gorm.DB) error { _, err := work.Stats(ctx, tx, &Leased{}); return err })
+		},
+		"Requeue": func(ctx context.Context) error { _, err := work.Requeue(ctx, db, &Leased{}, 2); return err },
+		"New": func(ctx context.Context) error {
+			_, err := work.New(db.WithContext(ctx), func(context.Context, *Leased) error { return nil })
+			return err
+		},
+		"Run": func(ctx context.Context) error {
+			ctx, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer stop()
+			return w.Run(ctx)
+		},
+		"Drain": func(ctx context.Context) error { _, err := w.Drain(ctx); return err },
+	} {
+		if err := call(t.Context()); !errors.Is(err, errNoTenant) {
+			t.Errorf("%s without a tenant: %v", name, err)
+		}
+		if err := call(first); err != nil {
+			t.Errorf("%s of the first: %v", name, err)
+		}
+	}
+	must(t, db.Exec("UPDATE leaseds SET state = 'dead'").Error)
+	if n, err := work.Requeue(t.Context(), db, &Leased{}, 1, 2); n != 0 || !errors.Is(err, errNoTenant) {
+		t.Errorf("Requeue of dead jobs without a tenant: %d, %v", n, err)
+	}
+	if n, err := work.Requeue(first, db, &Leased{}, 1, 2); n != 1 || err != nil {
+		t.Errorf("Requeue of the first's dead jobs: %d, %v", n, err)
 	}
 }
 

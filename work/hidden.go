@@ -41,7 +41,16 @@ func (t *table) under(db *gorm.DB) (*table, error) {
 		seen.hidden = append(seen.hidden, jobmark.Hidden{Column: column, Unless: value})
 	}
 	seen.names = strings.NewReplacer(append(slices.Clone(t.pairs), "{live}", live)...)
+	seen.denied = query.Error
 	return &seen, nil
+}
+
+// allowed returns the error of a field that refuses queries, such as one that wants a tenant. To make the table or to store a job takes none.
+func (t *table) allowed() error {
+	if t.denied == nil {
+		return nil
+	}
+	return fmt.Errorf("gormlock: work: queries of %s are refused in this context: %w", t.fields.Name, t.denied)
 }
 
 // constant returns the column that a condition compares, and with what; nil is NULL.

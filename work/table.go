@@ -27,6 +27,7 @@ type table struct {
 	pairs  []string // of names in texts and what they stand for, without {live}
 	names  *strings.Replacer
 	hidden []jobmark.Hidden // what leaves rows out of queries
+	denied error            // what a field says of queries under this context, see allowed
 	one    string           // the column of OnePer, quoted, or ""
 	fair   string           // the column of FairBy, quoted, or ""
 	want   []index

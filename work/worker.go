@@ -153,6 +153,9 @@ func (w *Worker[T]) engine(ctx context.Context) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.allowed(); err != nil {
+		return nil, err
+	}
 	e := newEngine(ctx, w.config)
 	e.rows = rows{w.pool, t, holder.DefaultOwner() + ":" + rand.Text()[:8]}
 	e.claim = func(ctx context.Context, n int, scope func(*gorm.DB) *gorm.DB) ([]*item, error) {

@@ -292,7 +292,7 @@ func AfterEnd(db *gorm.DB) {
 		return
 	}
 	delete(db.Statement.Clauses, writingClause)
-	if db.Error != nil {
+	if db.Error != nil && !journal.Stays(db.Statement) {
 		w.Undo()
 	}
 }

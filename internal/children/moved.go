@@ -244,7 +244,7 @@ func UndoLinks(db *gorm.DB) {
 		return
 	}
 	delete(db.Statement.Clauses, linksClause)
-	if l, _ := c.Expression.(*links); db.Error != nil {
+	if l, _ := c.Expression.(*links); db.Error != nil && !journal.Stays(db.Statement) {
 		l.Undo()
 	}
 }

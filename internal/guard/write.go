@@ -47,6 +47,7 @@ type outcome struct {
 	none   bool // no row was written
 	lost   bool // of a claim: it may have written rows that did not come back
 	over   bool // the statement has ended
+	stays  bool // its own transaction has ended, and was committed, or may have been
 }
 
 // Op is the kind of a write, as its caller sees it.
@@ -256,6 +257,31 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	}
 }
 
+// End ends the transaction that GORM has begun for a statement, as end does.
+func End(db *gorm.DB, end func(*gorm.DB)) {
+	w := writeOf(db.Statement)
+	if w != nil && w.outcome.opened {
+		end(db)
+		return // Close ends ours
+	}
+	if stays := journal.End(db, end); w != nil {
+		w.outcome.stays = stays
+	}
+	if db.Error == nil {
+		children.UndoLinks(db) // which have their keys, whatever error comes behind the commit
+	}
+}
+
+// endOpened ends one that Open has begun, as GORM ends its own.
+func endOpened(db *gorm.DB) {
+	if db.Error != nil {
+		db.Rollback()
+	} else {
+		db.Commit()
+	}
+	db.Statement.ConnPool = db.ConnPool
+}
+
 // Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	endSave(db)
@@ -281,12 +307,7 @@ func closeWrite(db *gorm.DB) {
 		}
 	}
 	if w.outcome.opened {
-		if db.Error != nil {
-			db.Rollback()
-		} else {
-			db.Commit()
-		}
-		db.Statement.ConnPool = db.ConnPool
+		w.outcome.stays = journal.End(db, endOpened)
 	}
 	if db.Error == nil || db.DryRun {
 		return
@@ -296,7 +317,7 @@ func closeWrite(db *gorm.DB) {
 	case !w.outcome.done:
 		w.memory.Restore()
 		w.forgetEmptied()
-	case own, w.outcome.opened:
+	case !w.outcome.stays && (own || w.outcome.opened):
 		w.undo()
 	}
 }

@@ -3,19 +3,14 @@ package journal
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/lockrequest"
-	"github.com/gormlock/gormlock/internal/sqlstate"
+	"github.com/gormlock/gormlock/internal/sqltx"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -70,26 +65,12 @@ func Commit(tx *gorm.DB) error {
 		return err
 	}
 	err := tx.Commit().Error
-	if err == nil || isAnswered(err) || dialect.Of(tx).IsSQLite() {
-		return err
+	if isUnanswered(tx, err) {
+		j.InDoubt()
+		err = sqltx.InDoubt(err)
 	}
-	j.InDoubt()
-	return fmt.Errorf("gormlock: whether this transaction was committed is not known: %w", err)
+	return err
 }
-
-// isAnswered reports whether the error of a commit is what the server said, or is from before it was sent: then the ctx has its bare error.
-func isAnswered(err error) bool {
-	switch {
-	case sqlstate.Of(err) != "":
-		return !sqlstate.EndsSession(err)
-	case errors.Is(err, sql.ErrTxDone), err == context.Canceled, err == context.DeadlineExceeded: //nolint:errorlint // a driver wraps what it returns
-		return true
-	}
-	return slices.ContainsFunc(rolledBack, func(text string) bool { return strings.Contains(err.Error(), text) })
-}
-
-// rolledBack is what pgx and lib/pq make of a commit that the server has answered with a rollback.
-var rolledBack = []string{"commit unexpectedly resulted in rollback", "operation in a failed transaction"}
 
 // watch returns a new journal for a transaction that has none. It returns nil if there is one, or if the transaction
 // cannot be told from others.
@@ -104,7 +85,7 @@ func watch(stmt *gorm.Statement) *journal {
 	return j
 }
 
-// Adopt does so for a transaction that was begun for this statement alone. Leave is called at its end.
+// Adopt does so for a transaction that was begun for this statement alone. End is called to end it, and Leave behind that.
 func Adopt(db *gorm.DB) {
 	if db.Error != nil || db.DryRun {
 		return
@@ -115,11 +96,13 @@ func Adopt(db *gorm.DB) {
 	}
 }
 
-// Leave is called when a statement has put its structs back, if it failed. It ends the journal that Adopt gave, if it gave one: the
-// statement's own transaction has ended.
+// Leave is called when a statement has put its structs back, if it failed. It ends the journal that Adopt gave, if nobody has called End.
 func Leave(db *gorm.DB) {
 	if j := Of(db.Statement); j != nil {
 		j.settled()
+	}
+	if db.Error != nil {
+		db.Statement.Settings.Delete(inDoubt{})
 	}
 	if j, ok := adopted.LoadAndDelete(db.Statement); ok {
 		j.(*journal).Ended(db.Error == nil)

@@ -51,10 +51,10 @@ func RefuseElsewhere(db *gorm.DB, call, table string, pool gorm.ConnPool) error 
 	return nil
 }
 
-// placeOf is a text for the table that a quoted name stands for on a server. A transaction is asked itself: its pool may have no other connection.
+// placeOf is a text for the table that a quoted name stands for on a server, or would if it was made: in the schema of the name, if it has one. A transaction is asked itself: its pool may have no other connection.
 func placeOf(ctx context.Context, tx gorm.ConnPool, database *sql.DB, table string) (place string, err error) {
 	const ask = `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), (SELECT oid FROM pg_database WHERE datname = current_database()),
-		COALESCE(to_regclass($1)::oid::text, current_schema()))`
+		COALESCE(to_regclass($1)::oid::text, (parse_ident($1))[cardinality(parse_ident($1)) - 1], current_schema()))`
 	var asked interface {
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	} = database

@@ -259,6 +259,13 @@ func (j *journal) InDoubt() {
 	j.doubt = true
 }
 
+// isInDoubt reports whether InDoubt was called.
+func (j *journal) isInDoubt() bool {
+	j.Mu.Lock()
+	defer j.Mu.Unlock()
+	return j.doubt
+}
+
 // end forgets the past of the transaction. The steps that follow from its end run outside of the lock.
 func (j *journal) end(with func(steps taken, all *Ever)) {
 	j.catchUp()

@@ -78,12 +78,17 @@ func (t *lentTx) commit() error {
 	return c.opening.because(err)
 }
 
-// doubt is the error of a commit whose answer did not come: the server may have committed. A driver may call its connection bad, which means that
-// nothing was done.
+// doubt tells the watcher of a commit whose answer did not come.
 func (t *lentTx) doubt(err error) error {
 	if watcher := t.conn.opening.Watcher; watcher != nil {
 		watcher.InDoubt()
 	}
+	return InDoubt(err)
+}
+
+// InDoubt is the error of a commit whose answer did not come: the server may have committed. A driver may call its connection bad, which means
+// that nothing was done.
+func InDoubt(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return errors.New("gormlock: whether this transaction was committed is not known, the connection ended before the server answered")
 	}

@@ -159,6 +159,53 @@ func TestResolver_tableWithItsSchema(t *testing.T) {
 	stand.Must(t, gormlock.Check(db, &parcel{}))
 }
 
+// letter and stamp write their tables with a schema that is in no search_path, and whose name is quoted.
+type (
+	letter struct{ work.Job }
+	stamp  struct {
+		ID      int64
+		Version int64 `gorm:"not null;default:1" gormlock:"version"`
+	}
+)
+
+func (letter) TableName() string { return "Post.letters" }
+func (stamp) TableName() string  { return "Post.stamps" }
+
+// A table with its schema is where that is, whatever the search_path, also before it is there.
+func TestResolver_tableWithItsSchemaThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	for name, elsewhere := range map[string]bool{"another pool": false, "another database": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.Database(t)
+			source := dsn
+			if elsewhere {
+				source = pgtest.Database(t)
+			}
+			db := at(t, dsn)
+			for _, each := range []string{dsn, source} {
+				stand.Must(t, at(t, each).Exec(`CREATE SCHEMA IF NOT EXISTS "Post"; CREATE SCHEMA IF NOT EXISTS other`).Error)
+			}
+			stand.Must(t, db.Use(dbresolver.Register(dbresolver.Config{Sources: []gorm.Dialector{through(t, source+"&search_path=other")}})))
+			for call, migrate := range map[string]func(db *gorm.DB) error{
+				"AutoMigrate":  func(db *gorm.DB) error { return gormlock.AutoMigrate(db, &stamp{}) },
+				"work.Migrate": func(db *gorm.DB) error { return work.Migrate(db, &letter{}) },
+				"Stats": func(db *gorm.DB) error {
+					_, err := work.Stats(t.Context(), db, &letter{})
+					return err
+				},
+			} {
+				if call == "Stats" && !elsewhere {
+					stand.Must(t, work.Migrate(db, &letter{}))
+				}
+				if err := migrate(db); !elsewhere && err != nil || elsewhere && !errors.Is(err, gormlock.ErrOption) {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}
+
 // Check looks where the writes of a model go.
 func TestResolver_checkOfAModelElsewhere(t *testing.T) {
 	t.Parallel()
