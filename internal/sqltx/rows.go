@@ -44,7 +44,7 @@ func (r *lentRows) Close() error {
 	default:
 		c.tell(&r.heard, failed)
 	}
-	if c.rows == 0 && c.expired != nil && c.tx != nil {
+	if c.rows == 0 && c.tx != nil && c.tx.late {
 		c.tx.abandon()
 	}
 	return err

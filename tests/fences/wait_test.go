@@ -32,10 +32,14 @@ func TestDefaultTimeout_ofCallsThatLockRows(t *testing.T) {
 			held := a
 			return gormlock.VerifyVersion(tx.Where("id > ?", 0).Scopes(func(q *gorm.DB) *gorm.DB { return q.Where(clause.Gt{Column: "id", Value: 0}) }), &held)
 		},
-		"LockRow":    func(tx *gorm.DB) error { return gormlock.LockRow(tx, &stand.Account{ID: 1}) },
-		"LockRows":   func(tx *gorm.DB) error { return gormlock.LockRows(tx, &[]stand.Account{{ID: 1}}) },
-		"SaveMerged": func(tx *gorm.DB) error { mine, base := a, a; mine.Balance++; return gormlock.SaveMerged(tx, &mine, &base) },
-		"FenceTx":    func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) },
+		"LockRow":  func(tx *gorm.DB) error { return gormlock.LockRow(tx, &stand.Account{ID: 1}) },
+		"LockRows": func(tx *gorm.DB) error { return gormlock.LockRows(tx, &[]stand.Account{{ID: 1}}) },
+		"SaveMerged": func(tx *gorm.DB) error {
+			mine, base := a, a
+			mine.Balance++
+			return gormlock.SaveMerged(tx, &mine, &base)
+		},
+		"FenceTx": func(tx *gorm.DB) error { return gormlock.FenceTx(tx, token) },
 	}
 	rival := db.Begin()
 	defer rival.Rollback()
