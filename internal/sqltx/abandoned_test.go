@@ -105,9 +105,7 @@ func TestAbandoned_thenClosed(t *testing.T) { //nolint:paralleltest // it counts
 		abandoned = append(abandoned, tx)
 		cancel()
 	}
-	for db.Stats().InUse > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	goesDown(t, db, before+len(abandoned)) // what they had is given back
 	must(t, abandoned[0].Rollback())
 	must(t, pool.Close())
 	goesDown(t, db, before)

@@ -3,8 +3,8 @@ package mariadb_test
 import (
 	"context"
 	"testing"
-	"time"
 
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/mariaserver"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
@@ -22,10 +22,6 @@ func TestAbandoned_afterADeadlock(t *testing.T) {
 			t.Error("no deadlock")
 		}
 		cancel()
-		for late := time.Now().Add(10 * time.Second); pool.Stats().InUse > 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(late) {
-				t.Fatalf("%s: %d connections are in use", number, pool.Stats().InUse)
-			}
-		}
+		pgtest.Eventually(t, number+" gives its connection back", func() bool { return pool.Stats().InUse == 0 })
 	}
 }
