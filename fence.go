@@ -6,6 +6,7 @@ import (
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
+	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -64,13 +65,13 @@ func IgnoreFence() FenceClause {
 // row of the token FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was
 // issued, or this one never was, the error is [ErrFenced], and tx can only be rolled back, at least to a savepoint from before the call, such as
 // that of a nested transaction: its commit fails, with the same error if gormlock saw it begin. Outside of a transaction it is
-// [ErrNoTransaction].
+// [ErrNoTransaction]. The wait is bounded by [DefaultTimeout].
 //
 // Call it first: after tx has changed rows it can deadlock with the transaction that it waits for here. At REPEATABLE READ
 // and above, a token that was issued since the snapshot is an error that [IsRetryable] knows.
 //
 // Writes to models with a fence still need the token, in their context or by [Fence].
-func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token) }
+func FenceTx(tx *gorm.DB, token fence.Token) error { return guard.FenceTx(tx, token, rowlock.Bounded) }
 
 // FenceFor takes the transaction-level advisory lock on key, as [AcquireXactLock] does, and issues the key's next token in
 // the transaction tx, which must be READ COMMITTED. Give the token to the writes of tx in their context:

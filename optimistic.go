@@ -63,8 +63,8 @@ func Touch(db *gorm.DB, value any) error { return fault.Caused(db, reload.Touch(
 
 // VerifyVersion checks that a row is still at the version of value, a pointer to the loaded struct, and locks the row until
 // the transaction of db ends. So what you decided by reading it stays true until then. At another version the error is
-// [ErrStale]. The lock is FOR SHARE, or the row lock on db, which may [Try] or have a [Timeout]. Outside of a transaction it
-// is [ErrNoTransaction]. On a database without row locks, such as SQLite, the transaction itself excludes writers. It
+// [ErrStale]. The lock is FOR SHARE within [DefaultTimeout], or the row lock on db, which may [Try] or have a [Timeout]. Outside of
+// a transaction it is [ErrNoTransaction]. On a database without row locks, such as SQLite, the transaction itself excludes writers. It
 // respects scopes, locks and [ExpectVersion] on db. If conditions on db leave the row out, that is an error.
 func VerifyVersion(db *gorm.DB, value any) error { return fault.Caused(db, reload.Verify(db, value)) }
 

@@ -106,9 +106,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], and one for each database on which
-// statements were prepared, by GORM's PrepareStmt or Prepare on a transaction. Call it after the last statement, before
-// a test looks for goroutines. A program that ends need not call it.
+// Close ends the goroutines that the plugin keeps: that of [WithKeyNames], one for each database on which statements were prepared, by
+// GORM's PrepareStmt or Prepare on a transaction, and one for each transaction that its context has ended and the program has not, which
+// would last a minute. Call it after the last statement, before a test looks for goroutines. A program that ends need not call it.
 func (p *Plugin) Close() error {
 	if p == nil || p.settings == nil {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/fault"
-	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/lockkey"
 )
@@ -153,18 +152,13 @@ func Preloaded() RowLockOption {
 	})
 }
 
-// applyRowLock makes Try NOWAIT and Timeout a lock_timeout.
+// applyRowLock makes Try NOWAIT and Timeout a lock_timeout. A wait has the limits that it has for advisory locks.
 func (o WaitOption) applyRowLock(l *rowlock.Lock) error {
 	if o.try {
 		l.Try = true
 		return nil
 	}
 	l.Timeout = o.timeout
-	return checkWait(o)
-}
-
-// checkWait holds a wait to the limits that it has for advisory locks.
-func checkWait(o WaitOption) error {
-	_, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, o)
+	_, err := newRequest([]lockkey.Key{lockkey.Int64(0)}, []LockOption{o})
 	return err
 }

@@ -42,7 +42,7 @@ const (
 //
 // Every returns the error of ctx when that ends, after fn has returned, and [ErrClosed] when the manager is closed.
 // [ErrTable]: the table is missing, or may not be written. [ErrOption]: an option makes no sense, or the schedule has
-// no next time. While the database is down, or its statement_timeout or lock_timeout ends the statements, Every waits.
+// no next time, after its last tick has had its turn. While the database is down, or its statement_timeout or lock_timeout ends the statements, Every waits.
 func (m *Manager) Every(ctx context.Context, key lockkey.Key, schedule Schedule, fn func(ctx context.Context, tick time.Time) error, opts ...EveryOption) error {
 	t, err := newTerms(opts)
 	if err == nil {

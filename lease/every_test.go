@@ -483,3 +483,56 @@ func TestEvery_skipTakesNothingFromThoseWhoWaited(t *testing.T) {
 		t.Errorf("it waits for the tick of %s", next.Time.Sub(settled))
 	}
 }
+
+// dates is a schedule of a few dates, which ends.
+type dates []time.Time
+
+func (d dates) Next(t time.Time) time.Time {
+	if i := slices.IndexFunc(d, func(at time.Time) bool { return at.After(t) }); i >= 0 {
+		return d[i]
+	}
+	return time.Time{}
+}
+
+// Every tick of a schedule that ends is run, the last one too. Then Every returns, and a restart returns at once.
+func TestEvery_ofAScheduleThatEnds(t *testing.T) {
+	t.Parallel()
+	db := tables(t)
+	for name, missed := range map[string]lease.MissedPolicy{"RunLast": lease.RunLast, "Skip": lease.Skip, "RunAll": lease.RunAll} {
+		for _, ticks := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, %d", name, ticks), func(t *testing.T) {
+				t.Parallel()
+				var days dates
+				for i := range ticks {
+					days = append(days, time.Now().Add(time.Duration(i+1)*2*time.Second))
+				}
+				m, k, ran := open(t, db), lockkey.Of(t.Name()), 0
+				for _, when := range []string{"first", "restarted"} {
+					ctx, cancel := context.WithTimeout(t.Context(), bound)
+					err := m.Every(ctx, k, days, func(context.Context, time.Time) error { ran++; return nil }, lease.Missed(missed))
+					cancel()
+					if ran != ticks || !errors.Is(err, lease.ErrOption) {
+						t.Errorf("%s: %d of %d ticks ran: %v", when, ran, ticks, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// The last tick of a schedule that ended while no process was running is missed as any other.
+func TestEvery_ofAScheduleThatHasEnded(t *testing.T) {
+	t.Parallel()
+	db := tables(t)
+	for missed, want := range map[lease.MissedPolicy]int{lease.Skip: 0, lease.RunLast: 1, lease.RunAll: 2} {
+		k, ran := lockkey.Of("ended", int64(missed)), 0
+		settled := setBack(t, db, k, time.Hour)
+		days := dates{settled.Add(time.Minute), settled.Add(2 * time.Minute)}
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		err := open(t, db).Every(ctx, k, days, func(context.Context, time.Time) error { ran++; return nil }, lease.Missed(missed))
+		cancel()
+		if ran != want || !errors.Is(err, lease.ErrOption) {
+			t.Errorf("%d: %d ticks ran, not %d: %v", missed, ran, want, err)
+		}
+	}
+}

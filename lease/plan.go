@@ -45,10 +45,7 @@ func (e *every) plan(p *progress, awaited time.Time) (plan, error) {
 	case e.missed == RunAll:
 		return plan{tick: first}, nil
 	}
-	last, err := e.lastTwo(first, p.now)
-	if err != nil {
-		return plan{}, err
-	}
+	last := e.lastTwo(first, p.now)
 	if e.missed == Skip && (!last.tick.Equal(awaited) || p.now.Sub(awaited) > e.ttl) {
 		// Do not write that it was missed: another process may have been waiting for the tick, and be about to begin it.
 		next, err := nextTick(e.schedule, last.tick)
@@ -60,15 +57,15 @@ func (e *every) plan(p *progress, awaited time.Time) (plan, error) {
 // lastTwo plans the last tick that is not after now, given an earlier one, and skips those between. It continues where
 // its last search ended: to search a month of a schedule of seconds takes seconds, and a search from the start would
 // always be late for the next tick.
-func (e *every) lastTwo(first, now time.Time) (plan, error) {
+func (e *every) lastTwo(first, now time.Time) plan {
 	from := first
 	if e.searched.first.Equal(first) && !e.searched.last.After(now) {
 		from = e.searched.last
 	}
-	last, err := lastTick(e.schedule, from, now)
+	last := lastTick(e.schedule, from, now)
 	e.searched.first, e.searched.last = first, last
-	if err != nil || last.Equal(first) {
-		return plan{tick: last}, err
+	if last.Equal(first) {
+		return plan{tick: last}
 	}
-	return plan{tick: last, settle: last.Add(-resolution)}, nil
+	return plan{tick: last, settle: last.Add(-resolution)}
 }

@@ -128,15 +128,16 @@ func nextTick(s Schedule, t time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// lastTick returns the last tick that is not after now, given an earlier one.
-func lastTick(s Schedule, tick, now time.Time) (time.Time, error) {
+// lastTick returns the last tick that is not after now, given an earlier one. What is wrong with the tick after it shows when that one's
+// turn comes: a schedule may end.
+func lastTick(s Schedule, tick, now time.Time) time.Time {
 	if d, ok := s.(interval); ok {
-		return d.last(tick, now), nil
+		return d.last(tick, now)
 	}
 	for {
 		next, err := nextTick(s, tick)
 		if err != nil || next.After(now) {
-			return tick, err
+			return tick
 		}
 		tick = next
 	}

@@ -21,7 +21,8 @@ import (
 )
 
 // Job makes a model a job. Embed it, like gorm.Model. The worker renews ClaimedUntil while a handler runs, so Save and
-// Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
+// Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it. A write of the struct of a
+// job that runs which makes its State another one is an error.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"
@@ -169,7 +170,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 		a.completing.Store(true)
 	}
 	was := *j
-	written := writes.Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
+	written := writes.Set(completes, true).Model(job).Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: of.column("State")}, Value: running}).
 		Updates(map[string]any{"State": done, "ClaimedUntil": nil})
 	if sqlstate.Of(written.Error) == sqlstate.SerializationFailure {
 		return fmt.Errorf("%w: the snapshot of the transaction is older than the row, as it is once the worker has renewed the lease, after each third of it: use READ COMMITTED, end the transaction sooner, or give the worker a longer Lease", written.Error)

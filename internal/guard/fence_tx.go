@@ -20,8 +20,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// FenceTx guards the rest of a transaction by a token.
-func FenceTx(tx *gorm.DB, token fence.Token) error {
+// FenceTx guards the rest of a transaction by a token. bounded bounds the wait of a question that locks rows of a table.
+func FenceTx(tx *gorm.DB, token fence.Token, bounded func(tx *gorm.DB, table string, ask func() error) error) error {
 	if err := install.Usable(tx); err != nil {
 		return err
 	}
@@ -38,7 +38,11 @@ func FenceTx(tx *gorm.DB, token fence.Token) error {
 	case tx.DryRun:
 		return nil
 	}
-	latest, err := fence.Latest(tx.Statement.Context, statement.Unprepared(tx.Statement.ConnPool), token)
+	var latest int64
+	err := bounded(tx, fence.Table, func() (err error) {
+		latest, err = fence.Latest(tx.Statement.Context, statement.Unprepared(tx.Statement.ConnPool), token)
+		return err
+	})
 	if err != nil {
 		return fault.Caused(tx, err)
 	}

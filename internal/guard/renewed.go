@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/fault"
+	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -44,6 +45,14 @@ func (w *Write) leaveOutRenewed(stmt *gorm.Statement) error {
 		w.where.leftOut++
 	}
 	return nil
+}
+
+// refuseJob refuses a write that would take a job from its worker.
+func (w *Write) refuseJob(stmt *gorm.Statement) error {
+	if len(w.model.Renewed) == 0 || install.RefuseJob == nil {
+		return nil
+	}
+	return install.RefuseJob(stmt)
 }
 
 // refuseAssigned refuses a struct of Assign that has a value in such a column: FirstOrCreate makes a map of it, which would name the column.

@@ -33,7 +33,7 @@ func BeforeUpdate(db *gorm.DB) {
 	case save:
 		w.op = OpSave
 	}
-	if err := cmp.Or(w.nothingLeft(db.Statement), w.leaveOutRenewed(db.Statement), w.refuseSaveOfMap(db.Statement), w.misread(db.Statement), w.prepare(db.Statement)); err != nil {
+	if err := cmp.Or(w.nothingLeft(db.Statement), w.refuseJob(db.Statement), w.leaveOutRenewed(db.Statement), w.refuseSaveOfMap(db.Statement), w.misread(db.Statement), w.prepare(db.Statement)); err != nil {
 		w.refuse(db, err)
 		return
 	}
@@ -133,7 +133,7 @@ func BeforeCreate(db *gorm.DB) {
 	if w == nil || db.Error != nil {
 		return
 	}
-	if err := cmp.Or(w.misread(db.Statement), w.prepareCreate(db.Statement)); err != nil {
+	if err := cmp.Or(w.misread(db.Statement), w.refuseJob(db.Statement), w.prepareCreate(db.Statement)); err != nil {
 		w.refuse(db, err)
 		return
 	}

@@ -47,6 +47,9 @@ type Settings struct {
 	Learned Learned // what servers have said of tables: see journal.Known
 }
 
+// RefuseJob is why a write of a model with renewed columns must not be: package work sets it, whose models have one. Nil: nobody uses that.
+var RefuseJob func(stmt *gorm.Statement) error
+
 // Bound bounds the wait for every lock that names no bound of its own.
 func (s *Settings) Bound(d time.Duration) error {
 	if _, err := lockrequest.New([]lockkey.Key{lockkey.Int64(0)}, advisory.Timeout(d)); err != nil {

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/asked"
+	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
@@ -94,8 +95,9 @@ func shareLock(db *gorm.DB, s *schema.Schema, check guard.Check) (reflect.Value,
 func keepWritersOut(db *gorm.DB, table string) {
 	stmt := db.Statement
 	if stmt.Clauses["FOR"].Expression == nil {
-		stmt.AddClause(clause.Locking{Strength: "SHARE"})
-		stmt.Clauses[rowlock.MustLock] = clause.Clause{}
+		if dialect.Of(db).LocksRows() { // elsewhere the transaction keeps writers out
+			rowlock.Lock{Strength: rowlock.ForShare}.PutLast(stmt)
+		}
 		return
 	}
 	own := &gorm.Statement{DB: db} // the scopes run before GORM gives the query the table of its model

@@ -27,7 +27,7 @@ func (l Lock) keyword(stmt *gorm.Statement) string {
 }
 
 func (l Lock) shares(stmt *gorm.Statement) bool {
-	return l.Strength >= forShare && dialect.Of(stmt.DB).Strength(l.Strength.SQL()) == forShare.SQL()
+	return l.Strength >= ForShare && dialect.Of(stmt.DB).Strength(l.Strength.SQL()) == ForShare.SQL()
 }
 
 // waitsForShare reports whether MySQL takes the wait of a shared lock behind FOR SHARE alone, which MariaDB does not know.
@@ -40,7 +40,7 @@ func (l Lock) buildMySQL(stmt *gorm.Statement) {
 	case !l.shares(stmt):
 		statement.Write(stmt, forUpdate.SQL())
 	case l.waitsForShare(dialect.Of(stmt.DB)):
-		statement.Write(stmt, forShare.SQL())
+		statement.Write(stmt, ForShare.SQL())
 	default:
 		statement.Write(stmt, "IN SHARE MODE")
 	}

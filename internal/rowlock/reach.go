@@ -43,7 +43,7 @@ func mustReachGiven(db *gorm.DB) {
 	if _, must := stmt.Clauses[MustLock]; !must || db.Error != nil || db.DryRun || !dialect.Of(db).LocksRows() {
 		return
 	}
-	l := Lock{Strength: forShare}
+	l := Lock{Strength: ForShare}
 	lock := stmt.Clauses["FOR"]
 	given, ok := lock.Expression.(clause.Locking)
 	if ok && given.Table.Name != "" {

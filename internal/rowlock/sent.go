@@ -34,7 +34,7 @@ func (l Lock) begins(stmt *gorm.Statement) string {
 	case l.keyword(stmt) == "LOCK":
 		return "LOCK IN SHARE MODE"
 	case l.shares(stmt):
-		return "FOR " + forShare.SQL()
+		return "FOR " + ForShare.SQL()
 	}
 	return "FOR " + forUpdate.SQL()
 }

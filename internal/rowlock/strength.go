@@ -13,7 +13,7 @@ type Strength uint8
 const (
 	forUpdate Strength = iota + 1
 	ForNoKeyUpdate
-	forShare
+	ForShare
 	forKeyShare
 )
 

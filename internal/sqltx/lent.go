@@ -172,7 +172,7 @@ func (t *lentTx) expire() {
 	c := t.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expired = c.opening.ended()
+	c.expired, t.late = c.opening.ended(), true
 	if watcher := c.opening.Watcher; watcher != nil && !t.over {
 		watcher.Stray(true)
 	}

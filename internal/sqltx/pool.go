@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +30,8 @@ type Pool struct {
 	prepared bool        // statements were prepared on the lender; they live as long as the application keeps them
 	used     int         // how often a transaction took the lender
 	idle     *time.Timer // closes a lender that nothing needs; nil without one
+
+	abandoned map[*lentTx]*time.Timer // by their ctx: each waits for the program to end it, and ends it then
 }
 
 // linger is how long the lender lives after its last transaction: a program that begins one transaction after the other
@@ -136,9 +140,15 @@ func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 	return p.keepLender().PrepareContext(ctx, query)
 }
 
-// Close ends what the pool keeps for prepared statements and for the next transaction. Those statements cannot be used any
-// more. Transactions go on, and new ones can begin.
+// Close ends what the pool keeps for prepared statements and for the next transaction, and transactions that their ctx has ended. Those
+// statements cannot be used any more. Other transactions go on, and new ones can begin.
 func (p *Pool) Close() error {
+	p.mu.Lock()
+	abandoned := slices.Collect(maps.Keys(p.abandoned))
+	p.mu.Unlock()
+	for _, t := range abandoned {
+		t.endForgotten()
+	}
 	p.mu.Lock()
 	kept := p.users == 0
 	p.prepared = false

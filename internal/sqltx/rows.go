@@ -64,7 +64,7 @@ func (r *lentRows) Close() error {
 	if stored {
 		c.opening.Watcher.Stored()
 	}
-	if c.rows == 0 && c.expired != nil && c.tx != nil {
+	if c.rows == 0 && c.tx != nil && c.tx.late {
 		c.tx.abandon()
 	}
 	return err

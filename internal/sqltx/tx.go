@@ -19,6 +19,8 @@ type lentTx struct {
 	interrupt context.CancelFunc // ends the ctx that tx runs under; nil: each step has its own
 	forget    func() bool        // stops waiting for the end of the opening's ctx
 	over      bool               // no longer open on the server, or the connection is given up
+	late      bool               // ctx has ended
+	done      bool               // the program has ended it, or the end of ctx has: the connection is no longer its own
 	heard     atomic.Bool        // the watcher knows of the end
 	made      *sql.Tx            // what the program has of it
 }
@@ -29,6 +31,7 @@ const patience = time.Minute
 func (t *lentTx) Commit() error {
 	t.forget()
 	t.conn.mu.Lock()
+	t.done = true
 	err := t.commit()
 	t.conn.mu.Unlock()
 	t.ended(err == nil)
@@ -38,6 +41,7 @@ func (t *lentTx) Commit() error {
 func (t *lentTx) Rollback() error {
 	t.forget()
 	t.conn.mu.Lock()
+	t.done = true
 	t.conn.catchUp()
 	var err error
 	if !t.over {
@@ -104,12 +108,15 @@ func (t *lentTx) rollback() error {
 	return err
 }
 
-// abandon ends the transaction on the server and returns the connection before database/sql knows.
+// abandon ends the transaction on the server, which may have done so before, and returns the connection before database/sql knows.
 func (t *lentTx) abandon() {
-	if t.over {
+	if t.done {
 		return
 	}
-	_ = t.rollback()
+	t.done = true
+	if !t.over {
+		_ = t.rollback()
+	}
 	if watcher := t.conn.opening.Watcher; watcher != nil {
 		watcher.Abandoned()
 	}
@@ -117,27 +124,43 @@ func (t *lentTx) abandon() {
 	t.outwait()
 }
 
-// outwait ends what database/sql keeps of an abandoned transaction, if the program has not ended it in time. The structs that it wrote
-// belong to the program's goroutines, so the Watcher forgets it, and hears of no end.
+// outwait ends what database/sql keeps of an abandoned transaction, if the program has not ended it in time.
 func (t *lentTx) outwait() {
-	if made := t.made; made != nil {
-		time.AfterFunc(t.conn.pool.patience, func() {
-			if t.heard.Swap(true) {
-				return
-			}
-			if watcher := t.conn.opening.Watcher; watcher != nil {
-				watcher.Forgotten()
-			}
-			_ = made.Rollback()
-		})
+	if t.made == nil {
+		return
 	}
+	p := t.conn.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.abandoned == nil {
+		p.abandoned = map[*lentTx]*time.Timer{}
+	}
+	p.abandoned[t] = time.AfterFunc(p.patience, t.endForgotten)
+}
+
+// endForgotten ends it. The structs that it wrote belong to the program's goroutines, so the Watcher forgets it, and hears of no end.
+func (t *lentTx) endForgotten() {
+	p := t.conn.pool
+	p.mu.Lock()
+	if timer := p.abandoned[t]; timer != nil {
+		timer.Stop()
+		delete(p.abandoned, t)
+	}
+	p.mu.Unlock()
+	if t.heard.Swap(true) {
+		return
+	}
+	if watcher := t.conn.opening.Watcher; watcher != nil {
+		watcher.Forgotten()
+	}
+	_ = t.made.Rollback()
 }
 
 // isMade tells the transaction what the program has of it.
 func (c *loan) isMade(made *sql.Tx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.own.made = made; c.tx != nil && c.expired != nil && c.own.over {
+	if c.own.made = made; c.own.late && c.own.done {
 		c.own.outwait()
 	}
 }

@@ -138,7 +138,7 @@ func TestObserver(t *testing.T) {
 		_ = db.Delete(&[]observed{a})
 		h.expect(t, "delete", fmt.Sprintf(stale, "delete"))
 		_ = db.Transaction(func(tx *gorm.DB) error { return gormlock.VerifyVersion(tx, &a) })
-		h.expect(t, "verify", fmt.Sprintf(stale, "verify"))
+		h.expect(t, "verify", "acquired key= table=observeds mode=for share rows=1 waited", fmt.Sprintf(stale, "verify"))
 		runs := 0
 		_ = gormlock.Transaction(db, func(tx *gorm.DB) error {
 			if runs++; runs == 1 {
