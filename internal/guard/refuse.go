@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
@@ -26,17 +25,14 @@ func (w *Write) refuse(db *gorm.DB, err error) {
 	fault.Add(db, err)
 }
 
-// tallyClause is where a statement without a Write keeps what had happened in the transaction when it began. A Write has it.
-const tallyClause = "gormlock:tally"
+// tallySetting is where a statement without a Write keeps what had happened in the transaction when it began. A Write has it.
+const tallySetting = "gormlock:tally"
 
-// tally is kept with its statement: sessions in its hooks may carry on with its clauses.
+// tally is kept with its statement: GORM hands settings to the statements of associations.
 type tally struct {
 	journal.Tally
 	of *gorm.Statement
 }
-
-// Build makes a tally fit into a statement's clauses. It writes nothing.
-func (*tally) Build(clause.Builder) {}
 
 func beginTally(stmt *gorm.Statement) {
 	if mayStoreMore(stmt) {
@@ -46,24 +42,28 @@ func beginTally(stmt *gorm.Statement) {
 
 func keepTally(stmt *gorm.Statement) {
 	if begun, known := journal.Count(stmt, true); known {
-		stmt.Clauses[tallyClause] = clause.Clause{Expression: &tally{begun, stmt}}
+		stmt.Settings.Store(tallySetting, &tally{begun, stmt})
 	}
 }
 
 // takeTally is what a statement has kept, nil if it has kept nothing.
 func takeTally(stmt *gorm.Statement) *journal.Tally {
-	t, _ := stmt.Clauses[tallyClause].Expression.(*tally)
+	if statement.Transaction(stmt) == nil || !mayStoreMore(stmt) && !mayFindMore(stmt) {
+		return nil // to look would allocate
+	}
+	kept, _ := stmt.Settings.Load(tallySetting)
+	t, _ := kept.(*tally)
 	if t == nil || t.of != stmt {
 		return nil
 	}
-	delete(stmt.Clauses, tallyClause)
+	stmt.Settings.Delete(tallySetting)
 	return &t.Tally
 }
 
 // EndQuery notes that a query ends, whose AfterFind hooks run now.
 func EndQuery(db *gorm.DB) {
 	endUse(db.Statement)
-	if s := db.Statement.Schema; s != nil && s.AfterFind && !db.Statement.SkipHooks && db.Error == nil {
+	if mayFindMore(db.Statement) && db.Error == nil {
 		keepTally(db.Statement)
 	}
 }
@@ -100,6 +100,11 @@ func doomStored(db *gorm.DB) {
 // isStale reports whether an error says that a row was not as its writer knew it. A hook may return one of its own.
 func isStale(err error) bool {
 	return errors.Is(err, fault.ErrStale) || errors.Is(err, fault.ErrFenced) || errors.Is(err, fault.ErrVersionMissing)
+}
+
+// mayFindMore reports whether hooks run after a query, which may store something.
+func mayFindMore(stmt *gorm.Statement) bool {
+	return stmt.Schema != nil && stmt.Schema.AfterFind && !stmt.SkipHooks
 }
 
 func doomIf(db *gorm.DB, before *journal.Tally) {
