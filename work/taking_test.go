@@ -103,7 +103,12 @@ func TestState_thatMayBeWritten(t *testing.T) {
 	must(t, db.Model(&Mail{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"state": "running"}).Error)
 	must(t, db.Exec("UPDATE mails SET state = 'ready', claimed_until = NULL").Error)
 	must(t, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(reload(t, db, m.ID)).Error)
-	db = open(t)
+}
+
+// What a handler writes of its job besides is written, also after Complete.
+func TestState_thatIsNotWritten(t *testing.T) {
+	t.Parallel()
+	db := open(t)
 	inHandler(t, db, func(m *Mail, _ time.Time) {
 		m.State = "ready"
 		must(t, db.Omit("State").Save(m).Error)
