@@ -65,7 +65,7 @@ func TestCtxEndsATransaction_copies(t *testing.T) {
 			return tx.Model(&s.b).Clauses(clause.Returning{}).Update("balance", 3).Error
 		},
 		"a slice": func(tx *gorm.DB, s *all) error {
-			s.list = []stand.Account{s.b, {Balance: 7}}
+			s.list, s.b = []stand.Account{s.b, {Balance: 7}}, stand.Account{}
 			return tx.Save(&s.list).Error
 		},
 		"an upsert": func(tx *gorm.DB, s *all) error {
@@ -94,17 +94,17 @@ func TestCtxEndsATransaction_copies(t *testing.T) {
 		},
 		"twice": func(tx *gorm.DB, s *all) error {
 			err := tx.Save(&s.b).Error
-			s.list = []stand.Account{s.b, s.b}
+			s.list = []stand.Account{{ID: 9}, s.b}
 			return errors.Join(err, tx.Save(&s.list[1]).Error)
 		},
 		"swapped": func(tx *gorm.DB, s *all) error {
-			s.list = []stand.Account{{Balance: 7}, s.b}
+			s.list, s.b = []stand.Account{{Balance: 7}, s.b}, stand.Account{}
 			err := tx.Save(&s.list).Error
 			s.list[0], s.list[1] = s.list[1], s.list[0]
 			return err
 		},
 		"swapped, written again": func(tx *gorm.DB, s *all) error {
-			s.list = []stand.Account{{Balance: 7}, s.b}
+			s.list, s.b = []stand.Account{{Balance: 7}, s.b}, stand.Account{}
 			err := tx.Save(&s.list).Error
 			s.list[0], s.list[1] = s.list[1], s.list[0]
 			return errors.Join(err, tx.Save(&s.list[0]).Error)
