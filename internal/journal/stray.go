@@ -22,7 +22,9 @@ func (j *journal) strayStep(step Step, undone bool) {
 		if j.strays == nil {
 			j.strays = &Astray{Of: j.past.all(), Wrote: j.past.wrote}
 		}
-		j.strays.Undone = undone
+		if j.strays.Undone = undone; j.astray {
+			j.strays.Wrote = j.past.wrote
+		}
 		straying.Stray(j.strays)
 	}
 }
@@ -39,17 +41,18 @@ func (j *journal) Stray(all bool) {
 }
 
 func (j *journal) stray(savepoint int, all bool) {
-	if j.ended || j.astray || j.past.ever == nil {
+	if j.ended || j.astray {
 		return
 	}
-	j.astray, j.strays = all, &Astray{Of: j.past.ever, Wrote: j.past.firstWrite(savepoint)}
+	ever := j.past.all()
+	j.astray, j.strays = all, &Astray{Of: ever, Wrote: j.past.firstWrite(savepoint)}
 	undone := map[Straying]bool{}
 	for _, step := range j.past.steps[j.past.since(savepoint):] {
 		if straying, is := step.(Straying); is {
 			undone[straying] = true
 		}
 	}
-	j.past.ever.Since(0, 0, func(step Step) {
+	ever.Since(0, 0, func(step Step) {
 		straying, _ := step.(Straying)
 		j.strayStep(step, undone[straying])
 	})

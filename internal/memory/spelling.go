@@ -113,5 +113,5 @@ func (s *Structs) gaveTo(row reflect.Value, i int) bool {
 		return false
 	}
 	made, is := s.Places.left[s.Places.stateOf(s.Type(), s.In, now)]
-	return !(is && made) && !s.Places.predates(s.Type(), s.In, now)
+	return (!is || !made) && !s.Places.predates(s.Type(), s.In, now)
 }
