@@ -140,7 +140,7 @@ func TestCtxEndsATransaction_copies(t *testing.T) {
 							if !errors.Is(err, gormlock.ErrStale) && !errors.Is(err, gormlock.ErrVersionMissing) {
 								t.Errorf("%s: %+v: %v", how, before, err)
 							}
-							versions = append(versions, int64(one.Version))
+							versions = append(versions, one.Version)
 						}
 					}
 					stand.Equal(t, how, stand.Row[stand.Account](t, db, made.ID).Balance, 100)
