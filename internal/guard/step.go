@@ -20,7 +20,7 @@ func (w *Write) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 }
 
 // Stray implements journal.Straying.
-func (w *Write) Stray() { w.memory.Stray() }
+func (w *Write) Stray(all *journal.Astray) { w.memory.Stray(all) }
 
 // Loosen implements journal.Straying.
 func (w *Write) Loosen() { w.memory.Loosen() }
@@ -53,7 +53,7 @@ func (a *adopted) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 }
 
 // Stray implements journal.Straying.
-func (a *adopted) Stray() { a.memory.Stray() }
+func (a *adopted) Stray(all *journal.Astray) { a.memory.Stray(all) }
 
 // Loosen implements journal.Straying.
 func (a *adopted) Loosen() { a.memory.Loosen() }

@@ -63,6 +63,7 @@ type ending struct {
 	undone bool // that was a rollback, of what was written before
 	asked  bool // a commit is on its way
 	astray bool // nothing of it is committed any more, and its structs wait for whoever uses them
+	strays *Astray
 	gone   bool // it has ended for good
 	ended  bool // and memory has followed
 	doubt  bool // whether it was committed is not known
@@ -139,7 +140,7 @@ func (j *journal) Keep(step Step) (kept bool) {
 		j.past.steps = append(j.past.steps, step)
 		j.past.all().keep(step)
 		if j.gone || j.astray {
-			stray(step)
+			j.strayStep(step, true)
 		}
 	}
 	return !j.over

@@ -3,16 +3,29 @@ package journal
 // Straying is a Step with structs that nobody restores where ctx has ended the transaction and the program does not end it.
 type Straying interface {
 	// Stray is called from any goroutine. What it keeps is taken back by Undo or Lose, or by whoever uses the structs next.
-	Stray()
+	Stray(all *Astray)
 	// Loosen is called from any goroutine when the transaction is forgotten: what Stray keeps must keep no struct alive from then on.
 	Loosen()
 }
 
-func stray(steps ...Step) {
-	for _, step := range steps {
-		if straying, is := step.(Straying); is {
-			straying.Stray()
+// Astray is what is known of a transaction whose steps go astray, the oldest first.
+type Astray struct {
+	Of     *Ever
+	Wrote  int64 // the moment of the first text that may have written something in what is taken back; 0: there is none
+	Undone bool  // the step is taken back; otherwise it only tells of places: it was taken back before, or never is
+	Known  any   // who keeps its structs keeps here what is known of them
+}
+
+// strayStep takes one step astray.
+func (j *journal) strayStep(step Step, undone bool) {
+	if straying, is := step.(Straying); is {
+		if j.strays == nil {
+			j.strays = &Astray{Of: j.past.all(), Wrote: j.past.wrote}
 		}
+		if j.strays.Undone = undone; j.astray {
+			j.strays.Wrote = j.past.wrote
+		}
+		straying.Stray(j.strays)
 	}
 }
 
@@ -20,18 +33,29 @@ func stray(steps ...Step) {
 func (j *journal) Stray(all bool) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	from := 0
+	savepoint := -1
 	if !all && !j.past.unsure {
-		from = j.past.since(len(j.past.savepoints) - 1)
+		savepoint = len(j.past.savepoints) - 1
 	}
-	j.stray(from, all)
+	j.stray(savepoint, all)
 }
 
-func (j *journal) stray(from int, all bool) {
-	if !j.ended && !j.astray {
-		j.astray = all
-		stray(j.past.steps[from:]...)
+func (j *journal) stray(savepoint int, all bool) {
+	if j.ended || j.astray {
+		return
 	}
+	ever := j.past.all()
+	j.astray, j.strays = all, &Astray{Of: ever, Wrote: j.past.firstWrite(savepoint)}
+	undone := map[Straying]bool{}
+	for _, step := range j.past.steps[j.past.since(savepoint):] {
+		if straying, is := step.(Straying); is {
+			undone[straying] = true
+		}
+	}
+	ever.Since(0, 0, func(step Step) {
+		straying, _ := step.(Straying)
+		j.strayStep(step, undone[straying])
+	})
 }
 
 // strayIfEnded does so as soon as ctx has ended, unless a commit is on its way, whose outcome decides.
@@ -39,7 +63,7 @@ func (j *journal) strayIfEnded() {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	if !j.asked && j.opening.HasEnded() {
-		j.stray(0, true)
+		j.stray(-1, true)
 	}
 }
 
@@ -59,13 +83,13 @@ func StrayEnded() {
 func (j *journal) Forgotten() {
 	j.Mu.Lock()
 	pool, all := j.pool, j.past
-	j.past, j.naming.learned, j.naming.tables, j.ended = past{}, nil, nil, true
+	j.past, j.naming.learned, j.naming.tables, j.strays, j.ended = past{}, nil, nil, nil, true
 	j.Mu.Unlock()
 	drawerOf(pool).put(pool, nil)
 	defer Released(all.held)
-	for _, step := range all.steps {
+	all.all().Since(0, 0, func(step Step) {
 		if straying, is := step.(Straying); is {
 			straying.Loosen()
 		}
-	}
+	})
 }

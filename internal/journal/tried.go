@@ -45,9 +45,12 @@ func (e *Ever) keep(step Step) {
 // KeepTried adds a step that is never taken back: neither its Undo nor its Lose is called.
 func (j *journal) KeepTried(step Step) {
 	j.Mu.Lock()
+	defer j.Mu.Unlock()
 	all := j.past.all()
-	j.Mu.Unlock()
 	all.mu.Lock()
-	defer all.mu.Unlock()
 	all.tried = append(all.tried, step)
+	all.mu.Unlock()
+	if j.gone || j.astray {
+		j.strayStep(step, false)
+	}
 }

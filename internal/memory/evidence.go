@@ -81,11 +81,12 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 	if p.lost[state] = true; made || p.predates(of, in, is) {
 		return
 	}
-	for _, one := range p.by[rowOf{of, is.key}] {
-		if at, had := one.had[state]; one.part || had && at < p.read[state] && !p.isVoid(at) || left && !one.hadAny(p.read[state]) {
+	for _, one := range p.by[rowOf{of, is.key.spelling()}] {
+		if at, had := one.had[state]; one.part || had && at < p.read[state.spelling()] && !p.isVoid(at) || left && !one.hadAny(p.read[state.spelling()]) {
 			continue
 		}
-		if version := one.model.Column; heldIn(one.model, one.row).is(is) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
+		now := heldIn(one.model, one.row)
+		if version := one.model.Column; (now.is(is) || now.respells(is) && !p.predates(of, in, now)) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
 			version.Write(one.row, version.Unread())
 		}
 	}

@@ -150,7 +150,7 @@ func (n *Noted) Seek(p *Places) {
 	for i := range n.all {
 		if one := &n.all[i]; one.kind.model.Column != nil && !one.unkeyed {
 			p.seek(one.row.Type(), one.is.key).add(one.is.version)
-			p.note(p.read, p.stateOf(one.row.Type(), one.kind.in, one.is), n.at)
+			p.note(p.read, p.stateOf(one.row.Type(), one.kind.in, one.is).spelling(), n.at)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (n *Noted) Lose(p *Places) {
 			p.lose(one.row.Type(), one.kind.in, one.is)
 			continue
 		}
-		if one.unkeyed || now.is(one.is) || now.key == one.is.key && !p.predates(one.row.Type(), one.kind.in, now) {
+		if one.unkeyed || now.is(one.is) || now.key.spelling() == one.is.key.spelling() && !p.predates(one.row.Type(), one.kind.in, now) {
 			version.Write(one.row, version.Unread())
 		}
 		if p != nil && !one.unkeyed {

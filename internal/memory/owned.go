@@ -18,17 +18,17 @@ func (p *Places) own(row reflect.Value, by keeper) {
 func (p *place) hasOwn(s *Structs, i int) bool {
 	row := p.row
 	if s.Places.predates(s.Type(), s.In, heldIn(s.model, row)) {
-		return !s.isAsLeft(row, i) || !p.isMoved() && (!p.isOnlyNoted() || s.isAsLeft(s.Row(i), i))
+		return !s.isAsLeft(row, i) || !p.isMoved() && (!p.isOnlyNoted() || s.Places.alone == nil && s.isAsLeft(s.Row(i), i))
 	}
 	for _, by := range p.keepers {
 		switch {
 		case by.noted != nil:
-			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.leftIn(s.Row(i), i) {
+			if mine, _ := s.nearer(row, i, nil); mine > 0 && s.isThere(i, false) {
 				return true
 			}
 		case by.of.undone && by.of.keptAt > s.leftAt && !by.of.Guessed: // it compared the version with that of the row, which was what s left
 		case by.of.undone:
-			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.leftIn(s.Row(i), i)) {
+			if mine, its := s.nearer(row, i, by.of.columns(by.of.before, by.i)); by.of.keptIn(row, by.of.before, by.i) && (mine > its || mine == its && s.isThere(i, false)) {
 				return true // and what s left is still where s left it
 			}
 		case by.of.keptIn(row, by.of.After, by.i):
@@ -44,7 +44,15 @@ func (p *place) hasOwn(s *Structs, i int) bool {
 // transaction may have replaced the row, or its table. It is not if all columns are as s left them, or if s's own place has that no more: then it
 // was moved, and the program has changed it.
 func (p *place) mayBeAnother(s *Structs, i int) bool {
-	return !s.isAsLeft(p.row, i) && s.leftIn(s.Row(i), i)
+	return !s.isAsLeft(p.row, i) && s.isThere(i, true)
+}
+
+// isThere reports whether what s left in the struct of this number is still where s left it. Of a single place that is taken back nobody knows.
+func (s *Structs) isThere(i int, unknown bool) bool {
+	if s.Places.alone != nil {
+		return unknown
+	}
+	return s.leftIn(s.Row(i), i)
 }
 
 // nearer counts the columns in which a place is as another statement had it, and those in which it is as s left the struct of this

@@ -36,6 +36,7 @@ type takingBack struct {
 	left   map[stateOfRow]bool                // what that left: whether it made the version
 	lost   map[stateOfRow]bool                // what is lost, in all places
 	read   map[stateOfRow]int64               // when what is lost was first read
+	alone  *place                             // nothing is taken back elsewhere, and no other place is looked at; nil: in all places
 }
 
 // place is one of them.
@@ -47,10 +48,11 @@ type place struct {
 	keepers []keeper             // who had a struct there, the oldest first
 	part    bool                 // it is in a form that was read
 	found   rowOf                // the row whose struct is there, as far as a rollback has found it
+	was     Key                  // its key when it was found
 	had     map[stateOfRow]int64 // when it first had which state of a row
 }
 
-// rowOf is a row, by its model and its key. In another table there may be one more.
+// rowOf is a row, by its model and the spelling of its key. In another table there may be one more.
 type rowOf struct {
 	of  reflect.Type
 	key Key
@@ -168,6 +170,7 @@ func (v *versions) has(one column.Value) bool {
 func (p *Places) Seek(of reflect.Type, key Key) { p.seek(of, key).all = true }
 
 func (p *Places) seek(of reflect.Type, key Key) *versions {
+	key = key.spelling()
 	if p.sought[of] == nil {
 		p.sought[of] = map[Key]*versions{}
 	}
@@ -199,8 +202,8 @@ func (p *Places) Find() {
 	for of, keys := range p.sought {
 		for _, one := range p.of[of] {
 			key := one.key()
-			if sought := keys[key]; sought != nil && sought.has(versionIn(one.model, one.row)) {
-				one.found = rowOf{of, key}
+			if sought := keys[key.spelling()]; sought != nil && sought.has(versionIn(one.model, one.row)) {
+				one.found, one.was = rowOf{of, key.spelling()}, key
 				p.by[one.found] = append(p.by[one.found], one)
 			}
 		}
@@ -213,7 +216,7 @@ func (p *Places) found(row reflect.Value) {
 	if one == nil {
 		return
 	}
-	if is := (rowOf{row.Type(), KeyOf(one.model.Schema, row)}); is != one.found {
+	if is := (rowOf{row.Type(), one.key().spelling()}); is != one.found {
 		one.found = is
 		p.by[is] = append(p.by[is], one)
 	}
@@ -231,8 +234,8 @@ func (p *Places) Of(of reflect.Type, in Table, key Key) (rows []reflect.Value) {
 	if p == nil {
 		return nil
 	}
-	for _, one := range p.by[rowOf{of, key}] {
-		if in.among(one.tables) != twoTables {
+	for _, one := range p.by[rowOf{of, key.spelling()}] {
+		if (one.was == key || one.key() == key) && in.among(one.tables) != twoTables {
 			rows = append(rows, one.row)
 		}
 	}
@@ -279,7 +282,7 @@ func (p *place) last() keeper {
 
 // isPutBack reports whether what is taken back now has left the struct at a place.
 func (p *Places) isPutBack(one *place) bool {
-	left := p.undone[rowOf{one.row.Type(), KeyOf(one.model.Schema, one.row)}]
+	left := p.undone[rowOf{one.row.Type(), one.key().spelling()}]
 	return !p.mixes(one.row.Type()) && slices.ContainsFunc(left, func(by keeper) bool { return by.of.leftIn(one.row, by.i) })
 }
 
@@ -293,11 +296,13 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	own := s.Row(i)
 	others = make([]reflect.Value, 0, len(found))
 	for _, one := range found {
-		row := one.row
-		if own.IsValid() && row.Addr().Pointer() == own.Addr().Pointer() || !s.leftIn(row, i) || s.Guessed && one.hasOwn(s, i) || stayed && !s.showsIn(row, i) {
+		row, respelt := one.row, s.isRespelt(one.row, i)
+		if isAt(own, row) || !respelt && (!s.leftIn(row, i) || s.Guessed && one.hasOwn(s, i) || stayed && !s.showsIn(row, i)) {
 			continue
 		}
 		switch is := s.In.among(one.tables); {
+		case respelt && is != twoTables:
+			unsure = append(unsure, row)
 		case mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
@@ -338,5 +343,5 @@ func (s *Structs) isAsLeft(row reflect.Value, i int) bool {
 
 // left is the row that the struct of this number stands for since the statement.
 func (s *Structs) left(i int) rowOf {
-	return rowOf{s.model.Schema.ModelType, KeyOf(s.model.Schema, s.Of(s.After, i))}
+	return rowOf{s.model.Schema.ModelType, KeyOf(s.model.Schema, s.Of(s.After, i)).spelling()}
 }

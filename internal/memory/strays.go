@@ -29,14 +29,22 @@ type strayed struct {
 	alive     weak.Pointer[byte] // set when it is forgotten
 }
 
-// stray is one struct of a statement. Without one it was read, or only met.
+// stray is a struct of a transaction.
 type stray struct {
-	of   *Structs              // until it is forgotten
-	then weak.Pointer[Structs] // after that; nil when they have gone
-	i    int
-	met  bool // nothing of it is taken back
-	as   held // what it was then
+	in   *ended              // until that is forgotten
+	then weak.Pointer[ended] // after that; nil when it has gone
+	use  use
+	as   held // what it was when it was met
 }
+
+// use is what a transaction is known to have done with a struct: several of these, or none if its place is known.
+type use int
+
+const (
+	wrote use = 1 << iota
+	read
+	met // nothing of it is taken back
+)
 
 // sweepEvery is how often forgotten strays are looked for that have gone.
 const sweepEvery = time.Minute
@@ -52,22 +60,68 @@ func whereIs(row reflect.Value) (placeOf, bool) {
 func HasStrays() bool { return strays.count.Load() > 0 }
 
 // Stray keeps the structs for whoever uses them next. It does not read them: their goroutine may be at it.
-func (s *Structs) Stray() {
+func (s *Structs) Stray(all *journal.Astray) {
 	if s.before == nil || s.After == nil {
 		return
 	}
+	if !all.Undone {
+		for i := range s.Count {
+			StraySeen(all, s.model, s.In, s.Row(i))
+		}
+		return
+	}
+	e := endedIn(all)
+	e.add(endedStep{of: s})
 	for i := range s.Count {
-		addStray(s.Row(i), stray{of: s, i: i})
+		addStray(s.Row(i), stray{in: e, use: wrote})
 	}
 }
 
-// StrayRead does so for a struct that was read.
-func StrayRead(row reflect.Value) { addStray(row, stray{}) }
+// StrayRead does so for structs that were read.
+func StrayRead(all *journal.Astray, rows ...reflect.Value) {
+	e, one := endedIn(all), stray{}
+	if one.in = e; all.Undone {
+		one.use = read
+	}
+	for _, row := range rows {
+		addStray(row, one)
+	}
+}
+
+// StrayRead does so for what they are, wherever the program has copied it.
+func (n *Noted) StrayRead(all *journal.Astray) { n.stray(all, endedStep{read: n}, read) }
+
+// StrayLate does so for all structs of a type: some were read, and nobody knows which.
+func StrayLate(all *journal.Astray, of reflect.Type) {
+	e := endedIn(all)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late = append(e.late, of)
+}
+
+// StraySeen does so for a struct of which only the place is known.
+func StraySeen(all *journal.Astray, m *model.Model, in Table, row reflect.Value) {
+	if row.IsValid() && row.CanAddr() && row.Type() == m.Schema.ModelType {
+		e := endedIn(all)
+		e.add(endedStep{model: m, in: in, row: row})
+		addStray(row, stray{in: e})
+	}
+}
 
 // Stray does so for structs that were only met. If one is another by then, the program has moved it there.
-func (n *Noted) Stray() {
-	for i := range n.all {
-		addStray(n.all[i].row, stray{met: true, as: n.all[i].is})
+func (n *Noted) Stray(all *journal.Astray) { n.stray(all, endedStep{met: n}, met) }
+
+func (n *Noted) stray(all *journal.Astray, step endedStep, how use) {
+	if !all.Undone {
+		for _, one := range n.all {
+			StraySeen(all, one.kind.model, one.kind.in, one.row)
+		}
+		return
+	}
+	e := endedIn(all)
+	e.add(step)
+	for _, one := range n.all {
+		addStray(one.row, stray{in: e, use: how, as: one.is})
 	}
 }
 
@@ -103,8 +157,38 @@ func addStray(row reflect.Value, one stray) {
 		known = &strayed{}
 		strays.at[at] = known
 	}
-	if !slices.Contains(known.all, one) {
-		known.all = append(known.all, one)
+	for i := range known.all {
+		if in := known.all[i].in; in != nil && in.of == one.in.of {
+			if one.use&met == 0 {
+				one.as = known.all[i].as
+			}
+			if in == one.in {
+				one.use |= known.all[i].use
+			}
+			known.all[i] = one
+			return
+		}
+	}
+	known.all = append(known.all, one)
+}
+
+// ForgetStrays forgets what went astray of a transaction: it is taken back now.
+func (p *Places) ForgetStrays(all *journal.Ever) {
+	if !HasStrays() {
+		return
+	}
+	strays.mu.Lock()
+	defer strays.mu.Unlock()
+	for at := range p.at {
+		known := strays.at[at]
+		if known == nil {
+			continue
+		}
+		known.all = slices.DeleteFunc(known.all, func(one stray) bool { return one.in != nil && one.in.of == all })
+		if len(known.all) == 0 {
+			delete(strays.at, at)
+			strays.count.Add(-1)
+		}
 	}
 }
 
@@ -136,8 +220,8 @@ func loosen(row reflect.Value) {
 	}
 	known.forgotten, known.alive = true, weak.Make((*byte)(row.Addr().UnsafePointer()))
 	for i, one := range known.all {
-		if one.of != nil {
-			known.all[i] = stray{then: weak.Make(one.of), i: one.i}
+		if one.in != nil {
+			known.all[i].in, known.all[i].then = nil, weak.Make(one.in)
 		}
 	}
 	if !strays.sweeping {
@@ -229,15 +313,14 @@ func Recover(m *model.Model, row reflect.Value) {
 func recoverRow(m *model.Model, row reflect.Value) {
 	all := found(row)
 	for n := len(all) - 1; n >= 0; n-- {
-		of, i := all[n].of, all[n].i
-		if of == nil {
-			of = all[n].then.Value()
+		one := &all[n]
+		e := one.in
+		if e == nil {
+			e = one.then.Value()
 		}
 		switch {
-		case all[n].met && (m.Column == nil || heldIn(m, row).is(all[n].as)):
-		case of != nil && of.standsFor(row, i):
-			of.Places = NewPlaces() // nothing else is touched
-			of.undoIn(row, i)
+		case one.use&read == 0 && e != nil && (e.takeBackIn(row) || one.use == 0):
+		case one.use == met && (m.Column == nil || heldIn(m, row).is(one.as)):
 		case m.Column != nil:
 			m.Column.Write(row, m.Column.Unread())
 		}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+
+	"github.com/gormlock/gormlock/internal/journal"
 )
 
 // What was forgotten is kept by the program alone: it stays astray as long as it lives, and is swept away when it has gone.
@@ -23,7 +25,7 @@ func TestStrays_forgotten(t *testing.T) { //nolint:paralleltest // it counts str
 			all = append(all, reflect.ValueOf(&row{Version: 3}).Elem())
 		}
 		for _, row := range all {
-			StrayRead(row)
+			StrayRead(&journal.Astray{Undone: true}, row)
 		}
 		for _, row := range all {
 			loosen(row)

@@ -217,24 +217,36 @@ func (s *Structs) Undo() {
 		s.Places.Find()
 	}
 	for i := s.Count - 1; i >= 0; i-- {
-		row := s.Row(i)
-		others, unsure := s.elsewhere(i)
-		switch {
-		case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may be of another table
-			s.model.Column.Write(row, s.model.Column.Unread())
-		case s.standsFor(row, i):
-			s.undoIn(row, i)
-		case s.isEmptied(i):
-			s.RestoreRow(i)
-			s.model.Column.Write(row, s.model.Column.Unread())
-		}
-		for _, other := range others {
-			s.undoIn(other, i)
-		}
-		for n := 0; n < len(unsure) && s.model.Column != nil; n++ {
-			s.model.Column.Write(unsure[n], s.model.Column.Unread())
-		}
+		s.undoRow(i)
 	}
+}
+
+// undoRow does so for the struct of this number.
+func (s *Structs) undoRow(i int) {
+	row := s.Row(i)
+	others, unsure := s.elsewhere(i)
+	switch alone := s.Places.alone; {
+	case alone != nil && !isAt(row, alone.row):
+	case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may be of another table
+		s.model.Column.Write(row, s.model.Column.Unread())
+	case s.standsFor(row, i):
+		s.undoIn(row, i)
+	case s.isEmptied(i):
+		s.RestoreRow(i)
+		s.model.Column.Write(row, s.model.Column.Unread())
+	case s.isRespelt(row, i) || s.mayBeRespelt(row, i):
+		s.model.Column.Write(row, s.model.Column.Unread())
+	}
+	for _, other := range others {
+		s.undoIn(other, i)
+	}
+	for n := 0; n < len(unsure) && s.model.Column != nil; n++ {
+		s.model.Column.Write(unsure[n], s.model.Column.Unread())
+	}
+}
+
+func isAt(row, other reflect.Value) bool {
+	return row.IsValid() && row.CanAddr() && row.Addr().Pointer() == other.Addr().Pointer()
 }
 
 // undoIn takes back in one place what the statement did to the struct of this number. That a struct is unread does not say that the
@@ -304,11 +316,7 @@ func (s *Structs) each(i int, visit func(field *schema.Field, old, left pointee)
 
 // standsFor reports whether row has the key that the struct of this number has after the statement.
 func (s *Structs) standsFor(row reflect.Value, i int) bool {
-	stands := true
-	s.each(i, func(field *schema.Field, _, left pointee) {
-		stands = stands && (!field.PrimaryKey || holds(state(field, row), left))
-	})
-	return stands
+	return KeyOf(s.model.Schema, row) == KeyOf(s.model.Schema, s.Of(s.After, i))
 }
 
 // namesNone reports whether the struct of this number stood for no row: it names the model, and GORM has put the values into it.

@@ -238,7 +238,7 @@ func TestChanged_ofWhatWasNotKept(t *testing.T) {
 func TestRecover_ofAnotherRow(t *testing.T) { //nolint:paralleltest // it has strays
 	m, one := modelOf(t, &item{}), item{ID: 1, Name: "one", Version: 1}
 	s := written(t, m, &one, func(i *item) { i.Version++ })
-	s.Stray()
+	s.Stray(&journal.Astray{Undone: true})
 	one = item{ID: 2, Name: "two", Version: 2}
 	if Recover(m, at(&one)); one != (item{ID: 2, Name: "two", Version: -1}) || HasStrays() {
 		t.Errorf("it is %+v", one)
@@ -248,7 +248,7 @@ func TestRecover_ofAnotherRow(t *testing.T) { //nolint:paralleltest // it has st
 // A struct at the address of a stray that has gone is none.
 func TestIsStray_whereOneHasGone(t *testing.T) { //nolint:paralleltest // it has strays
 	one := at(&item{ID: 1})
-	StrayRead(one)
+	StrayRead(&journal.Astray{Undone: true}, one)
 	if loosen(one); !IsStray(one) {
 		t.Error("it has gone")
 	}

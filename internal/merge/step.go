@@ -34,7 +34,7 @@ func (b *step) empty() { b.links.Empty(b.row) }
 func (b *step) Held() *memory.Structs { return &b.memory }
 
 // Stray implements journal.Straying. It is kept before the struct is changed, so only the struct itself is known.
-func (b *step) Stray() { memory.StrayRead(b.row) }
+func (b *step) Stray(all *journal.Astray) { memory.StrayRead(all, b.row) }
 
 // Loosen implements journal.Straying.
 func (b *step) Loosen() { memory.LoosenRead(b.row) }

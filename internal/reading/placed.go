@@ -80,9 +80,9 @@ func (p *placed) Lose() {
 }
 
 // Stray implements journal.Straying, as does Loosen.
-func (p *placed) Stray() {
+func (p *placed) Stray(all *journal.Astray) {
 	if p.early != nil {
-		p.early.Stray()
+		p.early.Stray(all)
 	}
 }
 

@@ -21,9 +21,13 @@ func (r *Read) Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 func (r *Read) Lingers() {}
 
 // Stray implements journal.Straying, as does Loosen.
-func (r *Read) Stray() {
-	for _, row := range r.rows {
-		memory.StrayRead(row)
+func (r *Read) Stray(all *journal.Astray) {
+	memory.StrayRead(all, r.rows...)
+	switch {
+	case r.noted != nil:
+		r.noted.StrayRead(all)
+	case r.schema != nil:
+		memory.StrayLate(all, r.schema.ModelType)
 	}
 }
 

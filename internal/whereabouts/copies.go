@@ -78,6 +78,9 @@ func (c *copies) judge(stmt *gorm.Statement) {
 		}
 		maps.DeleteFunc(c.read, func(is rowOf, _ bool) bool { return is.of == m.Schema.ModelType })
 	}
+	for i := range c.held {
+		c.held[i].mayBeRead = len(c.read) > 0 && c.read[rowIn(c.held[i].model, c.held[i].place)]
+	}
 }
 
 // wroteAny reports whether the transaction may have written one of the rows itself. The server is asked.

@@ -134,6 +134,22 @@ type copied struct {
 	place     reflect.Value
 	committed column.Value // the version that it has from before the transaction, if it is known
 	known     bool
+	mayBeRead bool // it may be a copy of what the transaction has read
+}
+
+// strayAll takes copies astray.
+func strayAll(all *journal.Astray, copies []copied) {
+	for _, one := range copies {
+		if memory.StraySeen(all, one.model, one.in, one.place); one.mayBeRead && all.Undone {
+			memory.StrayRead(all, one.place)
+		}
+	}
+}
+
+func loosenAll(copies []copied) {
+	for _, one := range slices.Backward(copies) {
+		memory.LoosenRead(one.place)
+	}
 }
 
 // copiesIn are the copies that the owner in an Append holds.
@@ -149,6 +165,12 @@ func copiesIn(stmt *gorm.Statement) *copies {
 	})
 	return c
 }
+
+// Stray implements journal.Straying, as does Loosen.
+func (c *copies) Stray(all *journal.Astray) { strayAll(all, c.held) }
+
+// Loosen lets go of them.
+func (c *copies) Loosen() { loosenAll(c.held) }
 
 // Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.
 func (*copies) Undo() {}

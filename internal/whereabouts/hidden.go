@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"reflect"
+	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
@@ -24,7 +25,8 @@ type hidden struct {
 	call   *gorm.Config   // of the Append: each has one of its own
 	read   map[rowOf]bool // of a Delete: the rows that the transaction has read, of which GORM may have copied structs
 	over   bool           // they were shown
-	then   []copied       // where the owners had their structs when they were shown: the caller may have pointers there when GORM copies again
+	mu     sync.Mutex
+	then   []copied // where the owners had their structs when they were shown: the caller may have pointers there when GORM copies again
 }
 
 // hiding is how many steps have something to show.
@@ -52,6 +54,8 @@ func (h *hidden) show() {
 	if h.over {
 		return
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.over = true
 	hiding.Add(-1)
 	for i := range h.all {
@@ -59,8 +63,8 @@ func (h *hidden) show() {
 	}
 	for _, o := range h.owners {
 		EachHeld(o.structs, func(m *model.Model, in memory.Table, row reflect.Value) {
-			h.then = append(h.then, copied{model: m, in: in, place: row})
 			is := rowIn(m, row)
+			h.then = append(h.then, copied{model: m, in: in, place: row, mayBeRead: h.read[is]})
 			had := o.had[is]
 			for i := range had {
 				if o.counts[is] == 1 || had[i].looksLike(row) {
@@ -90,6 +94,20 @@ func (o *owner) add(v veil) {
 	v.keepLooks()
 	is := rowIn(v.model, v.row)
 	o.had[is] = append(o.had[is], v)
+}
+
+// Stray implements journal.Straying, as does Loosen.
+func (h *hidden) Stray(all *journal.Astray) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	strayAll(all, h.then)
+}
+
+// Loosen lets go of them.
+func (h *hidden) Loosen() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	loosenAll(h.then)
 }
 
 // Undo implements journal.Step, as does Lose. Whoever moved a version takes it back.

@@ -56,6 +56,7 @@ func Regroup(undone []journal.Step, all *journal.Ever, lost bool) {
 	defer k.mu.Unlock()
 	k.places.Begin(all.Wrote)
 	k.follow(all)
+	k.places.ForgetStrays(all)
 	if lost {
 		k.places.Forget(nil, true)
 	}

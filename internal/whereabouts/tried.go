@@ -32,6 +32,16 @@ func KeepTriedIn(stmt *gorm.Statement, m *model.Model, value any) {
 	}
 }
 
+// Stray implements journal.Straying, as does Loosen.
+func (t *tried) Stray(all *journal.Astray) {
+	for i := range t.memory.Count {
+		memory.StraySeen(all, t.memory.Model(), t.memory.In, t.memory.Row(i))
+	}
+}
+
+// Loosen lets go of them.
+func (t *tried) Loosen() { t.memory.Loosen() }
+
 // Undo implements journal.Step, as does Lose.
 func (*tried) Undo() {}
 

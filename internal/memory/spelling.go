@@ -1,0 +1,117 @@
+package memory
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"gorm.io/gorm/schema"
+)
+
+// A server knows a key in several spellings, and which of them are one key depends on the type of the column, which nobody asks it here: a uuid in
+// capitals, a numeric with another scale, a char(n) without its spaces. So structs are looked for by a spelling that these have in common. Those of
+// two rows may have it in common too. Then what tells is the key itself.
+
+// spelling is what all spellings of a key have in common, as far as that can be told without its type.
+func (k Key) spelling() Key {
+	if k.name != "" {
+		k.name = spellingOf(k.name)
+	}
+	return k
+}
+
+func (s stateOfRow) spelling() stateOfRow {
+	s.key = s.key.spelling()
+	return s
+}
+
+// spellingOf is that of each part, if the name is made of several: their lengths are before them, as statement.KeyName does it.
+func spellingOf(name string) string {
+	var all strings.Builder
+	for rest := name; rest != ""; {
+		length, after, is := strings.Cut(rest, ":")
+		if !is {
+			return spellingOfPart(name)
+		}
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(after) {
+			return spellingOfPart(name)
+		}
+		_, _ = all.WriteString(spellingOfPart(after[:n]))
+		_ = all.WriteByte(0)
+		rest = after[n:]
+	}
+	return all.String()
+}
+
+func spellingOfPart(part string) string {
+	part = strings.ToLower(strings.TrimSpace(part))
+	if uuid := strings.Trim(strings.TrimPrefix(part, "urn:uuid:"), "{}"); strings.Contains(uuid, "-") || len(uuid) >= 32 {
+		if digits := strings.ReplaceAll(uuid, "-", ""); len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == "" {
+			return digits
+		}
+	}
+	if strings.Trim(part, "+-.0123456789") != "" || strings.Trim(part, "+-.") == "" {
+		return part
+	}
+	whole, fraction, _ := strings.Cut(strings.TrimPrefix(part, "+"), ".")
+	digits, below := strings.CutPrefix(whole, "-")
+	number := "0" + strings.TrimLeft(digits, "0") + "." + strings.TrimRight(fraction, "0")
+	if below {
+		number = "-" + number
+	}
+	return number
+}
+
+// respells reports whether other is the same version of the row, in another spelling of its key.
+func (h held) respells(other held) bool {
+	return h.key != other.key && h.version.Equal(other.version) && h.key.spelling() == other.key.spelling()
+}
+
+// isRespelt reports whether a place has the version that s has given the struct of this number, with another spelling of its key. It may be that of
+// another row if a statement met it before the writes that are taken back, or left it itself.
+func (s *Structs) isRespelt(row reflect.Value, i int) bool {
+	return s.gaveTo(row, i) && heldIn(s.model, row).respells(heldIn(s.model, s.Of(s.After, i)))
+}
+
+// mayBeRespelt does so for the own place of the struct, where nobody knows how keys of this type are spelled. It has all other columns as s left them.
+func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
+	if !s.gaveTo(row, i) || isUnkeyed(s.model.Schema, row) {
+		return false
+	}
+	as := true
+	s.each(i, func(field *schema.Field, _, left pointee) {
+		now := state(field, row)
+		switch {
+		case !as || holds(now, left):
+		case field.PrimaryKey:
+			as = isSpelled(field.FieldType)
+		default:
+			as = false
+		}
+	})
+	return as
+}
+
+// isSpelled reports whether values of a type may be spelled in several ways: whole numbers are not.
+func isSpelled(of reflect.Type) bool {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	return of.PkgPath() != "" || of.Kind() < reflect.Bool || of.Kind() > reflect.Uintptr
+}
+
+// gaveTo reports whether a place has the version that s has given the struct of this number, with a key for which nothing else tells where it comes
+// from.
+func (s *Structs) gaveTo(row reflect.Value, i int) bool {
+	version := s.model.Column
+	if version == nil || !row.IsValid() || !row.CanAddr() || s.namesNone(i) || s.versionStayed(i) {
+		return false
+	}
+	left, now := version.Read(s.Of(s.After, i)), heldIn(s.model, row)
+	if !version.Loaded(left) || !left.Equal(now.version) || s.standsFor(row, i) {
+		return false
+	}
+	made, is := s.Places.left[s.Places.stateOf(s.Type(), s.In, now)]
+	return (!is || !made) && !s.Places.predates(s.Type(), s.In, now)
+}
