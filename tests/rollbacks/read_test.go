@@ -3,7 +3,6 @@ package rollbacks_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -200,7 +199,7 @@ func TestV1_CopiesOfEveryKind(t *testing.T) {
 		stand.Must(t, err)
 		gotRails, err := gorm.G[stand.RailsTask](tx).Order("lock_version").Last(t.Context())
 		stand.Must(t, err)
-		stand.Equal(t, "time", gotTimed.Version.Equal(time.Time{}.Add(time.Hour)), true)
+		stand.Equal(t, "time", gotTimed.Version.Year(), 1)
 		stand.Equal(t, "rails", int64(gotRails.LockVersion), stand.Unread)
 		sent, err := gorm.G[shipment](tx).Joins(clause.JoinTarget{Association: "Order"}, nil).First(t.Context())
 		stand.Must(t, err)
