@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
+	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/tests/internal/stand"
 )
 
@@ -85,13 +85,16 @@ func besideARival[T any](t *testing.T, table string) {
 				})...)
 			}
 			var mine []T
-			ended := make(chan error)
+			ended := make(chan error, 1)
 			go func() {
 				var err error
 				mine, err = claim(func(q *gorm.DB) *gorm.DB { return q.Where("(SELECT pg_sleep(0.3)) IS NOT NULL") })
 				ended <- err
 			}()
-			time.Sleep(100 * time.Millisecond)
+			pgtest.Eventually(t, "the first claim sleeps", func() (sleeps bool) {
+				stand.MustDo(t, db.Raw("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?)", "%"+table+"%").Scan(&sleeps))
+				return sleeps || len(ended) > 0
+			})
 			rival, err := claim()
 			stand.Must(t, errors.Join(err, <-ended))
 			if len(rival) != limit {
