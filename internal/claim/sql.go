@@ -116,10 +116,10 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 // watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
 	text, told := stmt.SQL.String(), seenByXmin
-	switch hasXmin := stmt.DryRun || journal.HasXmin(stmt); {
-	case stmt.Error != nil, hasXmin && sqltext.JudgesRow(text[start:]):
+	switch view := journal.LacksXmin(stmt); {
+	case stmt.Error != nil, !view && sqltext.JudgesRow(text[start:]):
 		return
-	case !hasXmin:
+	case view:
 		told = seenWhole
 	}
 	c.text = c.textIn(stmt, told)

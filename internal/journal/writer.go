@@ -37,6 +37,15 @@ func hasXmin(stmt *gorm.Statement, table string) bool {
 	return Ask(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
+// AskNoXmin asks whether a relation is one whose rows do not.
+const AskNoXmin = "SELECT relkind NOT IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)"
+
+// LacksXmin reports whether the server says so of the statement's table.
+func LacksXmin(stmt *gorm.Statement) bool {
+	table := statement.NameInSQL(stmt)
+	return Ask(stmt, "no xmin", table, AskNoXmin, table)
+}
+
 // WroteAny reports whether the transaction of a statement has itself written one of the rows of a model that a query finds, as they are now. Where
 // the server does not tell, or only PostgreSQL would, known is false.
 func WroteAny(stmt *gorm.Statement, query func(q *gorm.DB) *gorm.DB) (wrote, known bool) {
