@@ -85,13 +85,13 @@ func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
 			return negative(stmt, row.held.N)
 		}
 		key := p.keyOfRow(stmt, row)
+		if v.IsUnread(row.held) && !p.intent.Ignores() && (u.child && v.ZeroIsLoaded() && key != nil || !u.skips && !u.child) {
+			return p.missing(stmt, key, nil) // without a key too: it may find its row by another column
+		}
 		if key == nil {
 			continue
 		}
 		row.Key, row.name = key, statement.KeyName(key)
-		if v.IsUnread(row.held) && !p.intent.Ignores() && (v.ZeroIsLoaded() && u.child || !u.skips && !u.child) {
-			return p.missing(stmt, key, nil)
-		}
 		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!u.skips || !statement.InLinking()) { // a link twice is one
 			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", p.rowName(stmt, key))
 		}

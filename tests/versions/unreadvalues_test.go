@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/etag"
@@ -209,4 +210,28 @@ func ofAZeroKey[T any](t *testing.T, db *gorm.DB, note func(*T) *string) {
 			t.Errorf("%s: %v, the row is %+v", how, err, now[0])
 		}
 	}
+}
+
+type unreadMail struct {
+	ID      int64
+	Email   string `gorm:"unique"`
+	Note    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+// An upsert may find the row by another column than the key, which was not read.
+func TestUnread_withoutAKey(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&unreadMail{}})
+	row := stand.Made(t, db, unreadMail{Email: "a"})
+	var mine unreadMail
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		stand.MustDo(t, tx.Model(&unreadMail{}).Where("id = ?", row.ID).Update("note", "undone"))
+		stand.MustDo(t, tx.Select("email", "note", "version").Take(&mine))
+	})
+	stand.MustDo(t, db.Model(&unreadMail{}).Where("id = ?", row.ID).Update("note", "rival"))
+	mine.Note = "mine"
+	byEmail := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: clause.AssignmentColumns([]string{"note"})}
+	stand.MustBeUnread(t, db.Clauses(byEmail).Create(&mine).Error)
+	stand.Equal(t, "the note", stand.Row[unreadMail](t, db, row.ID).Note, "rival")
 }
