@@ -89,7 +89,7 @@ func (h *texts) hear(text string) {
 	if word, _, _ := strings.Cut(text, " "); slices.Contains([]string{"begin", "commit", "rollback"}, word) {
 		return
 	}
-	if text == rowlock.AskLockable || text == rowlock.AskTableRows || text == journal.AskNoXmin { // asked once for a table, and needed by no mock
+	if text == rowlock.AskLockable || text == rowlock.AskTableRows || text == journal.AskJudges { // asked once for a table, and needed by no mock
 		return
 	}
 	h.all = append(h.all, numbers.ReplaceAllString(spaces.ReplaceAllString(text, " "), "${1}N"))

@@ -115,17 +115,19 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 
 // watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
-	text, told := stmt.SQL.String(), seenByXmin
-	switch view := journal.LacksXmin(stmt); {
-	case stmt.Error != nil, !view && sqltext.JudgesRow(text[start:]):
+	text, told, judges := stmt.SQL.String(), seenByXmin, journal.JudgesElsewhere(stmt)
+	if stmt.Error != nil || !judges && sqltext.JudgesRow(text[start:], c.hasColumn) {
 		return
-	case view:
+	}
+	if judges && !journal.HasXmin(stmt) {
 		told = seenWhole
 	}
 	c.text = c.textIn(stmt, told)
 	stmt.SQL.Reset()
 	statement.Write(stmt, text[:head], c.text.free, text[start:])
 }
+
+func (c *claim) hasColumn(name string) bool { return c.model.Schema.FieldsByDBName[name] != nil }
 
 // mustReach refuses a claim from what a lock does not reach the rows of: two claims would get one row. FROM begins at start. Nor is what
 // the caller wrote to get out of the query that is locked and limited.

@@ -1,8 +1,9 @@
 package sqltext
 
 // JudgesRow reports whether a query looks at nothing but the row that it judges: its FROM, with which the text begins, has one table, and there is no
-// sub-query and no function that may read tables. It reports false where the text does not show that.
-func JudgesRow(text string) bool {
+// sub-query and no function that may read tables. It reports false where the text does not show that. Behind a table's name a function can stand
+// like a column, so only what isColumn knows is taken for one.
+func JudgesRow(text string, isColumn func(name string) bool) bool {
 	l := lexer{text: text}
 	if !is(text, l.next(), "from") {
 		return false
@@ -14,8 +15,13 @@ func JudgesRow(text string) bool {
 	for before := (token{}); t.kind != eof; {
 		next := l.next()
 		switch {
-		case next.kind == opening && isNamed(t) && (t.kind != word || text[before.start:before.end] == "." || !isRowWord(text[t.start:t.end])):
+		case !isNamed(t):
+		case next.kind == opening && (t.kind != word || isDot(text, before) || !isRowWord(text[t.start:t.end])):
 			return false
+		case isDot(text, before) && !isDot(text, next) && !isColumn(name(text, t)):
+			return false
+		}
+		switch {
 		case next.kind == semicolon, is(text, next, "select"), is(text, next, "table"), is(text, next, "values"), is(text, next, "with"):
 			return false
 		}
@@ -30,13 +36,15 @@ func behindName(l *lexer) (t token, ok bool) {
 		if !isNamed(l.next()) {
 			return t, false
 		}
-		if t = l.next(); t.kind != other || l.text[t.start:t.end] != "." {
+		if t = l.next(); !isDot(l.text, t) {
 			return t, true
 		}
 	}
 }
 
 func isNamed(t token) bool { return t.kind == word || t.kind == quoted || t.kind == coded }
+
+func isDot(text string, t token) bool { return t.kind == other && text[t.start:t.end] == "." }
 
 // isRowWord looks among rowWords, without a copy of the word.
 func isRowWord(word string) bool {

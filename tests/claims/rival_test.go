@@ -1,6 +1,7 @@
 package claims_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,6 +47,22 @@ func besideARival[T any](t *testing.T, table string) {
 		columns += ", org"
 	}
 	stand.MustDo(t, db.Exec(named(`CREATE FUNCTION is_ready(bigint) RETURNS boolean STABLE LANGUAGE sql AS $$ SELECT state = 'ready' FROM %s WHERE id = $1 $$`)))
+	role := "rival_" + strings.ToLower(rand.Text()[:10])
+	for _, text := range []string{
+		`CREATE FUNCTION may_see(bigint) RETURNS boolean STABLE SECURITY DEFINER LANGUAGE plpgsql AS $$ BEGIN
+			IF current_setting('rival.sleeps', true) = 'on' AND $1 = 1 THEN PERFORM pg_sleep(0.3); END IF;
+			RETURN (SELECT state = 'ready' FROM %s WHERE id = $1);
+		END $$`,
+		"CREATE FUNCTION is_free(%s) RETURNS boolean STABLE LANGUAGE sql AS $$ SELECT may_see($1.id) $$",
+		"CREATE POLICY ready ON %s USING (may_see(id)) WITH CHECK (true)",
+		"ALTER TABLE %s ENABLE ROW LEVEL SECURITY",
+		"CREATE ROLE " + role,
+		"DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO " + role + "', current_schema()); END $$",
+		"GRANT ALL ON %s TO " + role,
+	} {
+		stand.MustDo(t, db.Exec(strings.ReplaceAll(text, "%s", table)))
+	}
+	t.Cleanup(func() { stand.MustDo(t, db.Exec("DROP OWNED BY "+role+"; DROP ROLE "+role)) })
 	stand.MustDo(t, db.Exec(named(`CREATE VIEW ready_rows AS SELECT * FROM %[1]s WHERE id IN (SELECT id FROM %[1]s WHERE state = 'ready')`)))
 	where := func(text string) func(q *gorm.DB) *gorm.DB {
 		return func(q *gorm.DB) *gorm.DB { return q.Where(named(text)) }
@@ -74,12 +91,22 @@ func besideARival[T any](t *testing.T, table string) {
 		"LATERAL": func(q *gorm.DB) *gorm.DB {
 			return q.Joins(named("CROSS JOIN LATERAL (SELECT state FROM %[1]s AS o WHERE o.id = %[1]s.id) AS o")).Where("o.state = 'ready'")
 		},
-		"a view": func(q *gorm.DB) *gorm.DB { return q.Table("ready_rows") },
+		"a view":                         func(q *gorm.DB) *gorm.DB { return q.Table("ready_rows") },
+		"a function, called as a column": where("%s.is_free"),
+		"a policy":                       where("state IS NOT NULL"),
 	} {
 		for _, limit := range []int{5, 40} { // few and many are claimed in two ways
 			stand.MustDo(t, db.Exec("TRUNCATE "+table))
 			stand.MustDo(t, db.Exec(fmt.Sprintf("INSERT INTO %s (%s) SELECT i, i %% 100%s FROM generate_series(1, 200) AS i", table, columns, map[bool]string{true: ", 1"}[table == "rival_pairs"])))
-			claim := func(scopes ...func(q *gorm.DB) *gorm.DB) (got []T, err error) {
+			claim := func(sleeps bool, scopes ...func(q *gorm.DB) *gorm.DB) (got []T, err error) {
+				db := db.Begin()
+				if sleeps {
+					stand.MustDo(t, db.Exec("SET LOCAL rival.sleeps = 'on'"))
+				}
+				if name == "a policy" {
+					stand.MustDo(t, db.Exec("SET LOCAL ROLE "+role))
+				}
+				defer func() { err = errors.Join(err, db.Commit().Error) }()
 				return gormlock.Claim[T](db, limit, map[string]any{"state": "running"}, append(scopes, scope, func(q *gorm.DB) *gorm.DB {
 					return q.Order(clause.OrderByColumn{Column: clause.Column{Table: clause.CurrentTable, Name: "id"}})
 				})...)
@@ -88,14 +115,18 @@ func besideARival[T any](t *testing.T, table string) {
 			ended := make(chan error, 1)
 			go func() {
 				var err error
-				mine, err = claim(func(q *gorm.DB) *gorm.DB { return q.Where("(SELECT pg_sleep(0.3)) IS NOT NULL") })
+				if name == "a policy" || name == "a function, called as a column" { // which sleep themselves: the query has no function
+					mine, err = claim(true)
+				} else {
+					mine, err = claim(false, func(q *gorm.DB) *gorm.DB { return q.Where("(SELECT pg_sleep(0.3)) IS NOT NULL") })
+				}
 				ended <- err
 			}()
 			pgtest.Eventually(t, "the first claim sleeps", func() (sleeps bool) {
 				stand.MustDo(t, db.Raw("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE ?)", "%"+table+"%").Scan(&sleeps))
 				return sleeps || len(ended) > 0
 			})
-			rival, err := claim()
+			rival, err := claim(false)
 			stand.Must(t, errors.Join(err, <-ended))
 			if len(rival) != limit {
 				t.Errorf("%s, %d: the rival got %d", name, limit, len(rival))
