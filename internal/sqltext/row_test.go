@@ -46,7 +46,9 @@ func TestJudgesRow(t *testing.T) {
 func isJobColumn(name string) bool { return name == "id" || name == "state" }
 
 func TestJudgesRow_allocatesNothing(t *testing.T) { //nolint:paralleltest // it counts
-	if n := testing.AllocsPerRun(10, func() { JudgesRow(`FROM "jobs" WHERE "jobs"."state" = 'ready' AND (run_at <= now()) ORDER BY id`, isJobColumn) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() {
+		JudgesRow(`FROM "jobs" WHERE "jobs"."state" = 'ready' AND (run_at <= now()) ORDER BY id`, isJobColumn)
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
