@@ -72,6 +72,13 @@ func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
 		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name, at, cure)
 }
 
+// withoutKey is the error of an upsert of a struct that has the version of a row, and no key by which the row could be told.
+func (p *plan) withoutKey() error {
+	s, version := p.model.Schema, p.model.Column.Field.Name
+	return fmt.Errorf("%w: %s: a struct that has a version and no key may find a row by another column, and would not be compared with it: read %s too, leave %s out of a new struct, or use IgnoreVersion",
+		fault.ErrVersionMissing, s.Name, s.PrimaryFields[0].Name, version)
+}
+
 // conditionsOf is the error of a save whose row exists, but does not meet the caller's own conditions.
 func (p *plan) conditionsOf(stmt *gorm.Statement, key []any) error {
 	return fmt.Errorf("gormlock: %s: nothing was saved, the row does not meet the conditions of this Save: %w", p.rowName(stmt, key), gorm.ErrRecordNotFound)

@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock/internal/children"
 	"github.com/gormlock/gormlock/internal/dialect"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -63,96 +62,6 @@ type upsertRow struct {
 func upsertOf(stmt *gorm.Statement) *upsert {
 	_, tracked := stmt.Settings.Load("gorm:update_track_time")
 	return &upsert{standing: standing{strict: tracked, saves: tracked, child: statement.IsAssociation(stmt)}}
-}
-
-// sortStructs finds the structs that were read from their rows. These are checked. For the others the version only moves.
-func (p *plan) sortStructs(stmt *gorm.Statement, onKey bool) error {
-	v, u, now := &p.version, p.upsert, stmt.NowFunc()
-	p.expand()
-	u.rows = make([]upsertRow, len(p.rows))
-	v.later = v.First(now)
-	names := map[string]int{}
-	for i := range p.rows {
-		row, r := &p.rows[i], &u.rows[i]
-		row.held = p.heldByCaller(stmt, i)
-		row.Expected = row.held
-		if next := v.Next(row.held, now); next.Time().After(v.later.Time()) {
-			v.later = next
-		}
-		if row.next = row.held; v.Unset(row.held) {
-			row.next = v.First(now)
-		} else if row.held.N < 0 {
-			return negative(stmt, row.held.N)
-		}
-		key := p.keyOfRow(stmt, row)
-		if v.IsUnread(row.held) && !p.intent.Ignores() && (u.child && v.ZeroIsLoaded() && key != nil || !u.skips && !u.child) {
-			return p.missing(stmt, key, nil) // without a key too: it may find its row by another column
-		}
-		if key == nil {
-			continue
-		}
-		row.Key, row.name = key, statement.KeyName(key)
-		if twin, ok := names[row.name]; ok && p.rows[twin].Struct.CanAddr() && (!u.skips || !statement.InLinking()) { // a link twice is one
-			return fmt.Errorf("gormlock: %s: two elements of one upsert have this key", p.rowName(stmt, key))
-		}
-		names[row.name] = i
-		unset := v.Unset(row.held)
-		loaded := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.Preserves() && (u.strict || u.links || onKey)
-		r.loaded = loaded && !p.intent.Ignores()
-		came, fromNone := children.MovedHere(stmt, row.Struct)
-		r.moves = u.links && came
-		r.mayBeNew = unset && !u.strict && (!u.links || fromNone) || p.keyIsNew(stmt, i)
-		r.unread = !loaded && u.strict
-		if (r.loaded || u.saves || u.updates && onKey) && !p.keyIsNew(stmt, i) {
-			if err := p.refuseWithoutKey(stmt, key); err != nil {
-				return err
-			}
-		}
-		if s := p.model.Schema; r.loaded && u.saves && (p.model.KeyLinked || !stmt.SkipHooks && (s.BeforeSave || s.BeforeCreate)) {
-			if err := p.rekeyedAt(stmt, i); err != nil {
-				return err
-			}
-		}
-		if !r.loaded {
-			// A hook, or what it belongs to, may have made the key of a row that is there. Only PostgreSQL can be asked.
-			r.unsure = u.links && (statement.IsPostgres(stmt.DB) || !p.keyIsNew(stmt, i))
-			if u.exist && loaded && !unset {
-				row.next, r.exists = v.Apart(row.held)
-			}
-			continue
-		}
-		if row.next = row.held; row.held.Null {
-			row.next = v.Zero()
-		}
-		if v.IsInteger() && row.held.N >= v.Largest {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, key), row.held.N)
-		}
-		if u.skips && dialect.Of(stmt.DB).IsMySQL() {
-			row.next, r.apart = v.Apart(row.next)
-			continue
-		}
-		if u.links && !r.mayBeNew && (v.IsInteger() || !dialect.Of(stmt.DB).IsSQLite()) {
-			row.next, r.apart = v.Apart(row.next)
-		}
-	}
-	return nil
-}
-
-// keyOfRow is the key of the row that a struct stands for, nil if it may be a new one, whose key the server makes. A key of nothing but zeros
-// is that of a row if the struct was read.
-func (p *plan) keyOfRow(stmt *gorm.Statement, row *Row) (key []any) {
-	v, s := &p.version, p.model.Schema
-	key, _ = statement.KeyOf(stmt, s, row.Struct)
-	switch {
-	case key != nil && lacksGenerated(s, row.Struct):
-		return nil
-	case key == nil && (!v.Unset(row.held) || v.IsUnread(row.held)) && !slices.ContainsFunc(s.PrimaryFields, func(field *schema.Field) bool { return field.HasDefaultValue || field.AutoIncrement }):
-		for _, field := range s.PrimaryFields {
-			part, _ := field.ValueOf(stmt.Context, row.Struct)
-			key = append(key, part)
-		}
-	}
-	return key
 }
 
 // refuseWithoutKeys does what sortStructs does of it, for structs that have a fence and no version.

@@ -2,6 +2,7 @@ package versions_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -219,19 +220,60 @@ type unreadMail struct {
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-// An upsert may find the row by another column than the key, which was not read.
+// unreadCall makes its key itself.
+type unreadCall struct {
+	ID      string `gorm:"type:uuid;primaryKey"`
+	Email   string `gorm:"unique"`
+	Note    string
+	Version int64 `gorm:"not null;default:1" gormlock:"version"`
+}
+
+func (c *unreadCall) BeforeCreate(tx *gorm.DB) error {
+	if c.ID != "" {
+		return nil
+	}
+	return tx.Session(&gorm.Session{NewDB: true}).Raw("SELECT gen_random_uuid()").Scan(&c.ID).Error
+}
+
+// An upsert may find the row by another column than the key, which was not read. A struct that has a version and no key is no new one.
 func TestUnread_withoutAKey(t *testing.T) {
 	t.Parallel()
-	db := stand.Versioned(t, []any{&unreadMail{}})
-	row := stand.Made(t, db, unreadMail{Email: "a"})
-	var mine unreadMail
-	stand.InTx(t, db, func(tx *gorm.DB) {
-		stand.MustDo(t, tx.Model(&unreadMail{}).Where("id = ?", row.ID).Update("note", "undone"))
-		stand.MustDo(t, tx.Select("email", "note", "version").Take(&mine))
-	})
-	stand.MustDo(t, db.Model(&unreadMail{}).Where("id = ?", row.ID).Update("note", "rival"))
-	mine.Note = "mine"
-	byEmail := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: clause.AssignmentColumns([]string{"note"})}
-	stand.MustBeUnread(t, db.Clauses(byEmail).Create(&mine).Error)
-	stand.Equal(t, "the note", stand.Row[unreadMail](t, db, row.ID).Note, "rival")
+	db := stand.Versioned(t, []any{&unreadMail{}, &unreadCall{}})
+	withoutAKey(t, db, func(m *unreadMail) (email, note *string, version *int64) { return &m.Email, &m.Note, &m.Version })
+	withoutAKey(t, db, func(m *unreadCall) (email, note *string, version *int64) { return &m.Email, &m.Note, &m.Version })
+}
+
+func withoutAKey[T comparable](t *testing.T, db *gorm.DB, of func(*T) (email, note *string, version *int64)) {
+	t.Helper()
+	byEmail := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}}
+	all, one, named := byEmail, byEmail, byEmail
+	all.UpdateAll, one.DoUpdates = true, clause.AssignmentColumns([]string{"note"})
+	named.Columns, named.OnConstraint, named.DoUpdates = nil, "uni_"+db.NamingStrategy.TableName(reflect.TypeFor[T]().Name())+"_email", one.DoUpdates
+	made := new(T)
+	email, _, _ := of(made)
+	*email = "a"
+	stand.MustDo(t, db.Create(made))
+	for how, clause := range map[string]clause.OnConflict{"UpdateAll": all, "a column": one, "the name of the constraint": named} {
+		for _, rolledBack := range []bool{true, false} {
+			var mine, before, now T
+			read := func(tx *gorm.DB) { stand.MustDo(t, tx.Select("email", "note", "version").Take(&mine)) }
+			if rolledBack {
+				stand.InTx(t, db, func(tx *gorm.DB) {
+					stand.MustDo(t, tx.Model(new(T)).Where("1 = 1").Update("note", "undone"))
+					read(tx)
+				})
+			} else {
+				read(db)
+			}
+			stand.MustDo(t, db.Model(new(T)).Where("1 = 1").Update("note", "rival"))
+			stand.MustDo(t, db.Take(&before))
+			_, note, _ := of(&mine)
+			*note = "mine"
+			if err := db.Clauses(clause).Create([]*T{&mine}).Error; !errors.Is(err, gormlock.ErrVersionMissing) && !errors.Is(err, gormlock.ErrStale) {
+				t.Errorf("%T, %s, rolled back %v: %v", mine, how, rolledBack, err)
+			}
+			stand.MustDo(t, db.Take(&now))
+			stand.Equal(t, how, now, before)
+		}
+	}
 }
