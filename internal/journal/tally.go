@@ -12,24 +12,24 @@ import (
 
 func init() { fault.Added = NoteRefusal }
 
-// Tally is what has happened so far in the transaction that a statement runs in. A statement that has failed is looked at twice, when it begins
-// and when it ends: if something was stored meanwhile, by itself, its hooks or as associations, and something was refused, that must not
-// be committed. What the hooks made of the error does not matter.
+// Tally is how much a transaction had stored, and how often gormlock had refused something in it, when a statement began. The same is counted when
+// the statement ends. If both have grown, by the statement itself, its hooks or its associations, the transaction must not commit half of what was
+// asked for. What the hooks made of the error does not matter.
 type Tally struct {
 	stored, refused int
 	known           bool
-	own             *journal // counts where the transaction has no journal; the statement that begins it ends it
+	own             *journal // counts for this statement alone, where the transaction has no journal
 	call            call
 }
 
-// call is what one call of the program stores. GORM makes a statement for each owner of a call of Association(…).Append, on one
-// configuration that is the call's own.
+// call is a call of the program that makes several statements: Association(…).Append makes one for each owner. They share a configuration that no
+// other call has.
 type call struct {
 	of     *gorm.Config
 	stored int // before it
 }
 
-// tallied are the journals that count where there is no other: they hear what GORM executes, and nobody else finds them.
+// tallied are the journals that only count. They hear what GORM executes, and are found by nothing else.
 var tallied struct {
 	count atomic.Int64
 	by    sync.Map // gorm.ConnPool → *journal
@@ -57,8 +57,8 @@ func counting(stmt *gorm.Statement) *journal {
 	return talliedFor(stmt)
 }
 
-// Count notes what has happened before a statement. It is not known, and not needed, outside of a transaction. Where the transaction has no
-// journal, it is counted only if the statement may store more than its own rows.
+// Count begins to count for a statement. Outside of a transaction nobody counts: there is nothing to roll back. Where the transaction has no journal,
+// one is made for a statement that may store more than its own rows.
 func Count(stmt *gorm.Statement, storesMore bool) (t Tally, known bool) {
 	if stmt.DryRun {
 		return t, false
@@ -84,7 +84,8 @@ func Count(stmt *gorm.Statement, storesMore bool) (t Tally, known bool) {
 	return t, true
 }
 
-// End reports what has happened since. Where nobody has counted, the statement has stored at most its own rows.
+// End reports whether something was stored since, and whether something was refused. Where nobody has counted, the statement has stored at most its
+// own rows.
 func (t *Tally) End(db *gorm.DB) (stored, refused bool) {
 	if t == nil || !t.known {
 		return db.RowsAffected > 0, false
@@ -100,7 +101,7 @@ func (t *Tally) End(db *gorm.DB) (stored, refused bool) {
 	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	j.call = t.call // statements of hooks are over
+	j.call = t.call // not that of a hook's statement
 	stored, refused = j.past.stored > t.stored, j.refusals > t.refused
 	if earlier := t.own != nil || j.past.stored > t.call.stored; refused && !stored && earlier {
 		stored = statement.InAssociation() // for an owner before

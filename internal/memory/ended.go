@@ -11,19 +11,19 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 )
 
-// ended is what is known of the structs of a transaction that its ctx has ended. It gives a struct that is used again what a rollback would leave in
-// it. No other struct is touched, nor looked at: those of others may be in use.
+// ended is what is known of the structs of a transaction that its ctx has ended. When one of them is used again, it gets what a rollback would leave
+// in it. The others are not touched, and not read: another goroutine may use them.
 type ended struct {
 	of *journal.Ever // what the transaction did
 
 	mu     sync.Mutex
 	wrote  int64 // the moment of its first write
 	all    []endedStep
-	late   []reflect.Type // of structs that were read, when nobody could note what they are
-	places *Places        // of all of them; nil: there may be more since
+	late   []reflect.Type // of structs that were read when the transaction was over: nobody noted which
+	places *Places        // what know has found out; nil when a step was added since
 }
 
-// endedStep is what a statement wrote or read; if neither, only where a struct is.
+// endedStep is what one statement did: it wrote, read or met structs. If it did none of these, only the place of a struct is known.
 type endedStep struct {
 	of    *Structs
 	read  *Noted
@@ -33,7 +33,7 @@ type endedStep struct {
 	row   reflect.Value
 }
 
-// endedIn is the one that a step belongs to.
+// endedIn is what is known of the transaction.
 func endedIn(all *journal.Astray) *ended {
 	if all.Known == nil {
 		all.Known = &ended{of: all.Of}
@@ -51,7 +51,7 @@ func (e *ended) add(step endedStep) {
 	e.all, e.places = append(e.all, step), nil
 }
 
-// know finds out what is known of the places.
+// know finds out which places the structs had, and what was in them.
 func (e *ended) know() *Places {
 	if e.places != nil {
 		return e.places
@@ -61,7 +61,7 @@ func (e *ended) know() *Places {
 	for _, step := range e.all {
 		switch {
 		case step.of != nil:
-			own := *step.of // a rollback of the whole may come, and has its own
+			own := *step.of // a copy: Rollback may still be called, and undoes the original
 			own.Places, own.undone = p, false
 			written = append(written, &own)
 			p.Add(&own)
@@ -85,7 +85,8 @@ func (e *ended) know() *Places {
 	return p
 }
 
-// takeBackIn takes back in a struct what the transaction did, the newest first. It reports false if the struct is none of those that it had there.
+// takeBackIn takes back what the transaction did to one struct, the newest first. It reports false if the struct is not one that the transaction had at
+// this place.
 func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +104,7 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	var back []*Structs
 	defer func() {
 		for _, s := range back {
-			s.undone = false // in other places
+			s.undone = false // other structs of it are not
 		}
 	}()
 	for before := (moment{at: math.MaxInt64}); ; {
@@ -120,7 +121,7 @@ func (e *ended) takeBackIn(row reflect.Value) (known bool) {
 	return known || version == nil || !version.Loaded(version.Read(row)) || p.isOld(one)
 }
 
-// moment is when a statement left the struct of a number. Those of one statement are taken back from the last on.
+// moment says in which order structs were left: by the time of their statement, and in it by their number.
 type moment struct {
 	at int64
 	i  int
@@ -132,7 +133,7 @@ func (m moment) compare(other moment) int {
 	return cmp.Or(cmp.Compare(m.at, other.at), cmp.Compare(m.i, other.i))
 }
 
-// newest is the newest statement before a moment that may have left what is at a place.
+// newest is the last statement before a moment that may have left what is at a place.
 func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
 	for _, all := range [][]keeper{one.keepers, p.undone[rowOf{one.row.Type(), one.key().spelling()}]} {
 		for _, k := range all {
@@ -144,7 +145,7 @@ func (p *Places) newest(one *place, before moment) (by keeper, is bool) {
 	return by, is
 }
 
-// loseRead makes unread what a place has, if the transaction has read that before a moment.
+// loseRead makes a place unread if the transaction read, before a moment, what is there.
 func (e *ended) loseRead(one *place, before moment) {
 	for _, in := range one.tables {
 		is := heldIn(one.model, one.row)

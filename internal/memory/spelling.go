@@ -8,11 +8,11 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// A server knows a key in several spellings, and which of them are one key depends on the type of the column, which nobody asks it here: a uuid in
-// capitals, a numeric with another scale, a char(n) without its spaces. So structs are looked for by a spelling that these have in common. Those of
-// two rows may have it in common too. Then what tells is the key itself.
+// The same key can be spelled in several ways: a uuid in capitals, a numeric with more zeros, a char(n) without its spaces. Which spellings are one
+// key depends on the type of the column, and nobody asks for it here. So structs are found by a form that all these spellings share. Two rows may
+// share it too; then the key as it is decides.
 
-// spelling is what all spellings of a key have in common, as far as that can be told without its type.
+// spelling is the form that all spellings of a key share.
 func (k Key) spelling() Key {
 	if k.name != "" {
 		k.name = spellingOf(k.name)
@@ -25,7 +25,7 @@ func (s stateOfRow) spelling() stateOfRow {
 	return s
 }
 
-// spellingOf is that of each part, if the name is made of several: their lengths are before them, as statement.KeyName does it.
+// spellingOf is that of a name, part by part. statement.KeyName writes the length of each part before it.
 func spellingOf(name string) string {
 	var all strings.Builder
 	for rest := name; rest != ""; {
@@ -68,13 +68,13 @@ func (h held) respells(other held) bool {
 	return h.key != other.key && h.version.Equal(other.version) && h.key.spelling() == other.key.spelling()
 }
 
-// isRespelt reports whether a place has the version that s has given the struct of this number, with another spelling of its key. It may be that of
-// another row if a statement met it before the writes that are taken back, or left it itself.
+// isRespelt reports whether a place has the version that s gave to the struct of this number, and its key in another spelling. What was there before
+// the writes that are taken back, or was left by a statement, is another row's.
 func (s *Structs) isRespelt(row reflect.Value, i int) bool {
 	return s.gaveTo(row, i) && heldIn(s.model, row).respells(heldIn(s.model, s.Of(s.After, i)))
 }
 
-// mayBeRespelt does so for the own place of the struct, where nobody knows how keys of this type are spelled. It has all other columns as s left them.
+// mayBeRespelt is for the struct's own place, and types whose spellings nobody knows here: all columns but the key must be as s left them.
 func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	if !s.gaveTo(row, i) || isUnkeyed(s.model.Schema, row) {
 		return false
@@ -101,8 +101,7 @@ func isSpelled(of reflect.Type) bool {
 	return of.PkgPath() != "" || of.Kind() < reflect.Bool || of.Kind() > reflect.Uintptr
 }
 
-// gaveTo reports whether a place has the version that s has given the struct of this number, with a key for which nothing else tells where it comes
-// from.
+// gaveTo reports whether a place has the version that s gave to the struct of this number, with a key about which nothing else is known.
 func (s *Structs) gaveTo(row reflect.Value, i int) bool {
 	version := s.model.Column
 	if version == nil || !row.IsValid() || !row.CanAddr() || s.namesNone(i) || s.versionStayed(i) {
