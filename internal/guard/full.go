@@ -36,5 +36,5 @@ func (p *plan) fullAt(stmt *gorm.Statement, row *Row) error {
 	if row.Struct.IsValid() {
 		key = p.named(stmt, row).Key
 	}
-	return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, key), at.N)
+	return fmt.Errorf("gormlock: %s: version %d is %s", p.rowName(stmt, key), at.N, v.AtLargest())
 }

@@ -1,6 +1,7 @@
 package versions_test
 
 import (
+	"database/sql"
 	"fmt"
 	"reflect"
 	"strings"
@@ -199,6 +200,45 @@ func fullRows[T any](t *testing.T, db *gorm.DB, largest uint64) {
 
 func versionText(row any) string {
 	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(row).Elem().FieldByName("Version")).Interface())
+}
+
+type (
+	fullWide struct {
+		ID, A   int64
+		Version *int16 `gorm:"type:bigint" gormlock:"version,hibernate"`
+	}
+	fullMaybe struct {
+		ID, A   int64
+		Version sql.NullInt16 `gorm:"type:integer" gormlock:"version"`
+	}
+	fullGuide struct {
+		ID, A       int64
+		LockVersion int64 `gormlock:"version,rails"`
+	}
+)
+
+// The error says whose largest number it is, that of the field or that of the column.
+func TestLargestVersion_whoseItIs(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&fullByte{}, &fullJava{}, &fullWide{}, &fullMaybe{}, &fullGuide{}})
+	ofField, ofColumn := "is the largest its field can have", "is the largest its column holds: give the column "
+	saysWhose(t, db, &fullByte{ID: 1, Version: 254}, ofField+" (255 stands for a struct that was not read): give the field Version a larger type than uint8")
+	most := int16(32767)
+	saysWhose(t, db, &fullWide{ID: 1, Version: &most}, ofField+": give the field Version a larger type than *int16")
+	saysWhose(t, db, &fullMaybe{ID: 1, Version: sql.NullInt16{Int16: most, Valid: true}}, ofField+": give the field Version a larger type than sql.NullInt16")
+	saysWhose(t, db, &fullJava{ID: 1, Version: most}, ofColumn+"version a larger type, in the table and in the model")
+	saysWhose(t, db, &fullGuide{ID: 1, LockVersion: 2147483647}, ofColumn+"lock_version a larger type, in the table and in the model")
+}
+
+func saysWhose(t *testing.T, db *gorm.DB, row any, want string) {
+	t.Helper()
+	for how, err := range map[string]error{
+		"update": db.Model(row).Update("a", 1).Error, "touch": gormlock.Touch(db, row), "slice": db.Save(listOf(row)).Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
 }
 
 type fullOwned struct {
