@@ -15,6 +15,19 @@ func (c *Version) BeforeBump(v Value) Value {
 	return Value{N: v.N - 1}
 }
 
+// Follows reports whether v is the number that a bump makes of had.
+func (c *Version) Follows(v, had Value) bool {
+	return c.IsInteger() && !had.Null && !c.IsUnread(had) && c.Next(had, time.Time{}).Equal(v)
+}
+
+// BeforeUnread reports whether v is right below the number that stands for none that was read. No version is moved to that one, but past it.
+func (c *Version) BeforeUnread(v Value) bool { return v.N == -2 && c.passesUnread() }
+
+// MayPassUnread reports whether rows may be there although nobody has read one: Java goes on below zero behind the largest number.
+func (c *Version) MayPassUnread() bool { return c.IsHibernate() && c.passesUnread() }
+
+func (c *Version) passesUnread() bool { return c.IsInteger() && c.Unread().N < 0 }
+
 // Unread is the version of a struct that stands for a row and was not read from it, or is not known to have what the row has. It is not zero: a
 // zero struct may be new. No version that a row comes to is compared with it, see [Version.IsUnread].
 func (c *Version) Unread() Value {
@@ -63,4 +76,10 @@ func (c *Version) IsUnread(v Value) bool {
 		return v.Time().Year() == 1 && v.Time().Month() > time.January
 	}
 	return v.N == c.Unread().N
+}
+
+// IsUnreadIn is IsUnread of a version as errors show it.
+func (c *Version) IsUnreadIn(shown any) bool {
+	v, err := c.Of(shown)
+	return err == nil && c.IsUnread(v)
 }

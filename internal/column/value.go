@@ -154,6 +154,8 @@ func (c *Version) Next(v Value, now time.Time) Value {
 	switch {
 	case c.IsUnread(v):
 		return c.First(now)
+	case c.BeforeUnread(v):
+		return Value{}
 	case !c.IsTemporal():
 		return Value{N: v.N + 1}
 	case v.Null, v.Time().IsZero():

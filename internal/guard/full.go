@@ -38,3 +38,20 @@ func (p *plan) fullAt(stmt *gorm.Statement, row *Row) error {
 	}
 	return fmt.Errorf("gormlock: %s: version %d is %s", p.rowName(stmt, key), at.N, v.AtLargest())
 }
+
+// mayPassUnread reports whether a row whose version the statement moves may be at the number before the one that stands for a struct that was
+// not read.
+func (v *versionGuard) mayPassUnread(d *draft) bool {
+	rows := d.rows
+	if d.isBulk() {
+		rows = d.single[:]
+	}
+	known := v.checked && v.choice == nil
+	for i := range rows {
+		known = known && v.Loaded(rows[i].Expected)
+		if known && v.BeforeUnread(rows[i].Expected) {
+			return true
+		}
+	}
+	return !known && v.MayPassUnread()
+}
