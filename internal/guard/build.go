@@ -316,6 +316,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if ok && d.upsert.holds() {
 		b.updateHeld(&found)
 	}
+	if ok && d.refuseNothing(b.Statement, found) {
+		return false
+	}
 	mixed := d.upsert != nil && d.upsert.onlyInserts()
 	if !ok || found.DoNothing || !versions && !d.upsert.holds() && d.fence == nil && !mixed {
 		return false
