@@ -112,6 +112,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	d.built.hides = len(d.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, d.hides)
 	if d.version.is() {
 		d.weigh(set)
+		b.refuseFull()
 	}
 	b.Text("SET ")
 	written := false

@@ -92,9 +92,6 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
-		if !p.intent.Ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, p.named(stmt, row).Key), row.Expected.N)
-		}
 	}
 	if len(p.rows) == 0 {
 		p.batch, v.exact, v.later = false, false, v.First(now)

@@ -136,8 +136,10 @@ func (p *plan) propose(stmt *gorm.Statement, i int) error {
 	if row.next = row.held; row.held.Null {
 		row.next = v.Zero()
 	}
-	if v.IsInteger() && row.held.N >= v.Largest {
-		return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, row.Key), row.held.N)
+	if v.IsInteger() && !u.skips && !p.intent.Preserves() && (!u.links || r.moves) {
+		if err := p.fullAt(stmt, row); err != nil {
+			return err
+		}
 	}
 	mysql, sqlite := dialect.Of(stmt.DB).IsMySQL(), dialect.Of(stmt.DB).IsSQLite()
 	if u.skips && mysql || u.links && !r.mayBeNew && (v.IsInteger() || !sqlite) {
