@@ -13,7 +13,6 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -115,11 +114,11 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 
 // watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
-	text, told, judges := stmt.SQL.String(), seenByXmin, journal.JudgesElsewhere(stmt)
-	if stmt.Error != nil || !judges && sqltext.JudgesRow(text[start:], c.hasColumn) {
+	text, told, from := stmt.SQL.String(), seenByXmin, c.relationOf(stmt)
+	if stmt.Error != nil || !from.judges && sqltext.JudgesRow(text[start:], c.hasColumn) {
 		return
 	}
-	if judges && !journal.HasXmin(stmt) {
+	if from.noXmin {
 		told = seenWhole
 	}
 	c.text = c.textIn(stmt, told)
