@@ -91,7 +91,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 		return refused
 	}
 	if err != nil {
-		return c.text.lock.Verdict(query.Statement, err)
+		return c.verdict(query.Statement, err)
 	}
 	return nil
 }

@@ -27,33 +27,6 @@ type claimSQL struct {
 	few     *claimSQL // the same for a few rows, if that differs
 }
 
-// A row is locked as it is by then, and only what its conditions say of the row itself is looked at once more: a sub-query, a joined row or a
-// function still answer as when the statement began. A rival may have claimed the row since. So where the conditions are not all on the row, only
-// one that is still what it was counts as free.
-//
-// seen is how it is told: the row's xmin, or all of the row of a view, which has none.
-type seen string
-
-const (
-	seenByXmin seen = `%s."xmin"`
-	seenWhole  seen = "(%s.*)::text"
-)
-
-func (s seen) of(table string) string { return fmt.Sprintf(string(s), table) }
-
-// unchanged writes the query around that of the free rows, which leaves out those that have changed.
-func (s seen) unchanged(own string, columns, keys []string) (before, behind string) {
-	const free, then = `"gormlock_seen"`, `"gormlock_then"`
-	all, same := make([]string, len(keys)), make([]string, len(keys))
-	for i, key := range keys {
-		all[i] = free + "." + key
-		same[i] = then + columns[i][len(own):] + "=" + all[i]
-	}
-	// With CASE the planner takes it for likely, as it is: it would read the whole table for a few rows otherwise.
-	return "SELECT " + strings.Join(all, ",") + " FROM (",
-		") AS " + free + " WHERE CASE WHEN " + free + `."gormlock_state" IN (SELECT ` + s.of(then) + " FROM " + own + " AS " + then + " WHERE " + strings.Join(same, " AND ") + ") THEN true END"
-}
-
 // fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
 // now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
 const fewRows = 32
