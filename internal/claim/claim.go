@@ -31,6 +31,7 @@ type claim struct {
 	prepared bool
 	stmt     *gorm.Statement // that claims, once it is prepared: no other may
 	model    *model.Model
+	from     relation
 	text     *claimSQL
 	set      clause.Set
 	guard    *guard.FenceGuard

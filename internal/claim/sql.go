@@ -112,16 +112,16 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	statement.Write(stmt, c.text.end)
 }
 
-// watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
+// watch makes the query leave out rows that have changed, and look for keys that are NULL, unless its conditions are on the row alone. It begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
-	text, told, from := stmt.SQL.String(), seenByXmin, c.relationOf(stmt)
-	if stmt.Error != nil || !from.judges && sqltext.JudgesRow(text[start:], c.hasColumn) {
+	text, told := stmt.SQL.String(), seenByXmin
+	if stmt.Error != nil || !c.from.judges && !c.from.nullable && sqltext.JudgesRow(text[start:], c.hasColumn) {
 		return
 	}
-	if from.noXmin {
+	if c.from.noXmin {
 		told = seenWhole
 	}
-	c.text = c.textIn(stmt, told)
+	c.text = c.textIn(stmt, form{told: told, vetoed: c.from.vetoes})
 	stmt.SQL.Reset()
 	statement.Write(stmt, text[:head], c.text.free, text[start:])
 }
