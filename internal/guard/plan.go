@@ -27,7 +27,8 @@ type plan struct {
 	op      Op
 	where   conditions
 	version versionGuard
-	fence   *FenceGuard   // nil: the model has none
+	fence   *FenceGuard // nil: the model has none
+	job     jobGuard
 	upsert  *upsert       // nil: no create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
@@ -251,8 +252,8 @@ func isFiltered(stmt *gorm.Statement) bool {
 }
 
 // guards are the guards of the statement.
-func (p *plan) guards() [3]guard {
-	var all [3]guard
+func (p *plan) guards() [4]guard {
+	var all [4]guard
 	if p.fence != nil {
 		all[0] = p.fence
 	}
@@ -261,6 +262,9 @@ func (p *plan) guards() [3]guard {
 	}
 	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
+	}
+	if p.job.Job != nil {
+		all[3] = &p.job
 	}
 	return all
 }
@@ -329,6 +333,9 @@ func (p *plan) columnsToLookAt() []string {
 	}
 	if p.fence.guards() {
 		columns = append(columns, p.fence.Field.DBName)
+	}
+	if p.job.guards() {
+		columns = append(columns, p.job.State.DBName)
 	}
 	return columns
 }
