@@ -27,7 +27,8 @@ type plan struct {
 	op      Op
 	where   conditions
 	version versionGuard
-	fence   *FenceGuard   // nil: the model has none
+	fence   *FenceGuard // nil: the model has none
+	job     jobGuard
 	upsert  *upsert       // nil: no create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
@@ -248,8 +249,8 @@ func isFiltered(stmt *gorm.Statement) bool {
 }
 
 // guards are the guards of the statement.
-func (p *plan) guards() [3]guard {
-	var all [3]guard
+func (p *plan) guards() [4]guard {
+	var all [4]guard
 	if p.fence != nil {
 		all[0] = p.fence
 	}
@@ -258,6 +259,9 @@ func (p *plan) guards() [3]guard {
 	}
 	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
+	}
+	if p.job.Job != nil {
+		all[3] = &p.job
 	}
 	return all
 }
@@ -326,6 +330,9 @@ func (p *plan) columnsToLookAt() []string {
 	}
 	if p.fence.guards() {
 		columns = append(columns, p.fence.Field.DBName)
+	}
+	if p.job.guards() {
+		columns = append(columns, p.job.State.DBName)
 	}
 	return columns
 }
