@@ -2,13 +2,11 @@ package claim
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
@@ -34,7 +32,7 @@ const fewRows = 32
 
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
 // again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
-// and arrays would melt in it.
+// arrays would melt in it, and unnest would take rows apart.
 //
 // Where a trigger may veto the change of a row, the rows that are free are counted.
 func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
@@ -60,7 +58,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
 		query, locked = before+"SELECT "+strings.Join(free, ",")+","+is.told.of(own)+` AS "gormlock_state" `, locked+behind
 	}
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
-	if len(keys) != 1 || isArray(m.Schema.PrimaryFields[0]) || is.vetoed {
+	if len(keys) != 1 || is.melts || is.vetoed {
 		text := &claimSQL{
 			lock: lock, with: true, watched: is.told != "",
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
@@ -95,6 +93,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
 // form is how the claims of a table are written.
 type form struct {
 	told   seen // how a row is told to be unchanged, without which it is not free; empty: each is that matches
+	melts  bool // an array of the keys would not be one of the same keys: see newClaimSQL
 	vetoed bool // a trigger may leave a row as it is
 }
 
@@ -132,10 +131,4 @@ func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 		return text.few
 	}
 	return text
-}
-
-// isArray reports whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
-func isArray(field *schema.Field) bool {
-	t := field.IndirectFieldType
-	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
 }
