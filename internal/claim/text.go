@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
@@ -35,7 +37,8 @@ const fewRows = 32
 // arrays would melt in it, and unnest would take rows apart.
 //
 // Where a trigger may veto the change of a row, the rows that are free are counted.
-func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
+// Named is the table with its schema.
+func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
 	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
 	lock.Build(stmt)
@@ -54,7 +57,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
 	if is.told != "" {
-		before, behind := is.told.unchanged(own, columns, keys)
+		before, behind := is.told.unchanged(own, named, columns, keys)
 		query, locked = before+"SELECT "+strings.Join(free, ",")+","+is.told.of(own)+` AS "gormlock_state" `, locked+behind
 	}
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
@@ -110,7 +113,7 @@ type claimedModel struct {
 func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 	type key struct{}
 	return m.Remember(key{}, func() any { //nolint:forcetypeassert // nothing else is
-		return &claimedModel{text: newClaimSQL(db, m, m.Table, form{}), asks: "claim by " + strings.Join(m.Schema.PrimaryFieldDBNames, ",")}
+		return &claimedModel{text: newClaimSQL(db, m, m.Table, "", form{}), asks: "claim by " + strings.Join(m.Schema.PrimaryFieldDBNames, ",")}
 	}).(*claimedModel)
 }
 
@@ -118,12 +121,13 @@ func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 	remembered := claimedModelOf(stmt.DB, c.model)
 	text := remembered.text
-	if stmt.Table != c.model.Table {
-		text = newClaimSQL(stmt.DB, c.model, stmt.Table, is)
+	if stmt.Table != c.model.Table || is.told != "" && stmt.TableExpr != nil {
+		named := cmp.Or(statement.NameInSQL(stmt), stmt.Quote(stmt.Table))
+		text = newClaimSQL(stmt.DB, c.model, stmt.Table, named, is)
 	} else if is != (form{}) {
 		other, known := remembered.others.Load(is)
 		if !known {
-			other, _ = remembered.others.LoadOrStore(is, newClaimSQL(stmt.DB, c.model, stmt.Table, is))
+			other, _ = remembered.others.LoadOrStore(is, newClaimSQL(stmt.DB, c.model, stmt.Table, stmt.Quote(stmt.Table), is))
 		}
 		text = other.(*claimSQL) //nolint:forcetypeassert // nothing else is
 	}
