@@ -126,7 +126,7 @@ func buildClaim(marked clause.Clause, builder clause.Builder) {
 		return
 	}
 	c.from = c.relationOf(stmt)
-	c.text = c.textIn(stmt, form{vetoed: c.from.vetoes})
+	c.text = c.textIn(stmt, c.from.form(""))
 	if err := c.text.lock.Fits(stmt); err != nil {
 		fault.Add(stmt.DB, err)
 		return

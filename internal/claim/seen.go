@@ -20,7 +20,7 @@ const (
 func (s seen) of(table string) string { return fmt.Sprintf(string(s), table) }
 
 // unchanged writes the query around that of the free rows, which leaves out those that have changed.
-func (s seen) unchanged(own string, columns, keys []string) (before, behind string) {
+func (s seen) unchanged(own, named string, columns, keys []string) (before, behind string) {
 	const free, then = `"gormlock_seen"`, `"gormlock_then"`
 	all, same, null := make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
@@ -28,7 +28,7 @@ func (s seen) unchanged(own string, columns, keys []string) (before, behind stri
 		same[i] = then + columns[i][len(own):] + "=" + all[i]
 		null[i] = all[i] + " IS NOT DISTINCT FROM NULL" // IS NULL is true of a row of NULLs too
 	}
-	found := " FROM " + own + " AS " + then + " WHERE " + strings.Join(same, " AND ")
+	found := " FROM " + named + " AS " + then + " WHERE " + strings.Join(same, " AND ")
 	cases := "WHEN " + strings.Join(null, " OR ") + " THEN " + keyless.raise(all[0]) + " WHEN " + free + `."gormlock_state" IN (SELECT ` + s.of(then) + found + ") THEN true"
 	if s == seenWhole { // two looks at what it was must show the same
 		again := "(SELECT min(" + s.of(then) + ")" + found + ")"

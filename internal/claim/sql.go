@@ -121,7 +121,7 @@ func (c *claim) watch(stmt *gorm.Statement, head, start int) {
 	if c.from.noXmin {
 		told = seenWhole
 	}
-	c.text = c.textIn(stmt, form{told: told, vetoed: c.from.vetoes})
+	c.text = c.textIn(stmt, c.from.form(told))
 	stmt.SQL.Reset()
 	statement.Write(stmt, text[:head], c.text.free, text[start:])
 }

@@ -1,17 +1,17 @@
 package claim
 
 import (
+	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
@@ -34,10 +34,11 @@ const fewRows = 32
 
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
 // again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
-// and arrays would melt in it.
+// arrays would melt in it, and unnest would take rows apart.
 //
 // Where a trigger may veto the change of a row, the rows that are free are counted.
-func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
+// Named is the table with its schema.
+func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
 	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
 	lock.Build(stmt)
@@ -56,11 +57,11 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
 	if is.told != "" {
-		before, behind := is.told.unchanged(own, columns, keys)
+		before, behind := is.told.unchanged(own, named, columns, keys)
 		query, locked = before+"SELECT "+strings.Join(free, ",")+","+is.told.of(own)+` AS "gormlock_state" `, locked+behind
 	}
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
-	if len(keys) != 1 || isArray(m.Schema.PrimaryFields[0]) || is.vetoed {
+	if len(keys) != 1 || is.melts || is.vetoed {
 		text := &claimSQL{
 			lock: lock, with: true, watched: is.told != "",
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
@@ -95,6 +96,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, is form) *claimSQL {
 // form is how the claims of a table are written.
 type form struct {
 	told   seen // how a row is told to be unchanged, without which it is not free; empty: each is that matches
+	melts  bool // an array of the keys would not be one of the same keys: see newClaimSQL
 	vetoed bool // a trigger may leave a row as it is
 }
 
@@ -111,7 +113,7 @@ type claimedModel struct {
 func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 	type key struct{}
 	return m.Remember(key{}, func() any { //nolint:forcetypeassert // nothing else is
-		return &claimedModel{text: newClaimSQL(db, m, m.Table, form{}), asks: "claim by " + strings.Join(m.Schema.PrimaryFieldDBNames, ",")}
+		return &claimedModel{text: newClaimSQL(db, m, m.Table, "", form{}), asks: "claim by " + strings.Join(m.Schema.PrimaryFieldDBNames, ",")}
 	}).(*claimedModel)
 }
 
@@ -119,12 +121,13 @@ func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 	remembered := claimedModelOf(stmt.DB, c.model)
 	text := remembered.text
-	if stmt.Table != c.model.Table {
-		text = newClaimSQL(stmt.DB, c.model, stmt.Table, is)
+	if stmt.Table != c.model.Table || is.told != "" && stmt.TableExpr != nil {
+		named := cmp.Or(statement.NameInSQL(stmt), stmt.Quote(stmt.Table))
+		text = newClaimSQL(stmt.DB, c.model, stmt.Table, named, is)
 	} else if is != (form{}) {
 		other, known := remembered.others.Load(is)
 		if !known {
-			other, _ = remembered.others.LoadOrStore(is, newClaimSQL(stmt.DB, c.model, stmt.Table, is))
+			other, _ = remembered.others.LoadOrStore(is, newClaimSQL(stmt.DB, c.model, stmt.Table, stmt.Quote(stmt.Table), is))
 		}
 		text = other.(*claimSQL) //nolint:forcetypeassert // nothing else is
 	}
@@ -132,10 +135,4 @@ func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 		return text.few
 	}
 	return text
-}
-
-// isArray reports whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
-func isArray(field *schema.Field) bool {
-	t := field.IndirectFieldType
-	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
 }

@@ -15,7 +15,7 @@ type unclaimable struct{ sign, why string }
 var (
 	restless = unclaimable{
 		"a row of the view is another one each time it is read",
-		"the view has a column that is another one each time it is read, as by random() or clock_timestamp(), so nobody can tell whether a row was changed: " +
+		"the view has a column that is another one each time it is read, as by random() or clock_timestamp(), so nobody knows whether a row was changed: " +
 			"claim rows of the table, or leave the column out of the view",
 	}
 	keyless = unclaimable{
