@@ -52,6 +52,9 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if statement.Transaction(db.Statement) != nil {
 		return nil, optionError("db is a transaction, which ends before the worker: give New the db that gorm.Open returned")
 	}
+	if db.DryRun {
+		return nil, optionError("db is a DryRun, in which nothing is claimed: give New the db that gorm.Open returned")
+	}
 	if err := mustBeBare(db, "New", "give it the db that gorm.Open returned; a worker takes all jobs of a table, or those of its Queues"); err != nil {
 		return nil, err
 	}
