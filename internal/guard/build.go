@@ -312,7 +312,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if d.fence != nil {
 		d.fence.conflict(b, &found)
 	}
-	if d.job.Job != nil {
+	if d.job != nil {
 		d.job.conflict(b, &found)
 	}
 	if mixed {

@@ -21,6 +21,7 @@ import (
 type judge struct {
 	answer
 	inserted bool // Save found no row and made one
+	dry      bool // nothing is sent, so memory stays
 }
 
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It

@@ -27,8 +27,8 @@ type plan struct {
 	op      Op
 	where   conditions
 	version versionGuard
-	fence   *FenceGuard // nil: the model has none
-	job     jobGuard
+	fence   *FenceGuard   // nil: the model has none
+	job     *jobGuard     // nil: the model is no job, or its worker writes it
 	upsert  *upsert       // nil: no create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
@@ -260,8 +260,8 @@ func (p *plan) guards() [4]guard {
 	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
 	}
-	if p.job.Job != nil {
-		all[3] = &p.job
+	if p.job != nil {
+		all[3] = p.job
 	}
 	return all
 }
