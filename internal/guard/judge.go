@@ -153,6 +153,8 @@ func (j *judge) why(db *gorm.DB, row *Row, now seen) error {
 		return j.insertInstead(db)
 	case !current.IsValid() && !j.version.checked && !j.unchanged().guards() && !statement.InSave():
 		return nil
+	case !current.IsValid() && j.version.checked && !j.version.given && j.version.IsUnread(row.held):
+		return j.missingRow(stmt, row.Key)
 	case !current.IsValid():
 		e := j.stale(stmt, row, nil, true)
 		e.Soft, e.Hidden = now.deleted, j.mayBeHidden()

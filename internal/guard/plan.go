@@ -267,9 +267,9 @@ func (p *plan) guards() [4]guard {
 }
 
 // isNew reports whether Save may insert a struct for which it found no row: the application made its key, and it has no
-// version. It may not if 0 is a version that a row can have, or if the caller named the version.
+// version. It may not if 0 is a version that a row can have, if the caller named the version, or if the struct counts as not read.
 func (p *plan) isNew(row *Row) bool {
-	return p.version.checked && !p.version.given && !p.version.Loaded(row.held)
+	return p.version.checked && !p.version.given && !p.version.Loaded(row.held) && !p.version.IsUnread(row.held)
 }
 
 // unread is the version of a struct that differs from its row. A write of the struct is refused.

@@ -253,10 +253,11 @@ func isAt(row, other reflect.Value) bool {
 // statement has left it so: it may be another one, or read again since by what is rolled back too. If it is not as it was left, it stays
 // unread.
 func (s *Structs) undoIn(row reflect.Value, i int) {
-	another, copied := false, s.Copied || s.Places.copied[s.left(i)]
+	another, made, copied := false, false, s.Copied || s.Places.copied[s.left(i)]
 	version := s.model.Column
 	stays := version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) && !s.isAsLeft(row, i)
 	s.each(i, func(field *schema.Field, old, left pointee) {
+		made = made || field.PrimaryKey && !holds(old, left)
 		if stays && field == version.Field {
 			return
 		}
@@ -265,7 +266,7 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 			another = another || field.PrimaryKey || version != nil && field == version.Field
 		}
 	})
-	if copied && s.Created && version != nil && version.ZeroIsLoaded() {
+	if copied && made && version != nil && version.ZeroIsLoaded() {
 		version.Write(row, version.Unread()) // with its key and 0 it would stand for a row that was read
 	}
 	if another {

@@ -62,8 +62,12 @@ func (c *copies) judge(stmt *gorm.Statement) {
 			continue
 		}
 		is, version := rowIn(one.model, one.place), one.model.Column.Read(one.place)
+		key, _ := statement.KeyOf(stmt, one.model.Schema, one.place)
 		one.committed, one.known = version, first[is] == nil || !first[is].differs(version)
-		if key, _ := statement.KeyOf(stmt, one.model.Schema, one.place); key != nil && !one.known && first[is].read {
+		if key == nil && one.model.Column.ZeroIsLoaded() {
+			one.known = false // it stands for no row, at whatever version
+		}
+		if key != nil && !one.known && first[is].read {
 			c.read[is], unsure[one.model] = true, append(unsure[one.model], key)
 		}
 	}

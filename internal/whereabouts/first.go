@@ -99,7 +99,7 @@ func (all firstStates) meet(step int, m *model.Model, row, was, place reflect.Va
 		state.last = step
 		state.steps++
 	}
-	if state.step == step && was.IsValid() && m.Column.Loaded(m.Column.Read(was)) {
+	if isMade := was.IsValid() && memory.KeyIn(m, was) != memory.KeyIn(m, row); state.step == step && was.IsValid() && !isMade && m.Column.Loaded(m.Column.Read(was)) {
 		held := heldVersion{version: m.Column.Read(was)}
 		if place.IsValid() && place.CanAddr() {
 			held.at = place.Addr().Pointer()

@@ -25,7 +25,7 @@ func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 		return veil{}, false
 	}
 	v = veil{model: m, row: row, key: memory.KeyIn(m, row), is: m.Column.Read(row), seems: m.Column.Unread()}
-	return v, !m.Column.Unset(v.is)
+	return v, m.Column.Loaded(v.is)
 }
 
 // hide puts the version out of sight, if the struct has it.

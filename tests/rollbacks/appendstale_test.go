@@ -53,3 +53,33 @@ func TestRollback_ofAnAppendIsComparedInTheNext(t *testing.T) {
 		}
 	}
 }
+
+// Where versions start at 0, what is given to Append counts as read. What a rollback leaves without a row does not: another writer's may get its key.
+func TestRollback_ofAnAppendWhereVersionsStartAtZero(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&railsAppendOwner{}, &railsAppendKid{}, &railsAppendTag{}})
+	owner, other := railsAppendOwner{}, railsAppendOwner{Kids: []railsAppendKid{{Text: "old"}}}
+	stand.MustDo(t, db.Create(&owner))
+	stand.MustDo(t, db.Create(&other))
+	made, read := railsAppendKid{Text: "new"}, other.Kids[0]
+	attempt := func(kid *railsAppendKid, end error) error {
+		return db.Transaction(func(tx *gorm.DB) error {
+			if err := tx.Model(&owner).Association("Kids").Append(kid); err != nil {
+				return err
+			}
+			return end
+		})
+	}
+	for _, kid := range []*railsAppendKid{&made, &read} {
+		if err := attempt(kid, errUndo); !errors.Is(err, errUndo) {
+			t.Fatal(err)
+		}
+	}
+	stand.MustDo(t, db.Create(&railsAppendKid{ID: made.ID, OwnerID: other.ID, Text: "rival"}))
+	for _, kid := range []railsAppendKid{made, owner.Kids[0]} {
+		stand.Equal(t, "the key", kid.ID, made.ID)
+		stand.MustBeUnread(t, db.Save(&kid).Error)
+	}
+	stand.MustDo(t, db.Model(&railsAppendKid{}).Where("id = ?", read.ID).Update("text", "rival"))
+	stand.MustStale(t, attempt(&read, nil))
+}
