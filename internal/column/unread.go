@@ -1,6 +1,7 @@
 package column
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"time"
@@ -36,6 +37,18 @@ func unreadIn(kind reflect.Type) int64 {
 		return 1<<kind.Bits() - 1
 	}
 	return math.MaxInt64
+}
+
+// AtLargest says of the largest version what it is the largest of, and what to do about it.
+func (c *Version) AtLargest() string {
+	unread := ""
+	switch {
+	case !c.Narrow:
+		return fmt.Sprintf("the largest its column holds: give the column %s a larger type, in the table and in the model", c.Field.DBName)
+	case c.Unread().N > 0:
+		unread = fmt.Sprintf(" (%d stands for a struct that was not read)", c.Unread().N)
+	}
+	return fmt.Sprintf("the largest its field can have%s: give the field %s a larger type than %s", unread, c.Field.Name, c.Field.FieldType)
 }
 
 // unreadTime is in the middle of the first year: without its time zone, as in a column of type timestamp, it is another time of that year.

@@ -46,8 +46,8 @@ func (j *judge) versionIsFull(db *gorm.DB) bool {
 	if !j.intent.Touches() || !j.version.is() || !j.version.IsInteger() || len(j.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
 	}
-	err := fmt.Errorf("gormlock: %s: its version is the largest its column holds: give the column %s a larger type: %w",
-		j.rowName(db.Statement, j.named(db.Statement, &j.rows[0]).Key), j.version.Field.DBName, db.Error)
+	err := fmt.Errorf("gormlock: %s: its version is %s: %w",
+		j.rowName(db.Statement, j.named(db.Statement, &j.rows[0]).Key), j.version.AtLargest(), db.Error)
 	db.Error = nil
 	fault.Add(db, err)
 	return true

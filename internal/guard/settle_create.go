@@ -144,7 +144,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		w.keepInserted(db, from)
 	}
 	if err == nil {
-		err = w.whyRefused(db, from)
+		err = cmp.Or(w.whyRunningConflict(db, from), w.whyRefused(db, from))
 	}
 	if err == nil && (w.upsert.skips || len(conflict.Where.Exprs) > 0) {
 		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {

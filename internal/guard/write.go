@@ -216,6 +216,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	w := &Write{of: stmt, dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
 	w.memory.In = memory.WrittenTable(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
+	w.job = w.jobOf(stmt)
 	if j := journal.Of(stmt); j != nil {
 		w.path = j.Path()
 	}
