@@ -113,6 +113,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	d.built.hides = len(d.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, d.hides)
 	if d.version.is() {
 		d.weigh(set)
+		b.refuseFull()
 	}
 	b.Text("SET ")
 	written := false
@@ -261,32 +262,6 @@ func (g guardedWhere) writesKey(b builder) bool {
 	return quoted != ""
 }
 
-// isPlain reports whether conditions can stand beside an AND without parentheses.
-func isPlain(exprs []clause.Expression) bool {
-	for _, expr := range exprs {
-		is := mark.IsBracketed(expr)
-		switch e := expr.(type) {
-		case clause.Eq:
-			is = isName(e.Column) && !statement.Computed(e.Value)
-		case clause.IN:
-			is = isName(e.Column) && !slices.ContainsFunc(e.Values, statement.Computed)
-		case keysIn:
-			is = true
-		}
-		if !is {
-			return false
-		}
-	}
-	return true
-}
-
-// isName reports whether what stands for a column is no text of the caller's, in which there may be an OR.
-func isName(column any) bool {
-	c, is := column.(clause.Column)
-	_, named := column.(string)
-	return named || is && !c.Raw
-}
-
 // buildValues adds the columns of the guards to every new row.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
@@ -316,6 +291,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if ok && d.upsert.holds() {
 		b.updateHeld(&found)
 	}
+	if ok && d.refuseNothing(b.Statement, found) {
+		return false
+	}
 	mixed := d.upsert != nil && d.upsert.onlyInserts()
 	if !ok || found.DoNothing || !versions && !d.upsert.holds() && d.fence == nil && !mixed {
 		return false
@@ -334,7 +312,7 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if d.fence != nil {
 		d.fence.conflict(b, &found)
 	}
-	if d.job.Job != nil {
+	if d.job != nil {
 		d.job.conflict(b, &found)
 	}
 	if mixed {

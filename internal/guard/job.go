@@ -17,24 +17,28 @@ import (
 // jobGuard leaves a job that runs with its worker: a write of its struct makes neither its state nor its claim another one. The server
 // judges that, because a struct shows what its row was, or what the program has made of it.
 type jobGuard struct {
-	*install.Job // nil: the model is no job, or its worker writes it
-
+	*install.Job
 	state, claim *clause.Assignment // what is SET, if it is
 }
 
 // jobOf is the guard of a job.
-func (p *plan) jobOf(stmt *gorm.Statement) jobGuard {
+func (p *plan) jobOf(stmt *gorm.Statement) *jobGuard {
 	if len(p.model.Renewed) == 0 || install.JobOf == nil {
-		return jobGuard{}
+		return nil
 	}
-	return jobGuard{Job: install.JobOf(stmt)}
+	job := install.JobOf(stmt)
+	if job == nil {
+		return nil
+	}
+	return &jobGuard{Job: job}
 }
 
 // weigh notes what is SET.
 func (g *jobGuard) weigh(s *schema.Schema, set clause.Set) {
-	if g.state, g.claim = nil, nil; g.Job == nil {
+	if g == nil {
 		return
 	}
+	g.state, g.claim = nil, nil
 	for i := range set {
 		switch s.LookUpField(set[i].Column.Name) {
 		case g.State:
@@ -49,7 +53,7 @@ func (g *jobGuard) weigh(s *schema.Schema, set clause.Set) {
 }
 
 // guards reports whether a row that runs may be left out.
-func (g *jobGuard) guards() bool { return g.state != nil || g.claim != nil }
+func (g *jobGuard) guards() bool { return g != nil && (g.state != nil || g.claim != nil) }
 
 // guardsJob reports whether the statement is about jobs by their structs. One about rows that it finds by conditions alone is executed.
 func (d *draft) guardsJob() bool {

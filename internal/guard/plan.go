@@ -27,8 +27,8 @@ type plan struct {
 	op      Op
 	where   conditions
 	version versionGuard
-	fence   *FenceGuard // nil: the model has none
-	job     jobGuard
+	fence   *FenceGuard   // nil: the model has none
+	job     *jobGuard     // nil: the model is no job, or its worker writes it
 	upsert  *upsert       // nil: no create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
@@ -93,9 +93,6 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
-		if !p.intent.Ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, p.named(stmt, row).Key), row.Expected.N)
-		}
 	}
 	if len(p.rows) == 0 {
 		p.batch, v.exact, v.later = false, false, v.First(now)
@@ -263,8 +260,8 @@ func (p *plan) guards() [4]guard {
 	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
 	}
-	if p.job.Job != nil {
-		all[3] = &p.job
+	if p.job != nil {
+		all[3] = p.job
 	}
 	return all
 }

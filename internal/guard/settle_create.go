@@ -94,6 +94,9 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	}
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored, a trigger or a rule of the table kept the others out: use clause.OnConflict{DoNothing: true} if rows may stay out",
 		statement.TableName(db.Statement), stored, w.built.proposed)
+	if conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); updatesNothing(conflict) {
+		err = errUpdatesNothing(db.Statement)
+	}
 	if stored > 0 {
 		journal.Doom(db, err)
 	}

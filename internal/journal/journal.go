@@ -27,6 +27,7 @@ type journal struct {
 	strict   int  // number of open calls of Transaction
 	refusals int  // number of statements and calls that gormlock has refused
 	call     call // the last one
+	halfway  halfway
 	atWork   atWork
 	ending
 }

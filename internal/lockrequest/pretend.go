@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gormlock/gormlock/internal/cause"
 	"github.com/gormlock/gormlock/internal/lockid"
@@ -32,6 +33,11 @@ func (r *Request) Pretend(ctx context.Context, locks *pretend.Locks, owner any) 
 		taken++
 	}
 	return free, nil
+}
+
+// HeldIn reports whether the owner has all of the locks.
+func (r *Request) HeldIn(locks *pretend.Locks, owner any) bool {
+	return !slices.ContainsFunc(r.locks, func(l lock) bool { return !locks.Holds(owner, number(l), l.shared) })
 }
 
 func number(l lock) lockid.ID {

@@ -25,7 +25,7 @@ func VersionTrigger(table, column string) string {
 	body := tables.DollarQuoted(fmt.Sprintf(`
 BEGIN
   IF NEW.%[1]s IS NULL OR NEW.%[1]s <= OLD.%[1]s THEN
-    NEW.%[1]s := COALESCE(OLD.%[1]s, 0) + 1;
+    NEW.%[1]s := COALESCE(OLD.%[1]s, 0) + CASE WHEN OLD.%[1]s = -2 THEN 2 ELSE 1 END;
   END IF;
   RETURN NEW;
 END `, version))

@@ -101,6 +101,14 @@ func (l *Locks) leave(w *wait, id lockid.ID) {
 	l.advance(id, k)
 }
 
+// Holds reports whether the owner has the lock, or a stronger one where a shared one is asked for.
+func (l *Locks) Holds(owner any, id lockid.ID, shared bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.locks[id]
+	return k != nil && k.holders[owner] != nil && (shared || k.holders[owner].exclusive > 0)
+}
+
 // Release takes one grant back.
 func (l *Locks) Release(owner any, id lockid.ID, shared bool) {
 	l.mu.Lock()

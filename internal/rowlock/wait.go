@@ -24,13 +24,15 @@ import (
 const rowWait = "gormlock:row_wait"
 
 // The texts around a query that may fail because of a lock. Each is one message. The server keeps the old lock_timeout in
-// a setting of ours, so nobody has to ask for it first. After the savepoint is released, what was set under it stays.
+// a setting of ours, so nobody has to ask for it first. A query may run within another one: the setting has the words of all, the newest first.
+// After the savepoint is released, what was set under it stays.
 const (
 	openTry      = "SAVEPOINT gormlock"
-	setTimeout   = "SELECT set_config('gormlock.lock_timeout', current_setting('lock_timeout'), true), set_config('lock_timeout', '%s', true)"
+	setTimeout   = "SELECT set_config('gormlock.lock_timeout', concat_ws(' ', current_setting('lock_timeout'), current_setting('gormlock.lock_timeout', true)), true), set_config('lock_timeout', '%s', true)"
 	closeTry     = "RELEASE SAVEPOINT gormlock"
-	closeTimeout = "SELECT set_config('lock_timeout', current_setting('gormlock.lock_timeout'), true); RELEASE SAVEPOINT gormlock"
-	undo         = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
+	closeTimeout = "SELECT set_config('lock_timeout', split_part(kept, ' ', 1), true), set_config('gormlock.lock_timeout', substr(kept, strpos(kept || ' ', ' ') + 1), true) " +
+		"FROM current_setting('gormlock.lock_timeout') AS kept; RELEASE SAVEPOINT gormlock"
+	undo = "ROLLBACK TO SAVEPOINT gormlock; RELEASE SAVEPOINT gormlock"
 )
 
 // Begin runs before a query. If the query has advisory locks, take takes them, under the savepoint of the row lock. So a refused row frees

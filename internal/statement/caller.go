@@ -163,6 +163,16 @@ func InHook() bool {
 	return false
 }
 
+// HookDepth is the number of hooks that wait for the statement.
+func HookDepth() (n int) {
+	for function := range callers() {
+		if strings.HasSuffix(function, callMethod) {
+			n++
+		}
+	}
+	return n
+}
+
 // InAppend reports whether Association(…).Append or Replace waits for the statement, and no hook that these have called.
 func InAppend() bool { return madeFor(saveAssociation) }
 

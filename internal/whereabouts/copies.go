@@ -103,6 +103,7 @@ func AfterEnd(db *gorm.DB) {
 	noteFailedAppend(db)
 	noteFailedCall(db)
 	doomAppendedMap(db)
+	doomHalfway(db)
 }
 
 // hideCopied hides the versions of the children that an Append has stored, and which GORM is about to copy to the caller. With several parents it

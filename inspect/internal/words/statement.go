@@ -38,7 +38,7 @@ var statements = []statement{
 
 	// Row locks: what is sent around the query of the program.
 	{begins: "SAVEPOINT gormlock; SELECT set_config('gormlock.lock_timeout'", does: "sets the timeout of a row lock", did: "set the timeout of a row lock"},
-	{begins: "SELECT set_config('lock_timeout', current_setting('gormlock.lock_timeout'), true)", does: "has its row lock", did: "took a row lock"},
+	{begins: "SELECT set_config('lock_timeout', split_part(kept, ' ', 1), true)", does: "has its row lock", did: "took a row lock"},
 	{begins: "ROLLBACK TO SAVEPOINT gormlock", does: "goes back to before a lock it did not get", did: "did not get a lock, and went back to before"},
 
 	{begins: "WITH RECURSIVE read AS (\n SELECT to_regclass($1)::oid", does: "looks whether rows can be locked", did: "looked whether rows can be locked"},

@@ -1,0 +1,30 @@
+package whereabouts
+
+import (
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// doomHalfway fails the commit of a transaction of the caller in which Association(…).Append or Replace has stored the rows of maps, and gormlock has
+// refused what follows: the next row, or the update of the owner.
+func doomHalfway(db *gorm.DB) {
+	stmt := db.Statement
+	if db.DryRun || stmt.Schema == nil || statement.Transaction(stmt) == nil {
+		return
+	}
+	row := statement.FromMap(stmt.Dest) && slices.Contains(stmt.BuildClauses, "VALUES") && statement.InAppend()
+	if !row && (!journal.IsHalfway(stmt) || !savesOwner(db) || !statement.InAssociation()) {
+		return
+	}
+	if journal.TakeHalfway(stmt) && db.Error != nil && strings.Contains(db.Error.Error(), "gormlock: ") {
+		journal.Doom(db, db.Error)
+	}
+	if row && db.Error == nil {
+		journal.NoteHalfway(stmt)
+	}
+}
