@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -116,6 +117,10 @@ func (r *reader) readQueues(ctx context.Context, tx *sql.Tx, table foundTable) e
 		(COALESCE(EXTRACT(EPOCH FROM now() - min(oldest)), 0) * 1000000)::bigint,
 		CASE WHEN bool_or(state = 'dead') THEN (SELECT left(last_error, 300) FROM `+table.name+` AS d WHERE d.state = 'dead' AND d.queue = parts.queue`+table.live+` ORDER BY updated_at DESC NULLS LAST LIMIT 1) ELSE '' END
 		FROM (`+strings.Join(parts, " UNION ALL ")+`) AS parts GROUP BY queue ORDER BY queue LIMIT $1`, r.config.limit)
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) && coded.SQLState() == "42703" { // undefined_column
+		return fmt.Errorf("%s is no table of jobs, or its model gives the columns of work.Job other names than GORM's: %w", table.name, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -93,3 +93,23 @@ func TestJobs_areShownByQueue(t *testing.T) {
 		t.Error("Jobs(7) is taken")
 	}
 }
+
+// A table whose columns have other names is not shown, and the page says why.
+func TestJobs_ofOtherColumns(t *testing.T) {
+	t.Parallel()
+	type Parcel struct {
+		work.Job `gorm:"embedded;embeddedPrefix:job_"`
+	}
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New()))
+	if err := work.Migrate(db, &Parcel{}); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := inspect.Snapshot(t.Context(), pool, inspect.Jobs(&Parcel{}))
+	if err != nil || len(v.Jobs) > 0 || len(v.Unseen) != 1 || !strings.Contains(v.Unseen[0], "gives the columns of work.Job other names than GORM's") {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -14,6 +14,7 @@ type background struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	woken  chan struct{}
+	over   chan struct{} // closed when the manager has released what it held
 
 	mu     sync.Mutex
 	closed bool
@@ -21,7 +22,7 @@ type background struct {
 }
 
 func newBackground(ctx context.Context) *background {
-	b := &background{woken: make(chan struct{}, 1)}
+	b := &background{woken: make(chan struct{}, 1), over: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return b
 }

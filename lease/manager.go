@@ -96,17 +96,28 @@ func (m *Manager) lookForDue(now holder.Instant) (due time.Duration) {
 	return min(renewAt, searchAt)
 }
 
+// closeWithin bounds Close where its ctx does not: a silent network would block it for ever.
+const closeWithin = 10 * time.Second
+
 // Close releases every lease in one statement. Before that the leases count as lost, with
 // the cause [ErrClosed], and waiting callers get that error. It returns when the database
-// has confirmed and nothing of the manager runs any more. If ctx ends first it returns an
-// error, and the leases run out by themselves. AtLeast is kept. A second Close waits for
-// the first and returns nil. The pool stays open.
+// has confirmed and nothing of the manager runs any more. When ctx ends, or after ten
+// seconds without an answer, it returns an error, and the leases run out by themselves.
+// AtLeast is kept. A second Close waits for the first in the same way, and returns nil. The
+// pool stays open.
 func (m *Manager) Close(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, closeWithin)
+	defer cancel()
 	left, told, first := m.holdings.close()
 	if !first {
-		m.background.wait()
-		return nil
+		select {
+		case <-m.background.over:
+			return nil
+		case <-asking.Done():
+			return fmt.Errorf("gormlock: close: the first Close has not ended: %w", unanswered(ctx, asking, closeWithin, asking.Err()))
+		}
 	}
+	defer close(m.background.over)
 	m.acquires.close() // before the background, which sends gathered calls
 	m.releases.close()
 	m.background.close()
@@ -118,8 +129,8 @@ func (m *Manager) Close(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
-	if _, failed, err := m.store.release(ctx, left); err != nil {
-		return fmt.Errorf("gormlock: close: %d leases were not released, they end by themselves: %w", failed, err)
+	if _, failed, err := m.store.release(asking, left); err != nil {
+		return fmt.Errorf("gormlock: close: %d leases were not released, they end by themselves: %w", failed, unanswered(ctx, asking, closeWithin, err))
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/gormlock/gormlock/internal/migrate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -15,7 +14,11 @@ import (
 // session with another zone.
 func (t *table) refuseColumns(db *gorm.DB) error {
 	id := t.column("ID")
-	var is struct{ Unique, Needed, Given bool }
+	var is struct {
+		Unique bool `gorm:"column:unique"`
+		Needed bool `gorm:"column:needed"`
+		Given  bool `gorm:"column:given"`
+	}
 	err := db.Raw(`SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum) AS "unique",
 		a.attnotnull AS needed, a.atthasdef OR a.attidentity <> '' AS given
 		FROM pg_attribute a WHERE a.attrelid = to_regclass(?) AND a.attname = ? AND NOT a.attisdropped`, t.quoted, id).Scan(&is).Error
@@ -52,7 +55,7 @@ func (t *table) refuseColumns(db *gorm.DB) error {
 func (t *table) refuseTrigger(db *gorm.DB) error {
 	var names []string
 	err := db.Raw(`SELECT t.tgname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-		WHERE t.tgrelid = to_regclass(?) AND t.tgenabled IN ('O', 'A') AND starts_with(p.proname, ?)`, t.quoted, migrate.TriggerPrefix).Scan(&names).Error
+		WHERE t.tgrelid = to_regclass(?) AND t.tgenabled IN ('O', 'A') AND starts_with(p.proname, 'gormlock_version_')`, t.quoted).Scan(&names).Error
 	if err != nil || len(names) == 0 {
 		return err
 	}

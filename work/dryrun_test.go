@@ -1,6 +1,7 @@
 package work_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -58,5 +59,37 @@ func TestMigrate_whereAPluginFails(t *testing.T) {
 	}
 	if _, err := work.New(db, (&texts{}).handle); !errors.Is(err, refused) {
 		t.Errorf("New: %v", err)
+	}
+}
+
+// Complete in a dry run completes nothing, and says nothing of a job that is not running.
+func TestComplete_inADryRun(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	m := reload(t, db, enqueue(t, db, "x")[0].ID)
+	was := *m
+	must(t, work.Complete(db.Session(&gorm.Session{DryRun: true}), m))
+	if *m != was || reload(t, db, m.ID).State != "ready" {
+		t.Errorf("%+v", m)
+	}
+	drain(t, worker(t, db, func(_ context.Context, m *Mail) error { // which has not called Complete
+		return work.Complete(db.Session(&gorm.Session{DryRun: true}), m)
+	}))
+	if now := reload(t, db, m.ID); now.State != "done" || now.Attempts != 1 {
+		t.Errorf("%+v", now)
+	}
+}
+
+// What is wrong with a job or an option of work is ErrOption, whose text is about locks: errors of work do not have it.
+func TestErrors_textOfAnOption(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	_, workers := work.New(db, (&texts{}).handle, work.Workers(0))
+	_, given := work.New(db.Where("1=1"), (&texts{}).handle)
+	_, none := work.New(db, (&texts{}).handle, nil)
+	for _, err := range []error{workers, given, none, work.Enqueue(db, &Mail{Job: work.Job{State: "done"}}), work.Enqueue[Mail](db, nil), work.Migrate(db, 1)} {
+		if !errors.Is(err, gormlock.ErrOption) || !strings.HasPrefix(err.Error(), "gormlock: work: ") || strings.Contains(err.Error(), "lock option") {
+			t.Errorf("%v", err)
+		}
 	}
 }

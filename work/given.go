@@ -1,17 +1,24 @@
 package work
 
 import (
+	"fmt"
+	"strings"
+
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // mustBeBare refuses a db that has conditions, locks or other parts of a statement, which the call would drop.
 func mustBeBare(db *gorm.DB, call, cure string) error {
-	return mark.RefuseGiven(db, "work: "+call, cure)
+	if err := mark.RefuseGiven(db, "work: "+call, cure); err != nil {
+		return optionRefusedError{fmt.Errorf("gormlock: %s", strings.TrimPrefix(err.Error(), gormlock.ErrOption.Error()+": "))}
+	}
+	return nil
 }
 
 // writesState is tx, to write the columns by which Complete completes a job. A Select or Omit that leaves one out is an error, also if a

@@ -58,15 +58,15 @@ func (j *Job) job() *Job { return j }
 // jobIn returns the Job in a model.
 func jobIn(model any) (*Job, error) {
 	if v := reflect.ValueOf(model); model == nil || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, fmt.Errorf("%w: work: the job is nil", gormlock.ErrOption)
+		return nil, optionError("the job is nil")
 	}
 	if has, ok := model.(isJob); ok {
 		if j := has.job(); j != nil {
 			return j, nil
 		}
-		return nil, fmt.Errorf("%w: work: %T embeds a pointer to Job: embed work.Job itself", gormlock.ErrOption, model)
+		return nil, optionError("%T embeds a pointer to Job: embed work.Job itself", model)
 	}
-	return nil, fmt.Errorf("%w: work: %T has no Job: embed work.Job in it, and give a pointer", gormlock.ErrOption, model)
+	return nil, optionError("%T has no Job: embed work.Job in it, and give a pointer", model)
 }
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
@@ -93,16 +93,16 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 			return err
 		}
 		if j.State != "" && j.State != ready && j.State != later {
-			return fmt.Errorf("%w: work: enqueue: the job's state is %q: leave State, ID and Version unset", gormlock.ErrOption, j.State)
+			return optionError("enqueue: the job's state is %q: leave State, ID and Version unset", j.State)
 		}
 		if j.Version != 0 && j.Version != 1 {
-			return fmt.Errorf("%w: work: enqueue: the job's Version is %d: leave State, ID and Version unset", gormlock.ErrOption, j.Version)
+			return optionError("enqueue: the job's Version is %d: leave State, ID and Version unset", j.Version)
 		}
 		if j.Attempts < 0 || j.Attempts > math.MaxInt32 {
-			return fmt.Errorf("%w: work: enqueue: the job's Attempts are %d, and each attempt counts one more: leave it unset", gormlock.ErrOption, j.Attempts)
+			return optionError("enqueue: the job's Attempts are %d, and each attempt counts one more: leave it unset", j.Attempts)
 		}
 		if err := pgtime.Check(j.RunAt); err != nil {
-			return fmt.Errorf("%w: work: enqueue: the job's RunAt: %w", gormlock.ErrOption, err)
+			return optionError("enqueue: the job's RunAt: %w", err)
 		}
 		if j.State = ready; j.RunAt.After(now) {
 			j.State = later
@@ -169,7 +169,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 		return err
 	}
 	a, others := attemptOf(tx, of, j)
-	if a != nil && !others {
+	if a != nil && !others && !tx.DryRun {
 		a.completing.Store(true)
 	}
 	was := *j
@@ -180,6 +180,10 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 	}
 	if written.Error != nil {
 		return written.Error
+	}
+	if tx.DryRun {
+		*j = was
+		return nil
 	}
 	if written.RowsAffected == 0 {
 		*j = was

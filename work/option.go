@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -33,7 +34,7 @@ func newConfig(opts []Option) (*config, error) {
 	c := &config{workers: 10, lease: time.Minute, poll: time.Second, grace: 10 * time.Second, backoff: backoff}
 	for _, o := range opts {
 		if o == nil {
-			return nil, fmt.Errorf("%w: work: an option is nil", gormlock.ErrOption)
+			return nil, optionError("an option is nil")
 		}
 		if err := o.apply(c); err != nil {
 			return nil, err
@@ -48,9 +49,16 @@ func backoff(attempt int) time.Duration {
 	return d + rand.N(d/4)
 }
 
+// optionRefusedError is an ErrOption, whose own text speaks of locks.
+type optionRefusedError struct{ error }
+
 func optionError(format string, args ...any) error {
-	return fmt.Errorf("%w: work: "+format, append([]any{gormlock.ErrOption}, args...)...)
+	return optionRefusedError{fmt.Errorf("gormlock: work: "+format, args...)}
 }
+
+func (r optionRefusedError) Is(target error) bool { return target == gormlock.ErrOption }
+
+func (r optionRefusedError) Unwrap() error { return errors.Unwrap(r.error) }
 
 // Workers is how many jobs run at once. Default: 10.
 func Workers(n int) Option {

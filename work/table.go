@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
-	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/jobmark"
@@ -258,7 +257,7 @@ func (t *table) check(db *gorm.DB) error {
 		WHERE i.indrelid = to_regclass(?) AND i.indisunique AND pg_get_expr(i.indpred, i.indrelid) LIKE '%''running''%'`, t.quoted).Scan(&single).Error
 	for _, name := range single {
 		if there[name] {
-			return fmt.Errorf("%w: work: the table %s has the index %s: name its OnePer here too, or drop the index", gormlock.ErrOption, t.name, name)
+			return optionError("the table %s has the index %s: name its OnePer here too, or drop the index", t.name, name)
 		}
 	}
 	return err

@@ -38,8 +38,7 @@ CREATE TRIGGER %[3]s BEFORE UPDATE ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s(
 }
 
 const (
-	// TriggerPrefix is what the names of triggers and of their functions begin with.
-	TriggerPrefix = "gormlock_version_"
+	triggerPrefix = "gormlock_version_" // package work looks for it too
 
 	// lockOfTriggers is the advisory lock under which triggers are created: the server fails some of the programs that replace a
 	// function at once.
@@ -58,7 +57,7 @@ var (
 // front of a column, and three in front of the hash that is in the name where one of the two names holds more than words,
 // or both are too long.
 func triggerName(table, column string) string {
-	name := TriggerPrefix + table
+	name := triggerPrefix + table
 	if column != "version" {
 		name += "__" + column
 	}
@@ -66,6 +65,6 @@ func triggerName(table, column string) string {
 		return name
 	}
 	sum := fmt.Sprintf("___%x", sha256.Sum256([]byte(table+"\x00"+column)))[:3+16]
-	begin := TriggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
+	begin := triggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
 	return begin[:min(len(begin), longestName-len(sum))] + sum
 }

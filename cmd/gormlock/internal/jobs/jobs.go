@@ -106,7 +106,7 @@ func tableAt(ctx context.Context, db *sql.DB, name string) (*table, error) {
 	case !quoted.Valid:
 		return nil, fmt.Errorf("there is no table %s: name its schema too, or quote a name with capitals, as in '\"Mails\"'", name)
 	case missing != "":
-		return nil, fmt.Errorf("%s is not a table of jobs, it has no %s: work.Migrate makes one", name, missing)
+		return nil, fmt.Errorf("%s is not a table of jobs, it has no %s: work.Migrate makes one, and a model that gives the columns of work.Job other names than GORM's cannot be shown", name, missing)
 	}
 	return &table{db, quoted.String, live}, nil
 }
