@@ -442,7 +442,7 @@ func TestClaims(t *testing.T) {
 	seed := func(s *stage) { s.exec("INSERT INTO tasks VALUES (3, 'ready'), (9, 'ready')") }
 	far := func(s *stage) {
 		s.exec(`DROP SCHEMA IF EXISTS gormlocktest_tasks CASCADE; CREATE SCHEMA gormlocktest_tasks;
-			CREATE TABLE gormlocktest_tasks.tasks AS SELECT * FROM tasks;
+			CREATE TABLE gormlocktest_tasks.tasks (LIKE tasks INCLUDING ALL);
 			INSERT INTO gormlocktest_tasks.tasks VALUES (3, 'ready'), (9, 'ready')`)
 	}
 	columns := []string{"id", "state"}

@@ -21,7 +21,7 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/gormlocktest"
-	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/claim"
 	"github.com/gormlock/gormlock/internal/pgtest"
 	"github.com/gormlock/gormlock/internal/rowlock"
 	"github.com/gormlock/gormlock/lockkey"
@@ -89,7 +89,7 @@ func (h *texts) hear(text string) {
 	if word, _, _ := strings.Cut(text, " "); slices.Contains([]string{"begin", "commit", "rollback"}, word) {
 		return
 	}
-	if text == rowlock.AskLockable || text == rowlock.AskTableRows || text == journal.AskJudges { // asked once for a table, and needed by no mock
+	if text == rowlock.AskLockable || text == rowlock.AskTableRows || text == claim.AskRelation { // asked once for a table, and needed by no mock
 		return
 	}
 	h.all = append(h.all, numbers.ReplaceAllString(spaces.ReplaceAllString(text, " "), "${1}N"))

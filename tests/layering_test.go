@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"internal/repeat": {"internal/cause"},
 	"internal/claim": {
 		"internal/sqltext",
-		"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/rowlock", "internal/sqlstate", "internal/statement",
+		"internal/asked", "internal/dialect", "internal/fault", "internal/guard", "internal/install", "internal/journal", "internal/mark", "internal/model", "internal/pgarray", "internal/rowlock", "internal/sqlstate", "internal/statement",
 		"internal/xact", "observe", gormModule,
 	},
 	"internal/reload": {

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"reflect"
 
 	"github.com/jackc/pgx/v5"
@@ -18,13 +19,16 @@ type fresh struct {
 }
 
 // freshOver is the pool over db.
-func freshOver(ctx context.Context, db *sql.DB) fresh {
+func freshOver(ctx context.Context, db *sql.DB) (fresh, error) {
 	config, err := configOf(ctx, db)
-	if err != nil {
-		return fresh{db, false}
+	switch {
+	case errors.Is(err, errNoListen): // another driver
+		return fresh{db, false}, nil
+	case err != nil:
+		return fresh{}, err
 	}
 	mode := config.DefaultQueryExecMode
-	return fresh{db, mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeCacheDescribe}
+	return fresh{db, mode == pgx.QueryExecModeCacheStatement || mode == pgx.QueryExecModeCacheDescribe}, nil
 }
 
 func (f fresh) args(args []any) []any {

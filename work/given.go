@@ -1,10 +1,9 @@
 package work
 
 import (
-	"slices"
-
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -53,15 +52,7 @@ func checked(tx *gorm.DB, check func(*gorm.DB) error) *gorm.DB {
 func insertsOnly(tx *gorm.DB, t *table) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
 		conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-		for _, field := range []string{"State", "Attempts", "ClaimedBy", "ClaimedUntil", "LastError"} {
-			writes := func(a clause.Assignment) bool {
-				return t.fields.LookUpField(a.Column.Name) == t.fields.LookUpField(field)
-			}
-			if conflict.UpdateAll || slices.ContainsFunc(conflict.DoUpdates, writes) {
-				return optionError("Enqueue with an upsert would write %s of a job that is there, which a worker keeps, and it may run: use clause.OnConflict{DoNothing: true}, or DoUpdates of columns of your own", field)
-			}
-		}
-		return nil
+		return refuseKept("Enqueue with an upsert", writesOf(conflict, t.fields, func(*schema.Field) bool { return true }))
 	}
 	tx = checked(tx, check)
 	return tx, check(tx)

@@ -21,8 +21,11 @@ import (
 )
 
 // Job makes a model a job. Embed it, like gorm.Model. The worker renews ClaimedUntil while a handler runs, so Save and
-// Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it. A write of the struct of a
-// job that runs which makes its State another one is an error.
+// Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
+//
+// The server refuses a write of a struct, by its key, that makes the State or the ClaimedBy of a job that runs another one, also with
+// [gormlock.IgnoreVersion]: the job would be handed out once more. The error is [gormlock.ErrOption], and says what to do instead. An update by
+// conditions alone, as an operator makes it, is executed. So is SQL.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"

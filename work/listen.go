@@ -25,7 +25,10 @@ type ear struct {
 	oid    string
 	wake   func(hints) // nil hints: look everywhere
 	report func(error) // why there are no notifications, and then nil when they come again
-	deaf   bool        // under ears.Mutex: it gets no notifications from the server
+
+	// under ears.Mutex
+	deaf  bool // it gets no notifications from the server
+	warns bool // it has reported so
 }
 
 // ears are the ears of a process.
@@ -63,21 +66,43 @@ type line struct {
 	failed   error // why there is no connection
 }
 
-// add makes e be woken when there are new jobs, until remove is called. One connection serves all ears of a process on a
-// database.
-func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
-	e.deaf = true
-	s.Lock()
-	s.all[e] = struct{}{}
-	s.Unlock()
-	config, err := configOf(ctx, e.db)
-	if err != nil {
-		e.report(err)
-		return func() { s.remove(e, nil) }
-	}
-	key := fmt.Sprintf("%s:%d/%s %s", config.Host, config.Port, config.Database, config.User)
+const (
+	pauseFirst = 50 * time.Millisecond // after a connection that failed, doubled each time up to pauseMost
+	pauseMost  = 5 * time.Second
+)
+
+// add makes e be woken when this process has new jobs, until remove is called.
+func (s *ears) add(e *ear) {
 	s.Lock()
 	defer s.Unlock()
+	e.deaf = true
+	s.all[e] = struct{}{}
+}
+
+// join makes e hear by a connection, and tries again until it can or ctx ends.
+func (s *ears) join(ctx context.Context, e *ear) *line {
+	for pause := pauseFirst; ctx.Err() == nil; pause = min(2*pause, pauseMost) {
+		oid, err := oidOf(ctx, e.db, e.table)
+		var config *pgx.ConnConfig
+		if err == nil {
+			config, err = configOf(ctx, e.db)
+		}
+		if err == nil {
+			e.oid = oid
+			return s.lineFor(ctx, e, config)
+		}
+		if s.tell(e, err); errors.Is(err, errNoListen) {
+			pause = time.Minute
+		}
+		rest(ctx, pause)
+	}
+	return nil
+}
+
+// lineFor is the one connection that serves all ears of a process on a database.
+func (s *ears) lineFor(ctx context.Context, e *ear, config *pgx.ConnConfig) *line {
+	key := fmt.Sprintf("%s:%d/%s %s", config.Host, config.Port, config.Database, config.User)
+	s.Lock()
 	l := s.lines[key]
 	if l == nil {
 		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -87,10 +112,23 @@ func (s *ears) add(ctx context.Context, e *ear) (remove func()) {
 	}
 	l.ears[e] = struct{}{}
 	e.deaf = !l.heard
-	if l.failed != nil {
-		go e.report(l.failed)
+	heard, failed := l.heard, l.failed
+	s.Unlock()
+	if heard || failed != nil {
+		s.tell(e, failed)
 	}
-	return func() { s.remove(e, l) }
+	return l
+}
+
+// tell makes e report the first failure of a series, and the end of the series.
+func (s *ears) tell(e *ear, failed error) {
+	s.Lock()
+	changed := e.warns != (failed != nil)
+	e.warns = failed != nil
+	s.Unlock()
+	if changed {
+		e.report(failed)
+	}
 }
 
 func (s *ears) remove(e *ear, l *line) {
@@ -125,7 +163,7 @@ func (s *ears) pools(l *line) (all []*sql.DB) {
 // keep listens until there are no ears. When a connection ends, it opens another one.
 func (s *ears) keep(ctx context.Context, l *line) {
 	defer close(l.over)
-	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
+	for pause := pauseFirst; ctx.Err() == nil; pause = min(2*pause, pauseMost) {
 		began := time.Now()
 		var failed error
 		listened := false
@@ -147,12 +185,9 @@ func (s *ears) keep(ctx context.Context, l *line) {
 			s.told(l, false, failed)
 		}
 		if time.Since(began) > time.Minute {
-			pause = 50 * time.Millisecond
+			pause = pauseFirst
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		rest(ctx, pause)
 	}
 }
 
@@ -167,22 +202,20 @@ func (s *ears) ended(l *line) (listened bool) {
 	return listened
 }
 
-// told notes whether the connection listens, and why it could not be opened. It reports the first failure of a series, and
-// the end of the series.
+// told notes whether the connection listens, and why it could not be opened.
 func (s *ears) told(l *line, heard bool, failed error) {
 	s.Lock()
-	var report []*ear
-	changed := (failed == nil) != (l.failed == nil)
 	l.heard, l.failed = heard, failed
+	all := make([]*ear, 0, len(l.ears))
 	for e := range l.ears {
 		e.deaf = !heard
-		if changed {
-			report = append(report, e)
-		}
+		all = append(all, e)
 	}
 	s.Unlock()
-	for _, e := range report {
-		e.report(failed)
+	for _, e := range all {
+		if heard || failed != nil {
+			s.tell(e, failed)
+		}
 	}
 }
 

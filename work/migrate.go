@@ -39,15 +39,9 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 		if err := tx.AutoMigrate(model); err != nil {
 			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 		}
-		if err := t.refuseColumns(tx); err != nil {
+		set, err := t.fit(tx)
+		if err != nil {
 			return err
-		}
-		if err := t.refuseIndexesElsewhere(tx); err != nil {
-			return err
-		}
-		var set []string
-		if err := tx.Raw("SELECT split_part(unnest(reloptions), '=', 1) FROM pg_class WHERE oid = to_regclass(?)", t.quoted).Scan(&set).Error; err != nil {
-			return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 		}
 		for _, text := range slices.Concat(t.ddl(), t.storage(set), t.marks()) {
 			if err := tx.Exec(text).Error; err != nil {
@@ -56,6 +50,22 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 		}
 		return nil
 	}, gormlock.Locking(gormlock.Key("gormlock", "work", "migrate", t.name), gormlock.AllowSnapshot()))
+}
+
+// fit refuses a table that cannot work, and returns which storage settings it has. A dry run looks at nothing.
+func (t *table) fit(tx *gorm.DB) (set []string, err error) {
+	if tx.DryRun {
+		return nil, nil
+	}
+	for _, refuse := range []func(*gorm.DB) error{t.refuseColumns, t.refuseTrigger, t.refuseIndexesElsewhere} {
+		if err := refuse(tx); err != nil {
+			return nil, err
+		}
+	}
+	if err := tx.Raw("SELECT split_part(unnest(reloptions), '=', 1) FROM pg_class WHERE oid = to_regclass(?)", t.quoted).Scan(&set).Error; err != nil {
+		return nil, fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+	}
+	return set, nil
 }
 
 // quotedIndex returns the name of an index, with the schema that the name of the table has.

@@ -81,3 +81,38 @@ func TestMigrate_afterARename(t *testing.T) {
 		})
 	}
 }
+
+// Where a trigger moves the version in each update, each renewal of a lease would, and no handler could complete its job behind it.
+func TestMigrate_refusesAVersionTrigger(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"as it is made": "",
+		"renamed":       "ALTER TRIGGER gormlock_version_mails ON mails RENAME TO moves",
+		"always":        "ALTER TABLE mails ENABLE ALWAYS TRIGGER gormlock_version_mails",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			must(t, db.Exec(gormlock.VersionTrigger("mails", "version")).Error)
+			if change != "" {
+				must(t, db.Exec(change).Error)
+			}
+			err := work.Migrate(db, &Mail{})
+			if _, failed := work.New(db, (&texts{}).handle); err == nil || failed == nil || err.Error() != failed.Error() {
+				t.Fatalf("Migrate: %v, New: %v", err, failed)
+			}
+			at := strings.Index(err.Error(), "DROP TRIGGER ")
+			must(t, db.Exec(err.Error()[at:]).Error)
+			must(t, work.Migrate(db, &Mail{}))
+			worker(t, db, (&texts{}).handle)
+		})
+	}
+	t.Run("disabled", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		must(t, db.Exec(gormlock.VersionTrigger("mails", "version")).Error)
+		must(t, db.Exec("ALTER TABLE mails DISABLE TRIGGER gormlock_version_mails").Error)
+		must(t, work.Migrate(db, &Mail{}))
+		worker(t, db, (&texts{}).handle)
+	})
+}

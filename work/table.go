@@ -225,8 +225,10 @@ func (t *table) check(db *gorm.DB) error {
 			return fmt.Errorf("gormlock: work: the table %s has no column %s: %s", t.name, f.DBName, cure)
 		}
 	}
-	if err := t.refuseColumns(db); err != nil {
-		return err
+	for _, refuse := range []func(*gorm.DB) error{t.refuseColumns, t.refuseTrigger} {
+		if err := refuse(db); err != nil {
+			return err
+		}
 	}
 	err = db.Raw("SELECT c.relname || CASE WHEN i.indisvalid THEN '' ELSE ? END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = to_regclass(?)", invalid, t.quoted).Scan(&indexes).Error
 	if err != nil {

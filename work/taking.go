@@ -6,95 +6,128 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-func init() { install.RefuseJob = refuseTaking }
+func init() { install.JobOf, install.RefuseJob = jobOf, refuseJob }
 
 // completes is the setting of the statement by which Complete completes a job.
 const completes = "gormlock:completes"
 
 var jobType = reflect.TypeFor[isJob]()
 
-// refuseTaking refuses a write that takes a job from the worker which runs it, as its struct shows: the job would be handed out once more, or
-// never again. A struct that was not read shows nothing, so statements with conditions alone stay possible.
-func refuseTaking(stmt *gorm.Statement) (err error) {
-	if !reflect.PointerTo(stmt.Schema.ModelType).Implements(jobType) {
+// kept are the fields of Job that a worker writes.
+var kept = []string{"State", "Attempts", "ClaimedBy", "ClaimedUntil", "LastError"}
+
+func isJobs(s *schema.Schema) bool { return reflect.PointerTo(s.ModelType).Implements(jobType) }
+
+// jobOf says what a statement leaves as it is in the row of a job that runs. It is nil for what is no job, and for the statement of Complete.
+func jobOf(stmt *gorm.Statement) *install.Job {
+	if _, own := stmt.Settings.Load(completes); own || !isJobs(stmt.Schema) || !statement.IsPostgres(stmt.DB) {
 		return nil
 	}
-	if _, own := stmt.Settings.Load(completes); own {
+	s := stmt.Schema
+	if s.FieldsByName["State"] == nil || s.FieldsByName["ClaimedBy"] == nil {
 		return nil
 	}
+	return &install.Job{State: s.FieldsByName["State"], Claim: s.FieldsByName["ClaimedBy"], Running: running, Refusal: func(row string) error {
+		return optionError("%s is running, and a write of its struct would make its State or ClaimedBy another one, which a worker keeps: let the handler return nil, an error, Later or Dead, "+
+			"or call Complete, or leave the fields as they are in the row. To stop a job by hand, update it by conditions alone, without its struct", row)
+	}}
+}
+
+// refuseJob refuses a write that no row of a job may get: an upsert of what a worker keeps, and a State that no worker knows.
+func refuseJob(stmt *gorm.Statement) error {
+	if !isJobs(stmt.Schema) {
+		return nil
+	}
+	if !slices.Contains(stmt.BuildClauses, "VALUES") {
+		return refuseNoState(stmt, statement.Assignments(stmt))
+	}
+	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	if !upserts || conflict.DoNothing {
+		return nil
+	}
+	chosen := statement.ChosenFor(stmt, false)
+	writes := writesOf(conflict, stmt.Schema, func(f *schema.Field) bool { return chosen.Has(f.DBName) })
+	// A struct that was read, and those of a Save of a slice and of associations that are saved whole, are compared with their rows.
+	if _, saves := stmt.Settings.Load("gorm:update_track_time"); (saves || allRead(stmt)) && len(conflict.Where.Exprs) == 0 {
+		if writes("State") {
+			return refuseNoStates(stmt)
+		}
+		return nil
+	}
+	return refuseKept("an upsert", writes)
+}
+
+// writesOf tells which fields an upsert writes in a row that it finds.
+func writesOf(conflict clause.OnConflict, s *schema.Schema, chosen func(*schema.Field) bool) func(field string) bool {
+	return func(name string) bool {
+		field := s.LookUpField(name)
+		assigns := func(a clause.Assignment) bool { return s.LookUpField(a.Column.Name) == field }
+		return field != nil && (conflict.UpdateAll && chosen(field) || slices.ContainsFunc(conflict.DoUpdates, assigns))
+	}
+}
+
+// refuseKept refuses an upsert that writes what workers keep: the job that it finds may run, and would be handed out once more.
+func refuseKept(call string, writes func(field string) bool) error {
+	for _, name := range kept {
+		if writes(name) {
+			return optionError("%s would write %s of a job that is there, which a worker keeps, and it may run: use clause.OnConflict{DoNothing: true}, or DoUpdates of columns of your own", call, name)
+		}
+	}
+	return nil
+}
+
+// allRead reports whether all jobs of an upsert were read from their rows.
+func allRead(stmt *gorm.Statement) bool {
+	n, read := 0, 0
+	eachJob(stmt, func(j *Job) {
+		if n++; j.ID != 0 && j.Version != 0 {
+			read++
+		}
+	})
+	return n > 0 && n == read
+}
+
+// eachJob calls f for the jobs of a statement. There are none in maps.
+func eachJob(stmt *gorm.Statement, f func(*Job)) {
 	statement.EachStruct(stmt.ReflectValue, func(row reflect.Value) {
 		if !row.CanAddr() {
 			row = statement.CopyOf(row)
 		}
-		has, _ := row.Addr().Interface().(isJob)
-		if err != nil || has == nil || has.job() == nil || !has.job().isHeld() {
-			return
+		if has, _ := row.Addr().Interface().(isJob); has != nil && has.job() != nil {
+			f(has.job())
 		}
-		if state, written := writtenState(stmt, has.job()); written && state != running {
-			err = optionError("%s id=%d is running, and its struct would make its State %q, which this package keeps: let the handler return nil, an error, Later or Dead, or call Complete, "+
-				"or leave the field as it was. To stop a job by hand, update it by conditions alone, without its struct", stmt.Schema.Table, has.job().ID, state)
+	})
+}
+
+// refuseNoState refuses an update that empties the State.
+func refuseNoState(stmt *gorm.Statement, set clause.Set) error {
+	for _, a := range set {
+		if stmt.Schema.LookUpField(a.Column.Name) != stmt.Schema.FieldsByName["State"] {
+			continue
+		}
+		if v := reflect.Indirect(reflect.ValueOf(a.Value)); a.Value == nil || v.Kind() == reflect.String && v.Len() == 0 {
+			return errNoState(stmt)
+		}
+	}
+	return nil
+}
+
+// refuseNoStates refuses an upsert in which a job that was read has none.
+func refuseNoStates(stmt *gorm.Statement) (err error) {
+	eachJob(stmt, func(j *Job) {
+		if j.Version != 0 && j.State == "" {
+			err = errNoState(stmt)
 		}
 	})
 	return err
 }
 
-// isHeld reports whether a worker runs the job, by what its struct held when it was read: a job that does not run has no lease. What the program
-// has changed in the struct of a job that runs here does not hide it.
-func (j *Job) isHeld() bool {
-	if j.State == running || j.ClaimedUntil != nil {
-		return true
-	}
-	a := claimed(j)
-	return a != nil && !a.completing.Load()
-}
-
-// claimed returns the attempt of this process that the claim in a struct is of, nil if there is none.
-func claimed(j *Job) (found *attempt) {
-	if j.ClaimedBy == "" {
-		return nil
-	}
-	runs.Range(func(_, run any) bool {
-		e := run.(*engine) //nolint:forcetypeassert // stored by Worker.engine
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if it := e.held[j.ID]; it != nil && it.claim == j.ClaimedBy {
-			found = it.shared
-		}
-		return found == nil
-	})
-	return found
-}
-
-// writtenState is what the statement makes the State of a job, if it writes it.
-func writtenState(stmt *gorm.Statement, j *Job) (state any, written bool) {
-	field := stmt.Schema.FieldsByName["State"]
-	if field == nil {
-		return nil, false
-	}
-	var set clause.Set
-	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	switch creates := slices.Contains(stmt.BuildClauses, "VALUES"); {
-	case !creates:
-		set = statement.Assignments(stmt)
-	case upserts && conflict.UpdateAll:
-		chosen, restricted := stmt.SelectAndOmitColumns(true, true)
-		stored, named := chosen[field.DBName]
-		return j.State, stored || !named && !restricted
-	case upserts:
-		set = conflict.DoUpdates
-	}
-	for _, a := range set {
-		if stmt.Schema.LookUpField(a.Column.Name) == field {
-			if state = a.Value; state == (clause.Column{Table: "excluded", Name: field.DBName}) {
-				state = j.State
-			}
-			written = true
-		}
-	}
-	return state, written
+func errNoState(stmt *gorm.Statement) error {
+	return optionError("%s: the write would leave a job without a State, and no worker would ever take it: leave State out, or read the job before you save it", stmt.Schema.Table)
 }

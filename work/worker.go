@@ -52,6 +52,9 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if statement.Transaction(db.Statement) != nil {
 		return nil, optionError("db is a transaction, which ends before the worker: give New the db that gorm.Open returned")
 	}
+	if db.DryRun {
+		return nil, optionError("db is a DryRun, in which nothing is claimed: give New the db that gorm.Open returned")
+	}
 	if err := mustBeBare(db, "New", "give it the db that gorm.Open returned; a worker takes all jobs of a table, or those of its Queues"); err != nil {
 		return nil, err
 	}
@@ -75,7 +78,10 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if _, err := gormlock.Claim[T](db.Session(&gorm.Session{DryRun: true}), 1, map[string]any{t.column("State"): running}); err != nil {
 		return nil, fmt.Errorf("gormlock: work: no worker can claim a job of %s: %w", t.fields.Name, err)
 	}
-	planned := freshOver(db.Statement.Context, pool)
+	planned, err := freshOver(db.Statement.Context, pool)
+	if err != nil {
+		return nil, err
+	}
 	db.Statement.ConnPool = planned // for claims
 	return &Worker[T]{db, planned, t, c, handle}, nil
 }
@@ -265,16 +271,11 @@ func (e *engine) listen(ctx context.Context) {
 			e.log(ctx, "gormlock: work: no connection listens for new jobs: %v: workers of %s look for them every %s until there is one", err, e.t.name, e.poll)
 		}
 	}}
-	for ctx.Err() == nil {
-		var err error
-		if ear.oid, err = oidOf(ctx, e.db.DB, e.t.quoted); err == nil {
-			remove := local.add(ctx, ear)
-			e.wake(nil) // there may be jobs that were announced after the first look
-			<-ctx.Done()
-			remove()
-		}
-		rest(ctx, time.Second)
-	}
+	local.add(ear)
+	l := local.join(ctx, ear)
+	e.wake(nil) // there may be jobs that were announced after the first look
+	<-ctx.Done()
+	local.remove(ear, l)
 }
 
 // fetchAndWind fetches until ctx ends, and then ends the workers. It does not wait for a claim that is on its way.

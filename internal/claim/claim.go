@@ -31,6 +31,7 @@ type claim struct {
 	prepared bool
 	stmt     *gorm.Statement // that claims, once it is prepared: no other may
 	model    *model.Model
+	from     relation
 	text     *claimSQL
 	set      clause.Set
 	guard    *guard.FenceGuard
@@ -91,7 +92,7 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 		return refused
 	}
 	if err != nil {
-		return c.text.lock.Verdict(query.Statement, err)
+		return c.verdict(query.Statement, err)
 	}
 	return nil
 }

@@ -125,7 +125,8 @@ func buildClaim(marked clause.Clause, builder clause.Builder) {
 		fault.Add(stmt.DB, fmt.Errorf("gormlock: claim %s: %w", statement.TableName(stmt), err))
 		return
 	}
-	c.text = c.textIn(stmt, "")
+	c.from = c.relationOf(stmt)
+	c.text = c.textIn(stmt, c.from.form(""))
 	if err := c.text.lock.Fits(stmt); err != nil {
 		fault.Add(stmt.DB, err)
 		return

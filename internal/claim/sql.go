@@ -13,7 +13,6 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -113,16 +112,16 @@ func (c *claim) writeFree(stmt *gorm.Statement) {
 	statement.Write(stmt, c.text.end)
 }
 
-// watch makes the query leave out rows that have changed, unless its conditions are on the row alone. It begins at head, and its FROM at start.
+// watch makes the query leave out rows that have changed, and look for keys that are NULL, unless its conditions are on the row alone. It begins at head, and its FROM at start.
 func (c *claim) watch(stmt *gorm.Statement, head, start int) {
-	text, told, judges := stmt.SQL.String(), seenByXmin, journal.JudgesElsewhere(stmt)
-	if stmt.Error != nil || !judges && sqltext.JudgesRow(text[start:], c.hasColumn) {
+	text, told := stmt.SQL.String(), seenByXmin
+	if stmt.Error != nil || !c.from.judges && !c.from.nullable && sqltext.JudgesRow(text[start:], c.hasColumn) {
 		return
 	}
-	if judges && !journal.HasXmin(stmt) {
+	if c.from.noXmin {
 		told = seenWhole
 	}
-	c.text = c.textIn(stmt, told)
+	c.text = c.textIn(stmt, c.from.form(told))
 	stmt.SQL.Reset()
 	statement.Write(stmt, text[:head], c.text.free, text[start:])
 }

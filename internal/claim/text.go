@@ -1,16 +1,17 @@
 package claim
 
 import (
+	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/rowlock"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // claimSQL is the text that all claims of one table have in common: a query of the free rows, evaluated once, whose keys
@@ -27,43 +28,17 @@ type claimSQL struct {
 	few     *claimSQL // the same for a few rows, if that differs
 }
 
-// A row is locked as it is by then, and only what its conditions say of the row itself is looked at once more: a sub-query, a joined row or a
-// function still answer as when the statement began. A rival may have claimed the row since. So where the conditions are not all on the row, only
-// one that is still what it was counts as free.
-//
-// seen is how it is told: the row's xmin, or all of the row of a view, which has none.
-type seen string
-
-const (
-	seenByXmin seen = `%s."xmin"`
-	seenWhole  seen = "(%s.*)::text"
-)
-
-func (s seen) of(table string) string { return fmt.Sprintf(string(s), table) }
-
-// unchanged writes the query around that of the free rows, which leaves out those that have changed.
-func (s seen) unchanged(own string, columns, keys []string) (before, behind string) {
-	const free, then = `"gormlock_seen"`, `"gormlock_then"`
-	all, same := make([]string, len(keys)), make([]string, len(keys))
-	for i, key := range keys {
-		all[i] = free + "." + key
-		same[i] = then + columns[i][len(own):] + "=" + all[i]
-	}
-	// With CASE the planner takes it for likely, as it is: it would read the whole table for a few rows otherwise.
-	return "SELECT " + strings.Join(all, ",") + " FROM (",
-		") AS " + free + " WHERE CASE WHEN " + free + `."gormlock_state" IN (SELECT ` + s.of(then) + " FROM " + own + " AS " + then + " WHERE " + strings.Join(same, " AND ") + ") THEN true END"
-}
-
 // fewRows are so few that a search for each place costs less than a join with all of them. It is by the key that a row has
 // now: where the server changes keys, the place of the first claim's rows is not known, and they stand at its end.
 const fewRows = 32
 
 // newClaimSQL takes care that no plan evaluates the query twice: as a plain sub-query, in a nested loop, it would run
 // again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
-// and arrays would melt in it.
+// arrays would melt in it, and unnest would take rows apart.
 //
-// If told is empty, a row that matches is free. Otherwise it must be unchanged too: see seen.
-func newClaimSQL(db *gorm.DB, m *model.Model, table string, told seen) *claimSQL {
+// Where a trigger may veto the change of a row, the rows that are free are counted.
+// Named is the table with its schema.
+func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
 	lock := rowlock.Lock{Strength: rowlock.ForNoKeyUpdate, Skip: true, Of: []string{table}}
 	lock.Build(stmt)
@@ -81,29 +56,35 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, told seen) *claimSQL
 		all += ", " + m.In(stmt).Column // which * leaves out
 	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
-	if told != "" {
-		before, behind := told.unchanged(own, columns, keys)
-		query, locked = before+"SELECT "+strings.Join(free, ",")+","+told.of(own)+` AS "gormlock_state" `, locked+behind
+	if is.told != "" {
+		before, behind := is.told.unchanged(own, named, columns, keys)
+		query, locked = before+"SELECT "+strings.Join(free, ",")+","+is.told.of(own)+` AS "gormlock_state" `, locked+behind
 	}
 	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
-	if len(keys) != 1 || isArray(m.Schema.PrimaryFields[0]) {
-		return &claimSQL{
-			lock: lock, with: true, watched: told != "",
+	if len(keys) != 1 || is.melts || is.vetoed {
+		text := &claimSQL{
+			lock: lock, with: true, watched: is.told != "",
 			free:    `WITH "gormlock_free" AS MATERIALIZED (SELECT *, row_number() OVER () AS "gormlock_place" FROM (` + query,
 			locked:  locked,
 			end:     `) AS "gormlock_rows") `,
 			claimed: `"gormlock_free"` + claimed,
 		}
+		if is.vetoed {
+			text.end = `) AS "gormlock_rows"), "gormlock_changed" AS (`
+			text.claimed += `) SELECT "gormlock_changed".* FROM (SELECT count(*) AS "gormlock_count" FROM "gormlock_free") AS "gormlock_found" LEFT JOIN "gormlock_changed" ON true` +
+				` WHERE CASE WHEN "gormlock_place" IS NOT NULL THEN true WHEN "gormlock_count" > 0 THEN ` + vetoed.raise(`"gormlock_count"`) + " END"
+		}
+		return text
 	}
 	const array = `"gormlock_free"."gormlock_keys"`
 	return &claimSQL{
-		lock: lock, watched: told != "",
+		lock: lock, watched: is.told != "",
 		free:    "unnest(ARRAY(" + query,
 		locked:  locked,
 		end:     `)) WITH ORDINALITY AS "gormlock_free"(` + keys[0] + `,"gormlock_place")`,
 		claimed: claimed,
 		few: &claimSQL{
-			lock: lock, watched: told != "",
+			lock: lock, watched: is.told != "",
 			free:    "(SELECT ARRAY(" + query,
 			locked:  locked,
 			end:     `) AS "gormlock_keys" OFFSET 0) AS "gormlock_free"`, // with OFFSET it stays one sub-query
@@ -112,9 +93,18 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table string, told seen) *claimSQL
 	}
 }
 
+// form is how the claims of a table are written.
+type form struct {
+	told   seen // how a row is told to be unchanged, without which it is not free; empty: each is that matches
+	melts  bool // an array of the keys would not be one of the same keys: see newClaimSQL
+	vetoed bool // a trigger may leave a row as it is
+}
+
 // claimedModel is what claims of a model remember.
 type claimedModel struct {
-	text      *claimSQL
+	asks      string                    // of a table
+	text      *claimSQL                 // of the empty form
+	others    sync.Map                  // texts of other forms
 	movesKeys atomic.Bool               // the server changes the key of a row that is claimed
 	places    atomic.Pointer[rowPlaces] // where the columns of the last claim went
 }
@@ -122,24 +112,27 @@ type claimedModel struct {
 // claimedModelOf is what claims of the model remember.
 func claimedModelOf(db *gorm.DB, m *model.Model) *claimedModel {
 	type key struct{}
-	return m.Remember(key{}, func() any { return &claimedModel{text: newClaimSQL(db, m, m.Table, "")} }).(*claimedModel) //nolint:forcetypeassert // nothing else is
+	return m.Remember(key{}, func() any { //nolint:forcetypeassert // nothing else is
+		return &claimedModel{text: newClaimSQL(db, m, m.Table, "", form{}), asks: "claim by " + strings.Join(m.Schema.PrimaryFieldDBNames, ",")}
+	}).(*claimedModel)
 }
 
 // textIn returns the text for the statement, which may call its table by another name, and a claim of up to limit rows.
-func (c *claim) textIn(stmt *gorm.Statement, told seen) *claimSQL {
+func (c *claim) textIn(stmt *gorm.Statement, is form) *claimSQL {
 	remembered := claimedModelOf(stmt.DB, c.model)
 	text := remembered.text
-	if stmt.Table != c.model.Table || told != "" {
-		text = newClaimSQL(stmt.DB, c.model, stmt.Table, told)
+	if stmt.Table != c.model.Table || is.told != "" && stmt.TableExpr != nil {
+		named := cmp.Or(statement.NameInSQL(stmt), stmt.Quote(stmt.Table))
+		text = newClaimSQL(stmt.DB, c.model, stmt.Table, named, is)
+	} else if is != (form{}) {
+		other, known := remembered.others.Load(is)
+		if !known {
+			other, _ = remembered.others.LoadOrStore(is, newClaimSQL(stmt.DB, c.model, stmt.Table, stmt.Quote(stmt.Table), is))
+		}
+		text = other.(*claimSQL) //nolint:forcetypeassert // nothing else is
 	}
 	if text.few != nil && c.limit <= fewRows && !remembered.movesKeys.Load() {
 		return text.few
 	}
 	return text
-}
-
-// isArray reports whether values of the field may be arrays to the server: what is made of bytes is text, bytea or a uuid.
-func isArray(field *schema.Field) bool {
-	t := field.IndirectFieldType
-	return strings.HasSuffix(string(field.DataType), "[]") || (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && t.Elem().Kind() != reflect.Uint8
 }

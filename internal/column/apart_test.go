@@ -9,7 +9,7 @@ func TestApart_isAnotherVersionOfTheColumn(t *testing.T) {
 		for _, largest := range []int64{127, 255, 32767, 65535} {
 			c := &Version{kind: integerVersion, Initial: initial, Largest: largest}
 			from := map[int64]int64{}
-			for n := initial; n < largest; n++ {
+			for n := initial; n <= largest; n++ {
 				apart, ok := c.Apart(Value{N: n})
 				if !ok || apart.N == n || apart.N < initial || apart.N > largest {
 					t.Errorf("of %d to %d: %d", n, largest, apart.N)

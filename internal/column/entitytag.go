@@ -46,7 +46,7 @@ func (c *Version) OfTag(tag string) (v Value, ok bool) {
 		v = At(at)
 	default:
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || c.IsInteger() && (n >= c.Largest || n <= -c.Largest) || c.IsSystem() && (n < 0 || n > math.MaxUint32) {
+		if err != nil || c.IsInteger() && (n > c.Largest || n < -c.Largest-1) || c.IsSystem() && (n < 0 || n > math.MaxUint32) {
 			return Value{}, false
 		}
 		v = Value{N: n}

@@ -137,8 +137,12 @@ func (c *Version) Unset(v Value) bool {
 
 // IsGiven reports whether row has a version that was put there: a pointer to 0 is one, and a 0 by itself is what Go makes of the field.
 func (c *Version) IsGiven(row reflect.Value) bool {
-	v := c.Read(row)
-	return !v.Null && (!c.IsBare() || v.N != 0 || !v.Time().IsZero())
+	return !c.IsBlank(c.Read(row))
+}
+
+// IsBlank reports whether v is what a struct has in which no version was put.
+func (c *Version) IsBlank(v Value) bool {
+	return v.Null || c.IsBare() && v.N == 0 && v.Time().IsZero()
 }
 
 // First is the version of a new row.
@@ -154,6 +158,8 @@ func (c *Version) Next(v Value, now time.Time) Value {
 	switch {
 	case c.IsUnread(v):
 		return c.First(now)
+	case c.BeforeUnread(v):
+		return Value{}
 	case !c.IsTemporal():
 		return Value{N: v.N + 1}
 	case v.Null, v.Time().IsZero():

@@ -235,7 +235,11 @@ func (d Dialect) One(column string, largest int64, narrow bool) string {
 	if !d.IsMySQL() || largest == math.MaxInt64 || largest == 0 {
 		return "1"
 	}
-	return "IF(COALESCE(" + column + ",0)<" + strconv.FormatInt(largest, 10) + ",1," + never(column, "the version is the largest its column holds") + ")"
+	why := "the version is the largest its column holds"
+	if narrow {
+		why = "the version is the largest its field can have"
+	}
+	return "IF(COALESCE(" + column + ",0)<" + strconv.FormatInt(largest, 10) + ",1," + never(column, why) + ")"
 }
 
 // BigInt is the type to which an integer is cast.

@@ -102,6 +102,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 		}
 		set = d.onlyMerged(set)
 	}
+	d.job.weigh(d.model.Schema, set)
 	d.wantUnheld(b.Statement, set)
 	d.wantLinks(b.Statement, set)
 	guards := d.guards()
@@ -112,6 +113,7 @@ func (b builder) buildSet(c clause.Clause) bool {
 	d.built.hides = len(d.model.Schema.QueryClauses) > 0 && slices.ContainsFunc(set, d.hides)
 	if d.version.is() {
 		d.weigh(set)
+		b.refuseFull()
 	}
 	b.Text("SET ")
 	written := false
@@ -158,7 +160,7 @@ func (b builder) assignee(c *clause.Column) {
 }
 
 // owned reports whether a guard assigns the column itself.
-func owned(guards [3]guard, column string) bool {
+func owned(guards [4]guard, column string) bool {
 	for _, g := range guards {
 		if g != nil && g.owns(column) {
 			return true
@@ -176,7 +178,7 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	d := b.draft
 	d.built.any = true
 	d.built.unchecked = d.built.timesOnly && !d.built.named && d.isLenient()
-	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() && (d.isBulk() || isPlain(where.Exprs)) {
+	if !d.compares() && !d.built.nothing && !d.where.addKey && !d.fence.guards() && !d.guardsJob() && (d.isBulk() || isPlain(where.Exprs)) {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
@@ -215,7 +217,7 @@ func (g guardedWhere) Build(to clause.Builder) {
 	}
 	g.draft.built.holds = true
 	guards := g.draft.guards()
-	for _, i := range [...]int{1, 2, 0} {
+	for _, i := range [...]int{1, 2, 0, 3} {
 		if guards[i] != nil {
 			guards[i].hold(b)
 		}
@@ -260,32 +262,6 @@ func (g guardedWhere) writesKey(b builder) bool {
 	return quoted != ""
 }
 
-// isPlain reports whether conditions can stand beside an AND without parentheses.
-func isPlain(exprs []clause.Expression) bool {
-	for _, expr := range exprs {
-		is := mark.IsBracketed(expr)
-		switch e := expr.(type) {
-		case clause.Eq:
-			is = isName(e.Column) && !statement.Computed(e.Value)
-		case clause.IN:
-			is = isName(e.Column) && !slices.ContainsFunc(e.Values, statement.Computed)
-		case keysIn:
-			is = true
-		}
-		if !is {
-			return false
-		}
-	}
-	return true
-}
-
-// isName reports whether what stands for a column is no text of the caller's, in which there may be an OR.
-func isName(column any) bool {
-	c, is := column.(clause.Column)
-	_, named := column.(string)
-	return named || is && !c.Raw
-}
-
 // buildValues adds the columns of the guards to every new row.
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
@@ -315,6 +291,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	if ok && d.upsert.holds() {
 		b.updateHeld(&found)
 	}
+	if ok && d.refuseNothing(b.Statement, found) {
+		return false
+	}
 	mixed := d.upsert != nil && d.upsert.onlyInserts()
 	if !ok || found.DoNothing || !versions && !d.upsert.holds() && d.fence == nil && !mixed {
 		return false
@@ -332,6 +311,9 @@ func (b builder) buildConflict(c clause.Clause) bool {
 	}
 	if d.fence != nil {
 		d.fence.conflict(b, &found)
+	}
+	if d.job != nil {
+		d.job.conflict(b, &found)
 	}
 	if mixed {
 		found.Where.Exprs = beside(onlyKeyed{d}, found.Where.Exprs)

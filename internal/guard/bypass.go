@@ -16,7 +16,7 @@ func (w *Write) isBypassed(db *gorm.DB) bool {
 	if db.RowsAffected == 0 || db.DryRun {
 		return false
 	}
-	compares := w.version.checked && !w.built.unchecked || w.unchanged().guards() || w.fence.guards()
+	compares := w.version.checked && !w.built.unchecked || w.unchanged().guards() || w.fence.guards() || w.guardsJob()
 	moves := w.version.is() && !w.version.IsSystem() && !slices.Contains(db.Statement.BuildClauses, "DELETE")
 	return compares && !w.built.holds || moves && !w.built.set
 }

@@ -21,6 +21,7 @@ import (
 type judge struct {
 	answer
 	inserted bool // Save found no row and made one
+	dry      bool // nothing is sent, so memory stays
 }
 
 // serializationFailure turns 40001 in a checked write into the error of a stale row: another transaction has changed it. It
@@ -46,8 +47,8 @@ func (j *judge) versionIsFull(db *gorm.DB) bool {
 	if !j.intent.Touches() || !j.version.is() || !j.version.IsInteger() || len(j.rows) == 0 || sqlstate.Of(db.Error) != sqlstate.NumericValueOutOfRange {
 		return false
 	}
-	err := fmt.Errorf("gormlock: %s: its version is the largest its column holds: give the column %s a larger type: %w",
-		j.rowName(db.Statement, j.named(db.Statement, &j.rows[0]).Key), j.version.Field.DBName, db.Error)
+	err := fmt.Errorf("gormlock: %s: its version is %s: %w",
+		j.rowName(db.Statement, j.named(db.Statement, &j.rows[0]).Key), j.version.AtLargest(), db.Error)
 	db.Error = nil
 	fault.Add(db, err)
 	return true

@@ -28,6 +28,7 @@ type plan struct {
 	where   conditions
 	version versionGuard
 	fence   *FenceGuard   // nil: the model has none
+	job     *jobGuard     // nil: the model is no job, or its worker writes it
 	upsert  *upsert       // nil: no create
 	given   *column.Value // the version that the caller names in what is updated; nil: none
 }
@@ -92,9 +93,6 @@ func (p *plan) readVersions(stmt *gorm.Statement, given *column.Value) error {
 		row.next = v.Next(row.Expected, now)
 		v.exact = v.exact && v.Plainly(row.Expected)
 		v.outrun(row.next)
-		if !p.intent.Ignores() && v.IsInteger() && row.Expected.N >= v.Largest && !v.IsUnread(row.Expected) {
-			return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, p.named(stmt, row).Key), row.Expected.N)
-		}
 	}
 	if len(p.rows) == 0 {
 		p.batch, v.exact, v.later = false, false, v.First(now)
@@ -251,8 +249,8 @@ func isFiltered(stmt *gorm.Statement) bool {
 }
 
 // guards are the guards of the statement.
-func (p *plan) guards() [3]guard {
-	var all [3]guard
+func (p *plan) guards() [4]guard {
+	var all [4]guard
 	if p.fence != nil {
 		all[0] = p.fence
 	}
@@ -261,6 +259,9 @@ func (p *plan) guards() [3]guard {
 	}
 	if unchanged := p.unchanged(); unchanged.guards() {
 		all[2] = unchanged
+	}
+	if p.job != nil {
+		all[3] = p.job
 	}
 	return all
 }
@@ -329,6 +330,9 @@ func (p *plan) columnsToLookAt() []string {
 	}
 	if p.fence.guards() {
 		columns = append(columns, p.fence.Field.DBName)
+	}
+	if p.job.guards() {
+		columns = append(columns, p.job.State.DBName)
 	}
 	return columns
 }

@@ -64,6 +64,14 @@ func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
 	if actual != nil {
 		at = fmt.Sprintf(", the row is at %s", fault.Version(actual))
 	}
+	if v := p.model.Column; actual != nil && v.IsUnreadIn(actual) {
+		cure := "move it on with IgnoreVersion"
+		if v.IsInteger() && v.Unread().N > 0 {
+			cure = "give it another version with SQL"
+		}
+		return fmt.Errorf("%w: %s: the row is at %s, which stands for a struct that was not read: %s, then read it",
+			fault.ErrVersionMissing, p.rowName(stmt, key), fault.Version(actual), cure)
+	}
 	cure := "read it first"
 	if journal.InTransaction(stmt) && journal.Of(stmt) == nil {
 		cure = "gormlock does not see how this transaction ends, so a version that it has written itself is not kept: begin it with gormlock.Transaction"

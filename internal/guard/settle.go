@@ -18,6 +18,10 @@ func (w *Write) settle(db *gorm.DB) {
 		w.returning.give(row, db.Statement.ReflectValue, nil)
 	}
 	w.observe(db)
+	if err := w.whyRunning(db); err != nil {
+		w.refuse(db, err)
+		return
+	}
 	switch {
 	case db.Error != nil:
 		if !w.explainFence(db) && !w.versionIsFull(db) {

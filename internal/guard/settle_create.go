@@ -94,6 +94,9 @@ func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
 	}
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored, a trigger or a rule of the table kept the others out: use clause.OnConflict{DoNothing: true} if rows may stay out",
 		statement.TableName(db.Statement), stored, w.built.proposed)
+	if conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict); updatesNothing(conflict) {
+		err = errUpdatesNothing(db.Statement)
+	}
 	if stored > 0 {
 		journal.Doom(db, err)
 	}
@@ -144,7 +147,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		w.keepInserted(db, from)
 	}
 	if err == nil {
-		err = w.whyRefused(db, from)
+		err = cmp.Or(w.whyRunningConflict(db, from), w.whyRefused(db, from))
 	}
 	if err == nil && (w.upsert.skips || len(conflict.Where.Exprs) > 0) {
 		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {

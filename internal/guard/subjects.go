@@ -62,10 +62,11 @@ type Row struct {
 }
 
 // mirrors reports whether the struct equals the row before the write, as far as its version shows. If so, it equals the
-// row after the write too. If the first version is 0, a zero shows this only if it was compared.
+// row after the write too. If the first version is 0, a zero shows this only if it was compared, and not if the caller named that version
+// beside the struct.
 func (r *Row) mirrors(v *versionGuard, compared bool) bool {
 	if compared {
-		return v.choice == nil && r.held.Equal(r.Expected)
+		return v.choice == nil && r.held.Equal(r.Expected) && (!v.given || !v.IsBlank(r.held))
 	}
 	return v.Loaded(r.held) && (r.held.N != 0 || !v.ZeroIsLoaded())
 }

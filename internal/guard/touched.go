@@ -97,9 +97,9 @@ func Touched(stmt *gorm.Statement, m *model.Model, key []any, from column.Value)
 			}
 			return touched
 		}
-		if returned := w.returning.first(); returned.IsValid() && w.version.IsInteger() {
+		if returned := w.returning.first(); returned.IsValid() {
 			after := w.version.Read(returned)
-			if w.version.BeforeBump(after).Equal(from) {
+			if w.version.Follows(after, from) {
 				to, touched = after, true
 			}
 		}

@@ -87,9 +87,9 @@ func (w *Write) hasLeft(stmt *gorm.Statement, name string, from column.Value, mo
 	}
 	next := func(row reflect.Value) bool {
 		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
-		return key != nil && statement.KeyName(key) == name && w.version.BeforeBump(w.version.Read(row)).Equal(from)
+		return key != nil && statement.KeyName(key) == name && w.version.Follows(w.version.Read(row), from)
 	}
-	return w.built.bumps && w.version.IsInteger() && slices.ContainsFunc(w.returning.seen(), next)
+	return w.built.bumps && slices.ContainsFunc(w.returning.seen(), next)
 }
 
 // undo restores, once, the structs of a statement that was rolled back.

@@ -62,7 +62,7 @@ func (p *plan) holdKey(stmt *gorm.Statement, row *Row, onKey bool) error {
 	key := p.keyOfRow(stmt, row)
 	switch {
 	case p.intent.Ignores():
-	case v.IsUnread(row.held) && (u.child && v.ZeroIsLoaded() && key != nil || !u.skips && !u.child):
+	case v.IsUnread(row.held) && !u.skips && !u.child:
 		return p.missing(stmt, key, nil) // without a key too: it may find its row by another column
 	case key == nil && !v.Unset(row.held) && !p.intent.Preserves() && u.meetsOthers(stmt, onKey):
 		return p.withoutKey()
@@ -99,7 +99,7 @@ func (p *plan) keyOfRow(stmt *gorm.Statement, row *Row) (key []any) {
 func (p *plan) sortStruct(stmt *gorm.Statement, i int, onKey bool) {
 	v, u, row, r := &p.version, p.upsert, &p.rows[i], &p.upsert.rows[i]
 	unset, isNew := v.Unset(row.held), p.keyIsNew(stmt, i)
-	read := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !u.skips && !p.intent.Preserves() && (u.strict || u.links || onKey)
+	read := !unset && (!u.skips || u.child) || unset && v.ZeroIsLoaded() && !v.IsUnread(row.held) && !u.skips && !p.intent.Preserves() && (u.strict || u.links || onKey)
 	came, fromNone := children.MovedHere(stmt, row.Struct)
 	r.loaded = read && !p.intent.Ignores()
 	r.unread = !read && u.strict
@@ -136,8 +136,10 @@ func (p *plan) propose(stmt *gorm.Statement, i int) error {
 	if row.next = row.held; row.held.Null {
 		row.next = v.Zero()
 	}
-	if v.IsInteger() && row.held.N >= v.Largest {
-		return fmt.Errorf("gormlock: %s: version %d is the largest its column holds: give the column a larger type", p.rowName(stmt, row.Key), row.held.N)
+	if v.IsInteger() && !u.skips && !p.intent.Preserves() && (!u.links || r.moves) {
+		if err := p.fullAt(stmt, row); err != nil {
+			return err
+		}
 	}
 	mysql, sqlite := dialect.Of(stmt.DB).IsMySQL(), dialect.Of(stmt.DB).IsSQLite()
 	if u.skips && mysql || u.links && !r.mayBeNew && (v.IsInteger() || !sqlite) {

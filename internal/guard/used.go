@@ -19,8 +19,8 @@ import (
 type used struct {
 	of       *schema.Schema // the model
 	model    any            // the struct, or the structs, that GORM took for the model
-	own      int            // how many conditions there were when the statement began
-	all      int            // and at its end, with those that GORM added: the key of a struct
+	own      int32          // how many conditions there were when the statement began
+	all      int32          // and at its end, with those that GORM added: the key of a struct
 	keyed    bool           // it wrote structs by their keys
 	created  bool
 	cleared  bool      // it emptied the foreign keys of structs, for Association(…).Clear
@@ -82,12 +82,12 @@ func (u *used) end(stmt *gorm.Statement, w *Write) {
 }
 
 // conditionsOf counts the conditions of a statement, without the one that keeps deleted rows out.
-func conditionsOf(stmt *gorm.Statement) int {
+func conditionsOf(stmt *gorm.Statement) int32 {
 	_, where := statement.Conditions(stmt)
 	if _, soft := stmt.Clauses["soft_delete_enabled"]; soft && len(where) > 0 {
-		return len(where) - 1
+		return int32(len(where) - 1) //nolint:gosec // nobody has so many
 	}
-	return len(where)
+	return int32(len(where)) //nolint:gosec // nobody has so many
 }
 
 // refuseLeft refuses a write that the statement before, in the same chain, would make another one than its caller has said.

@@ -49,6 +49,8 @@ func (v *versionGuard) assign(b builder, written bool) bool {
 	case v.IsTemporal():
 		b.Text(text.Name, "=")
 		v.writeLater(b, text.Column)
+	case v.mayPassUnread(b.draft):
+		b.Text(text.BumpPast)
 	case v.exact:
 		b.Text(text.Bump)
 	default:
@@ -218,7 +220,7 @@ func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current ref
 		return nil
 	}
 	stale := j.stale(stmt, row, v.Any(actual), false)
-	stale.Own = stale.Own || v.IsInteger() && v.BeforeBump(actual).Equal(row.Expected) && movedByBulk(stmt, j.model, row.Key)
+	stale.Own = stale.Own || v.Follows(actual, row.Expected) && movedByBulk(stmt, j.model, row.Key)
 	return stale.Err()
 }
 

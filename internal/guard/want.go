@@ -47,7 +47,7 @@ func (d *draft) wantAssigned(stmt *gorm.Statement) {
 	if d.intent.Merges() {
 		d.wantWhole(stmt)
 	}
-	if d.op != OpDelete && v.is() && v.checked && !d.mirrored() {
+	if (d.op != OpDelete || v.given && updates(stmt)) && v.is() && v.checked && !d.mirrored() {
 		d.wantWhole(stmt)
 	}
 	ours := v.is() && !v.IsInteger() && !d.intent.Ignores() && (d.batch || d.op != OpDelete)

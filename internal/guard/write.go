@@ -26,7 +26,6 @@ type Write struct {
 	judge
 	of      *gorm.Statement
 	outcome outcome      // what became of it
-	dry     bool         // nothing is sent, so memory stays
 	table   *clause.Expr // as the caller named it; nil: the table of the model
 	passes  passedOn     // what sessions in its hooks carry on with
 	used    used
@@ -213,9 +212,10 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	AskZone(stmt, m)
-	w := &Write{of: stmt, dry: db.DryRun, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
+	w := &Write{of: stmt, table: stmt.TableExpr, passes: passedOnBy(stmt, intent), used: used{own: conditionsOf(stmt)}}
 	w.memory.In = memory.WrittenTable(stmt, m.Schema)
 	w.model, w.intent, w.op, w.version.Version, w.fence = m, intent, op, m.Column, fence
+	w.job, w.dry = w.jobOf(stmt), db.DryRun
 	if j := journal.Of(stmt); j != nil {
 		w.path = j.Path()
 	}

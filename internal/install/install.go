@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/advisory"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -49,6 +50,16 @@ type Settings struct {
 
 // RefuseJob is why a write of a model with renewed columns must not be: package work sets it, whose models have one. Nil: nobody uses that.
 var RefuseJob func(stmt *gorm.Statement) error
+
+// JobOf says what a statement leaves to the worker of a job. Package work sets it. The statement may be of no job: nil.
+var JobOf func(stmt *gorm.Statement) *Job
+
+// Job is what the rows of a model keep while a worker has them.
+type Job struct {
+	State, Claim *schema.Field // by which a row says that a worker has it, and which one
+	Running      string        // the State of such a row
+	Refusal      func(row string) error
+}
 
 // Bound bounds the wait for every lock that names no bound of its own.
 func (s *Settings) Bound(d time.Duration) error {

@@ -37,16 +37,6 @@ func hasXmin(stmt *gorm.Statement, table string) bool {
 	return Ask(stmt, "xmin", table, "SELECT relkind IN ('r','p','m') FROM pg_class WHERE oid=to_regclass($1)", table)
 }
 
-// AskJudges asks whether the server itself decides which rows of a relation there are: by the query of a view, or by policies. A foreign table is
-// another server's, and its rows have no xmin.
-const AskJudges = "SELECT relkind NOT IN ('r','p','m') OR relrowsecurity FROM pg_class WHERE oid=to_regclass($1)"
-
-// JudgesElsewhere reports whether the server says so of the statement's table.
-func JudgesElsewhere(stmt *gorm.Statement) bool {
-	table := statement.NameInSQL(stmt)
-	return Ask(stmt, "judges", table, AskJudges, table)
-}
-
 // WroteAny reports whether the transaction of a statement has itself written one of the rows of a model that a query finds, as they are now. Where
 // the server does not tell, or only PostgreSQL would, known is false.
 func WroteAny(stmt *gorm.Statement, query func(q *gorm.DB) *gorm.DB) (wrote, known bool) {

@@ -265,6 +265,9 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 			another = another || field.PrimaryKey || version != nil && field == version.Field
 		}
 	})
+	if copied && s.Created && version != nil && version.ZeroIsLoaded() {
+		version.Write(row, version.Unread()) // with its key and 0 it would stand for a row that was read
+	}
 	if another {
 		s.Places.found(row)
 	}

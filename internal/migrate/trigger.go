@@ -25,7 +25,7 @@ func VersionTrigger(table, column string) string {
 	body := tables.DollarQuoted(fmt.Sprintf(`
 BEGIN
   IF NEW.%[1]s IS NULL OR NEW.%[1]s <= OLD.%[1]s THEN
-    NEW.%[1]s := COALESCE(OLD.%[1]s, 0) + 1;
+    NEW.%[1]s := COALESCE(OLD.%[1]s, 0) + CASE WHEN OLD.%[1]s = -2 THEN 2 ELSE 1 END;
   END IF;
   RETURN NEW;
 END `, version))
@@ -38,7 +38,8 @@ CREATE TRIGGER %[3]s BEFORE UPDATE ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s(
 }
 
 const (
-	triggerPrefix = "gormlock_version_"
+	// TriggerPrefix is what the names of triggers and of their functions begin with.
+	TriggerPrefix = "gormlock_version_"
 
 	// lockOfTriggers is the advisory lock under which triggers are created: the server fails some of the programs that replace a
 	// function at once.
@@ -57,7 +58,7 @@ var (
 // front of a column, and three in front of the hash that is in the name where one of the two names holds more than words,
 // or both are too long.
 func triggerName(table, column string) string {
-	name := triggerPrefix + table
+	name := TriggerPrefix + table
 	if column != "version" {
 		name += "__" + column
 	}
@@ -65,6 +66,6 @@ func triggerName(table, column string) string {
 		return name
 	}
 	sum := fmt.Sprintf("___%x", sha256.Sum256([]byte(table+"\x00"+column)))[:3+16]
-	begin := triggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
+	begin := TriggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
 	return begin[:min(len(begin), longestName-len(sum))] + sum
 }

@@ -26,6 +26,8 @@ type SQL struct {
 	Bump    string // "version"="accounts"."version"+1
 	BumpAny string // the same where the version may be NULL
 	Keep    string // "version"="accounts"."version"
+
+	BumpPast string // the same as BumpAny, but past the number that stands for a struct that was not read
 }
 
 func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
@@ -40,6 +42,7 @@ func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
 	s.One = dialect.Of(db).One(s.Column, m.Column.Largest, m.Column.Narrow)
 	s.Bump = s.Name + "=" + s.Column + "+" + s.One
 	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+" + s.One
+	s.BumpPast = s.Name + "=COALESCE(" + s.Column + ",0)+CASE WHEN " + s.Column + "=-2 THEN 2 ELSE " + s.One + " END"
 	s.Keep = s.Name + "=" + s.Column
 	return s
 }

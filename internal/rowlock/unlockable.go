@@ -12,12 +12,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
-// its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
-// an error. A view that can be written without a rule of its own computes none. Of any other one this reads the stored query, and of the views
-// that it reads. A foreign table is locked by what
-// its wrapper sends, which most do not. It calls nothing that may write, so it does not count as a write of the transaction.
-const AskLockable = `WITH RECURSIVE read AS (
+// Behind reads a relation, which is $1, and what stands behind it: what a view reads, and the parts of a table.
+const Behind = `WITH RECURSIVE read AS (
  SELECT to_regclass($1)::oid AS oid
  UNION SELECT behind.oid FROM read CROSS JOIN LATERAL (
  SELECT d.refobjid AS oid FROM pg_catalog.pg_rewrite r
@@ -25,7 +21,14 @@ const AskLockable = `WITH RECURSIVE read AS (
  AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype = 'n'
  WHERE r.ev_class = read.oid AND r.ev_type = '1'
  UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = read.oid) behind)
-SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
+`
+
+// AskLockable asks whether a relation exists, and why its rows cannot be locked. Through a view PostgreSQL locks what
+// its query reads from tables, even if it joins them. If the view computes its rows PostgreSQL locks nothing, without
+// an error. A view that can be written without a rule of its own computes none. Of any other one this reads the stored query, and of the views
+// that it reads. A foreign table is locked by what
+// its wrapper sends, which most do not. It calls nothing that may write, so it does not count as a write of the transaction.
+const AskLockable = Behind + `SELECT bool_or(c.oid IS NOT NULL), COALESCE(min(CASE
  WHEN c.relkind = 'f' AND NOT EXISTS (SELECT FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
  JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw JOIN pg_catalog.pg_proc h ON h.oid = w.fdwhandler
  WHERE f.ftrelid = c.oid AND h.proname IN ('postgres_fdw_handler', 'oracle_fdw_handler'))

@@ -1,8 +1,14 @@
 package sqltext
 
+import (
+	"maps"
+	"slices"
+)
+
 // JudgesRow reports whether a query looks at nothing but the row that it judges: its FROM, with which the text begins, has one table, and there is no
 // sub-query and no function that may read tables. It reports false where the text does not show that. Behind a table's name a function can stand
-// like a column, so only what isColumn knows is taken for one.
+// like a column, so only what isColumn knows is taken for one. Operators, casts and functions that are named like one of PostgreSQL's are taken for
+// its own: see RowWords.
 func JudgesRow(text string, isColumn func(name string) bool) bool {
 	l := lexer{text: text}
 	if !is(text, l.next(), "from") {
@@ -73,6 +79,9 @@ var rowWords = setOf(
 	"abs", "ceil", "ceiling", "floor", "round", "trunc", "mod", "power", "sqrt", "sign", "random", "hashtext", "hashtextextended",
 	"array_length", "cardinality", "array_position", "jsonb_array_length", "jsonb_extract_path", "jsonb_typeof", "jsonb_exists", "to_jsonb",
 )
+
+// RowWords are the names of functions that JudgesRow takes for PostgreSQL's own.
+func RowWords() []string { return slices.Sorted(maps.Keys(rowWords)) }
 
 func setOf(words ...string) map[string]bool {
 	set := make(map[string]bool, len(words))

@@ -72,7 +72,7 @@ func (t *lentTx) commit() error {
 		stop := afterEnd(c.opening.ctx, t.interrupt)
 		defer stop()
 	}
-	sent := c.status() != Gone
+	sent := c.status() != Gone && c.status() != Aborted // what is aborted cannot be committed
 	err := t.tx.Commit()
 	t.over = true
 	c.clean = err == nil || c.reusable(err)

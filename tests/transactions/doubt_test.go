@@ -117,15 +117,33 @@ func TestCommitInDoubt_ofPlainTransactions(t *testing.T) {
 // What the server or the client itself says of a commit leaves no doubt.
 func TestCommitInDoubt_notWhereItIsKnown(t *testing.T) {
 	t.Parallel()
-	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(gormlock.PlainTransactions())))
+	t.Run("transactions of gormlock", func(t *testing.T) { t.Parallel(); isKnown(t, true, gormlock.New()) })
+	t.Run("plain transactions", func(t *testing.T) { t.Parallel(); isKnown(t, false, gormlock.New(gormlock.PlainTransactions())) })
+}
+
+func isKnown(t *testing.T, own bool, plugin *gormlock.Plugin) {
+	t.Helper()
+	db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(plugin))
 	stand.Must(t, db.AutoMigrate(&stand.Account{}))
 	a := stand.Account{Balance: 1}
 	stand.Must(t, db.Create(&a).Error)
+	rival := pgtest.SQLDB(t)
 	for name, write := range map[string]func(tx *gorm.DB, cancel func()) error{
 		"rolled back by the server": func(tx *gorm.DB, _ func()) error {
 			stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
 			_ = tx.Exec("SELECT 1/0").Error
 			return nil
+		},
+		"rolled back by the server, and its session ended": func(tx *gorm.DB, _ func()) error {
+			var pid int
+			stand.MustDo(t, tx.Raw("SELECT pg_backend_pid()").Scan(&pid))
+			stand.Must(t, tx.Model(&a).Update("balance", 2).Error)
+			_ = tx.Exec("SELECT 1/0").Error
+			if !own {
+				return nil // plain transactions do not know what the server has made of the error
+			}
+			_, err := rival.Exec("SELECT pg_terminate_backend($1, 5000)", pid)
+			return err
 		},
 		"ended by its ctx": func(tx *gorm.DB, cancel func()) error {
 			stand.Must(t, tx.Model(&a).Update("balance", 2).Error)

@@ -1,0 +1,204 @@
+package guard
+
+import (
+	"errors"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// jobGuard leaves a job that runs with its worker: a write of its struct makes neither its state nor its claim another one. The server
+// judges that, because a struct shows what its row was, or what the program has made of it.
+type jobGuard struct {
+	*install.Job
+	state, claim *clause.Assignment // what is SET, if it is
+}
+
+// jobOf is the guard of a job.
+func (p *plan) jobOf(stmt *gorm.Statement) *jobGuard {
+	if len(p.model.Renewed) == 0 || install.JobOf == nil {
+		return nil
+	}
+	job := install.JobOf(stmt)
+	if job == nil {
+		return nil
+	}
+	return &jobGuard{Job: job}
+}
+
+// weigh notes what is SET.
+func (g *jobGuard) weigh(s *schema.Schema, set clause.Set) {
+	if g == nil {
+		return
+	}
+	g.state, g.claim = nil, nil
+	for i := range set {
+		switch s.LookUpField(set[i].Column.Name) {
+		case g.State:
+			g.state = &set[i]
+		case g.Claim:
+			g.claim = &set[i]
+		}
+	}
+	if g.state != nil && textOf(g.state.Value) == g.Running {
+		g.state = nil
+	}
+}
+
+// guards reports whether a row that runs may be left out.
+func (g *jobGuard) guards() bool { return g != nil && (g.state != nil || g.claim != nil) }
+
+// guardsJob reports whether the statement is about jobs by their structs. One about rows that it finds by conditions alone is executed.
+func (d *draft) guardsJob() bool {
+	return d.job.guards() && (!d.isBulk() || d.version.given || d.upsert != nil)
+}
+
+func textOf(value any) string {
+	if v := reflect.Indirect(reflect.ValueOf(value)); v.Kind() == reflect.String {
+		return v.String()
+	}
+	return ""
+}
+
+// Build writes the condition that the row does not run, or stays as its worker has it.
+func (g *jobGuard) Build(to clause.Builder) {
+	b := builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}} //nolint:forcetypeassert // GORM has no other builder
+	b.Text("(")
+	defer b.Text(")")
+	b.Column(b.Table, g.State.DBName)
+	b.Text(" IS DISTINCT FROM '", g.Running, "'")
+	if g.state != nil && !ofStruct(g.state.Value) {
+		return
+	}
+	b.Text(" OR ")
+	if g.state != nil {
+		b.assigned(g.state.Value)
+		b.Text("='", g.Running, "'")
+	}
+	if g.claim != nil {
+		if g.state != nil {
+			b.Text(" AND ")
+		}
+		b.Column(b.Table, g.Claim.DBName)
+		b.Text("=")
+		b.assigned(g.claim.Value)
+	}
+}
+
+// ofStruct reports whether an upsert assigns what a struct holds.
+func ofStruct(value any) bool {
+	_, proposed := dialect.Excluded(value)
+	_, held := value.(heldUpdate)
+	return proposed || held
+}
+
+func (*jobGuard) owns(string) bool { return false }
+
+func (*jobGuard) assign(_ builder, written bool) bool { return written }
+
+func (*jobGuard) insert(builder, *clause.Values) {}
+
+func (*jobGuard) why(*judge, *gorm.Statement, *Row, reflect.Value) error { return nil } // see whyRunning
+
+func (g *jobGuard) hold(b builder) {
+	if b.draft.guardsJob() {
+		b.Text(" AND ")
+		g.Build(b.Statement)
+	}
+}
+
+// conflict makes an upsert leave jobs alone that run.
+func (g *jobGuard) conflict(b builder, found *clause.OnConflict) {
+	if g.weigh(b.draft.model.Schema, found.DoUpdates); g.guards() {
+		found.Where.Exprs = beside(g, found.Where.Exprs)
+	}
+}
+
+// leftRunning are the rows that were left out because they run.
+type leftRunning struct{ draft *draft }
+
+// Build writes the condition.
+func (l leftRunning) Build(to clause.Builder) {
+	b, d := builderOf(to, l.draft), l.draft
+	b.Text("NOT ")
+	d.job.Build(b.Statement)
+	d.version.hold(b)
+	if u := d.unchanged(); u.guards() {
+		u.hold(b)
+	}
+}
+
+// whyRunning returns the error of a job that an update has left with its worker.
+func (j *judge) whyRunning(db *gorm.DB) error {
+	mayBe := db.Error == nil && !db.DryRun && j.guardsJob() && (j.isBulk() || int(db.RowsAffected) < j.distinct())
+	if !mayBe {
+		return nil
+	}
+	own, _ := db.Statement.Clauses["WHERE"].Expression.(clause.Where)
+	left, err := j.lookWhere(db, j.columnsToLookAt(), func(q *gorm.DB) *gorm.DB {
+		if !j.isBulk() {
+			var keys [][]any
+			for i := range j.rows {
+				keys = append(keys, j.named(db.Statement, &j.rows[i]).Key)
+			}
+			q = q.Where(KeyIn(j.model.Schema, keys))
+		}
+		return q.Clauses(clause.Where{Exprs: beside(leftRunning{&j.draft}, own.Exprs)}).Limit(1)
+	})
+	if err == nil && len(left) > 0 {
+		err = j.refuseRunning(db, left[0])
+	}
+	return err
+}
+
+// whyRunningConflict returns the errors of jobs that an upsert has left with their workers.
+func (j *judge) whyRunningConflict(db *gorm.DB, from []reflect.Value) error {
+	if !j.job.guards() {
+		return nil
+	}
+	var left []*Row
+	var keys [][]any
+	for i := range j.rows {
+		if row := &j.rows[i]; !from[i].IsValid() && row.Key != nil {
+			left, keys = append(left, row), append(keys, row.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	found, err := j.look(db, keys)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for i, now := range found {
+		if !now.IsValid() || j.upsertChecks(left[i]) && !j.version.accepts(left[i], j.version.Read(now.Value)) {
+			continue
+		}
+		if state, _ := j.job.State.ValueOf(db.Statement.Context, now.Value); textOf(state) == j.job.Running {
+			all = append(all, j.refuseRunning(db, now.Value))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// upsertChecks reports whether the version of a row is compared.
+func (j *judge) upsertChecks(row *Row) bool {
+	return !j.intent.Ignores() && j.version.Loaded(row.held)
+}
+
+func (j *judge) refuseRunning(db *gorm.DB, row reflect.Value) error {
+	key, _ := statement.KeyOf(db.Statement, j.model.Schema, row)
+	err := j.job.Refusal(j.rowName(db.Statement, key))
+	if db.RowsAffected > 0 {
+		journal.Doom(db, err)
+	}
+	return err
+}
