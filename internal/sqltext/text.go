@@ -118,6 +118,13 @@ func (t Text) GoesBack() bool {
 	return slices.ContainsFunc(t.Commands, func(c Command) bool { return c.Verb == RollbackTo })
 }
 
+// GoesOn reports whether the text ends a transaction and goes on: in another one, or in none.
+func (t Text) GoesOn() bool {
+	return slices.ContainsFunc(t.Commands, func(c Command) bool {
+		return (c.Verb == Commit || c.Verb == Rollback || c.Verb == Detach) && (c.Chain || !c.Last)
+	})
+}
+
 // parse reads a text with or without escapes in its plain strings.
 func parse(text string, escapes bool) (Text, lexer) {
 	l := lexer{text: text, escapes: escapes}

@@ -22,8 +22,9 @@ func (r refuse) Driver() driver.Driver                        { return nil }
 // FailedValue is an argument that fails the statement it is given to.
 type FailedValue struct{ Err error }
 
-// Value implements [driver.Valuer].
-func (v FailedValue) Value() (driver.Value, error) { return nil, v.Err }
+// Value implements [driver.Valuer]. Who writes the value into a text in spite of the error, as GORM does for a view, writes what no server takes for a
+// boolean.
+func (v FailedValue) Value() (driver.Value, error) { return v.Err.Error(), v.Err }
 
 // GoString keeps drivers that quote the argument in their message from printing its fields.
 func (v FailedValue) GoString() string { return "an argument that cannot be" }

@@ -66,6 +66,10 @@ func AcquireAsked(db *gorm.DB, requests ...*lockrequest.Request) error {
 // errBack is the error of locks that a text would free as it goes back to a savepoint.
 var errBack = errors.New("gormlock: a text with ROLLBACK TO frees the locks that its statement takes: take them in a statement behind it")
 
+// errGoesOn is the error of locks that a text would free as it ends their transaction.
+var errGoesOn = errors.New("gormlock: a text that ends its transaction and goes on frees the locks that its statement takes: " +
+	"end the transaction without a lock, and take the locks in a statement behind it")
+
 // TakeRaw takes the locks of a text for Exec. If it goes back to a savepoint, that would free them, and an aborted transaction could not
 // take them: HearRaw takes them behind it.
 func TakeRaw(db *gorm.DB) {
@@ -94,6 +98,8 @@ func Take(db *gorm.DB) {
 	case On(stmt) == nil || statement.IsSavepoint(stmt) && statement.InNesting():
 	case db.Error == nil && goesBack(stmt):
 		fault.Add(db, errBack)
+	case db.Error == nil && stmt.SQL.Len() > 0 && sqltext.Read(stmt.SQL.String()).GoesOn():
+		fault.Add(db, errGoesOn)
 	default:
 		take(db)
 	}
