@@ -82,8 +82,8 @@ func (p *plan) missing(stmt *gorm.Statement, key []any, actual any) error {
 
 // missingRow is the error of a struct that was not read from its row, and whose row is gone.
 func (p *plan) missingRow(stmt *gorm.Statement, key []any) error {
-	version := p.model.Column.Field.Name
-	return fmt.Errorf("%w: %s: %s was not read from its row, and the row is gone: set %s to 0 to store a new row", fault.ErrVersionMissing, p.rowName(stmt, key), version, version)
+	return fmt.Errorf("%w: %s: %s was not read from its row, and the row is gone: use Create to store a new one",
+		fault.ErrVersionMissing, p.rowName(stmt, key), p.model.Column.Field.Name)
 }
 
 // withoutKey is the error of an upsert of a struct that has the version of a row, and no key by which the row could be told.

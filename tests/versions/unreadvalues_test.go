@@ -277,3 +277,48 @@ func withoutAKey[T comparable](t *testing.T, db *gorm.DB, of func(*T) (email, no
 		}
 	}
 }
+
+// A struct that counts as not read is not stored again when its row is gone: whoever deleted it had a reason.
+func TestUnread_whoseRowIsGone(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&unreadMail{}, &unreadZero{}})
+	rowIsGone(t, db, &unreadMail{Email: "a"}, func(m *unreadMail) *int64 { return &m.Version }, 1)
+	rowIsGone(t, db, &unreadZero{Email: "a"}, func(m *unreadZero) *int64 { return &m.Version }, 0)
+}
+
+// unreadZero begins at version 0.
+type unreadZero struct {
+	ID      int64
+	Email   string `gorm:"unique"`
+	Note    string
+	Version int64 `gorm:"not null;default:0" gormlock:"version,rails"`
+}
+
+func rowIsGone[T any](t *testing.T, db *gorm.DB, made *T, of func(*T) *int64, first int64) {
+	t.Helper()
+	stand.MustDo(t, db.Create(made))
+	var mine T
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		stand.MustDo(t, tx.Model(new(T)).Where("1 = 1").Update("note", "undone"))
+		stand.MustDo(t, tx.Take(&mine))
+	})
+	stand.MustDo(t, db.Delete(made))
+	for how, write := range map[string]func(tx *gorm.DB) error{
+		"Save":             func(tx *gorm.DB) error { return tx.Save(&mine).Error },
+		"Save of a slice":  func(tx *gorm.DB) error { return tx.Save([]*T{&mine}).Error },
+		"Save and Select":  func(tx *gorm.DB) error { return tx.Select("*").Save(&mine).Error },
+		"Updates":          func(tx *gorm.DB) error { return tx.Model(&mine).Updates(map[string]any{"note": "x"}).Error },
+		"Save, all saved":  func(tx *gorm.DB) error { return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(&mine).Error },
+		"Save, no default": func(tx *gorm.DB) error { return tx.Session(&gorm.Session{SkipDefaultTransaction: true}).Save(&mine).Error },
+	} {
+		if err := write(db); !errors.Is(err, gormlock.ErrVersionMissing) && !errors.Is(err, gormlock.ErrStale) {
+			t.Errorf("%T, %s: %v", mine, how, err)
+		}
+		var n int64
+		stand.MustDo(t, db.Model(new(T)).Count(&n))
+		stand.Equal(t, how, n, 0)
+		stand.Equal(t, how, *of(&mine), -1)
+	}
+	stand.MustDo(t, db.Create(&mine)) // as the error says
+	stand.Equal(t, "the version of the new row", *of(&mine), first)
+}
