@@ -182,12 +182,12 @@ func (b builder) buildWhere(c clause.Clause) bool {
 		return false
 	}
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
-		c.Expression = guardedWhere{d, where}
+		c.Expression, c.AfterExpression = guardedWhere{d, where, c.AfterExpression}, nil
 		c.Build(b.Statement)
 		return true
 	}
 	b.Text("WHERE ")
-	guardedWhere{d, where}.Build(b.Statement)
+	guardedWhere{d, where, nil}.Build(b.Statement)
 	return true
 }
 
@@ -195,12 +195,20 @@ func (b builder) buildWhere(c clause.Clause) bool {
 type guardedWhere struct {
 	draft *draft
 	where clause.Where
+	after clause.Expression // what another plugin adds to them; nil: nothing
 }
 
 // Build writes both.
 func (g guardedWhere) Build(to clause.Builder) {
 	b, addKey := builderOf(to, g.draft), g.draft.where.addKey
 	switch {
+	case g.after != nil: // it may be an Or
+		b.Text("(")
+		mark.Brackets(g.where.Exprs).Build(b.Statement)
+		b.Text(" ")
+		g.after.Build(b.Statement)
+		b.Text(")")
+		addKey = !g.draft.isBulk()
 	case g.writesKey(b):
 	case isPlain(g.where.Exprs):
 		g.where.Build(b.Statement)
