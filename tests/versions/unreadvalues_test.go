@@ -304,12 +304,16 @@ func rowIsGone[T any](t *testing.T, db *gorm.DB, made *T, of func(*T) *int64, fi
 	})
 	stand.MustDo(t, db.Delete(made))
 	for how, write := range map[string]func(tx *gorm.DB) error{
-		"Save":             func(tx *gorm.DB) error { return tx.Save(&mine).Error },
-		"Save of a slice":  func(tx *gorm.DB) error { return tx.Save([]*T{&mine}).Error },
-		"Save and Select":  func(tx *gorm.DB) error { return tx.Select("*").Save(&mine).Error },
-		"Updates":          func(tx *gorm.DB) error { return tx.Model(&mine).Updates(map[string]any{"note": "x"}).Error },
-		"Save, all saved":  func(tx *gorm.DB) error { return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(&mine).Error },
-		"Save, no default": func(tx *gorm.DB) error { return tx.Session(&gorm.Session{SkipDefaultTransaction: true}).Save(&mine).Error },
+		"Save":            func(tx *gorm.DB) error { return tx.Save(&mine).Error },
+		"Save of a slice": func(tx *gorm.DB) error { return tx.Save([]*T{&mine}).Error },
+		"Save and Select": func(tx *gorm.DB) error { return tx.Select("*").Save(&mine).Error },
+		"Updates":         func(tx *gorm.DB) error { return tx.Model(&mine).Updates(map[string]any{"note": "x"}).Error },
+		"Save, all saved": func(tx *gorm.DB) error {
+			return tx.Session(&gorm.Session{FullSaveAssociations: true}).Save(&mine).Error
+		},
+		"Save, no default": func(tx *gorm.DB) error {
+			return tx.Session(&gorm.Session{SkipDefaultTransaction: true}).Save(&mine).Error
+		},
 	} {
 		if err := write(db); !errors.Is(err, gormlock.ErrVersionMissing) && !errors.Is(err, gormlock.ErrStale) {
 			t.Errorf("%T, %s: %v", mine, how, err)
