@@ -58,8 +58,8 @@ func TestClose_theSecondWaitsForTheFirst(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	for name, over := range map[string]<-chan error{"second": late["second"], "third": late["third"]} {
-		if err := <-over; err != nil {
+	for _, name := range []string{"second", "third"} {
+		if err := <-late[name]; err != nil {
 			t.Errorf("the %s: %v", name, err)
 		}
 		if _, err := rival.TryAcquire(t.Context(), k, time.Minute); name == "second" && err != nil {

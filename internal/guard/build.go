@@ -223,7 +223,10 @@ func (g guardedWhere) Build(to clause.Builder) {
 	if addKey {
 		g.addKey(b)
 	}
-	g.draft.built.holds = true
+	if g.draft.built.holds = true; g.draft.built.full {
+		b.Text(" AND 1=0")
+		return
+	}
 	guards := g.draft.guards()
 	for _, i := range [...]int{1, 2, 0, 3} {
 		if guards[i] != nil {

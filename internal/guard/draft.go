@@ -45,6 +45,7 @@ type assigned struct {
 	set       bool // there is one
 	bumps     bool // the version moves
 	nothing   bool // nothing is SET, so no row will be found
+	full      bool // nor will one, because it would be at the largest version
 	named     bool // the version is named by what is SET, or by the caller
 	timesOnly bool // only times that GORM adds to every update are SET
 	unheld    bool // what is SET is not what the structs hold, and is not returned

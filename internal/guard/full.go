@@ -8,7 +8,8 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 )
 
-// refuseFull fails a statement that would move a version past the largest one.
+// refuseFull fails a statement that would move a version past the largest one. If the caller has named that version, as a client does by If-Match,
+// the row may have another one: then the statement finds no row, and the judge says why.
 func (b builder) refuseFull() {
 	d := b.draft
 	if v := &d.version; !d.built.bumps || !v.IsInteger() || !v.checked || v.choice != nil {
@@ -19,7 +20,11 @@ func (b builder) refuseFull() {
 		rows = d.single[:]
 	}
 	for i := range rows {
-		if err := d.fullAt(b.Statement, &rows[i]); err != nil {
+		err := d.fullAt(b.Statement, &rows[i])
+		if d.built.full = err != nil && d.version.given; d.built.full {
+			return
+		}
+		if err != nil {
 			fault.Add(b.DB, err)
 			return
 		}

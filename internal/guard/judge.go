@@ -199,11 +199,15 @@ func (j *judge) whyNoRows(db *gorm.DB) error {
 	}
 	stmt := db.Statement
 	where, _ := stmt.Clauses["WHERE"].Expression.(clause.Where)
-	if j.built.nothing {
+	if j.built.nothing || j.built.full {
 		as := func(q *gorm.DB) *gorm.DB {
 			return q.Clauses(clause.Where{Exprs: beside(asExpected{&j.draft}, where.Exprs)}).Limit(1)
 		}
-		if found, err := j.lookWhere(db, j.columnsToLookAt(), as); err != nil || len(found) > 0 {
+		found, err := j.lookWhere(db, j.columnsToLookAt(), as)
+		if err == nil && len(found) > 0 && j.built.full {
+			err = j.fullAt(stmt, &j.single[0])
+		}
+		if err != nil || len(found) > 0 {
 			return err
 		}
 	}

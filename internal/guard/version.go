@@ -209,6 +209,8 @@ func (v *versionGuard) why(j *judge, stmt *gorm.Statement, row *Row, current ref
 	}
 	actual := v.Read(current)
 	switch {
+	case v.accepts(row, actual) && j.built.full:
+		return j.fullAt(stmt, row)
 	case v.accepts(row, actual):
 		return nil
 	case v.choice != nil:
