@@ -169,7 +169,8 @@ func (n *Noted) Lose(p *Places) {
 			p.lose(one.row.Type(), one.kind.in, one.is)
 			continue
 		}
-		if one.unkeyed || now.is(one.is) || now.key.spelling() == one.is.key.spelling() && !p.predates(one.row.Type(), one.kind.in, now) {
+		respelt := now.key.spelling() == one.is.key.spelling() && !p.predates(one.row.Type(), one.kind.in, now)
+		if one.unkeyed || now.is(one.is) || respelt || p.hasDoubtful(one.kind.model, one.kind.in, one.row) {
 			version.Write(one.row, version.Unread())
 		}
 		if p != nil && !one.unkeyed {

@@ -2,10 +2,13 @@ package memory
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gorm.io/gorm/schema"
+
+	"github.com/gormlock/gormlock/internal/model"
 )
 
 // The same key can be spelled in several ways: a uuid in capitals, a numeric with more zeros, a char(n) without its spaces. Which spellings are one
@@ -74,10 +77,14 @@ func (s *Structs) isRespelt(row reflect.Value, i int) bool {
 	return s.gaveTo(row, i) && heldIn(s.model, row).respells(heldIn(s.model, s.Of(s.After, i)))
 }
 
-// mayBeRespelt is for the struct's own place, and types whose spellings nobody knows here: all columns but the key must be as s left them.
+// mayBeRespelt is for the struct's own place, and types whose spellings nobody knows here: all columns but the key must be as s left them, or the
+// model says that its key is of such a type.
 func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	if !s.gaveTo(row, i) || isUnkeyed(s.model.Schema, row) {
 		return false
+	}
+	if s.Places.hasDoubtful(s.model, s.In, row) {
+		return true
 	}
 	as := true
 	s.each(i, func(field *schema.Field, _, left pointee) {
@@ -91,6 +98,46 @@ func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 		}
 	})
 	return as
+}
+
+// hasDoubtful reports whether a place may have a version of a row that is taken back, by another spelling of its key: the model says that its key is of
+// a type whose spellings nobody knows here, and the version was made or read for another key.
+func (p *Places) hasDoubtful(m *model.Model, in Table, row reflect.Value) bool {
+	if p == nil || m.Column == nil || !slices.ContainsFunc(m.Schema.PrimaryFields, isOfStrangeType) {
+		return false
+	}
+	now := heldIn(m, row)
+	if !m.Column.Loaded(now.version) || p.predates(m.Schema.ModelType, in, now) {
+		return false
+	}
+	is := p.stateOf(m.Schema.ModelType, in, now)
+	for state, made := range p.left {
+		if made && is.mayBe(state) {
+			return true
+		}
+	}
+	for state := range p.read {
+		if is.mayBe(state) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBe reports whether other is the same version by another key.
+func (s stateOfRow) mayBe(other stateOfRow) bool {
+	return s.of == other.of && s.n == other.n && s.at == other.at && s.null == other.null && s.key.spelling() != other.key.spelling()
+}
+
+// isOfStrangeType reports whether a tag gives the column a type of which spellingOf does not know which spellings are one value, such as inet.
+func isOfStrangeType(field *schema.Field) bool {
+	name, _, _ := strings.Cut(strings.ToLower(field.TagSettings["TYPE"]), "(")
+	switch strings.TrimSpace(name) {
+	case "", "text", "varchar", "character varying", "char", "character", "bpchar", "uuid", "numeric", "decimal", "bytea", "boolean", "bool",
+		"timestamptz", "timestamp", "timestamp with time zone", "timestamp without time zone":
+		return false
+	}
+	return isSpelled(field.FieldType)
 }
 
 // isSpelled reports whether values of a type may be spelled in several ways: whole numbers are not.
