@@ -170,7 +170,7 @@ func (n *Noted) Lose(p *Places) {
 			continue
 		}
 		respelt := now.key.spelling() == one.is.key.spelling() && !p.predates(one.row.Type(), one.kind.in, now)
-		if one.unkeyed || now.is(one.is) || respelt || p.hasDoubtful(one.kind.model, one.kind.in, one.row) {
+		if one.unkeyed || now.is(one.is) || respelt || p.mayBeRespelt(one.kind.model, one.kind.in, one.is, now) {
 			version.Write(one.row, version.Unread())
 		}
 		if p != nil && !one.unkeyed {

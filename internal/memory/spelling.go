@@ -83,7 +83,7 @@ func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	if !s.gaveTo(row, i) || isUnkeyed(s.model.Schema, row) {
 		return false
 	}
-	if s.Places.hasDoubtful(s.model, s.In, row) {
+	if s.Places.mayBeRespelt(s.model, s.In, heldIn(s.model, s.Of(s.After, i)), heldIn(s.model, row)) {
 		return true
 	}
 	as := true
@@ -100,44 +100,20 @@ func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 	return as
 }
 
-// hasDoubtful reports whether a place may have a version of a row that is taken back, by another spelling of its key: the model says that its key is of
-// a type whose spellings nobody knows here, and the version was made or read for another key.
-func (p *Places) hasDoubtful(m *model.Model, in Table, row reflect.Value) bool {
-	if p == nil || m.Column == nil || !slices.ContainsFunc(m.Schema.PrimaryFields, isOfStrangeType) {
-		return false
-	}
-	now := heldIn(m, row)
-	if !m.Column.Loaded(now.version) || p.predates(m.Schema.ModelType, in, now) {
-		return false
-	}
-	is := p.stateOf(m.Schema.ModelType, in, now)
-	for state, made := range p.left {
-		if made && is.mayBe(state) {
-			return true
-		}
-	}
-	for state := range p.read {
-		if is.mayBe(state) {
-			return true
-		}
-	}
-	return false
+// mayBeRespelt reports whether a place that had a row may have it still, at the same version, by a key that no statement met before what is taken
+// back: the model says that its key is of a type whose spellings nobody knows here.
+func (p *Places) mayBeRespelt(m *model.Model, in Table, was, now held) bool {
+	return p != nil && was.key != now.key && was.version.Equal(now.version) && slices.ContainsFunc(m.Schema.PrimaryFields, isOfStrangeType) &&
+		!p.predates(m.Schema.ModelType, in, now)
 }
 
-// mayBe reports whether other is the same version by another key.
-func (s stateOfRow) mayBe(other stateOfRow) bool {
-	return s.of == other.of && s.n == other.n && s.at == other.at && s.null == other.null && s.key.spelling() != other.key.spelling()
-}
-
-// isOfStrangeType reports whether a tag gives the column a type of which spellingOf does not know which spellings are one value, such as inet.
+// isOfStrangeType reports whether a tag gives the column of a text a type of which spellingOf does not know which spellings are one value, such as inet.
 func isOfStrangeType(field *schema.Field) bool {
-	name, _, _ := strings.Cut(strings.ToLower(field.TagSettings["TYPE"]), "(")
-	switch strings.TrimSpace(name) {
-	case "", "text", "varchar", "character varying", "char", "character", "bpchar", "uuid", "numeric", "decimal", "bytea", "boolean", "bool",
-		"timestamptz", "timestamp", "timestamp with time zone", "timestamp without time zone":
+	words := strings.FieldsFunc(strings.ToLower(field.TagSettings["TYPE"]), func(r rune) bool { return r == ' ' || r == '(' })
+	if len(words) == 0 || field.IndirectFieldType.Kind() != reflect.String && field.DataType != schema.Time {
 		return false
 	}
-	return isSpelled(field.FieldType)
+	return !slices.Contains([]string{"text", "varchar", "character", "char", "bpchar", "uuid", "numeric", "decimal", "bytea", "timestamptz", "timestamp"}, words[0])
 }
 
 // isSpelled reports whether values of a type may be spelled in several ways: whole numbers are not.

@@ -269,9 +269,6 @@ func (s *Structs) undoIn(row reflect.Value, i int) {
 	if copied && made && version != nil && version.ZeroIsLoaded() {
 		version.Write(row, version.Unread()) // with its key and 0 it would stand for a row that was read
 	}
-	if s.Places.hasDoubtful(s.model, s.In, row) {
-		version.Write(row, version.Unread())
-	}
 	if another {
 		s.Places.found(row)
 	}
