@@ -297,6 +297,9 @@ func TestState_writesThatGoOn(t *testing.T) {
 		"its conditions": func(db *gorm.DB, m *Mail) error {
 			return db.Model(&Mail{}).Where("id = ?", m.ID).Updates(map[string]any{"state": "ready", "text": "y"}).Error
 		},
+		"its conditions, ExpectVersion": func(db *gorm.DB, m *Mail) error {
+			return db.Clauses(gormlock.ExpectVersion(m.Version)).Model(&Mail{}).Where("id = ?", m.ID).Updates(map[string]any{"state": "ready", "text": "y"}).Error
+		},
 		"G, its conditions": func(db *gorm.DB, m *Mail) error {
 			_, err := gorm.G[Mail](db).Where("id = ?", m.ID).Updates(context.Background(), Mail{Job: work.Job{State: "ready"}, Text: "y"})
 			return err

@@ -57,7 +57,7 @@ func (g *jobGuard) guards() bool { return g != nil && (g.state != nil || g.claim
 
 // guardsJob reports whether the statement is about jobs by their structs. One about rows that it finds by conditions alone is executed.
 func (d *draft) guardsJob() bool {
-	return d.job.guards() && (!d.isBulk() || d.version.given || d.upsert != nil)
+	return d.job.guards() && (!d.isBulk() || d.given != nil || d.upsert != nil)
 }
 
 func textOf(value any) string {
