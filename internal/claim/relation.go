@@ -27,15 +27,14 @@ func (r relation) form(told seen) form { return form{told: told, melts: r.melts,
 
 // AskRelation asks for a relation. The server itself judges its rows by the query of a view, or by policies. What looks like an operator, a cast or a
 // function of PostgreSQL's may be one that somebody made for this database, and read tables. Those of extensions are written in C, and read none. The
-// model's key is $2. A trigger in PL/pgSQL that vetoes says NULL; one that only sets the time of the update does not, and costs nothing. In a statement that a rule rewrites, the server takes no update within WITH, as newClaimSQL writes it where a trigger vetoes.
+// model's key is $2. Any BEFORE UPDATE trigger may leave a row as it is: what it does shows only when it runs.
+// In a statement that a rule rewrites, the server takes no update within WITH, as newClaimSQL writes it where a trigger vetoes.
 var AskRelation = rowlock.Behind + `SELECT c.relkind NOT IN ('r','p','m'), c.relkind NOT IN ('r','p','m') OR c.relrowsecurity
  OR EXISTS (SELECT FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal','c') AND (p.proname = ANY('{` + strings.Join(sqltext.RowWords(), ",") + `}') OR p.oid IN (
  SELECT oprcode::oid FROM pg_catalog.pg_operator UNION SELECT castfunc FROM pg_catalog.pg_cast UNION SELECT amproc FROM pg_catalog.pg_amproc))),
  coalesce(key.nullable, false), coalesce(key.melts, false),
- EXISTS (SELECT FROM read JOIN pg_catalog.pg_trigger t ON t.tgrelid = read.oid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
- JOIN pg_catalog.pg_language l ON l.oid = p.prolang
- WHERE t.tgtype & 19 = 19 AND t.tgenabled <> 'D' AND (l.lanname <> 'plpgsql' OR p.prosrc ~* 'null'))
+ EXISTS (SELECT FROM read JOIN pg_catalog.pg_trigger t ON t.tgrelid = read.oid WHERE t.tgtype & 19 = 19 AND t.tgenabled <> 'D')
  AND NOT EXISTS (SELECT FROM read JOIN pg_catalog.pg_rewrite r ON r.ev_class = read.oid WHERE r.ev_type = '2')
 FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
  SELECT bool_or(NOT (a.attnotnull OR t.typnotnull)) AS nullable, bool_or(t.typcategory IN ('A', 'C')) AS melts

@@ -2,10 +2,10 @@ package whereabouts
 
 import (
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -21,7 +21,7 @@ func doomHalfway(db *gorm.DB) {
 	if !row && (!journal.IsHalfway(stmt) || !savesOwner(db) || !statement.InAssociation()) {
 		return
 	}
-	if journal.TakeHalfway(stmt) && db.Error != nil && strings.Contains(db.Error.Error(), "gormlock: ") {
+	if journal.TakeHalfway(stmt) && db.Error != nil && fault.IsAdded(stmt) {
 		journal.Doom(db, db.Error)
 	}
 	if row && db.Error == nil {

@@ -119,7 +119,8 @@ func TestClaim_besideOtherTriggers(t *testing.T) {
 		trigger         string
 		counts, changes bool
 	}{
-		"one that sets a column":          {"CREATE TRIGGER a BEFORE UPDATE ON veto_tasks FOR EACH ROW EXECUTE FUNCTION touch()", false, true},
+		"one that sets a column":          {"CREATE TRIGGER a BEFORE UPDATE ON veto_tasks FOR EACH ROW EXECUTE FUNCTION touch()", true, true},
+		"one whose row was never set":     {"CREATE TRIGGER a BEFORE UPDATE ON veto_tasks FOR EACH ROW EXECUTE FUNCTION unset()", true, false},
 		"one after":                       {"CREATE TRIGGER a AFTER UPDATE ON veto_tasks FOR EACH ROW EXECUTE FUNCTION veto()", false, true},
 		"one that is disabled":            {"CREATE TRIGGER a BEFORE UPDATE ON veto_tasks FOR EACH ROW EXECUTE FUNCTION veto(); ALTER TABLE veto_tasks DISABLE TRIGGER a", false, true},
 		"one of inserts":                  {"CREATE TRIGGER a BEFORE INSERT ON veto_tasks FOR EACH ROW EXECUTE FUNCTION veto()", false, true},
@@ -135,6 +136,7 @@ func TestClaim_besideOtherTriggers(t *testing.T) {
 			stand.MustDo(t, db.Exec("CREATE TABLE veto_tasks (id bigint PRIMARY KEY, state text, at timestamptz); INSERT INTO veto_tasks SELECT i, 'ready' FROM generate_series(1, 100) AS i"))
 			stand.MustDo(t, db.Exec("CREATE FUNCTION veto() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$"))
 			stand.MustDo(t, db.Exec("CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.at = now(); RETURN new; END $$"))
+			stand.MustDo(t, db.Exec("CREATE FUNCTION unset() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE r veto_tasks; BEGIN RETURN r; END $$"))
 			stand.MustDo(t, db.Exec(c.trigger))
 			ready := func(q *gorm.DB) *gorm.DB { return q.Table("veto_tasks").Where("state = 'ready'").Order("id") }
 			for _, limit := range []int{5, 40} {
