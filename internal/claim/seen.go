@@ -19,8 +19,8 @@ const (
 
 func (s seen) of(table string) string { return fmt.Sprintf(string(s), table) }
 
-// unchanged writes the query around that of the free rows, which leaves out those that have changed.
-func (s seen) unchanged(own, named string, columns, keys []string) (before, behind string) {
+// unchanged writes the query around that of the free rows, which leaves out those that have changed. It selects what is carried: the keys first.
+func (s seen) unchanged(own, named string, columns, keys, carried []string) (before, behind string) {
 	const free, then = `"gormlock_seen"`, `"gormlock_then"`
 	all, same, null := make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
 	for i, key := range keys {
@@ -35,5 +35,8 @@ func (s seen) unchanged(own, named string, columns, keys []string) (before, behi
 		cases += " WHEN " + again + "<>" + again + " THEN " + restless.raise(all[0])
 	}
 	// With CASE the planner takes it for likely, as it is: it would read the whole table for a few rows otherwise.
+	for _, more := range carried[len(keys):] {
+		all = append(all, free+"."+more)
+	}
 	return "SELECT " + strings.Join(all, ",") + " FROM (", ") AS " + free + " WHERE CASE " + cases + " END"
 }

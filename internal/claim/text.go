@@ -3,6 +3,7 @@ package claim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ const fewRows = 32
 // again for every row of the table and exceed its limit many times over. An array is the cheapest, but holds one column,
 // arrays would melt in it, and unnest would take rows apart.
 //
-// Where a trigger may veto the change of a row, the rows that are free are counted.
+// Where a trigger may veto the change of a row, the rows that are free are counted, and a row that is what it was counts as not changed.
 // Named is the table with its schema.
 func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *claimSQL {
 	stmt := &gorm.Statement{DB: db, Table: table}
@@ -55,12 +56,18 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *cla
 	if m.Column != nil && m.Column.IsSystem() {
 		all += ", " + m.In(stmt).Column // which * leaves out
 	}
+	const was = `"gormlock_was"`
+	carried, place := keys, `"gormlock_free"."gormlock_place"`
+	if is.vetoed {
+		free, carried = append(free, seenWhole.of(own)+" AS "+was), append(slices.Clone(keys), was)
+		place = "CASE WHEN " + seenWhole.of(own) + `<>"gormlock_free".` + was + " THEN " + place + ` END AS "gormlock_place"`
+	}
 	query, locked := "SELECT "+strings.Join(free, ",")+" ", " FOR "+stmt.SQL.String()
 	if is.told != "" {
-		before, behind := is.told.unchanged(own, named, columns, keys)
+		before, behind := is.told.unchanged(own, named, columns, keys, carried)
 		query, locked = before+"SELECT "+strings.Join(free, ",")+","+is.told.of(own)+` AS "gormlock_state" `, locked+behind
 	}
-	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + `, "gormlock_free"."gormlock_place"`
+	claimed := " WHERE " + strings.Join(same, " AND ") + " RETURNING " + all + ", " + place
 	if len(keys) != 1 || is.melts || is.vetoed {
 		text := &claimSQL{
 			lock: lock, with: true, watched: is.told != "",
@@ -71,7 +78,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *cla
 		}
 		if is.vetoed {
 			text.end = `) AS "gormlock_rows"), "gormlock_changed" AS (`
-			text.claimed += `) SELECT "gormlock_changed".* FROM (SELECT count(*) AS "gormlock_count" FROM "gormlock_free") AS "gormlock_found" LEFT JOIN "gormlock_changed" ON true` +
+			text.claimed += `) SELECT "gormlock_changed".* FROM (SELECT count(*) AS "gormlock_count" FROM "gormlock_free") AS "gormlock_found" LEFT JOIN "gormlock_changed" ON "gormlock_place" IS NOT NULL` +
 				` WHERE CASE WHEN "gormlock_place" IS NOT NULL THEN true WHEN "gormlock_count" > 0 THEN ` + vetoed.raise(`"gormlock_count"`) + " END"
 		}
 		return text

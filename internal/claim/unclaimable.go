@@ -25,7 +25,7 @@ var (
 	}
 	vetoed = unclaimable{
 		"a trigger left all free rows as they were",
-		"a BEFORE UPDATE trigger returned NULL for each of the free rows, so the next claim would find the same ones, and none behind them: " +
+		"a BEFORE UPDATE trigger returned NULL for each of the free rows, or left them as they were, so the next claim would find the same ones, and none behind them: " +
 			"leave them out in the scope, or let the trigger return the row",
 	}
 )

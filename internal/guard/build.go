@@ -184,10 +184,11 @@ func (b builder) buildWhere(c clause.Clause) bool {
 	if c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
 		c.Expression, c.AfterExpression = guardedWhere{d, where, c.AfterExpression}, nil
 		c.Build(b.Statement)
-		return true
+	} else {
+		b.Text("WHERE ")
+		guardedWhere{d, where, nil}.Build(b.Statement)
 	}
-	b.Text("WHERE ")
-	guardedWhere{d, where, nil}.Build(b.Statement)
+	b.mustMove()
 	return true
 }
 
@@ -277,7 +278,7 @@ func (g guardedWhere) writesKey(b builder) bool {
 func (b builder) buildValues(c clause.Clause) bool {
 	values, ok := c.Expression.(clause.Values)
 	d := b.draft
-	d.built.proposed = max(1, len(values.Values))
+	d.built.proposed = int32(max(1, len(values.Values)))
 	if !ok || (!d.version.is() || d.version.IsSystem() && !d.upsert.holds()) && d.fence == nil {
 		return false
 	}

@@ -30,14 +30,16 @@ func (d *draft) decides() bool { return d.compares() || d.fence.guards() }
 // built is what building the statement has shown.
 type built struct {
 	assigned
-	armed     bool // the builders take part
-	any       bool // something was built
-	holds     bool // the conditions of the guards were
-	conflicts bool // what an upsert does was
-	marked    bool // the server remembers whether it found the row
-	asked     bool // the server was asked what the statement found
-	unchecked bool // the version is not compared after all: see isLenient
-	proposed  int  // rows of a create
+	armed     bool  // the builders take part
+	any       bool  // something was built
+	holds     bool  // the conditions of the guards were
+	conflicts bool  // what an upsert does was
+	marked    bool  // the server remembers whether it found the row
+	asked     bool  // the server was asked what the statement found
+	unchecked bool  // the version is not compared after all: see isLenient
+	watched   bool  // it fails where the version does not move
+	proposed  int32 // rows of a create
+	held      int32 // the place, among the values that are sent, of the version that the row must have; 0: it is not sent
 }
 
 // assigned is what the SET clause has shown.

@@ -288,15 +288,17 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 		row, r := &j.rows[i], u.rows[i]
 		wrote := from[i].IsValid()
 		switch {
+		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
+			all = append(all, j.kept(stmt, row))
 		case r.exists && wrote && v.Read(from[i]).Equal(v.Stored(row.next)):
-			all = append(all, j.stale(stmt, row, nil, true).Err())
+			all = append(all, j.storedAnew(stmt, row))
 		case !r.loaded && !r.unread, u.skips && !wrote:
 		case u.skips:
 			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case !wrote:
 			absent = append(absent, row)
 		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
-			all = append(all, j.stale(stmt, row, nil, true).Err())
+			all = append(all, j.storedAnew(stmt, row))
 		}
 	}
 	if len(absent) > 0 {

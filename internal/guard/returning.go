@@ -48,6 +48,9 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 		return
 	}
 	r.back = !returns(stmt)
+	if d != nil && d.returning == r {
+		d.watchVersion()
+	}
 	r.had, r.hadAny = stmt.Clauses["RETURNING"]
 	if r.hadAny {
 		asked, _ := r.had.Expression.(clause.Returning)

@@ -24,7 +24,7 @@ func (w *Write) settle(db *gorm.DB) {
 	}
 	switch {
 	case db.Error != nil:
-		if !w.explainFence(db) && !w.versionIsFull(db) {
+		if !w.explainFence(db) && !w.explainKept(db) && !w.versionIsFull(db) {
 			w.serializationFailure(db)
 		}
 	case w.isBypassed(db):
@@ -86,6 +86,16 @@ func (w *Write) tooMany(db *gorm.DB) error {
 }
 
 func (w *Write) settleOne(db *gorm.DB) {
+	row := &w.single[0]
+	if len(w.rows) > 0 {
+		row = &w.rows[0]
+	}
+	for _, now := range w.returning.seen() {
+		if err := w.whyKept(db, row, now); err != nil {
+			w.refuse(db, err)
+			return
+		}
+	}
 	if len(w.rows) > 0 && db.RowsAffected > 0 {
 		w.follow(db, &w.rows[0], w.returning.first())
 	}
@@ -106,6 +116,12 @@ func (w *Write) settleBatch(db *gorm.DB) {
 	}
 	if w.decides() && int(db.RowsAffected) < w.distinct() {
 		if err := w.whyFewer(db, from); err != nil {
+			w.refuse(db, err)
+			return
+		}
+	}
+	for i := range from {
+		if err := w.whyKept(db, &w.rows[i], from[i]); err != nil {
 			w.refuse(db, err)
 			return
 		}

@@ -56,7 +56,7 @@ func (w *Write) settleInsert(db *gorm.DB) {
 	v := &w.version
 	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	switch u, stored := w.upsert, int(db.RowsAffected); {
-	case u.onlyInserts() && stored < w.built.proposed && len(conflict.Where.Exprs) == 0:
+	case u.onlyInserts() && stored < int(w.built.proposed) && len(conflict.Where.Exprs) == 0:
 		w.refuseMet(db, stored)
 		return
 	case !u.updates && !u.skips && w.refuseUnstored(db, stored):
@@ -89,7 +89,7 @@ func (w *Write) giveInOrder() {
 
 // refuseUnstored fails a create that stored fewer rows than it was given. The server does not say which.
 func (w *Write) refuseUnstored(db *gorm.DB, stored int) bool {
-	if stored >= w.built.proposed {
+	if stored >= int(w.built.proposed) {
 		return false
 	}
 	err := fmt.Errorf("gormlock: %s: %d of %d rows were stored, a trigger or a rule of the table kept the others out: use clause.OnConflict{DoNothing: true} if rows may stay out",

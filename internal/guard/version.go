@@ -100,6 +100,7 @@ func (v *versionGuard) holdOne(b builder, expected column.Value) {
 	default:
 		b.Text(name, "=")
 		v.writeValue(b, expected)
+		b.draft.built.held = int32(len(b.Vars))
 	}
 }
 
@@ -239,6 +240,9 @@ var errMetAnother = errors.New("nothing was written: another row may have the va
 
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
+
+// errStoredAnew is why an upsert shows a row at the version that its struct has.
+var errStoredAnew = errors.New("the upsert made a new one, which is rolled back, or a BEFORE UPDATE trigger left the row as it was")
 
 // notWritten is errNotWritten, or says that the row cannot be found by its version.
 func (v *versionGuard) notWritten(actual column.Value) error {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
 var schemas struct {
@@ -47,7 +49,12 @@ func schemaOf(t testing.TB, dsn string) string {
 		schemas.Unlock()
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
-		if err := home.exec(ctx, dsn, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade"); err != nil {
+		drop := func() error { return home.exec(ctx, dsn, "drop schema "+pgx.Identifier{name}.Sanitize()+" cascade") }
+		err := drop()
+		for sqlstate.Is(err, sqlstate.DeadlockDetected) { // connections that end drop their temporary tables
+			err = drop()
+		}
+		if err != nil {
 			t.Errorf("drop the test's schema: %v", err)
 		}
 	})

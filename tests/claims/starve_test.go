@@ -26,9 +26,17 @@ type vetoPair struct {
 	Version int64 `gorm:"not null;default:1" gormlock:"version"`
 }
 
-// A trigger that returns NULL leaves a row as it is. If no free row in reach can be claimed, the claim says so: an empty slice would mean that the
+// A trigger that returns NULL or OLD leaves a row as it is. If no free row in reach can be claimed, the claim says so: an empty slice would mean that the
 // queue is empty.
 func TestClaim_besideATriggerThatVetoes(t *testing.T) {
+	t.Parallel()
+	for _, veto := range []string{"NULL", "old"} {
+		t.Run(veto, func(t *testing.T) { besideVeto(t, veto) })
+	}
+}
+
+func besideVeto(t *testing.T, veto string) {
+	t.Helper()
 	t.Parallel()
 	for name, setup := range map[string]string{
 		"a table": "CREATE TABLE %s (id bigint PRIMARY KEY, org bigint, state text, version bigint NOT NULL DEFAULT 1); CREATE TRIGGER veto BEFORE UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION veto()",
@@ -41,21 +49,21 @@ func TestClaim_besideATriggerThatVetoes(t *testing.T) {
 	} {
 		for condition, where := range map[string]string{"a column": "state = 'ready'", "a sub-query": "id IN (SELECT id FROM %s WHERE state = 'ready')"} {
 			t.Run(name+", "+condition+", a key of one column", func(t *testing.T) {
-				vetoes(t, "veto_tasks", setup, where, func(row vetoTask) int64 { return row.ID })
+				vetoes(t, "veto_tasks", veto, setup, where, func(row vetoTask) int64 { return row.ID })
 			})
 			t.Run(name+", "+condition+", a key of two", func(t *testing.T) {
-				vetoes(t, "veto_pairs", setup, where, func(row vetoPair) int64 { return row.ID })
+				vetoes(t, "veto_pairs", veto, setup, where, func(row vetoPair) int64 { return row.ID })
 			})
 		}
 	}
 }
 
-func vetoes[T any](t *testing.T, table, setup, where string, id func(T) int64) {
+func vetoes[T any](t *testing.T, table, veto, setup, where string, id func(T) int64) {
 	t.Helper()
 	t.Parallel()
 	db := stand.Versioned(t, nil)
 	ex := func(text string) { stand.MustDo(t, db.Exec(strings.ReplaceAll(text, "%s", table))) }
-	ex("CREATE FUNCTION veto() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF new.id <= 5 THEN RETURN NULL; END IF; RETURN new; END $$")
+	ex("CREATE FUNCTION veto() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF new.id <= 5 THEN RETURN " + veto + "; END IF; RETURN new; END $$")
 	ex(setup)
 	claim := func(db *gorm.DB, limit int, more string) (ids []int64, err error) {
 		rows, err := gormlock.Claim[T](db, limit, map[string]any{"state": "running"}, func(q *gorm.DB) *gorm.DB {
