@@ -27,7 +27,7 @@ func (d *draft) looksBehind() bool {
 // mustMove writes, behind the conditions, what fails where the version has not moved. Nothing is read, so it costs no scan.
 func (b builder) mustMove() {
 	d := b.draft
-	if !d.looksBehind() || !statement.IsPostgres(b.DB) || !returns(b.Statement) || d.returning.comesBehind() || !isLast(b.Statement, "WHERE") {
+	if !d.looksBehind() || !statement.IsPostgres(b.DB) || !returns(b.Statement) || !isLast(b.Statement, "WHERE") {
 		return
 	}
 	had := "0"
@@ -37,7 +37,7 @@ func (b builder) mustMove() {
 	case d.version.IsTemporal():
 		return // it had none
 	}
-	d.built.watched = true
+	d.built.behind = true
 	b.Text(d.model.In(b.Statement).Moved, had, " IS TRUE)::int)")
 }
 
@@ -49,9 +49,6 @@ func isLast(stmt *gorm.Statement, name string) bool {
 		return has
 	})
 }
-
-// comesBehind reports whether columns are returned already.
-func (r *returning) comesBehind() bool { return r != nil && r.installed }
 
 // watchVersion returns the version too, if rows come back anyway.
 func (d *draft) watchVersion() {
@@ -93,7 +90,7 @@ func (v *versionGuard) isBack(row *Row, now column.Value) bool {
 // explainKept turns the server's error for a row that was kept into one that says so.
 func (w *Write) explainKept(db *gorm.DB) bool {
 	switch state := sqlstate.Of(db.Error); {
-	case !w.built.watched:
+	case !w.built.behind:
 		return false
 	case state == sqlstate.FeatureNotSupported:
 		fault.Add(db, fmt.Errorf("gormlock: %s: nothing was written: if it has a rule ON UPDATE DO INSTEAD, add RETURNING to the rule, which says if a row was written, "+
