@@ -29,14 +29,14 @@ func (d *draft) looksBehind() bool {
 	return v.is() && v.checked && v.choice == nil && d.built.bumps && !d.built.unchecked && !v.IsSystem()
 }
 
-// failKept writes an expression that fails where the version of a row has not moved. Nothing reads it, so it costs no scan. It reports whether
-// it did: the rows of a batch have several versions, which are compared when they come back.
-func (b builder) failKept(before, behind string) bool {
+// failKept writes an expression that fails where the version of a row has not moved. Nothing reads it, so it costs no scan.
+// The rows of a batch have several versions, which are compared when they come back.
+func (b builder) failKept(before, behind string) {
 	d := b.draft
 	v := &d.version
 	sent := d.built.held > 0
 	if d.batch || !d.built.holds || !d.looksBehind() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
-		return false
+		return
 	}
 	had := "0"
 	if sent {
@@ -48,7 +48,6 @@ func (b builder) failKept(before, behind string) bool {
 	}
 	d.built.behind = true
 	b.Text(before, "CASE WHEN ", d.model.In(b.Statement).Held, moved, had, " THEN '1' ELSE '", signOfKept, "' END::boolean", behind)
-	return true
 }
 
 // mayStay reports whether a trigger may give a row the version that it has: now() is the same in all of a transaction.

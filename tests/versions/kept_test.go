@@ -46,10 +46,10 @@ type keptSoft struct {
 // keeps are the ways of a trigger to leave a row, or its version, as it was.
 func keeps(version string) map[string]string {
 	return map[string]string{
-		"returns OLD":            "RETURN old;",
-		"sets the version back":  "new." + version + " := old." + version + "; RETURN new;",
-		"sets it to NULL":        "new." + version + " := NULL; RETURN new;",
-		"returns NULL":           "RETURN NULL;",
+		"returns OLD":                        "RETURN old;",
+		"sets the version back":              "new." + version + " := old." + version + "; RETURN new;",
+		"sets it to NULL":                    "new." + version + " := NULL; RETURN new;",
+		"returns NULL":                       "RETURN NULL;",
 		"changes, and sets the version back": "new.note := new.note || '!'; new." + version + " := old." + version + "; RETURN new;",
 	}
 }
