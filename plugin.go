@@ -133,7 +133,7 @@ var handlers = hooks.Handlers{
 	},
 	Query: concern.Query(hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks}),
 	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: rowlock.EndRow(afterRow)}),
-	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw},
+	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw}, Displaced: concern.RefuseDisplaced,
 }
 
 func beforeCreate(db *gorm.DB) {

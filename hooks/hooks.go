@@ -1,5 +1,5 @@
 // Package hooks lists where gormlock attaches its callbacks to the life of a GORM statement. All places are in one
-// table, [Points]. Each is anchored on both sides, because GORM puts a callback that is anchored on one side only
+// table, [Points]. Each stands right before one of GORM's callbacks, because GORM puts a callback that only stands behind one
 // after the commit.
 //
 // The life of a create, update or delete, with the places of this package in capitals:
@@ -26,6 +26,10 @@ import (
 type Handlers struct {
 	Create, Update, Delete Write
 	Query, Row, Raw        Read
+
+	// Displaced is called, if it is not nil, before a handler that may not be in its place: what is named was removed from GORM's callbacks, or
+	// registered again, after Install. It reports whether the statement is refused. Then no handler runs but AfterEnd.
+	Displaced func(db *gorm.DB, callback string) bool
 }
 
 // Write holds the handlers of a statement that GORM wraps in a transaction.
@@ -55,8 +59,6 @@ type Point struct {
 	Op, Name, After, Before string
 
 	handler func(*Handlers) func(*gorm.DB)
-	// instead is the anchor where GORM was opened with SkipDefaultTransaction and knows no begin.
-	instead string
 }
 
 const (
@@ -66,7 +68,7 @@ const (
 
 // Points is the table of all places, in the order in which they are attached.
 var Points = []Point{
-	{Op: "create", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeBegin }},
+	{Op: "create", Name: "gormlock:before_begin", Before: begin, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeBegin }},
 	{Op: "create", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.InTransaction }},
 	{Op: "create", Name: "gormlock:before_associations", After: "gorm:before_create", Before: "gorm:save_before_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeAssociations }},
 	{Op: "create", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:create", handler: func(h *Handlers) func(*gorm.DB) { return h.Create.BeforeWrite }},
@@ -74,7 +76,7 @@ var Points = []Point{
 	{Op: "create", Name: "gormlock:after_hooks", After: "gorm:after_create", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterHooks }},
 	{Op: "create", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Create.AfterEnd }},
 
-	{Op: "update", Name: "gormlock:before_begin", Before: begin, instead: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeBegin }},
+	{Op: "update", Name: "gormlock:before_begin", Before: begin, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeBegin }},
 	{Op: "update", Name: "gormlock:in_transaction", After: begin, Before: "gorm:setup_reflect_value", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.InTransaction }},
 	{Op: "update", Name: "gormlock:before_associations", After: "gorm:before_update", Before: "gorm:save_before_associations", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeAssociations }},
 	{Op: "update", Name: "gormlock:before_write", After: "gorm:save_before_associations", Before: "gorm:update", handler: func(h *Handlers) func(*gorm.DB) { return h.Update.BeforeWrite }},
@@ -82,7 +84,7 @@ var Points = []Point{
 	{Op: "update", Name: "gormlock:after_hooks", After: "gorm:after_update", Before: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterHooks }},
 	{Op: "update", Name: "gormlock:after_end", After: end, handler: func(h *Handlers) func(*gorm.DB) { return h.Update.AfterEnd }},
 
-	{Op: "delete", Name: "gormlock:before_begin", Before: begin, instead: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeBegin }},
+	{Op: "delete", Name: "gormlock:before_begin", Before: begin, handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeBegin }},
 	{Op: "delete", Name: "gormlock:in_transaction", After: begin, Before: "gorm:before_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.InTransaction }},
 	{Op: "delete", Name: "gormlock:before_write", After: "gorm:delete_before_associations", Before: "gorm:delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.BeforeWrite }},
 	{Op: "delete", Name: "gormlock:after_write", After: "gorm:delete", Before: "gorm:after_delete", handler: func(h *Handlers) func(*gorm.DB) { return h.Delete.AfterWrite }},
@@ -104,12 +106,16 @@ func Install(db *gorm.DB, handlers Handlers) error {
 	if db == nil || db.Config == nil {
 		return fmt.Errorf("gormlock: hooks: %w: a nil *gorm.DB, give it what gorm.Open returned", gorm.ErrInvalidDB)
 	}
+	lives := map[string]*life{}
 	for _, p := range Points {
 		handler := p.handler(&handlers)
 		if handler == nil {
 			continue
 		}
-		if err := p.attach(db, handler, handlers.write(p.Op)); err != nil {
+		if lives[p.Op] == nil {
+			lives[p.Op] = &life{displaced: handlers.Displaced}
+		}
+		if err := p.attach(db, handler, handlers.write(p.Op), lives[p.Op]); err != nil {
 			return fmt.Errorf("gormlock: attach %s to %s: %w", p.Name, p.Op, err)
 		}
 	}
@@ -132,36 +138,36 @@ func (h *Handlers) write(op string) Write {
 // anchor is what GORM's callback processors answer to: their type is unexported.
 type anchor[C any] interface {
 	Get(string) func(*gorm.DB)
-	Before(string) C
-	After(string) C
+	Match(func(*gorm.DB) bool) C
 	Replace(string, func(*gorm.DB)) error
 }
 
 // placed is what an anchor gives.
 type placed[C any] interface {
 	Before(string) C
+	After(string) C
 	Register(string, func(*gorm.DB)) error
 }
 
-func (p Point) attach(db *gorm.DB, handler func(*gorm.DB), w Write) error {
+func (p Point) attach(db *gorm.DB, handler func(*gorm.DB), w Write, l *life) error {
 	callbacks := db.Callback()
 	switch p.Op {
 	case "create":
-		return attach(db, callbacks.Create(), p, handler, w)
+		return attach(db, callbacks.Create(), p, handler, w, l)
 	case "update":
-		return attach(db, callbacks.Update(), p, handler, w)
+		return attach(db, callbacks.Update(), p, handler, w, l)
 	case "delete":
-		return attach(db, callbacks.Delete(), p, handler, w)
+		return attach(db, callbacks.Delete(), p, handler, w, l)
 	case "query":
-		return attach(db, callbacks.Query(), p, handler, w)
+		return attach(db, callbacks.Query(), p, handler, w, l)
 	case "row":
-		return attach(db, callbacks.Row(), p, handler, w)
+		return attach(db, callbacks.Row(), p, handler, w, l)
 	default:
-		return attach(db, callbacks.Raw(), p, handler, w)
+		return attach(db, callbacks.Raw(), p, handler, w, l)
 	}
 }
 
-func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler func(*gorm.DB), w Write) error {
+func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler func(*gorm.DB), w Write, l *life) error {
 	if processor.Get(p.Name) != nil {
 		return nil
 	}
@@ -174,15 +180,14 @@ func attach[C placed[C]](db *gorm.DB, processor anchor[C], p Point, handler func
 	default:
 		handler = ending(handler, w.AfterEnd)
 	}
-	before := p.Before
-	if (before == begin || before == end) && processor.Get(before) == nil {
-		before = p.instead
+	p.Before = p.anchor(func(name string) bool { return processor.Get(name) != nil })
+	if p.After != end {
+		handler = l.inPlace(handler)
 	}
-	place := processor.After(p.After)
-	if p.After == "" {
-		place = processor.Before(before)
-	} else if before != "" {
-		place = place.Before(before)
+	l.processor, l.points = processor, append(l.points, p)
+	place := processor.Match(l.sorted).Before(p.Before)
+	if p.Before == "" {
+		place = place.After(p.After)
 	}
 	return place.Register(p.Name, handler)
 }

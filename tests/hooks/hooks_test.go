@@ -176,7 +176,7 @@ func TestG1_Order(t *testing.T) {
 	}
 }
 
-// TestG1_Control: with an anchor on one side alone a callback runs after the commit. That is why every point has two.
+// TestG1_Control: a callback that only stands behind another one runs after the commit. That is why points stand before one.
 func TestG1_Control(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Open(t)
