@@ -59,8 +59,7 @@ func AllowSnapshot() LockOption { return advisory.AllowSnapshot() }
 // association a lock is [ErrSubQuery], and nothing is executed. On a raw sub-query no lock is taken, because GORM copies
 // its text without asking a plugin. Put the lock on the outer statement.
 func WithXactLock(key lockkey.Key, opts ...LockOption) func(*gorm.DB) *gorm.DB {
-	lock := XactLock(key, opts...)
-	return func(db *gorm.DB) *gorm.DB { return db.Clauses(lock) }
+	return xact.AddTo(XactLock(key, opts...).xactLock)
 }
 
 // XactLock is [WithXactLock] as a clause, for db.Clauses and gorm.G. Its method ModifyStatement fits the Scopes of

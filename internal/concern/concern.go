@@ -12,6 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/memory"
 	"github.com/gormlock/gormlock/internal/model"
+	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // none stands among the clauses of a query, while it runs, if it is none of gormlock's concern.
@@ -84,7 +85,7 @@ func isPlain(stmt *gorm.Statement) bool {
 			known++
 		}
 	}
-	return known == len(stmt.Clauses) && !mark.IsOn(stmt)
+	return known == len(stmt.Clauses) && !mark.IsOn(stmt) && !statement.IsGivenMore(stmt)
 }
 
 // readsOwn reports whether the destination is structs of the model.

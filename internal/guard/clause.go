@@ -11,6 +11,7 @@ import (
 	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -36,18 +37,18 @@ var errAssociationOperation = errors.New("gormlock: clauses about versions and f
 func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	switch {
 	case c.err != nil:
-		fault.AddGiven(stmt, c.err)
+		mark.Fail(stmt, c.err)
 		return
 	case c.change == nil:
-		fault.AddGiven(stmt, fmt.Errorf("%w: a clause about versions or fences that is not from a function of gormlock", fault.ErrOption))
+		mark.Fail(stmt, fmt.Errorf("%w: a clause about versions or fences that is not from a function of gormlock", fault.ErrOption))
 		return
 	}
 	if install.Of(stmt.DB) == nil {
-		fault.AddGiven(stmt, fault.ErrNotInstalled)
+		mark.Fail(stmt, fault.ErrNotInstalled)
 		return
 	}
 	if statement.InAssociationOperation() {
-		fault.AddGiven(stmt, errAssociationOperation)
+		mark.Fail(stmt, errAssociationOperation)
 		return
 	}
 	before := asked.Of(stmt)
@@ -61,7 +62,7 @@ func (c Clause) ModifyStatement(stmt *gorm.Statement) {
 	}
 	now, err := now.With(c.change)
 	if err != nil {
-		fault.AddGiven(stmt, err)
+		mark.Fail(stmt, err)
 		return
 	}
 	asked.Put(stmt, now, before)

@@ -25,6 +25,7 @@ func RefuseLeftOut(db *gorm.DB) {
 		refuseDropped(db, where)
 	}
 	refuseInJoins(db, true)
+	refuseInAssigned(db)
 }
 
 // refuseLeftOutOfRead does so for a query, which has all conditions unless its text was given.
@@ -33,7 +34,9 @@ func refuseLeftOutOfRead(db *gorm.DB) {
 		RefuseLeftOut(db)
 	} else {
 		refuseInJoins(db, false)
+		refuseInAssigned(db)
 	}
+	refuseInPreloads(db)
 }
 
 // refuseInJoins fails a statement whose joins have conditions on a db that locks or expects something: GORM takes the
@@ -53,6 +56,9 @@ func refuseInJoins(db *gorm.DB, write bool) {
 
 // refuseDropped fails a statement whose conditions ask for something, or have sub-queries that do, and are not built.
 func refuseDropped(db *gorm.DB, conditions []clause.Expression) {
+	if db.Error != nil {
+		return
+	}
 	if m := First(conditions); m != nil {
 		fault.Add(db, m.Refusal())
 		return
@@ -72,8 +78,12 @@ func refuseOf(db, part *gorm.DB, write bool) {
 			return
 		}
 	}
+	_, where := statement.Conditions(stmt)
+	if m := First(where); m != nil && m.Matters(write) && !m.Covered(db.Statement) {
+		fault.Add(db, m.Refusal())
+		return
+	}
 	if write {
-		_, where := statement.Conditions(stmt)
 		statement.EachSubQuery(where, func(sub *gorm.DB) { refuseOf(db, sub, true) })
 	}
 }

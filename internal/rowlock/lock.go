@@ -48,7 +48,7 @@ func (l Lock) Complete() Lock {
 }
 
 // AddTo is a scope that puts the lock on a query.
-func (l Lock) AddTo(db *gorm.DB) *gorm.DB { return db.Clauses(l) }
+func (l Lock) AddTo(db *gorm.DB) *gorm.DB { return mark.Give(db, l) }
 
 // Name implements [clause.Interface]. It is the name of GORM's own clause, so code that looks for a locking query finds
 // it.
@@ -63,11 +63,11 @@ var errAssociationOperation = errors.New("gormlock: a row lock does not reach th
 // ModifyStatement implements [gorm.StatementModifier].
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	if err := l.refusal(stmt); err != nil {
-		fault.AddGiven(stmt, err)
+		mark.Fail(stmt, err)
 		return
 	}
 	if statement.InAssociationOperation() {
-		fault.AddGiven(stmt, errAssociationOperation)
+		mark.Fail(stmt, errAssociationOperation)
 		return
 	}
 	l.put(stmt)

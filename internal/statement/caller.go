@@ -240,6 +240,18 @@ func InConditions() bool {
 	return false
 }
 
+// InGroup reports whether GORM runs the scopes of a db whose conditions it takes for another statement.
+func InGroup() bool {
+	scopes := false
+	for function := range callers() {
+		if scopes {
+			return strings.HasSuffix(function, buildCondition)
+		}
+		scopes = strings.HasSuffix(function, executeScopes)
+	}
+	return false
+}
+
 // ExecutedBy reports whether the function of this name has GORM execute the statement, and not something that it called.
 func ExecutedBy(name string) bool {
 	run := false

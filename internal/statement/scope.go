@@ -13,10 +13,7 @@ func HasScopes(stmt *gorm.Statement) bool {
 }
 
 // scopesOfStatement is where GORM keeps them.
-var scopesOfStatement = func() []int {
-	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName("scopes")
-	return field.Index
-}()
+var scopesOfStatement = placeInStatement("scopes")
 
 // IsAssigned reports whether Assign was given a struct of this type alone. FirstOrCreate makes a map of it.
 func IsAssigned(stmt *gorm.Statement, model reflect.Type) bool {
@@ -34,11 +31,45 @@ func IsAssigned(stmt *gorm.Statement, model reflect.Type) bool {
 	return v.IsValid() && v.Type() == model
 }
 
-// assignsOfStatement is where GORM keeps what Assign was given.
-var assignsOfStatement = func() []int {
-	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName("assigns")
+// assignsOfStatement and attrsOfStatement are where GORM keeps what Assign and Attrs were given.
+var assignsOfStatement, attrsOfStatement = placeInStatement("assigns"), placeInStatement("attrs")
+
+func placeInStatement(name string) []int {
+	field, _ := reflect.TypeFor[gorm.Statement]().FieldByName(name)
 	return field.Index
-}()
+}
+
+// IsGivenMore reports whether Assign or Attrs was given something.
+func IsGivenMore(stmt *gorm.Statement) bool {
+	v := reflect.ValueOf(stmt).Elem()
+	return assignsOfStatement != nil && v.FieldByIndex(assignsOfStatement).Len() > 0 || attrsOfStatement != nil && v.FieldByIndex(attrsOfStatement).Len() > 0
+}
+
+// InGivenMore names the clauses of each db among it, and reports whether one has an error, or scopes that have not run.
+func InGivenMore(stmt *gorm.Statement) (clauses []string, failed, scopes bool) {
+	for _, place := range [][]int{assignsOfStatement, attrsOfStatement} {
+		if place == nil {
+			continue
+		}
+		given := reflect.ValueOf(stmt).Elem().FieldByIndex(place)
+		for i := range given.Len() {
+			db := given.Index(i).Elem()
+			if !db.IsValid() || db.Type() != reflect.TypeFor[*gorm.DB]() || db.IsNil() {
+				continue
+			}
+			failed = failed || !db.Elem().FieldByName("Error").IsNil()
+			of := db.Elem().FieldByName("Statement")
+			if of.IsNil() {
+				continue
+			}
+			for _, name := range of.Elem().FieldByName("Clauses").MapKeys() {
+				clauses = append(clauses, name.String())
+			}
+			scopes = scopes || scopesOfStatement != nil && of.Elem().FieldByIndex(scopesOfStatement).Len() > 0
+		}
+	}
+	return clauses, failed, scopes
+}
 
 // IsSession reports whether each call on the db makes a new statement, so that nothing stays in this one.
 func IsSession(db *gorm.DB) bool {

@@ -25,6 +25,11 @@ type Lock struct {
 // New makes the clause of a request, or of what was wrong with it.
 func New(request *lockrequest.Request, err error) Lock { return Lock{request, err} }
 
+// AddTo is a scope that gives a statement the locks.
+func AddTo(l Lock) func(*gorm.DB) *gorm.DB {
+	return func(db *gorm.DB) *gorm.DB { return mark.Give(db, l) }
+}
+
 // ClauseName is the name under which a statement carries its locks.
 const ClauseName = "gormlock:xact"
 
@@ -32,11 +37,11 @@ const ClauseName = "gormlock:xact"
 func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 	switch {
 	case l.err != nil:
-		fault.AddGiven(stmt, l.err)
+		mark.Fail(stmt, l.err)
 	case l.request == nil:
-		fault.AddGiven(stmt, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
+		mark.Fail(stmt, fmt.Errorf("%w: no keys to lock", lockkey.ErrInvalid))
 	case install.Of(stmt.DB) == nil:
-		fault.AddGiven(stmt, fault.ErrNotInstalled)
+		mark.Fail(stmt, fault.ErrNotInstalled)
 	case statement.InAssociationOperation():
 		l.takeNow(stmt)
 	default:
@@ -56,7 +61,7 @@ func (l Lock) takeNow(stmt *gorm.Statement) {
 		return
 	}
 	if err := Acquire(stmt.DB, l.request); err != nil {
-		fault.AddGiven(stmt, err)
+		mark.Fail(stmt, err)
 	}
 }
 
