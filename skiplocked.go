@@ -46,8 +46,8 @@ func (s Strength) applyRowLock(l *rowlock.Lock) error { return l.SetStrength(row
 //
 // Outside of a transaction the locks would end with the statement: the error is [ErrNoTransaction], and nothing is executed.
 // It is also an error if PostgreSQL does not lock the rows of the query (Count, DISTINCT, GROUP BY, aggregates, the outer side
-// of a join; a function, VALUES, a WITH query or a view that computes its rows in FROM), or if the statement takes no row lock:
-// update, delete, raw SQL. Such a view is noticed a minute late if another process puts it in the place of a table meanwhile.
+// of a join; a function, VALUES, a WITH query or a view that computes its rows in FROM), or if the statement takes no row lock: create,
+// update, delete, raw SQL. FirstOrCreate takes it. Such a view is noticed a minute late if another process makes it of a table meanwhile.
 //
 // At READ COMMITTED a query that waited returns rows as they are after the wait. It leaves out those whose own columns no longer match,
 // so it may return fewer than its LIMIT, and their order is that of before the wait. At REPEATABLE READ a row that was

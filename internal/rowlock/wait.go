@@ -169,16 +169,21 @@ func EndRow(next func(*gorm.DB)) func(*gorm.DB) {
 // Refuse runs before updates, deletes and raw SQL: they lock what they change and have no FOR clause. What FirstOrCreate updates was
 // read with the lock.
 func Refuse(db *gorm.DB) {
-	if l, ok := On(db.Statement); ok && db.Error == nil && !statement.InFirstOrCreate() {
-		fault.Add(db, fmt.Errorf("gormlock: %v is for queries, this statement would run without it: leave it out", l.Strength))
-	}
+	refuse(db, statement.InFirstOrCreate)
 }
 
-// RefuseInCreate runs before creates. A row that is created belongs to the transaction, so FirstOrCreate with a
-// row lock has what it asks for either way; a conflict that is ignored leaves a row that nobody locked.
+// RefuseInCreate runs before creates. A new row is locked by its insert, until the transaction ends, and a row lock adds nothing. Only
+// FirstOrCreate may have one, for the row that it looks for; a conflict that is ignored would leave a row that nobody locked.
 func RefuseInCreate(db *gorm.DB) {
-	if _, ok := db.Statement.Clauses["ON CONFLICT"]; ok {
-		Refuse(db)
+	refuse(db, func() bool {
+		_, upserts := db.Statement.Clauses["ON CONFLICT"]
+		return !upserts && statement.InFirstOrCreate()
+	})
+}
+
+func refuse(db *gorm.DB, unless func() bool) {
+	if l, ok := On(db.Statement); ok && db.Error == nil && !unless() {
+		fault.Add(db, fmt.Errorf("gormlock: %v is for queries, this statement would run without it: leave it out", l.Strength))
 	}
 }
 

@@ -44,3 +44,17 @@ func TestFirstOrCreate_ofALockedRow(t *testing.T) {
 		})
 	}
 }
+
+// FirstOrCreate takes a row lock: the row that it finds is locked, and the one that it creates is the transaction's own.
+func TestFirstOrCreate_withARowLock(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&hall{}, &seat{}, &ticket{}, &stub{}})
+	stand.InTx(t, db, func(tx *gorm.DB) {
+		for range 2 {
+			stand.Must(t, tx.Scopes(gormlock.WithRowLock(gormlock.ForUpdate)).Where(&seat{Name: "A1"}).FirstOrCreate(&seat{Hall: &hall{}}).Error)
+		}
+		var n int64
+		stand.Must(t, tx.Model(&seat{}).Count(&n).Error)
+		stand.Equal(t, "seats", n, 1)
+	})
+}

@@ -82,6 +82,21 @@ func TestG22_RowLockMisfits(t *testing.T) {
 		{"Save", "is for queries", func(tx *gorm.DB) error { return tx.Scopes(lock).Save(&seat{ID: 1, Name: "x"}).Error }},
 		{"Delete", "is for queries", func(tx *gorm.DB) error { return tx.Scopes(lock).Delete(&seat{}, 1).Error }},
 		{"Delete with a clause", "is for queries", func(tx *gorm.DB) error { return tx.Clauses(gormlock.SkipLocked()).Delete(&seat{}, 1).Error }},
+		{"Create", "is for queries", func(tx *gorm.DB) error { return tx.Scopes(lock).Create(&seat{Name: "new"}).Error }},
+		{"Create of several", "is for queries", func(tx *gorm.DB) error { return tx.Scopes(lock).Create(&[]seat{{Name: "new"}}).Error }},
+		{"Create outside of a transaction", "is for queries", func(*gorm.DB) error {
+			return db.Session(&gorm.Session{SkipDefaultTransaction: true}).Clauses(gormlock.SkipLocked()).Create(&seat{Name: "new"}).Error
+		}},
+		{"CreateInBatches", "is for queries", func(tx *gorm.DB) error {
+			return tx.Scopes(lock).CreateInBatches(&[]seat{{Name: "new"}, {Name: "newer"}}, 1).Error
+		}},
+		{"CreateInBatches outside of a transaction", "is for queries", func(*gorm.DB) error {
+			return db.Scopes(lock).CreateInBatches(&[]seat{{Name: "new"}, {Name: "newer"}}, 1).Error
+		}},
+		{"Save of a new one", "is for queries", func(tx *gorm.DB) error { return tx.Scopes(lock).Save(&seat{Name: "new"}).Error }},
+		{"FirstOrCreate with a conflict that is ignored", "is for queries", func(tx *gorm.DB) error {
+			return tx.Scopes(lock).Clauses(clause.OnConflict{DoNothing: true}).Where(&seat{Name: "new"}).FirstOrCreate(&seat{}).Error
+		}},
 		{"an upsert", "is for queries", func(tx *gorm.DB) error {
 			return tx.Scopes(lock).Clauses(clause.OnConflict{DoNothing: true}).Create(&seat{ID: 1}).Error
 		}},
