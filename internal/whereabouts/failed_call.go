@@ -14,6 +14,7 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
+	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // failedCalls are the errors of statements of Association(…).Append and Replace, by the call. If there are several owners, GORM goes on to the
@@ -49,10 +50,12 @@ func refuseFailedCall(db *gorm.DB) {
 }
 
 // doomAppendedMap fails the commit of a transaction in which a row was refused that Append would make of a map: GORM goes on to the next map of
-// a slice, and returns only the last one's error. After an error of the server itself the transaction stores nothing.
+// a slice, and returns only the last one's error. After an error of the server itself the transaction stores nothing. If the call has stored
+// nothing before, and the maps behind will be refused too, GORM returns the error, and the transaction goes on.
 func doomAppendedMap(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil && !db.DryRun && stmt.Schema != nil && statement.FromMap(stmt.Dest) && sqlstate.Of(db.Error) == "" && model.NeedsJournal(db, stmt.Schema) && statement.InAppend() {
+	if db.Error != nil && !db.DryRun && stmt.Schema != nil && statement.FromMap(stmt.Dest) && sqlstate.Of(db.Error) == "" && model.NeedsJournal(db, stmt.Schema) && statement.InAppend() &&
+		(journal.IsHalfway(stmt) || !xact.NoteRefused(stmt, db.Error)) {
 		journal.Doom(db, db.Error)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -50,7 +51,7 @@ func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 			request = earlier.And(request)
 		}
 		stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: request}}
-		stmt.Context = context.WithValue(stmt.Context, askedKey{}, request)
+		stmt.Context = context.WithValue(stmt.Context, askedKey{}, &askedFor{request: request})
 		mark.Put(stmt, lockedHere{l.request})
 	}
 }
@@ -69,15 +70,35 @@ func (l Lock) takeNow(stmt *gorm.Statement) {
 // context, and not the clause.
 type askedKey struct{}
 
+// askedFor is what it finds: the locks of one call, and the error of a map that the call could not store.
+type askedFor struct {
+	request *lockrequest.Request
+	refused atomic.Pointer[error]
+}
+
+// NoteRefused notes that a map of Association(…).Append was refused, and reports whether the maps behind it will be too: GORM goes on with
+// them, and returns only the last one's error. It knows the call only by its locks.
+func NoteRefused(stmt *gorm.Statement, err error) bool {
+	asked, is := stmt.Context.Value(askedKey{}).(*askedFor)
+	if is {
+		asked.refused.CompareAndSwap(nil, &err)
+	}
+	return is
+}
+
 // Recall gives the lock back to a create that GORM makes for a map in Association(…).Append, before the statement
 // itself.
 func Recall(db *gorm.DB) {
 	stmt := db.Statement
-	request, asked := stmt.Context.Value(askedKey{}).(*lockrequest.Request)
-	if !asked || On(stmt) != nil || db.Error != nil || reflect.ValueOf(stmt.Dest).Kind() != reflect.Map || !statement.InAppend() {
+	asked, is := stmt.Context.Value(askedKey{}).(*askedFor)
+	if !is || On(stmt) != nil || db.Error != nil || reflect.ValueOf(stmt.Dest).Kind() != reflect.Map || !statement.InAppend() {
 		return
 	}
-	stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: request}}
+	if refused := asked.refused.Load(); refused != nil {
+		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, another map with the same clause was refused, give a new one to a new call: %w", statement.TableName(stmt), *refused))
+		return
+	}
+	stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: asked.request}}
 }
 
 // Build implements [clause.Expression]. There is nothing to build.

@@ -272,3 +272,42 @@ func TestAssociation_maps(t *testing.T) {
 		}
 	})
 }
+
+// A lock that Append of a map does not get leaves the transaction as it was: GORM returns the error, also if other maps follow.
+func TestAssociation_mapsWhoseLockIsHeld(t *testing.T) {
+	t.Parallel()
+	stand.Beside(t, map[string][]gormlock.Option{"": nil, "PlainTransactions": {gormlock.PlainTransactions()}}, func(t *testing.T, opts []gormlock.Option) {
+		db := pgtest.Open(t, pgtest.Schema(), pgtest.Plugin(gormlock.New(opts...)))
+		stand.Must(t, db.AutoMigrate(linkModels...))
+		stand.Must(t, db.Session(&gorm.Session{}).Clauses(gormlock.IgnoreFence()).Create(&linkOwner{ID: 1, Name: "o"}).Error)
+		key := pgtest.Key(t)
+		n, _ := key.Int64()
+		rival := stand.NewRowRival(t)
+		lock := gormlock.XactLock(key, gormlock.Try())
+		for name, maps := range map[string]func() any{
+			"a map": func() any { return map[string]any{"name": "k"} },
+			"maps":  func() any { return []map[string]any{{"name": "k"}, {"name": "k"}} },
+		} {
+			release := rival.Hold("SELECT pg_advisory_xact_lock($1)", n)
+			stand.Must(t, db.Where("true").Delete(&linkKid{}).Error)
+			add := func(tx *gorm.DB) error {
+				return tx.Clauses(lock, gormlock.IgnoreFence()).Model(&linkOwner{ID: 1, Version: 1}).Association("Kids").Append(maps())
+			}
+			if err := db.Transaction(func(tx *gorm.DB) error {
+				if err := add(tx); !errors.Is(err, gormlock.ErrNotAcquired) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err := tx.Create(&linkTag{Name: name}).Error; err != nil {
+					return err
+				}
+				release()
+				return tx.Clauses(lock).Model(&linkTag{}).Where("name = ?", name).Update("name", name+", again").Error
+			}); err != nil {
+				t.Errorf("%s: the transaction behind it: %v", name, err)
+			}
+			var kids int64
+			stand.Must(t, db.Model(&linkKid{}).Count(&kids).Error)
+			stand.Equal(t, name+": stored", kids, 0)
+		}
+	})
+}
