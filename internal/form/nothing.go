@@ -99,8 +99,8 @@ func (v *values) nothing() error {
 		is := v.Names(field.DBName)
 		if own := v.isGuards(v.Model.Schema.FieldsByDBName[name]); own && is && same && !save {
 			return nil // it is compared
-		} else if own || !field.Updatable || same && field.PrimaryKey {
-			continue
+		} else if own || !field.Updatable || field.PrimaryKey && (same || !v.differ(v.Model.Schema.FieldsByDBName[name], field)) {
+			continue // a key that stays as it is: GORM writes it if the struct comes by value
 		}
 		_, zero := field.ValueOf(stmt.Context, v.given)
 		switch {
