@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -73,4 +74,14 @@ func (w *Write) refuseChildrenOfNobody(db *gorm.DB) {
 			return
 		}
 	}
+}
+
+// errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.
+func errBuilt() error {
+	if statement.InHook() {
+		return errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +
+			"repeats the hook's own statement, use Session(&gorm.Session{NewDB: true})")
+	}
+	return errors.New("gormlock: not executed, the db already has the text of a statement, as after Raw, and GORM would send that: " +
+		"give a text to Exec, or create, update and delete on a db without one")
 }

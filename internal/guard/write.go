@@ -2,7 +2,6 @@ package guard
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -163,7 +162,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	if stmt.SQL.Len() > 0 && !db.DryRun {
-		fault.Add(db, errBuilt)
+		fault.Add(db, errBuilt())
 		return nil
 	}
 	if stmt.Schema == nil {
@@ -190,7 +189,7 @@ func begin(db *gorm.DB, op Op) *Write {
 		return nil
 	}
 	if stmt.SQL.Len() > 0 {
-		fault.Add(db, errBuilt)
+		fault.Add(db, errBuilt())
 		return nil
 	}
 	refuseWithoutVersions(db, intent)
@@ -233,10 +232,6 @@ func leaveRunning(stmt *gorm.Statement) *Write {
 	}
 	return around
 }
-
-// errBuilt is the error of a statement that already has the text of another one: GORM would send that text again.
-var errBuilt = errors.New("gormlock: not executed, the statement was built before it began: in a hook, tx.Session " +
-	"repeats the hook's own statement, use Session(&gorm.Session{NewDB: true})")
 
 // remember keeps the structs in value, if there are any.
 func (w *Write) remember(db *gorm.DB, value any) {

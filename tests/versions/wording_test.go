@@ -66,3 +66,20 @@ func TestStaleError_namesTheCause(t *testing.T) {
 		})
 	}
 }
+
+// A write on a db that has a text, as after Raw, is told what is wrong with it, and nothing of hooks.
+func TestWrite_behindRaw(t *testing.T) {
+	t.Parallel()
+	db, w := stand.Stored(t, worded{ID: 1, Name: "a"})
+	raw := func() *gorm.DB { return db.Raw("SELECT 1") }
+	for name, err := range map[string]error{
+		"Create": raw().Create(&worded{Name: "b"}).Error,
+		"Save":   raw().Save(&w).Error,
+		"Update": raw().Model(&w).Update("balance", 2).Error,
+		"Delete": raw().Delete(&w).Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "as after Raw") || strings.Contains(err.Error(), "hook") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
