@@ -133,7 +133,14 @@ var handlers = hooks.Handlers{
 	},
 	Query: concern.Query(hooks.Read{BeforeRead: beforeQuery, AfterRead: afterQuery, AfterHooks: afterQueryHooks}),
 	Row:   concern.Row(hooks.Read{BeforeRead: beforeRow, AfterRead: rowlock.EndRow(afterRow)}),
-	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw}, Displaced: concern.RefuseDisplaced,
+	Raw:   hooks.Read{BeforeRead: beforeRaw, AfterRead: afterRaw}, Displaced: refuseDisplaced,
+}
+
+func refuseDisplaced(db *gorm.DB, callback string) (refused bool) {
+	if refused = concern.RefuseDisplaced(db, callback); refused {
+		xact.RefuseRow(db)
+	}
+	return refused
 }
 
 func beforeCreate(db *gorm.DB) {

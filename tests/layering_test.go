@@ -95,7 +95,7 @@ var mayImport = map[string][]string{
 		"internal/asked", "internal/children", "internal/compare", "internal/concern", "internal/dialect", "internal/column", "internal/fault", "internal/form", "internal/install", "internal/journal", "internal/mark", "internal/match", "internal/memory", "internal/model", "internal/reading",
 		"internal/shared", "internal/sqlstate", "internal/sqltext", "internal/statement", "internal/unlinked", "internal/whereabouts", "fence", gormModule,
 	},
-	"internal/concern": {"internal/journal", "internal/mark", "internal/memory", "internal/model", "hooks", gormModule},
+	"internal/concern": {"internal/fault", "internal/journal", "internal/mark", "internal/memory", "internal/model", "internal/statement", "hooks", gormModule},
 	"internal/form":    {"internal/memory", "internal/model", "internal/statement", gormModule},
 	"internal/match":   {"internal/column", "internal/statement", gormModule},
 	"internal/asked":   {"internal/absent", "internal/fault", "internal/mark", "internal/memory", "internal/model", "internal/statement", "fence", gormModule},

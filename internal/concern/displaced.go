@@ -9,7 +9,6 @@ import (
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
-	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // RefuseDisplaced refuses a statement that concerns gormlock, if a callback is gone by which GORM runs ours in time. Others go on.
@@ -18,11 +17,7 @@ func RefuseDisplaced(db *gorm.DB, callback string) bool {
 		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, %s is missing among the callbacks, or was registered again, so that others run too late: "+
 			"replace it with Replace, or remove it before db.Use(gormlock.New()), and a begin_transaction with its commit", statement.TableName(db.Statement), callback))
 	}
-	if refused := fault.IsAdded(db.Statement); refused {
-		xact.RefuseRow(db)
-		return true
-	}
-	return false
+	return fault.IsAdded(db.Statement)
 }
 
 // asks reports whether a statement asks for something of gormlock, or its model does.

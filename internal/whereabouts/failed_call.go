@@ -14,7 +14,6 @@ import (
 	"github.com/gormlock/gormlock/internal/model"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
-	"github.com/gormlock/gormlock/internal/xact"
 )
 
 // failedCalls are the errors of statements of Association(…).Append and Replace, by the call. If there are several owners, GORM goes on to the
@@ -55,7 +54,7 @@ func refuseFailedCall(db *gorm.DB) {
 func doomAppendedMap(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil && !db.DryRun && stmt.Schema != nil && statement.FromMap(stmt.Dest) && sqlstate.Of(db.Error) == "" && model.NeedsJournal(db, stmt.Schema) && statement.InAppend() &&
-		(journal.IsHalfway(stmt) || !xact.NoteRefused(stmt, db.Error)) {
+		(journal.IsHalfway(stmt) || !journal.MapsOf(stmt.Context).NoteRefused(db.Error)) {
 		journal.Doom(db, db.Error)
 	}
 }

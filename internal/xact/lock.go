@@ -1,16 +1,15 @@
 package xact
 
 import (
-	"context"
 	"fmt"
 	"reflect"
-	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/lockrequest"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -51,7 +50,7 @@ func (l Lock) ModifyStatement(stmt *gorm.Statement) {
 			request = earlier.And(request)
 		}
 		stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: request}}
-		stmt.Context = context.WithValue(stmt.Context, askedKey{}, &askedFor{request: request})
+		stmt.Context = journal.ForMaps(stmt.Context, request)
 		mark.Put(stmt, lockedHere{l.request})
 	}
 }
@@ -66,39 +65,19 @@ func (l Lock) takeNow(stmt *gorm.Statement) {
 	}
 }
 
-// askedKey finds in a context the locks that the statement it was made for asks for. Sessions that GORM makes of it have the
-// context, and not the clause.
-type askedKey struct{}
-
-// askedFor is what it finds: the locks of one call, and the error of a map that the call could not store.
-type askedFor struct {
-	request *lockrequest.Request
-	refused atomic.Pointer[error]
-}
-
-// NoteRefused notes that a map of Association(…).Append was refused, and reports whether the maps behind it will be too: GORM goes on with
-// them, and returns only the last one's error. It knows the call only by its locks.
-func NoteRefused(stmt *gorm.Statement, err error) bool {
-	asked, is := stmt.Context.Value(askedKey{}).(*askedFor)
-	if is {
-		asked.refused.CompareAndSwap(nil, &err)
-	}
-	return is
-}
-
 // Recall gives the lock back to a create that GORM makes for a map in Association(…).Append, before the statement
 // itself.
 func Recall(db *gorm.DB) {
 	stmt := db.Statement
-	asked, is := stmt.Context.Value(askedKey{}).(*askedFor)
-	if !is || On(stmt) != nil || db.Error != nil || reflect.ValueOf(stmt.Dest).Kind() != reflect.Map || !statement.InAppend() {
+	maps := journal.MapsOf(stmt.Context)
+	if maps == nil || On(stmt) != nil || db.Error != nil || reflect.ValueOf(stmt.Dest).Kind() != reflect.Map || !statement.InAppend() {
 		return
 	}
-	if refused := asked.refused.Load(); refused != nil {
-		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, another map with the same clause was refused, give a new one to a new call: %w", statement.TableName(stmt), *refused))
+	if refused := maps.Refused(); refused != nil {
+		fault.Add(db, fmt.Errorf("gormlock: %s: not executed, another map with the same clause was refused, give a new one to a new call: %w", statement.TableName(stmt), refused))
 		return
 	}
-	stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: asked.request}}
+	stmt.Clauses[ClauseName] = clause.Clause{Name: ClauseName, Expression: Lock{request: maps.Request}}
 }
 
 // Build implements [clause.Expression]. There is nothing to build.
