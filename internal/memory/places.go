@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ type Places struct {
 	tables map[reflect.Type][]Table
 	met    map[stateOfRow]int64 // when the first statement met a state of a row
 	copied map[rowOf]bool       // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	reread map[stateOfRow]bool  // a query read the row at that version
 	void   []span               // what was taken back earlier, the oldest first
 	takingBack
 }
@@ -66,8 +66,10 @@ type placeOf struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
-	p.met, p.copied = map[stateOfRow]int64{}, map[rowOf]bool{}
+	p := &Places{
+		at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{},
+		met: map[stateOfRow]int64{}, copied: map[rowOf]bool{}, reread: map[stateOfRow]bool{},
+	}
 	p.Begin(0)
 	return p
 }
@@ -94,10 +96,13 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
-		if one := p.place(n.all[i].row); one != nil {
-			one.part = one.part || n.all[i].part
+		if one := p.place(n.all[i].row); one != nil && n.all[i].part {
+			one.part = true
 		}
 		p.meet(n.all[i].row, n.all[i].kind.in, n.all[i].is, n.at)
+		if !n.tried {
+			p.reread[p.stateOf(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is)] = true
+		}
 	}
 }
 
@@ -270,14 +275,6 @@ func (p *place) isMoved() bool {
 	last := p.last()
 	is, row := last.left()
 	return !is.is(heldIn(p.model, p.row)) || row.IsValid() && !last.of.isAs(last.copies(), p.row, last.i)
-}
-
-// isOnlyNoted reports whether of the columns that the last statement left in a place only the key and the version are known.
-func (p *place) isOnlyNoted() bool { return len(p.keepers) == 0 || p.last().noted != nil }
-
-// last is the last statement that had a struct in the place. There is one.
-func (p *place) last() keeper {
-	return slices.MaxFunc(p.keepers, func(a, b keeper) int { return cmp.Compare(a.at(), b.at()) })
 }
 
 // isPutBack reports whether what is taken back now has left the struct at a place.
