@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 		}
 		it := c.queue[0]
 		c.queue = c.queue[1:]
-		if it.over { // lost while it was queued
+		if it.over { // lost before it was queued
 			continue
 		}
 		if c.proofs.ranOut(it) {
@@ -128,11 +129,15 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	}
 }
 
-// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made.
+// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made. If this process has an
+// earlier attempt of one, somebody has freed the row: that attempt has lost the job.
 func (c *crew) hold(got []*item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, it := range got {
+		if earlier := c.held[it.id]; earlier != nil {
+			c.lose(earlier)
+		}
 		it.claimed, it.proof = time.Now(), sent
 		c.held[it.id] = it
 	}
@@ -216,14 +221,21 @@ func (c *crew) forget(it *item) {
 	}
 }
 
-// lost ends the handler of a job that another process may have now.
+// lost ends an attempt whose job another may have now.
 func (c *crew) lost(it *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lose(it)
+}
+
+// lose ends the handler of an attempt, or takes it out of the queue. The caller holds mu.
+func (c *crew) lose(it *item) {
 	c.forget(it)
 	it.over = true
 	if it.cancel != nil {
 		it.cancel(ErrTakenOver)
+	} else if i := slices.Index(c.queue, it); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 	}
 	poke(c.signal)
 }
