@@ -24,8 +24,9 @@ import (
 // Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
 //
 // The server refuses a write of a struct, by its key, that makes the State or the ClaimedBy of a job that runs another one, also with
-// [gormlock.IgnoreVersion]: the job would be handed out once more. The error is [gormlock.ErrOption], and says what to do instead. An update by
-// conditions alone, as an operator makes it, is executed. So is SQL.
+// [gormlock.IgnoreVersion]: the job would be handed out once more. Nor does a struct make a job run: only a worker does. The error is
+// [gormlock.ErrOption], and says what to do instead. An update by conditions alone, as an operator makes it, is executed. So is SQL. A State that
+// no worker knows is an error in all but SQL.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"

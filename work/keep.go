@@ -228,11 +228,11 @@ func (e *engine) promote() manyJobs {
 	}}
 }
 
-// takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
+// takeOver frees the jobs whose lease has ended, or that have none: their worker died, or cannot reach the server. A job whose last attempt
 // this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
 func (e *engine) takeOver() manyJobs {
 	const text = ", {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}"
-	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
+	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND ({ClaimedUntil} < now() OR {ClaimedUntil} IS NULL)", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
 }
 
 // takeOverThese also sets something else.
