@@ -27,6 +27,7 @@ type item struct {
 	cancel  context.CancelCauseFunc // of its handler's context
 	over    bool                    // its outcome is known, or another process has the job
 	proof   holder.Instant          // from when on its lease counts
+	seen    holder.Instant          // when the server last had it as that of this process, with a locked row
 	expired bool                    // its lease has ended while its handler ran
 }
 
@@ -37,6 +38,7 @@ type crew struct {
 	size     int           // how many handlers there are
 	signal   chan struct{} // for the fetcher: something has changed
 	finished chan struct{} // for the finisher: there are outcomes
+	undone   chan struct{} // for the watch: a transaction that has completed a job was rolled back
 
 	mu       sync.Mutex
 	cond     sync.Cond // a job is queued, or the run ends
@@ -57,7 +59,7 @@ type pace struct {
 }
 
 func newCrew(size int, p proofs) *crew {
-	c := &crew{proofs: p, size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+	c := &crew{proofs: p, size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1), undone: make(chan struct{}, 1)}
 	c.cond.L = &c.mu
 	return c
 }

@@ -115,7 +115,8 @@ func TestTakers_dropNothing(t *testing.T) {
 				m := &Mail{}
 				must(t, work.Enqueue(db, m))
 				was := map[bool]string{true: "running", false: "dead"}[name == "Complete"]
-				must(t, db.Model(m).Update("state", was).Error)
+				must(t, db.Model(&Mail{}).Where("id = ?", m.ID).Update("state", was).Error)
+				m = reload(t, db, m.ID)
 				err := in(func(db *gorm.DB) error { return call(g.give(db), m) })
 				want, uses := g.uses[name]
 				switch {

@@ -195,7 +195,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 			a.completed.Store(true)
 			return nil
 		}
-		journal.AfterCommit(tx.Statement, func() { a.completed.Store(true) })
+		a.keep(tx)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
 var (
 	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
-	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time")
+	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time, because the server did not answer or a transaction had locked the row")
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 

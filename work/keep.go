@@ -66,7 +66,7 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	for _, it := range missing {
 		switch states[it.id] {
 		case running:
-			e.seen(it, sent)
+			e.saw(it, sent)
 			all = false
 		case done:
 		default:

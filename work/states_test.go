@@ -41,7 +41,9 @@ func stateUpdates() map[string]func(db *gorm.DB, m *Mail, state string) error {
 		"Update":       func(db *gorm.DB, m *Mail, state string) error { return db.Model(m).Update("state", state).Error },
 		"UpdateColumn": func(db *gorm.DB, m *Mail, state string) error { return db.Model(m).UpdateColumn("state", state).Error },
 		"a pointer":    func(db *gorm.DB, m *Mail, state string) error { return db.Model(m).Update("state", &state).Error },
-		"a type":       func(db *gorm.DB, m *Mail, state string) error { return db.Model(m).Update("state", stateName(state)).Error },
+		"a type": func(db *gorm.DB, m *Mail, state string) error {
+			return db.Model(m).Update("state", stateName(state)).Error
+		},
 		"a Valuer": func(db *gorm.DB, m *Mail, state string) error {
 			return db.Model(m).Update("state", sql.NullString{String: state, Valid: true}).Error
 		},
@@ -117,7 +119,9 @@ func TestState_ofANewJob(t *testing.T) {
 	t.Parallel()
 	for name, create := range map[string]func(db *gorm.DB, state string) error{
 		"Create": func(db *gorm.DB, state string) error { return db.Create(&Mail{Job: work.Job{State: state}}).Error },
-		"in two": func(db *gorm.DB, state string) error { return db.Create([]Mail{{}, {Job: work.Job{State: state}}}).Error },
+		"in two": func(db *gorm.DB, state string) error {
+			return db.Create([]Mail{{}, {Job: work.Job{State: state}}}).Error
+		},
 		"in batches": func(db *gorm.DB, state string) error {
 			return db.CreateInBatches([]*Mail{{}, {Job: work.Job{State: state}}}, 1).Error
 		},

@@ -35,6 +35,7 @@ func setup(world *runner.World) {
 	m = &Mail{}
 	world.Rows(m)
 	runner.Check(db.Exec("UPDATE mails SET state = 'running', claimed_until = now() + interval '1 hour'").Error)
+	runner.Check(db.First(m).Error)
 	var stop context.CancelFunc
 	ctx, stop = context.WithTimeout(ctx, 2*time.Second) // a worker runs until it ends
 	world.Defer(func() error { stop(); return nil })
