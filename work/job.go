@@ -72,7 +72,8 @@ func jobIn(model any) (*Job, error) {
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
 // in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
-// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep.
+// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep. A Select or Omit may
+// leave out what the jobs do not use, such as a zero Priority.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -84,10 +85,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err != nil {
 		return err
 	}
-	if tx, err = insertsOnly(tx, of); err != nil {
-		return err
-	}
-	now, heard := time.Now(), hints{}
+	now, heard, said := time.Now(), hints{}, sayings(0)
 	for _, each := range jobs {
 		j, err := jobIn(each)
 		if err != nil {
@@ -111,6 +109,10 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		if j.Queue == "" {
 			j.Queue = "default"
 		}
+		said.add(j)
+	}
+	if tx, err = insertsOnly(tx, of, said); err != nil {
+		return err
 	}
 	if err := insert(tx, jobs); err != nil {
 		return err

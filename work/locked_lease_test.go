@@ -21,7 +21,9 @@ func TestRun_tellsAHandlerWhoseJobIsLocked(t *testing.T) {
 			return tx.Clauses(clause.Locking{Strength: "UPDATE"}).First(&Mail{}, m.ID).Error
 		},
 		"its progress": func(tx *gorm.DB, m *Mail) error { return tx.Model(m).Update("text", "half").Error },
-		"SQL":          func(tx *gorm.DB, m *Mail) error { return tx.Exec("UPDATE mails SET text = 'half' WHERE id = ?", m.ID).Error },
+		"SQL": func(tx *gorm.DB, m *Mail) error {
+			return tx.Exec("UPDATE mails SET text = 'half' WHERE id = ?", m.ID).Error
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
