@@ -14,7 +14,7 @@ type attempt struct {
 	of         *engine
 	id         int64        // of the job
 	completing atomic.Bool  // its handler has called Complete
-	completed  atomic.Bool  // and is committed
+	completed  atomic.Bool  // and is committed: there is no lease any more
 	open       atomic.Int32 // how many calls of Complete are neither committed nor rolled back
 }
 

@@ -230,9 +230,12 @@ func (c *crew) lost(it *item) {
 	c.lose(it)
 }
 
-// lose ends the handler of an attempt, or takes it out of the queue. The caller holds mu.
+// lose ends the handler of an attempt, or takes it out of the queue. One that has completed its job has nothing to lose. The caller holds mu.
 func (c *crew) lose(it *item) {
 	c.forget(it)
+	if it.shared.completed.Load() {
+		return
+	}
 	it.over = true
 	if it.cancel != nil {
 		it.cancel(ErrTakenOver)

@@ -53,4 +53,18 @@ func TestCrew_claimedAgain(t *testing.T) {
 	if c.drop(first[0]); c.held[1] != again[0] || again[0].over || ctx.Err() == nil {
 		t.Error("the outcome of the earlier attempt ended the later one")
 	}
+
+	c = fresh() // it has completed the job
+	first = claim(c, "a1")
+	c.add(first)
+	ctx, it = c.next(context.Background())
+	it.shared.completed.Store(true)
+	c.add(claim(c, "a2"))
+	c.lost(it)
+	if ctx.Err() != nil {
+		t.Error("a handler ends that has completed its job")
+	}
+	if c.ended(outcome{item: it, state: done, stored: true}); len(c.outcomes) != 1 {
+		t.Error("it is not reported")
+	}
 }

@@ -28,15 +28,17 @@ func (e *engine) renew(ctx context.Context) {
 	}
 }
 
-// renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
+// renewAll renews in one statement, and reports whether all jobs of this process were renewed that are not completed. If a handler's transaction
 // has locked the row of its job, only this job is left out, until the transaction ends. Suspects come behind the others.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
 	held := make(map[int64]*item, len(e.held))
 	for id, it := range e.held {
-		list = append(list, it)
-		held[id] = it
+		if !it.shared.completed.Load() {
+			list = append(list, it)
+			held[id] = it
+		}
 	}
 	e.mu.Unlock()
 	if len(list) == 0 {
@@ -68,7 +70,8 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 		case running:
 			e.saw(it, sent)
 			all = false
-		case done:
+		case done: // by a statement that is not known to be that of Complete
+			it.shared.completed.Store(true)
 		default:
 			if e.stillHeld(it) {
 				e.lost(it)

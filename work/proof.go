@@ -73,7 +73,7 @@ func (c *crew) expire() (next time.Duration, ended int) {
 	now := c.proofs.clock()
 	next = max(c.proofs.believed/10, time.Millisecond) // a claim may be answered late
 	for _, it := range c.held {
-		if it.cancel == nil || it.over || it.expired {
+		if it.cancel == nil || it.over || it.expired || it.shared.completed.Load() {
 			continue
 		}
 		if left := c.proofs.remains(it, now); left > 0 {
