@@ -174,6 +174,9 @@ func (c *crew) ended(o outcome) {
 	defer c.mu.Unlock()
 	o.cancel(nil)
 	o.took = c.pace.end(o.begun)
+	if o.unbegun {
+		c.pace.given--
+	}
 	if !o.over {
 		o.over = true
 		c.outcomes = append(c.outcomes, o)

@@ -209,6 +209,7 @@ var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 var (
 	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
 	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time, because the server did not answer or a transaction had locked the row")
+	errNotBegun   = errors.New("the job is not that of this process any more, or its row is locked: its handler has not begun")
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 

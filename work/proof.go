@@ -29,6 +29,9 @@ func (p proofs) remains(it *item, now holder.Instant) time.Duration {
 	return left
 }
 
+// age is how long ago the lease of a job was confirmed.
+func (p proofs) age(it *item) time.Duration { return p.clock().Since(it.proof) }
+
 // ranOut reports whether another process may have the job.
 func (p proofs) ranOut(it *item) bool { return p.remains(it, p.clock()) <= 0 }
 
