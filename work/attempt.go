@@ -12,9 +12,28 @@ import (
 // attempt is the state that a handler and its worker share. The context of the handler has it.
 type attempt struct {
 	of         *engine
-	id         int64       // of the job
-	completing atomic.Bool // its handler has called Complete
-	completed  atomic.Bool // and is committed
+	id         int64        // of the job
+	completing atomic.Bool  // its handler has called Complete
+	completed  atomic.Bool  // and is committed: there is no lease any more
+	open       atomic.Int32 // how many calls of Complete are neither committed nor rolled back
+}
+
+// keep follows the transaction in which Complete has written the row.
+func (a *attempt) keep(tx *gorm.DB) {
+	j := journal.Of(tx.Statement)
+	if j == nil {
+		return
+	}
+	a.open.Add(1)
+	ended := sync.OnceFunc(func() { a.open.Add(-1) })
+	j.Record(func() {
+		ended()
+		poke(a.of.undone)
+	})
+	j.AfterCommit(func() {
+		a.completed.Store(true)
+		ended()
+	})
 }
 
 type attemptKey struct{}

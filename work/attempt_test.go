@@ -166,9 +166,11 @@ func TestComplete_ofAnotherJob(t *testing.T) {
 	letter, mail := &Letter{Job: work.Job{ID: mails[0].ID}}, &Mail{Job: work.Job{ID: mails[0].ID}}
 	must(t, work.Enqueue(db, letter))
 	must(t, work.Enqueue(other, mail))
-	must(t, db.Model(letter).Update("state", "running").Error)
-	must(t, db.Model(mails[1]).Update("state", "running").Error)
-	must(t, other.Model(mail).Updates(map[string]any{"state": "running", "claimed_by": "a loop", "attempts": 1}).Error)
+	const runs = " SET state = 'running', claimed_until = now() + interval '1 hour', attempts = 1"
+	must(t, db.Exec("UPDATE letters"+runs).Error)
+	must(t, db.Exec("UPDATE mails"+runs+" WHERE id = ?", mails[1].ID).Error)
+	must(t, other.Exec("UPDATE mails"+runs+", claimed_by = 'a loop'").Error)
+	mail.ClaimedBy = "a loop"
 	drain(t, worker(t, db, func(ctx context.Context, _ *Mail) error {
 		db, other := db.WithContext(ctx), other.WithContext(ctx)
 		if err := errors.Join(completeAndRollBack(db, letter), completeAndRollBack(db, mails[1]), completeAndRollBack(other, mail)); err != nil {

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type item struct {
 	cancel  context.CancelCauseFunc // of its handler's context
 	over    bool                    // its outcome is known, or another process has the job
 	proof   holder.Instant          // from when on its lease counts
+	seen    holder.Instant          // when the server last had it as that of this process, with a locked row
 	expired bool                    // its lease has ended while its handler ran
 }
 
@@ -36,6 +38,7 @@ type crew struct {
 	size     int           // how many handlers there are
 	signal   chan struct{} // for the fetcher: something has changed
 	finished chan struct{} // for the finisher: there are outcomes
+	undone   chan struct{} // for the watch: a transaction that has completed a job was rolled back
 
 	mu       sync.Mutex
 	cond     sync.Cond // a job is queued, or the run ends
@@ -56,7 +59,7 @@ type pace struct {
 }
 
 func newCrew(size int, p proofs) *crew {
-	c := &crew{proofs: p, size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
+	c := &crew{proofs: p, size: size, held: map[int64]*item{}, signal: make(chan struct{}, 1), finished: make(chan struct{}, 1), undone: make(chan struct{}, 1)}
 	c.cond.L = &c.mu
 	return c
 }
@@ -111,7 +114,7 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 		}
 		it := c.queue[0]
 		c.queue = c.queue[1:]
-		if it.over { // lost while it was queued
+		if it.over { // lost before it was queued
 			continue
 		}
 		if c.proofs.ranOut(it) {
@@ -128,11 +131,15 @@ func (c *crew) next(base context.Context) (context.Context, *item) {
 	}
 }
 
-// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made.
+// hold keeps the jobs of a claim that was sent at a time. They are queued when all claims of the moment are made. If this process has an
+// earlier attempt of one, somebody has freed the row: that attempt has lost the job.
 func (c *crew) hold(got []*item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, it := range got {
+		if earlier := c.held[it.id]; earlier != nil {
+			c.lose(earlier)
+		}
 		it.claimed, it.proof = time.Now(), sent
 		c.held[it.id] = it
 	}
@@ -167,6 +174,9 @@ func (c *crew) ended(o outcome) {
 	defer c.mu.Unlock()
 	o.cancel(nil)
 	o.took = c.pace.end(o.begun)
+	if o.unbegun {
+		c.pace.given--
+	}
 	if !o.over {
 		o.over = true
 		c.outcomes = append(c.outcomes, o)
@@ -216,14 +226,24 @@ func (c *crew) forget(it *item) {
 	}
 }
 
-// lost ends the handler of a job that another process may have now.
+// lost ends an attempt whose job another may have now.
 func (c *crew) lost(it *item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.lose(it)
+}
+
+// lose ends the handler of an attempt, or takes it out of the queue. One that has completed its job has nothing to lose. The caller holds mu.
+func (c *crew) lose(it *item) {
 	c.forget(it)
+	if it.shared.completed.Load() {
+		return
+	}
 	it.over = true
 	if it.cancel != nil {
 		it.cancel(ErrTakenOver)
+	} else if i := slices.Index(c.queue, it); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 	}
 	poke(c.signal)
 }

@@ -22,6 +22,9 @@ const (
 	horizon = 50 * time.Millisecond
 	// aheadMost is the same limit in jobs for each worker.
 	aheadMost = 25
+	// unproven is how long a job that was claimed in advance may wait before its handler asks whether it is still that of this process: somebody
+	// may have stopped it. Where handlers are fast it does not wait for so long.
+	unproven = 4 * horizon
 	// stale is how long a job that was claimed in advance may wait before it is released for others.
 	stale = time.Second
 	// behind is how often, at least, a worker looks for jobs behind the position of its claims.
@@ -102,6 +105,9 @@ func (e *engine) work() {
 		if it == nil {
 			whole = true
 			return
+		}
+		if e.proofs.age(it) > unproven {
+			e.alone(it)
 		}
 		e.run(ctx, it)
 	}

@@ -24,6 +24,7 @@ type outcome struct {
 	kind      observe.Kind // 0: no event
 	took      time.Duration
 	stored    bool // already stored: only report it
+	unbegun   bool // its handler has not begun
 }
 
 // judge turns the error of a handler into an outcome.
@@ -54,6 +55,9 @@ func (e *engine) judge(it *item, err error) outcome {
 		o.state, o.kind = dead, observe.Dead
 	case errors.As(err, &again):
 		o.state, o.kind, o.delay, o.uncounted = later, observe.Later, again.in, true
+	case errors.Is(err, errNotBegun):
+		o.state, o.uncounted, o.unbegun = ready, true, true
+		return o
 	case errors.Is(context.Cause(e.base), errGrace):
 		o.state, o.uncounted = ready, true
 		return o

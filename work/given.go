@@ -25,21 +25,28 @@ func mustBeBare(db *gorm.DB, call, cure string) error {
 // scope adds it.
 func writesState(tx *gorm.DB, t *table) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
-		stmt := db.Statement
-		if len(stmt.Selects)+len(stmt.Omits) == 0 {
-			return nil
-		}
-		alone := gorm.Statement{DB: db, Schema: t.fields, Table: t.fields.Table, Selects: stmt.Selects, Omits: stmt.Omits}
-		chosen, restricted := alone.SelectAndOmitColumns(false, true)
-		for _, field := range []string{"State", "ClaimedUntil"} {
-			if written, named := chosen[t.column(field)]; !written && (named || restricted) {
-				return optionError("Complete writes State and ClaimedUntil, and a Select or Omit of its tx leaves out %s: give it a tx without them", field)
-			}
+		if left := t.leftOut(db, false, "State", "ClaimedUntil"); left != "" {
+			return optionError("Complete writes State and ClaimedUntil, and a Select or Omit of its tx leaves out %s: give it a tx without them", left)
 		}
 		return nil
 	}
 	tx = checked(statement.Beside(tx), check)
 	return tx, check(tx)
+}
+
+// leftOut is the first of some fields that a Select or Omit leaves out of a create, or of an update; "" if there is none.
+func (t *table) leftOut(db *gorm.DB, creates bool, fields ...string) string {
+	stmt := db.Statement
+	if len(stmt.Selects)+len(stmt.Omits) == 0 {
+		return ""
+	}
+	chosen := statement.ChosenFor(&gorm.Statement{DB: db, Schema: t.fields, Table: t.fields.Table, Selects: stmt.Selects, Omits: stmt.Omits}, creates)
+	for _, field := range fields {
+		if !chosen.Has(t.column(field)) {
+			return field
+		}
+	}
+	return ""
 }
 
 // checked is tx, which also checks what its scopes add, if it has any.
@@ -55,12 +62,50 @@ func checked(tx *gorm.DB, check func(*gorm.DB) error) *gorm.DB {
 }
 
 // insertsOnly is tx, to insert jobs. An upsert that writes what workers keep is an error, also if a scope adds it: it would hand out a job that
-// runs once more.
-func insertsOnly(tx *gorm.DB, t *table) (*gorm.DB, error) {
+// runs once more. So is a Select or Omit that leaves out what one of the jobs says to the workers.
+func insertsOnly(tx *gorm.DB, t *table, said sayings) (*gorm.DB, error) {
 	check := func(db *gorm.DB) error {
+		if err := t.refuseUnsaid(db, said); err != nil {
+			return err
+		}
 		conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 		return refuseKept("Enqueue with an upsert", writesOf(conflict, t.fields, func(*schema.Field) bool { return true }))
 	}
 	tx = checked(tx, check)
 	return tx, check(tx)
+}
+
+// forWorkers are the fields of a job that may say something to the workers. Without them it gets what the table has for such jobs.
+var forWorkers = []struct {
+	field string
+	says  func(*Job) bool
+}{
+	{"RunAt", func(j *Job) bool { return !j.RunAt.IsZero() }},
+	{"State", func(j *Job) bool { return j.State == later }},
+	{"Queue", func(j *Job) bool { return j.Queue != "default" }},
+	{"Priority", func(j *Job) bool { return j.Priority != 0 }},
+	{"Attempts", func(j *Job) bool { return j.Attempts != 0 }},
+	{"MaxAttempts", func(j *Job) bool { return j.MaxAttempts != 0 }},
+}
+
+// sayings are those of forWorkers that say something in one of some jobs, a bit for each.
+type sayings uint8
+
+// add adds those of a job.
+func (s *sayings) add(j *Job) {
+	for i := range forWorkers {
+		if forWorkers[i].says(j) {
+			*s |= 1 << i
+		}
+	}
+}
+
+// refuseUnsaid refuses a Select or Omit that leaves out what one of the jobs says to the workers.
+func (t *table) refuseUnsaid(db *gorm.DB, said sayings) error {
+	for i, of := range forWorkers {
+		if said&(1<<i) != 0 && t.leftOut(db, true, of.field) != "" {
+			return optionError("Enqueue: a job has a %s for the workers, and a Select or Omit of tx leaves it out: name it, or give Enqueue a tx without them", of.field)
+		}
+	}
+	return nil
 }

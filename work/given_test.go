@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -115,7 +116,8 @@ func TestTakers_dropNothing(t *testing.T) {
 				m := &Mail{}
 				must(t, work.Enqueue(db, m))
 				was := map[bool]string{true: "running", false: "dead"}[name == "Complete"]
-				must(t, db.Model(m).Update("state", was).Error)
+				must(t, db.Model(&Mail{}).Where("id = ?", m.ID).Update("state", was).Error)
+				m = reload(t, db, m.ID)
 				err := in(func(db *gorm.DB) error { return call(g.give(db), m) })
 				want, uses := g.uses[name]
 				switch {
@@ -147,6 +149,53 @@ func TestTakers_inAHook(t *testing.T) {
 	must(t, db.Model(&Effect{}).Where("id > 0").Update("text", "x").Error)
 	if now := reload(t, db, dead.ID); now.State != "ready" {
 		t.Errorf("it is %s", now.State)
+	}
+}
+
+// Enqueue stores what a job says to the workers, or says that a Select or Omit leaves it out.
+func TestEnqueue_leavesOut(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	soon := time.Now().Add(time.Hour).Round(time.Second)
+	for _, try := range []struct {
+		give    func(*gorm.DB) *gorm.DB
+		job     work.Job
+		refused bool
+	}{
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text") }, work.Job{RunAt: soon}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text", "RunAt") }, work.Job{RunAt: soon}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text", "run_at", "state") }, work.Job{RunAt: soon}, false},
+		{func(db *gorm.DB) *gorm.DB { return db.Omit("State", "RunAt") }, work.Job{RunAt: soon}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Omit("state") }, work.Job{RunAt: soon}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Omit("AccountID") }, work.Job{RunAt: soon, Priority: 7, Queue: "bulk", MaxAttempts: 2, Attempts: 1}, false},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("*") }, work.Job{RunAt: soon, Priority: 7}, false},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text") }, work.Job{}, false},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text") }, work.Job{Queue: "default"}, false},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text") }, work.Job{Queue: "bulk"}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Select("Text") }, work.Job{Priority: 7}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Omit("MaxAttempts") }, work.Job{MaxAttempts: 3}, true},
+		{func(db *gorm.DB) *gorm.DB { return db.Omit("Attempts") }, work.Job{Attempts: 3}, true},
+	} {
+		for _, give := range []func(*gorm.DB) *gorm.DB{try.give, func(db *gorm.DB) *gorm.DB { return db.Scopes(try.give) }} {
+			for _, others := range []int{0, 2} {
+				m := &Mail{Job: try.job, Text: "x"}
+				jobs := []*Mail{m}
+				for range others {
+					jobs = append(jobs, &Mail{Text: "other"})
+				}
+				err := work.Enqueue(give(db), jobs...)
+				if errors.Is(err, gormlock.ErrOption) != try.refused || err != nil && !try.refused {
+					t.Errorf("%+v: %v", try.job, err)
+				}
+				if err != nil {
+					continue
+				}
+				now := reload(t, db, m.ID)
+				if !try.job.RunAt.IsZero() && !now.RunAt.Equal(try.job.RunAt) || now.Priority != try.job.Priority || now.Attempts != try.job.Attempts {
+					t.Errorf("%+v is stored as %+v", try.job, now)
+				}
+			}
+		}
 	}
 }
 

@@ -24,8 +24,9 @@ import (
 // Updates of a struct leave it as it is in the row. Name it in Select, Update or a map to write it.
 //
 // The server refuses a write of a struct, by its key, that makes the State or the ClaimedBy of a job that runs another one, also with
-// [gormlock.IgnoreVersion]: the job would be handed out once more. The error is [gormlock.ErrOption], and says what to do instead. An update by
-// conditions alone, as an operator makes it, is executed. So is SQL.
+// [gormlock.IgnoreVersion]: the job would be handed out once more. Nor does a struct make a job run: only a worker does. The error is
+// [gormlock.ErrOption], and says what to do instead. An update by conditions alone, as an operator makes it, is executed. So is SQL. A State that
+// no worker knows is an error in all but SQL.
 type Job struct {
 	ID           int64      `gorm:"primaryKey"`
 	Queue        string     `gorm:"not null;default:default"` // Default: "default"
@@ -71,7 +72,8 @@ func jobIn(model any) (*Job, error) {
 
 // Enqueue inserts jobs with tx. They exist if and only if it commits, and workers hear of them then. A job with a RunAt
 // in the future waits until then. Without an open transaction all jobs are inserted in one, or none. Conditions of tx mean
-// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep.
+// nothing for an insert, as in GORM's Create. An upsert may write columns of your own, and nothing that workers keep. A Select or Omit may
+// leave out what the jobs do not use, such as a zero Priority.
 func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err := install.Usable(tx); err != nil {
 		return err
@@ -83,10 +85,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	if err != nil {
 		return err
 	}
-	if tx, err = insertsOnly(tx, of); err != nil {
-		return err
-	}
-	now, heard := time.Now(), hints{}
+	now, heard, said := time.Now(), hints{}, sayings(0)
 	for _, each := range jobs {
 		j, err := jobIn(each)
 		if err != nil {
@@ -110,6 +109,10 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 		if j.Queue == "" {
 			j.Queue = "default"
 		}
+		said.add(j)
+	}
+	if tx, err = insertsOnly(tx, of, said); err != nil {
+		return err
 	}
 	if err := insert(tx, jobs); err != nil {
 		return err
@@ -194,7 +197,7 @@ func Complete[T any](tx *gorm.DB, job *T) error {
 			a.completed.Store(true)
 			return nil
 		}
-		journal.AfterCommit(tx.Statement, func() { a.completed.Store(true) })
+		a.keep(tx)
 	}
 	return nil
 }
@@ -205,7 +208,8 @@ var ErrTakenOver = errors.New("gormlock: work: the job was taken over")
 
 var (
 	errGrace      = errors.New("gormlock: work: the worker ends, and its Grace is over")
-	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time")
+	errLate       = errors.New("the lease of the job ended before its handler did: no renewal was confirmed in time, because the server did not answer or a transaction had locked the row")
+	errNotBegun   = errors.New("the job is not that of this process any more, or its row is locked: its handler has not begun")
 	errRolledBack = errors.New("the transaction in which the handler called Complete was not committed")
 )
 

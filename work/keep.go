@@ -28,15 +28,17 @@ func (e *engine) renew(ctx context.Context) {
 	}
 }
 
-// renewAll renews in one statement, and reports whether all jobs of this process were renewed. If a handler's transaction
+// renewAll renews in one statement, and reports whether all jobs of this process were renewed that are not completed. If a handler's transaction
 // has locked the row of its job, only this job is left out, until the transaction ends. Suspects come behind the others.
 func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	e.mu.Lock()
 	var list []*item
 	held := make(map[int64]*item, len(e.held))
 	for id, it := range e.held {
-		list = append(list, it)
-		held[id] = it
+		if !it.shared.completed.Load() {
+			list = append(list, it)
+			held[id] = it
+		}
 	}
 	e.mu.Unlock()
 	if len(list) == 0 {
@@ -66,9 +68,10 @@ func (e *engine) renewAll(ctx context.Context) (all bool, err error) {
 	for _, it := range missing {
 		switch states[it.id] {
 		case running:
-			e.seen(it, sent)
+			e.saw(it, sent)
 			all = false
-		case done:
+		case done: // by a statement that is not known to be that of Complete
+			it.shared.completed.Store(true)
 		default:
 			if e.stillHeld(it) {
 				e.lost(it)
@@ -228,11 +231,11 @@ func (e *engine) promote() manyJobs {
 	}}
 }
 
-// takeOver frees the jobs whose lease has ended: their worker died, or cannot reach the server. A job whose last attempt
+// takeOver frees the jobs whose lease has ended, or that have none: their worker died, or cannot reach the server. A job whose last attempt
 // this was is dead. Soft-deleted ones are freed too: with OnePer they would keep the other jobs of their value from running.
 func (e *engine) takeOver() manyJobs {
 	const text = ", {LastError} = 'attempt ' || t.{Attempts} || ': its worker died or lost its lease: ' || t.{ClaimedBy}"
-	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND {ClaimedUntil} < now()", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
+	return manyJobs{&e.refused.takeOver, "{State} = 'running' AND ({ClaimedUntil} < now() OR {ClaimedUntil} IS NULL)", "{ClaimedUntil}", e.takeOverThese(text), e.takeOverThese("")}
 }
 
 // takeOverThese also sets something else.

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,13 +11,14 @@ import (
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/internal/install"
 	"github.com/gormlock/gormlock/internal/jobmark"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
 // Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
 // which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
 // transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. It refuses a table that was made
-// elsewhere and cannot work. While an index is added to a table with rows, writers wait.
+// elsewhere and cannot work, and [OnePer] while two jobs of one value run. While an index is added to a table with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err
@@ -45,11 +47,21 @@ func Migrate(db *gorm.DB, model any, opts ...Option) error {
 		}
 		for _, text := range slices.Concat(t.ddl(), t.storage(set), t.marks()) {
 			if err := tx.Exec(text).Error; err != nil {
-				return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
+				return t.migrateError(text, err)
 			}
 		}
 		return nil
 	}, gormlock.Locking(gormlock.Key("gormlock", "work", "migrate", t.name), gormlock.AllowSnapshot()))
+}
+
+// migrateError names the cure where it is known why the server refuses a text.
+func (t *table) migrateError(text string, err error) error {
+	isDuplicate := sqlstate.Is(err, sqlstate.UniqueViolation) || errors.Is(err, gorm.ErrDuplicatedKey) // as GORM translates it
+	if isDuplicate && strings.HasPrefix(text, "CREATE UNIQUE INDEX") {
+		return fmt.Errorf("gormlock: work: migrate %s: two jobs of one %s run now, and OnePer lets one run at a time: stop the workers, or wait until one of the jobs has ended, and call Migrate again: %w",
+			t.name, t.one, err)
+	}
+	return fmt.Errorf("gormlock: work: migrate %s: %w", t.name, err)
 }
 
 // fit refuses a table that cannot work, and returns which storage settings it has. A dry run looks at nothing.

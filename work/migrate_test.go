@@ -116,3 +116,30 @@ func TestMigrate_refusesAVersionTrigger(t *testing.T) {
 		worker(t, db, (&texts{}).handle)
 	})
 }
+
+// OnePer cannot begin while two jobs of one value run: the error names the cure, which works.
+func TestMigrate_onePerWhileTwoRun(t *testing.T) {
+	t.Parallel()
+	for name, translates := range map[string]bool{"": false, "with TranslateError": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openWith(t, pgtest.Plugin(gormlock.New()), pgtest.Config(func(c *gorm.Config) { c.TranslateError = translates }))
+			must(t, db.Exec("INSERT INTO mails (account_id, text) VALUES (1, 'x'), (1, 'y')").Error)
+			begun, over := make(chan bool, 2), make(chan struct{})
+			end := start(t, worker(t, db, func(context.Context, *Mail) error {
+				begun <- true
+				<-over
+				return nil
+			}))
+			<-begun
+			<-begun
+			onePer := work.OnePer("account_id")
+			if err := work.Migrate(db, &Mail{}, onePer); err == nil || !strings.Contains(err.Error(), "stop the workers") || !strings.Contains(err.Error(), `"account_id"`) {
+				t.Error(err)
+			}
+			close(over)
+			must(t, end())
+			must(t, work.Migrate(db, &Mail{}, onePer))
+		})
+	}
+}

@@ -83,8 +83,9 @@ func Queues(names ...string) Option {
 	})
 }
 
-// Lease is how long a worker that died keeps its jobs. A worker that lives renews its leases after a third of that time.
-// Default: a minute.
+// Lease is how long a worker that died keeps its jobs. A worker that lives renews its leases after a third of that time. It cannot while a
+// transaction has locked the row of the job. So transactions in which handlers write their jobs must be shorter, but for one in which a handler
+// has called [Complete]. Default: a minute.
 func Lease(d time.Duration) Option {
 	return option(func(c *config) error {
 		if d < 10*time.Millisecond {

@@ -18,10 +18,19 @@ func newProofs(ctx context.Context, lease time.Duration) proofs {
 	return proofs{holder.ClockOf(ctx), lease - lease/50}
 }
 
-// remains is how long the lease of a job may still be relied upon.
+// remains is how long the lease of a job may still be relied upon. A transaction in which its handler has called Complete, and which is
+// open, has its row: nobody takes the job over, although its lease cannot be renewed. So it is relied upon while the server says that the job is
+// that of this process.
 func (p proofs) remains(it *item, now holder.Instant) time.Duration {
-	return p.believed - now.Since(it.proof)
+	left := p.believed - now.Since(it.proof)
+	if it.shared.open.Load() > 0 {
+		left = max(left, p.believed/3-now.Since(it.seen))
+	}
+	return left
 }
+
+// age is how long ago the lease of a job was confirmed.
+func (p proofs) age(it *item) time.Duration { return p.clock().Since(it.proof) }
 
 // ranOut reports whether another process may have the job.
 func (p proofs) ranOut(it *item) bool { return p.remains(it, p.clock()) <= 0 }
@@ -37,16 +46,11 @@ func (c *crew) proved(list []*item, sent holder.Instant) {
 	}
 }
 
-// seen notes that the server has the job as that of this process, and could not renew its lease, because its row is locked. While it is, nobody
-// takes it over, so its handler goes on for a third of a lease. Another job does not begin without a lease.
-func (c *crew) seen(it *item, sent holder.Instant) {
+// saw notes that the server has the job as that of this process, and could not renew its lease, because its row is locked.
+func (c *crew) saw(it *item, sent holder.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ago := c.proofs.believed * 2 / 3
-	sent.Mono, sent.Wall = sent.Mono-ago, sent.Wall-ago
-	if !it.begun.IsZero() && sent.Mono > it.proof.Mono {
-		it.proof = sent
-	}
+	it.seen = sent
 }
 
 // watch ends the contexts of handlers whose leases have ended. Their errors are stored if no other process has the job by then.
@@ -54,10 +58,14 @@ func (e *engine) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, ended := e.expire()
 		if ended > 0 {
-			e.log(ctx, "gormlock: work: no renewal of the leases of %d jobs of %s was confirmed for %s: other workers may have them, and the contexts of their handlers have ended",
+			e.log(ctx, "gormlock: work: no renewal of the leases of %d jobs of %s was confirmed for %s, because the server did not answer or transactions have locked their rows: other workers may have them, and the contexts of their handlers have ended",
 				ended, e.t.name, e.proofs.believed)
 		}
-		rest(ctx, next)
+		select {
+		case <-ctx.Done():
+		case <-e.undone:
+		case <-time.After(next):
+		}
 	}
 }
 
@@ -68,7 +76,7 @@ func (c *crew) expire() (next time.Duration, ended int) {
 	now := c.proofs.clock()
 	next = max(c.proofs.believed/10, time.Millisecond) // a claim may be answered late
 	for _, it := range c.held {
-		if it.cancel == nil || it.over || it.expired {
+		if it.cancel == nil || it.over || it.expired || it.shared.completed.Load() {
 			continue
 		}
 		if left := c.proofs.remains(it, now); left > 0 {

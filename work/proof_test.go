@@ -143,7 +143,7 @@ func TestRun_afterTheMachineSlept(t *testing.T) {
 	must(t, <-over)
 }
 
-// A handler whose transaction has locked the row of its job goes on for longer than the lease: nobody can take the job over meanwhile.
+// A handler whose transaction has completed its job goes on for longer than the lease: nobody can take the job over meanwhile.
 func TestRun_keepsALockedJob(t *testing.T) {
 	t.Parallel()
 	db := open(t)

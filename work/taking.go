@@ -33,7 +33,10 @@ func jobOf(stmt *gorm.Statement) *install.Job {
 	if s.FieldsByName["State"] == nil || s.FieldsByName["ClaimedBy"] == nil {
 		return nil
 	}
-	return &install.Job{State: s.FieldsByName["State"], Claim: s.FieldsByName["ClaimedBy"], Running: running, Refusal: func(row string) error {
+	return &install.Job{State: s.FieldsByName["State"], Claim: s.FieldsByName["ClaimedBy"], Running: running, Refusal: func(row string, runs bool) error {
+		if !runs {
+			return optionError("%s is not running, and a write of its struct would make it, which only a worker does: make its State ready to have it run, or leave the field as it is in the row", row)
+		}
 		return optionError("%s is running, and a write of its struct would make its State or ClaimedBy another one, which a worker keeps: let the handler return nil, an error, Later or Dead, "+
 			"or call Complete, or leave the fields as they are in the row. To stop a job by hand, update it by conditions alone, without its struct", row)
 	}}
@@ -45,11 +48,11 @@ func refuseJob(stmt *gorm.Statement) error {
 		return nil
 	}
 	if !slices.Contains(stmt.BuildClauses, "VALUES") {
-		return refuseNoState(stmt, statement.Assignments(stmt))
+		return refuseState(stmt, statement.Assignments(stmt))
 	}
 	conflict, upserts := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	if !upserts || conflict.DoNothing {
-		return nil
+	if err := refuseNewStates(stmt, upserts); err != nil || !upserts || conflict.DoNothing {
+		return err
 	}
 	chosen := statement.ChosenFor(stmt, false)
 	writes := writesOf(conflict, stmt.Schema, func(f *schema.Field) bool { return chosen.Has(f.DBName) })
@@ -86,7 +89,7 @@ func refuseKept(call string, writes func(field string) bool) error {
 func allRead(stmt *gorm.Statement) bool {
 	n, read := 0, 0
 	eachJob(stmt, func(j *Job) {
-		if n++; j.ID != 0 && j.Version != 0 {
+		if n++; isRead(j) {
 			read++
 		}
 	})
@@ -103,31 +106,4 @@ func eachJob(stmt *gorm.Statement, f func(*Job)) {
 			f(has.job())
 		}
 	})
-}
-
-// refuseNoState refuses an update that empties the State.
-func refuseNoState(stmt *gorm.Statement, set clause.Set) error {
-	for _, a := range set {
-		if stmt.Schema.LookUpField(a.Column.Name) != stmt.Schema.FieldsByName["State"] {
-			continue
-		}
-		if v := reflect.Indirect(reflect.ValueOf(a.Value)); a.Value == nil || v.Kind() == reflect.String && v.Len() == 0 {
-			return errNoState(stmt)
-		}
-	}
-	return nil
-}
-
-// refuseNoStates refuses an upsert in which a job that was read has none.
-func refuseNoStates(stmt *gorm.Statement) (err error) {
-	eachJob(stmt, func(j *Job) {
-		if j.Version != 0 && j.State == "" {
-			err = errNoState(stmt)
-		}
-	})
-	return err
-}
-
-func errNoState(stmt *gorm.Statement) error {
-	return optionError("%s: the write would leave a job without a State, and no worker would ever take it: leave State out, or read the job before you save it", stmt.Schema.Table)
 }

@@ -98,7 +98,7 @@ func TestState_thatMayBeWritten(t *testing.T) {
 	m.State = "dead"
 	must(t, db.Save(m).Error)
 	must(t, db.Model(m).Update("state", "ready").Error)
-	must(t, db.Model(m).Updates(map[string]any{"state": "running", "claimed_until": time.Now().Add(time.Hour)}).Error)
+	must(t, db.Model(&Mail{}).Where("id = ?", m.ID).Updates(map[string]any{"state": "running", "claimed_until": time.Now().Add(time.Hour)}).Error)
 	must(t, db.Where("state = 'running'").Model(&Mail{}).Update("state", "ready").Error)
 	must(t, db.Model(&Mail{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"state": "running"}).Error)
 	must(t, db.Exec("UPDATE mails SET state = 'ready', claimed_until = NULL").Error)

@@ -233,7 +233,7 @@ func (w *Worker[T]) claimAlone(ctx context.Context, e *engine, read int, err err
 	return items, nil
 }
 
-// handleAlone reads the row of a job and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
+// handleAlone reads the row of a job, if it is still that of this process, and handles it. It reads as a claim does: GORM cannot close the rows of a query when a
 // [database/sql.Scanner] panics.
 func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error {
 	sent := e.proofs.clock()
@@ -243,8 +243,8 @@ func (w *Worker[T]) handleAlone(ctx context.Context, e *engine, it *item) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("the job cannot be read: %w", err)
-	case len(rows) == 0: // it was taken over, or somebody has locked the row
-		return Later(0, nil)
+	case len(rows) == 0: // it was taken over or stopped, or somebody has locked the row
+		return errNotBegun
 	}
 	e.proved([]*item{it}, sent)
 	return w.handle(ctx, &rows[0])

@@ -14,8 +14,8 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// jobGuard leaves a job that runs with its worker: a write of its struct makes neither its state nor its claim another one. The server
-// judges that, because a struct shows what its row was, or what the program has made of it.
+// jobGuard leaves a job that runs with its worker: a write of its struct makes neither its state nor its claim another one, and makes no
+// other job one that runs. The server judges that, because a struct shows what its row was, or what the program has made of it.
 type jobGuard struct {
 	*install.Job
 	state, claim *clause.Assignment // what is SET, if it is
@@ -47,12 +47,9 @@ func (g *jobGuard) weigh(s *schema.Schema, set clause.Set) {
 			g.claim = &set[i]
 		}
 	}
-	if g.state != nil && textOf(g.state.Value) == g.Running {
-		g.state = nil
-	}
 }
 
-// guards reports whether a row that runs may be left out.
+// guards reports whether a row may be left out.
 func (g *jobGuard) guards() bool { return g != nil && (g.state != nil || g.claim != nil) }
 
 // guardsJob reports whether the statement is about jobs by their structs. One about rows that it finds by conditions alone is executed.
@@ -60,36 +57,49 @@ func (d *draft) guardsJob() bool {
 	return d.job.guards() && (!d.isBulk() || d.given != nil || d.upsert != nil)
 }
 
-func textOf(value any) string {
-	if v := reflect.Indirect(reflect.ValueOf(value)); v.Kind() == reflect.String {
-		return v.String()
-	}
-	return ""
+// isRunning reports whether a value is the State of a job that runs.
+func (g *jobGuard) isRunning(value any) bool {
+	text, _ := statement.TextOf(value)
+	return text == g.Running
 }
 
-// Build writes the condition that the row does not run, or stays as its worker has it.
+// Build writes the condition that the row does not run and will not, or stays as its worker has it.
 func (g *jobGuard) Build(to clause.Builder) {
 	b := builder{SQL: statement.SQL{Statement: to.(*gorm.Statement)}} //nolint:forcetypeassert // GORM has no other builder
+	idle, runs := " IS DISTINCT FROM '"+g.Running+"'", "='"+g.Running+"'"
 	b.Text("(")
 	defer b.Text(")")
 	b.Column(b.Table, g.State.DBName)
-	b.Text(" IS DISTINCT FROM '", g.Running, "'")
-	if g.state != nil && !ofStruct(g.state.Value) {
+	switch {
+	case g.state == nil:
+		b.Text(idle, " OR ")
+		g.sameClaim(b)
+	case g.isRunning(g.state.Value):
+		b.Text(runs, " AND ")
+		g.sameClaim(b)
+	case !ofStruct(g.state.Value):
+		b.Text(idle)
+	default:
+		b.Text(idle, " AND ")
+		b.assigned(g.state.Value)
+		b.Text(idle, " OR ")
+		b.Column(b.Table, g.State.DBName)
+		b.Text(runs, " AND ")
+		b.assigned(g.state.Value)
+		b.Text(runs, " AND ")
+		g.sameClaim(b)
+	}
+}
+
+// sameClaim writes the condition that the claim stays what it is.
+func (g *jobGuard) sameClaim(b builder) {
+	if g.claim == nil {
+		b.Text("TRUE")
 		return
 	}
-	b.Text(" OR ")
-	if g.state != nil {
-		b.assigned(g.state.Value)
-		b.Text("='", g.Running, "'")
-	}
-	if g.claim != nil {
-		if g.state != nil {
-			b.Text(" AND ")
-		}
-		b.Column(b.Table, g.Claim.DBName)
-		b.Text("=")
-		b.assigned(g.claim.Value)
-	}
+	b.Column(b.Table, g.Claim.DBName)
+	b.Text("=")
+	b.assigned(g.claim.Value)
 }
 
 // ofStruct reports whether an upsert assigns what a struct holds.
@@ -114,14 +124,14 @@ func (g *jobGuard) hold(b builder) {
 	}
 }
 
-// conflict makes an upsert leave jobs alone that run.
+// conflict makes an upsert leave jobs alone that run, and those that it would make run.
 func (g *jobGuard) conflict(b builder, found *clause.OnConflict) {
 	if g.weigh(b.draft.model.Schema, found.DoUpdates); g.guards() {
 		found.Where.Exprs = beside(g, found.Where.Exprs)
 	}
 }
 
-// leftRunning are the rows that were left out because they run.
+// leftRunning are the rows that were left out.
 type leftRunning struct{ draft *draft }
 
 // Build writes the condition.
@@ -135,7 +145,7 @@ func (l leftRunning) Build(to clause.Builder) {
 	}
 }
 
-// whyRunning returns the error of a job that an update has left with its worker.
+// whyRunning returns the error of a job that an update has left as it is.
 func (j *judge) whyRunning(db *gorm.DB) error {
 	mayBe := db.Error == nil && !db.DryRun && j.guardsJob() && (j.isBulk() || int(db.RowsAffected) < j.distinct())
 	if !mayBe {
@@ -158,7 +168,7 @@ func (j *judge) whyRunning(db *gorm.DB) error {
 	return err
 }
 
-// whyRunningConflict returns the errors of jobs that an upsert has left with their workers.
+// whyRunningConflict returns the errors of jobs that an upsert has left as they are.
 func (j *judge) whyRunningConflict(db *gorm.DB, from []reflect.Value) error {
 	if !j.job.guards() {
 		return nil
@@ -182,11 +192,22 @@ func (j *judge) whyRunningConflict(db *gorm.DB, from []reflect.Value) error {
 		if !now.IsValid() || j.upsertChecks(left[i]) && !j.version.accepts(left[i], j.version.Read(now.Value)) {
 			continue
 		}
-		if state, _ := j.job.State.ValueOf(db.Statement.Context, now.Value); textOf(state) == j.job.Running {
+		if j.job.runs(db.Statement, now.Value) || j.job.makesRun(db.Statement, left[i].Struct) {
 			all = append(all, j.refuseRunning(db, now.Value))
 		}
 	}
 	return errors.Join(all...)
+}
+
+// runs reports whether a struct is that of a job that runs.
+func (g *jobGuard) runs(stmt *gorm.Statement, row reflect.Value) bool {
+	state, _ := g.State.ValueOf(stmt.Context, row)
+	return g.isRunning(state)
+}
+
+// makesRun reports whether the statement writes a State of a job that runs from a struct.
+func (g *jobGuard) makesRun(stmt *gorm.Statement, row reflect.Value) bool {
+	return g.state != nil && (g.isRunning(g.state.Value) || ofStruct(g.state.Value) && g.runs(stmt, row))
 }
 
 // upsertChecks reports whether the version of a row is compared.
@@ -196,7 +217,7 @@ func (j *judge) upsertChecks(row *Row) bool {
 
 func (j *judge) refuseRunning(db *gorm.DB, row reflect.Value) error {
 	key, _ := statement.KeyOf(db.Statement, j.model.Schema, row)
-	err := j.job.Refusal(j.rowName(db.Statement, key))
+	err := j.job.Refusal(j.rowName(db.Statement, key), j.job.runs(db.Statement, row))
 	if db.RowsAffected > 0 {
 		journal.Doom(db, err)
 	}

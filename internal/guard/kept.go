@@ -21,7 +21,10 @@ import (
 // the statement itself looks at the version that the row has behind it.
 
 // signOfKept is in the server's error for such a row: it is no boolean.
-const signOfKept = "gormlock: kept"
+const (
+	signOfKept = "gormlock"
+	orFail     = " THEN '1' ELSE '" + signOfKept + "' END::bool"
+)
 
 // looksBehind reports whether the version of a row shows that it was written.
 func (d *draft) looksBehind() bool {
@@ -42,12 +45,11 @@ func (b builder) failKept(before, behind string) {
 	if sent {
 		had = "$" + strconv.Itoa(int(d.built.held))
 	}
-	moved := ">"
 	if v.mayStay(b.Statement, d) {
-		moved = ">="
+		had = "=" + had // or larger
 	}
 	d.built.behind = true
-	b.Text(before, "CASE WHEN ", d.model.In(b.Statement).Held, moved, had, " THEN '1' ELSE '", signOfKept, "' END::boolean", behind)
+	b.Text(before, d.model.In(b.Statement).Larger, had, orFail, behind)
 }
 
 // mayStay reports whether a trigger may give a row the version that it has: now() is the same in all of a transaction.
@@ -121,7 +123,7 @@ func (w *Write) explainKept(db *gorm.DB) bool {
 		fault.Add(db, fmt.Errorf("gormlock: %s: nothing was written: if there is a rule ON UPDATE DO INSTEAD, nothing says if it has written a row: add RETURNING to the rule, "+
 			"use a trigger in its place, or open the database with WithoutReturning in postgres.Config", statement.TableName(db.Statement)))
 		return true
-	case sqlstate.Of(db.Error) != sqlstate.InvalidTextRepresentation || !strings.Contains(db.Error.Error(), signOfKept):
+	case sqlstate.Of(db.Error) != sqlstate.InvalidTextRepresentation || !strings.Contains(db.Error.Error(), `"`+signOfKept+`"`):
 		return false
 	}
 	row := &w.single[0]

@@ -58,7 +58,7 @@ var JobOf func(stmt *gorm.Statement) *Job
 type Job struct {
 	State, Claim *schema.Field // by which a row says that a worker has it, and which one
 	Running      string        // the State of such a row
-	Refusal      func(row string) error
+	Refusal      func(row string, runs bool) error
 }
 
 // Bound bounds the wait for every lock that names no bound of its own.

@@ -86,10 +86,26 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 			continue
 		}
 		now := heldIn(one.model, one.row)
-		if version := one.model.Column; (now.is(is) || now.respells(is) && !p.predates(of, in, now)) && !one.isTakenBack() && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
+		if version := one.model.Column; (now.is(is) || now.respells(is) && !p.predates(of, in, now)) && !one.isTakenBack(in) && (one.isMoved() || in.among(one.tables) != twoTables && !p.isOld(one)) {
 			version.Write(one.row, version.Unread())
 		}
 	}
+}
+
+// wasReread reports whether what the statement left in the row was read again. Then a place that has it may have what was read: its columns are
+// those of the row, and the struct's may be what the program assigned before.
+func (s *Structs) wasReread(i int) bool {
+	p := s.Places
+	return !s.Created && !p.copied[s.left(i)] && p.reread[p.stateOf(s.Type(), s.In, heldIn(s.model, s.Of(s.After, i)))]
+}
+
+// wasReadInto reports whether a query was the last that had a struct in a place.
+func (p *place) wasReadInto() bool {
+	if p == nil || len(p.keepers) == 0 {
+		return false
+	}
+	last := p.last()
+	return last.noted != nil && !last.noted.tried
 }
 
 // hadAny reports whether a place had anything before a moment.
@@ -108,10 +124,14 @@ func (p *Places) isOld(one *place) bool {
 	return !slices.ContainsFunc(one.tables, func(in Table) bool { return !p.predates(one.row.Type(), in, is) })
 }
 
-// isTakenBack reports whether a place has what a statement wrote there that takes its version back, and has not yet.
-func (p *place) isTakenBack() bool {
+// isTakenBack reports whether a place has what a statement wrote there that takes its version back, and has not yet. Its program may have changed other
+// columns since, if nothing was read there.
+func (p *place) isTakenBack(in Table) bool {
 	for _, by := range slices.Backward(p.keepers) {
-		if by.of != nil && !by.of.undone && !by.of.versionStayed(by.i) && by.of.isAs(by.of.After, p.row, by.i) {
+		if by.of == nil || by.of.undone || by.of.versionStayed(by.i) {
+			continue
+		}
+		if by.of.isAs(by.of.After, p.row, by.i) || in.among(p.tables) == oneTable && !p.wasReadInto() && by.of.keptIn(p.row, by.of.After, by.i) {
 			return true
 		}
 	}

@@ -91,6 +91,7 @@ type Noted struct {
 	all   []noted
 	kinds []*kind
 	at    int64 // the moment
+	tried bool  // nothing was read: the statement was tried
 }
 
 type noted struct {
@@ -116,6 +117,7 @@ func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
 // NoteTried notes the structs of a statement that has written none of them. They are as it found them when it began; 0: that is not known.
 func NoteTried(s *Structs, began int64) *Noted {
 	n := NewNoted()
+	n.tried = true
 	if began > 0 {
 		n.at = began
 	}

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -10,6 +12,14 @@ func (p *Places) own(row reflect.Value, by keeper) {
 	if one := p.place(row); one != nil {
 		one.keepers = append(one.keepers, by)
 	}
+}
+
+// isOnlyNoted reports whether of the columns that the last statement left in a place only the key and the version are known.
+func (p *place) isOnlyNoted() bool { return len(p.keepers) == 0 || p.last().noted != nil }
+
+// last is the last statement that had a struct in the place. There is one.
+func (p *place) last() keeper {
+	return slices.MaxFunc(p.keepers, func(a, b keeper) int { return cmp.Compare(a.at(), b.at()) })
 }
 
 // hasOwn reports whether a place has the key and version that s left in the struct of this number, but by its own: the row had that version

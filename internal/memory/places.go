@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ type Places struct {
 	tables map[reflect.Type][]Table
 	met    map[stateOfRow]int64 // when the first statement met a state of a row
 	copied map[rowOf]bool       // GORM has copied structs of theirs to where the caller has them, and nobody can take their keys out there
+	reread map[stateOfRow]bool  // a query read the row at that version
 	void   []span               // what was taken back earlier, the oldest first
 	takingBack
 }
@@ -66,8 +66,10 @@ type placeOf struct {
 
 // NewPlaces knows no place.
 func NewPlaces() *Places {
-	p := &Places{at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{}}
-	p.met, p.copied = map[stateOfRow]int64{}, map[rowOf]bool{}
+	p := &Places{
+		at: map[placeOf]*place{}, of: map[reflect.Type][]*place{}, tables: map[reflect.Type][]Table{},
+		met: map[stateOfRow]int64{}, copied: map[rowOf]bool{}, reread: map[stateOfRow]bool{},
+	}
 	p.Begin(0)
 	return p
 }
@@ -94,10 +96,13 @@ func (p *Places) AddNoted(n *Noted) {
 	for i := range n.all {
 		p.see(n.all[i].kind.model, n.all[i].kind.in, n.all[i].row)
 		p.own(n.all[i].row, keeper{noted: n, i: i})
-		if one := p.place(n.all[i].row); one != nil {
-			one.part = one.part || n.all[i].part
+		if one := p.place(n.all[i].row); one != nil && n.all[i].part {
+			one.part = true
 		}
 		p.meet(n.all[i].row, n.all[i].kind.in, n.all[i].is, n.at)
+		if !n.tried {
+			p.reread[p.stateOf(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is)] = true
+		}
 	}
 }
 
@@ -272,14 +277,6 @@ func (p *place) isMoved() bool {
 	return !is.is(heldIn(p.model, p.row)) || row.IsValid() && !last.of.isAs(last.copies(), p.row, last.i)
 }
 
-// isOnlyNoted reports whether of the columns that the last statement left in a place only the key and the version are known.
-func (p *place) isOnlyNoted() bool { return len(p.keepers) == 0 || p.last().noted != nil }
-
-// last is the last statement that had a struct in the place. There is one.
-func (p *place) last() keeper {
-	return slices.MaxFunc(p.keepers, func(a, b keeper) int { return cmp.Compare(a.at(), b.at()) })
-}
-
 // isPutBack reports whether what is taken back now has left the struct at a place.
 func (p *Places) isPutBack(one *place) bool {
 	left := p.undone[rowOf{one.row.Type(), one.key().spelling()}]
@@ -292,7 +289,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil, nil
 	}
-	found, mixed, stayed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i)
+	found, mixed, stayed, reread := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i), s.wasReread(i)
 	own := s.Row(i)
 	others = make([]reflect.Value, 0, len(found))
 	for _, one := range found {
@@ -303,7 +300,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 		switch is := s.In.among(one.tables); {
 		case respelt && is != twoTables:
 			unsure = append(unsure, row)
-		case mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
+		case reread, mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
 			others = append(others, row)

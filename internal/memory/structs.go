@@ -230,7 +230,9 @@ func (s *Structs) undoRow(i int) {
 	case s.standsFor(row, i) && s.model.Column != nil && s.Places.mixes(s.Type()) && s.Places.place(row).isMoved(): // it may be of another table
 		s.model.Column.Write(row, s.model.Column.Unread())
 	case s.standsFor(row, i):
-		s.undoIn(row, i)
+		if s.undoIn(row, i); s.model.Column != nil && s.wasReread(i) && s.Places.place(row).wasReadInto() {
+			s.model.Column.Write(row, s.model.Column.Unread())
+		}
 	case s.isEmptied(i):
 		s.RestoreRow(i)
 		s.model.Column.Write(row, s.model.Column.Unread())

@@ -62,6 +62,19 @@ func Sent(value any) (any, error) {
 	return valuer.Value()
 }
 
+// TextOf is a value that is sent as a text.
+func TextOf(value any) (text string, is bool) {
+	sent, err := Sent(value)
+	v := reflect.ValueOf(sent)
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if err != nil || v.Kind() != reflect.String {
+		return "", false
+	}
+	return v.String(), true
+}
+
 var valuerType = reflect.TypeFor[driver.Valuer]()
 
 func keyPart(value any) string {

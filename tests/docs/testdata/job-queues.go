@@ -32,8 +32,10 @@ var (
 func setup(world *runner.World) {
 	world.Tables(&Receipt{}, &Order{})
 	runner.Check(work.Migrate(db, &Mail{}))
-	m = &Mail{Job: work.Job{State: "running"}}
+	m = &Mail{}
 	world.Rows(m)
+	runner.Check(db.Exec("UPDATE mails SET state = 'running', claimed_until = now() + interval '1 hour'").Error)
+	runner.Check(db.First(m).Error)
 	var stop context.CancelFunc
 	ctx, stop = context.WithTimeout(ctx, 2*time.Second) // a worker runs until it ends
 	world.Defer(func() error { stop(); return nil })
