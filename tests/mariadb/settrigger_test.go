@@ -86,3 +86,19 @@ func setBoats(t *testing.T, db *gorm.DB, what string, n int, write func(rows []b
 		}
 	}
 }
+
+// A trigger may leave a child where it was.
+func TestAssociation_whereATriggerKeepsTheChild(t *testing.T) {
+	t.Parallel()
+	for _, config := range [][]mariaserver.Option{nil, {stand.LikeMySQL}} {
+		db := mariaserver.Open(t, []any{&fleet{}, &boat{}}, config...)
+		stand.MustDo(t, db.Create(&fleet{ID: 1, Boats: []boat{{ID: 1}}}))
+		stand.MustDo(t, db.Create(&fleet{ID: 2}))
+		stand.MustDo(t, db.Exec("CREATE TRIGGER boats_keep BEFORE UPDATE ON boats FOR EACH ROW SET NEW.fleet_id = OLD.fleet_id"))
+		b := stand.Row[boat](t, db, 1)
+		if err := db.Model(&fleet{ID: 2}).Association("Boats").Append(&b); err == nil || stand.FromServer(err) {
+			t.Errorf("it is appended: %v", err)
+		}
+		stand.Equal(t, "the row", stand.Row[boat](t, db, 1), boat{ID: 1, FleetID: 1, Version: 1})
+	}
+}

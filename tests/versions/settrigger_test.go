@@ -108,6 +108,7 @@ func TestUpsert_whereATriggerSetsTheVersion(t *testing.T) {
 			"5 for inserts":       {when: "BEFORE INSERT", body: "new.version := 5; RETURN new;"},
 			"NULL for inserts":    {when: "BEFORE INSERT", body: "new.version := NULL; RETURN new;"},
 			"updates go on by 10": {when: "BEFORE UPDATE", body: "new.version := old.version + 10; RETURN new;"},
+			"OLD":                 {when: "BEFORE UPDATE", body: "RETURN old;", keeps: true},
 		})
 	})
 	t.Run("a time", func(t *testing.T) {
@@ -120,6 +121,7 @@ func TestUpsert_whereATriggerSetsTheVersion(t *testing.T) {
 			"long ago":         {when: "BEFORE INSERT", body: "new.version := '2001-01-01'; RETURN new;"},
 			"now, for updates": {when: "BEFORE UPDATE", body: "new.version := now(); RETURN new;"},
 			"now, for inserts": {when: "BEFORE INSERT", body: "new.version := now(); RETURN new;"},
+			"OLD":              {when: "BEFORE UPDATE", body: "RETURN old;", keeps: true},
 		})
 	})
 }
