@@ -58,7 +58,7 @@ func newClaimSQL(db *gorm.DB, m *model.Model, table, named string, is form) *cla
 	}
 	const was = `"gormlock_was"`
 	carried, place := keys, `"gormlock_free"."gormlock_place"`
-	if is.vetoed {
+	if is.vetoed && m.Column != nil && !m.Column.IsSystem() { // its version moves, so another row is left
 		free, carried = append(free, seenWhole.of(own)+" AS "+was), append(slices.Clone(keys), was)
 		place = "CASE WHEN " + seenWhole.of(own) + `<>"gormlock_free".` + was + " THEN " + place + ` END AS "gormlock_place"`
 	}

@@ -45,6 +45,7 @@ func InstallBuilders(db *gorm.DB) {
 		"WHERE":       builder.buildWhere,
 		"VALUES":      builder.buildValues,
 		"ON CONFLICT": builder.buildConflict,
+		"RETURNING":   builder.buildReturning,
 	} {
 		rest := db.ClauseBuilders[name]
 		db.ClauseBuilders[name] = func(c clause.Clause, to clause.Builder) {
@@ -188,7 +189,9 @@ func (b builder) buildWhere(c clause.Clause) bool {
 		b.Text("WHERE ")
 		guardedWhere{d, where, nil}.Build(b.Statement)
 	}
-	b.mustMove()
+	if isLast(b.Statement, "WHERE") {
+		b.failKept(" RETURNING ", "")
+	}
 	return true
 }
 

@@ -5,8 +5,10 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -18,27 +20,51 @@ import (
 // A trigger before an update may return OLD, or set the version back. Then the row stays as it was, and the server counts it as written. So
 // the statement itself looks at the version that the row has behind it.
 
+// signOfKept is in the server's error for such a row: it is no boolean.
+const (
+	signOfKept = "gormlock"
+	orFail     = " THEN '1' ELSE '" + signOfKept + "' END::bool"
+)
+
 // looksBehind reports whether the version of a row shows that it was written.
 func (d *draft) looksBehind() bool {
 	v := &d.version
 	return v.is() && v.checked && v.choice == nil && d.built.bumps && !d.built.unchecked && !v.IsSystem()
 }
 
-// mustMove writes, behind the conditions, what fails where the version has not moved. Nothing is read, so it costs no scan.
-func (b builder) mustMove() {
+// failKept writes an expression that fails where the version of a row has not moved. Nothing reads it, so it costs no scan.
+// The rows of a batch have several versions, which are compared when they come back.
+func (b builder) failKept(before, behind string) {
 	d := b.draft
-	if !d.looksBehind() || !statement.IsPostgres(b.DB) || !returns(b.Statement) || !isLast(b.Statement, "WHERE") {
+	v := &d.version
+	sent := d.built.held > 0
+	if d.batch || !d.built.holds || !d.looksBehind() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
 		return
 	}
 	had := "0"
-	switch {
-	case d.built.held > 0:
+	if sent {
 		had = "$" + strconv.Itoa(int(d.built.held))
-	case d.version.IsTemporal():
-		return // it had none
+	}
+	if v.mayStay(b.Statement, d) {
+		had = "=" + had // or larger
 	}
 	d.built.behind = true
-	b.Text(d.model.In(b.Statement).Moved, had, " IS TRUE)::int)")
+	b.Text(before, d.model.In(b.Statement).Larger, had, orFail, behind)
+}
+
+// mayStay reports whether a trigger may give a row the version that it has: now() is the same in all of a transaction.
+func (v *versionGuard) mayStay(stmt *gorm.Statement, d *draft) bool {
+	return v.IsTemporal() && hasWrite(stmt, d.model, func(*Write) bool { return true })
+}
+
+// buildReturning makes a statement that returns its row fail where the row was kept.
+func (b builder) buildReturning(c clause.Clause) bool {
+	if !b.draft.built.set {
+		return false
+	}
+	plainly(b.rest, c, b.Statement)
+	b.failKept(",", " AS gormlock_moved")
+	return true
 }
 
 // isLast reports whether no clause stands behind this one.
@@ -50,9 +76,9 @@ func isLast(stmt *gorm.Statement, name string) bool {
 	})
 }
 
-// watchVersion returns the version too, if rows come back anyway.
+// watchVersion returns the versions of a batch too.
 func (d *draft) watchVersion() {
-	if v := &d.version; v.is() && v.checked && !v.IsSystem() && v.Field.Readable {
+	if v := &d.version; d.batch && v.is() && v.checked && !v.IsSystem() && v.Field.Readable {
 		d.returning.watched = append(d.returning.watched, v.Field)
 	}
 }
@@ -63,7 +89,7 @@ func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	if !now.IsValid() || !w.looksBehind() || !slices.Contains(w.returning.columns(), v.Field) {
 		return nil
 	}
-	if v.hasMoved(row, v.Read(now)) {
+	if is := v.Read(now); v.hasMoved(row, is) || v.mayStay(db.Statement, &w.draft) && !v.isBack(row, is) {
 		return nil
 	}
 	err := w.kept(db.Statement, row)
@@ -89,14 +115,15 @@ func (v *versionGuard) isBack(row *Row, now column.Value) bool {
 
 // explainKept turns the server's error for a row that was kept into one that says so.
 func (w *Write) explainKept(db *gorm.DB) bool {
-	switch state := sqlstate.Of(db.Error); {
-	case !w.built.behind:
+	if !w.built.behind || sqlstate.IsWithin(db.Error) {
 		return false
-	case state == sqlstate.FeatureNotSupported:
-		fault.Add(db, fmt.Errorf("gormlock: %s: nothing was written: if it has a rule ON UPDATE DO INSTEAD, add RETURNING to the rule, which says if a row was written, "+
-			"or give the model the table itself", statement.TableName(db.Statement)))
+	}
+	switch {
+	case sqlstate.Of(db.Error) == sqlstate.FeatureNotSupported:
+		fault.Add(db, fmt.Errorf("gormlock: %s: nothing was written: if there is a rule ON UPDATE DO INSTEAD, nothing says if it has written a row: add RETURNING to the rule, "+
+			"use a trigger in its place, or open the database with WithoutReturning in postgres.Config", statement.TableName(db.Statement)))
 		return true
-	case state != sqlstate.InvalidArgumentForLogarithm:
+	case sqlstate.Of(db.Error) != sqlstate.InvalidTextRepresentation || !strings.Contains(db.Error.Error(), `"`+signOfKept+`"`):
 		return false
 	}
 	row := &w.single[0]
@@ -121,6 +148,9 @@ func (p *plan) kept(stmt *gorm.Statement, row *Row) error {
 	if row.Struct.IsValid() {
 		key = p.named(stmt, row).Key
 	}
-	return fmt.Errorf("gormlock: %s: nothing was written: a BEFORE UPDATE trigger left the row at version %v, because it returned OLD or set the version back: "+
-		"let it return NEW, and leave the version alone", p.rowName(stmt, key), p.version.Any(row.Expected))
+	why := "a trigger returned OLD or set the version back: let it return NEW, and leave the version alone"
+	if p.version.IsTemporal() {
+		why = "the column is coarser than its field, which gormlock.Check finds, or " + why
+	}
+	return fmt.Errorf("gormlock: %s: nothing was written, because the row would still be at version %s: %s", p.rowName(stmt, key), fault.Version(p.version.Any(row.Expected)), why)
 }

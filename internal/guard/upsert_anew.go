@@ -20,23 +20,26 @@ import (
 // storedAll says which rows an upsert inserted though their structs were read from rows: others have deleted those.
 func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, error) {
 	u := j.upsert
-	anew, unclear := map[int]bool{}, map[string]int{}
+	anew, unclear, stays := map[int]bool{}, map[string]int{}, false
 	var keys [][]any
 	for i := range j.rows {
 		r := &u.rows[i]
 		if !from[i].IsValid() || !r.exists && (u.skips || !r.loaded || r.mayBeNew) {
 			continue
 		}
-		switch now := j.version.Read(from[i]); {
-		case now.Equal(j.version.Stored(j.rows[i].next)) && (r.exists || r.moves || r.apart || !u.links):
+		now := j.version.Read(from[i])
+		proposed := now.Equal(j.version.Stored(j.rows[i].next)) && (r.exists || r.moves || r.apart || !u.links)
+		stays = stays || proposed && j.mayStayIn(db)
+		switch {
+		case proposed && !stays:
 			anew[i] = true
-		case j.isUnclear(db, i, now):
+		case proposed || j.isUnclear(db, i, now):
 			key, _ := statement.KeyOf(db.Statement, j.model.Schema, from[i])
 			keys = append(keys, key)
 			unclear[statement.KeyName(key)] = i
 		}
 	}
-	if len(keys) == 0 || !changesInserts(db.Statement) {
+	if len(keys) == 0 || !stays && !changesInserts(db.Statement) {
 		return anew, nil
 	}
 	if !statement.IsPostgres(db) || !journal.HasXmin(db.Statement) {
@@ -53,6 +56,11 @@ func (j *judge) storedAll(db *gorm.DB, from []reflect.Value) (map[int]bool, erro
 		}
 	}
 	return anew, err
+}
+
+// mayStayIn reports whether a row that comes back with the proposed version may have been updated all the same, and the server can be asked.
+func (j *judge) mayStayIn(db *gorm.DB) bool {
+	return statement.IsPostgres(db) && j.version.mayStay(db.Statement, &j.draft) && journal.HasXmin(db.Statement)
 }
 
 // isUnclear reports whether a row at this version may have been inserted. It was not if the version is what the upsert makes of that of the

@@ -242,7 +242,7 @@ var errMetAnother = errors.New("nothing was written: another row may have the va
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
 // errStoredAnew is why an upsert shows a row at the version that its struct has.
-var errStoredAnew = errors.New("the upsert made a new one, which is rolled back, or a BEFORE UPDATE trigger left the row as it was")
+var errStoredAnew = errors.New("the upsert made a new one, which is never committed, or a trigger left the row as it was")
 
 // notWritten is errNotWritten, or says that the row cannot be found by its version.
 func (v *versionGuard) notWritten(actual column.Value) error {

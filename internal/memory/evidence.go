@@ -92,6 +92,13 @@ func (p *Places) lose(of reflect.Type, in Table, is held) {
 	}
 }
 
+// wasReread reports whether what the statement left in the row was read again. Then a place that has it may have what was read: its columns are
+// those of the row, and the struct's may be what the program assigned before.
+func (s *Structs) wasReread(i int) bool {
+	p := s.Places
+	return !s.Created && !p.copied[s.left(i)] && p.lost[p.stateOf(s.Type(), s.In, heldIn(s.model, s.Of(s.After, i)))]
+}
+
 // hadAny reports whether a place had anything before a moment.
 func (p *place) hadAny(before int64) bool {
 	for _, at := range p.had {

@@ -292,7 +292,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 	if version := s.model.Column; s.namesNone(i) || version != nil && !version.Loaded(version.Read(s.Of(s.After, i))) { // unread ones may be others
 		return nil, nil
 	}
-	found, mixed, stayed := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i)
+	found, mixed, stayed, reread := s.Places.by[s.left(i)], s.Places.mixes(s.model.Schema.ModelType), s.versionStayed(i), s.wasReread(i)
 	own := s.Row(i)
 	others = make([]reflect.Value, 0, len(found))
 	for _, one := range found {
@@ -303,7 +303,7 @@ func (s *Structs) elsewhere(i int) (others, unsure []reflect.Value) {
 		switch is := s.In.among(one.tables); {
 		case respelt && is != twoTables:
 			unsure = append(unsure, row)
-		case mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
+		case reread, mixed && one.isMoved(), is == perhaps, is == oneTable && one.mayBeAnother(s, i):
 			unsure = append(unsure, row)
 		case is == oneTable:
 			others = append(others, row)

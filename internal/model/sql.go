@@ -24,9 +24,9 @@ type SQL struct {
 	Held    string // the same, to be compared with a version that is sent
 	One     string // 1, or what fails where the column holds no larger version
 	Bump    string // "version"="accounts"."version"+1
+	Larger  string // CASE WHEN "accounts"."version">
 	BumpAny string // the same where the version may be NULL
 	Keep    string // "version"="accounts"."version"
-	Moved   string // the beginning of a RETURNING that fails where the version is not larger than what follows
 
 	BumpPast string // the same as BumpAny, but past the number that stands for a struct that was not read
 }
@@ -45,7 +45,7 @@ func newVersionSQL(db *gorm.DB, m *Model, table string) *SQL {
 	s.BumpAny = s.Name + "=COALESCE(" + s.Column + ",0)+" + s.One
 	s.BumpPast = s.Name + "=COALESCE(" + s.Column + ",0)+CASE WHEN " + s.Column + "=-2 THEN 2 ELSE " + s.One + " END"
 	s.Keep = s.Name + "=" + s.Column
-	s.Moved = " RETURNING ln((" + s.Held + ">"
+	s.Larger = "CASE WHEN " + s.Held + ">"
 	return s
 }
 

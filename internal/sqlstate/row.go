@@ -36,6 +36,9 @@ func IsOfNoRow(err error) bool {
 	return slices.Contains([]string{ClassConnection, ClassResources, "25", "26", "28", "3D", "3F", "40", "55", "57", "58"}, state[:min(2, len(state))])
 }
 
+// IsWithin reports whether the server failed in a function that the statement called, such as that of a trigger.
+func IsWithin(err error) bool { return fieldsOf(err).where != "" }
+
 // fields are what else the server says with an error.
 type fields struct{ severity, where, routine string }
 

@@ -161,6 +161,26 @@ func TestClaim_besideOtherTriggers(t *testing.T) {
 	}
 }
 
+// plainTask is a row without a version.
+type plainTask struct {
+	ID    int64
+	State string
+}
+
+// A claim may assign what a row has already.
+func TestClaim_ofRowsThatStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&plainTask{}})
+	stand.MustDo(t, db.Exec("INSERT INTO plain_tasks SELECT i, CASE WHEN i <= 3 THEN 'mine' ELSE 'ready' END FROM generate_series(1, 6) AS i;"+
+		"CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$; CREATE TRIGGER same BEFORE UPDATE ON plain_tasks FOR EACH ROW EXECUTE FUNCTION same()"))
+	for _, limit := range []int{3, 5} {
+		got, err := gormlock.Claim[plainTask](db, limit, map[string]any{"state": "mine"}, func(q *gorm.DB) *gorm.DB { return q.Order("id") })
+		if err != nil || len(got) != limit {
+			t.Errorf("%d: %v, %v", limit, got, err)
+		}
+	}
+}
+
 // keylessPair is of a table whose key has no NOT NULL.
 type keylessPair struct {
 	A     int64  `gorm:"primaryKey;autoIncrement:false"`

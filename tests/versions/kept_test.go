@@ -46,11 +46,11 @@ type keptSoft struct {
 // keeps are the ways of a trigger to leave a row, or its version, as it was.
 func keeps(version string) map[string]string {
 	return map[string]string{
-		"returns OLD":            "RETURN old;",
-		"sets the version back":  "new." + version + " := old." + version + "; RETURN new;",
-		"sets it to NULL":        "new." + version + " := NULL; RETURN new;",
-		"returns NULL":           "RETURN NULL;",
-		"returns OLD behind one": "new.note := new.note || '!'; RETURN old;",
+		"returns OLD":                        "RETURN old;",
+		"sets the version back":              "new." + version + " := old." + version + "; RETURN new;",
+		"sets it to NULL":                    "new." + version + " := NULL; RETURN new;",
+		"returns NULL":                       "RETURN NULL;",
+		"changes, and sets the version back": "new.note := new.note || '!'; new." + version + " := old." + version + "; RETURN new;",
 	}
 }
 
@@ -90,6 +90,9 @@ func kept[T any](t *testing.T, table, version string) {
 		"ExpectVersion": func(db *gorm.DB, row *T) error {
 			return db.Model(row).Clauses(gormlock.ExpectVersion(at(row))).Updates(set).Error
 		},
+		"a bulk that returns": func(db *gorm.DB, row *T) error {
+			return db.Model(&[]T{}).Where("id = ?", reflect.ValueOf(row).Elem().FieldByName("ID").Int()).Clauses(clause.Returning{}, gormlock.ExpectVersion(at(row))).Updates(set).Error
+		},
 		"a bulk": func(db *gorm.DB, row *T) error {
 			return db.Model(new(T)).Where(row).Clauses(gormlock.ExpectVersion(at(row))).Updates(set).Error
 		},
@@ -105,6 +108,7 @@ func kept[T any](t *testing.T, table, version string) {
 	}
 	db := stand.Versioned(t, []any{new(T)})
 	db.Logger = logger.Discard
+	without := db.Session(&gorm.Session{SkipDefaultTransaction: true})
 	stand.MustDo(t, db.Exec("CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$;"+
 		"CREATE TRIGGER keep BEFORE UPDATE ON "+table+" FOR EACH ROW EXECUTE FUNCTION keep(); ALTER TABLE "+table+" ALTER "+version+" DROP NOT NULL"))
 	for how, body := range keeps(version) {
@@ -115,7 +119,7 @@ func kept[T any](t *testing.T, table, version string) {
 			if version == "lock_version" && name == "an upsert" {
 				continue // a struct at 0 may be new
 			}
-			for _, within := range []bool{false, true} {
+			for _, within := range []string{"its own transaction", "another", "none"} {
 				row := new(T)
 				reflect.ValueOf(row).Elem().FieldByName("Note").SetString("old")
 				stand.MustDo(t, db.Create(row))
@@ -127,20 +131,23 @@ func kept[T any](t *testing.T, table, version string) {
 				}
 				trigger(body)
 				var err error
-				if within {
+				switch within {
+				case "another":
 					err = db.Transaction(func(tx *gorm.DB) error { return write(tx, row) })
-				} else {
+				case "none":
+					err = write(without, row)
+				default:
 					err = write(db, row)
 				}
 				if err == nil || stand.FromServer(err) || !strings.Contains(err.Error(), "trigger") {
-					t.Errorf("%s, %s, in a transaction %v: %v", how, name, within, err)
+					t.Errorf("%s, %s, in %s: %v", how, name, within, err)
 				}
 				if now := stand.Row[T](t, db, id); !reflect.DeepEqual(now, before) {
-					t.Errorf("%s, %s, in a transaction %v: the row was %+v, and is %+v", how, name, within, before, now)
+					t.Errorf("%s, %s, in %s: the row was %+v, and is %+v", how, name, within, before, now)
 				}
 				trigger("RETURN new;")
 				if err := db.Model(row).Update("note", "newer").Error; err != nil {
-					t.Errorf("%s, %s, in a transaction %v: the next write: %v", how, name, within, err)
+					t.Errorf("%s, %s, in %s: the next write: %v", how, name, within, err)
 				}
 			}
 		}
@@ -160,4 +167,40 @@ func TestUpdate_throughARule(t *testing.T) {
 	stand.MustDo(t, db.Exec(rule+" RETURNING kept_rows.*, 1"))
 	stand.Must(t, db.Table("kept_view").Model(&row).Update("note", "new").Error)
 	stand.Equal(t, "row", stand.Row[keptRow](t, db, row.ID), row)
+}
+
+// A time may stay as it is in all of a transaction, as now() does.
+func TestUpdate_besideATriggerOfNow(t *testing.T) {
+	t.Parallel()
+	db, row := stand.Stored(t, keptTime{Note: "old"})
+	stand.MustDo(t, db.Exec("CREATE FUNCTION moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.version := now(); RETURN new; END $$;"+
+		"CREATE TRIGGER moved BEFORE UPDATE ON kept_times FOR EACH ROW EXECUTE FUNCTION moved()"))
+	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
+		for _, note := range []string{"one", "two"} {
+			stand.Must(t, tx.Model(&row).Update("note", note).Error)
+			stand.Must(t, tx.Model(&[]*keptTime{&row}).Update("note", note+" of many").Error)
+			stand.Must(t, tx.Model(&row).Update("note", gorm.Expr("note || '!'")).Error)
+		}
+		return nil
+	}))
+	stand.Equal(t, "row", stand.Row[keptTime](t, db, row.ID), row)
+}
+
+// What else fails in a statement that looks at the version behind it is not taken for a row that was kept.
+func TestUpdate_thatFailsOtherwise(t *testing.T) {
+	t.Parallel()
+	db, row := stand.Stored(t, keptRow{Note: "old"})
+	db.Logger = logger.Discard
+	stand.MustDo(t, db.Exec("CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF new.note = 'bad' THEN RAISE EXCEPTION 'mine' USING ERRCODE = '0A000'; END IF;"+
+		"PERFORM 'yes or no'::boolean; RETURN new; END $$; CREATE TRIGGER fails BEFORE UPDATE ON kept_rows FOR EACH ROW EXECUTE FUNCTION fails()"))
+	for name, update := range map[string]func(*gorm.DB) *gorm.DB{
+		"a trigger's boolean": func(q *gorm.DB) *gorm.DB { return q.Update("note", "new") },
+		"a trigger's feature": func(q *gorm.DB) *gorm.DB { return q.Update("note", "bad") },
+		"a condition":         func(q *gorm.DB) *gorm.DB { return q.Where("(note || 'x')::boolean").Update("note", "new") },
+		"a value":             func(q *gorm.DB) *gorm.DB { return q.Update("note", gorm.Expr("((note || 'x')::boolean)::text")) },
+	} {
+		if err := update(db.Model(&row)).Error; !stand.FromServer(err) || strings.Contains(err.Error(), "gormlock") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

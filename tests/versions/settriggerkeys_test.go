@@ -154,16 +154,28 @@ func TestUpsert_whereATriggerSetsTheVersionOfAnOwnRow(t *testing.T) {
 	t.Parallel()
 	db := stand.Versioned(t, []any{&setKeyTime{}})
 	setStamps(t, db, "set_key_times")
+	ownRow(t, db)
+	stand.MustDo(t, db.Exec("CREATE OR REPLACE FUNCTION set_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.version := now(); RETURN new; END $$"))
+	ownRow(t, db) // all have one time
+}
+
+func ownRow(t *testing.T, db *gorm.DB) {
+	t.Helper()
+	stand.MustDo(t, db.Exec("TRUNCATE set_key_times"))
 	stand.Must(t, db.Transaction(func(tx *gorm.DB) error {
 		stand.MustDo(t, tx.Create(&[]setKeyTime{{ID: 1}, {ID: 2}}))
 		var rows []setKeyTime
 		stand.MustDo(t, tx.Find(&rows))
 		stand.MustDo(t, tx.Save(&rows)) // they are not new, although the transaction has inserted them
+		stand.MustDo(t, tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&rows))
 		stand.MustDo(t, tx.SavePoint("s"))
 		stand.MustDo(t, tx.Save(&rows))
 		stand.MustDo(t, tx.Delete(&rows[0]))
 		stand.MustStale(t, tx.Session(&gorm.Session{}).Save(&rows).Error)
-		return tx.RollbackTo("s").Error
+		var n int64
+		stand.MustDo(t, tx.RollbackTo("s").Model(&setKeyTime{}).Count(&n))
+		stand.Equal(t, "rows", n, 2)
+		return nil
 	}))
 }
 
