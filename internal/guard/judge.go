@@ -294,11 +294,11 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 		switch {
 		case anew[i]:
 			all = append(all, j.storedAnew(stmt, row))
+		case !r.loaded && !r.unread, u.skips && !wrote:
+		case u.skips: // the version has not come back
+			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
 			all = append(all, j.kept(stmt, row))
-		case !r.loaded && !r.unread, u.skips && !wrote:
-		case u.skips:
-			all = append(all, j.stale(stmt, row, nil, true).Err())
 		case !wrote:
 			absent = append(absent, row)
 		}
