@@ -288,14 +288,14 @@ func (d Dialect) Later(text func(...string), value func(), had string, tick time
 	text(",", had, "+", d.Interval(tick), ")")
 }
 
-// Latest is a tick past a time given and the times of two columns.
-func (d Dialect) Latest(text func(...string), value func(), had, proposed string, tick time.Duration) {
+// Latest is a tick past a time given and what the column has.
+func (d Dialect) Latest(text func(...string), value func(), had string, tick time.Duration) {
 	text("GREATEST(")
 	value()
 	if d.IsMySQL() {
 		had = "COALESCE(" + had + ",'1000-01-01')"
 	}
-	text(",", had, ",", proposed, ")+", d.Interval(tick))
+	text(",", had, ")+", d.Interval(tick))
 }
 
 // never is an expression of MariaDB and MySQL that fails when it is evaluated for a row. It depends on the row, so the

@@ -282,23 +282,25 @@ func (j *judge) insertInstead(db *gorm.DB) error {
 // whyRefused returns which structs of an upsert were not written, or were inserted because their row was gone.
 func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 	v, u, stmt := &j.version, j.upsert, db.Statement
+	anew, err := j.storedAll(db, from)
+	if err != nil {
+		return err
+	}
 	var all []error
 	var absent []*Row
 	for i := range j.rows {
 		row, r := &j.rows[i], u.rows[i]
 		wrote := from[i].IsValid()
 		switch {
-		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
-			all = append(all, j.kept(stmt, row))
-		case r.exists && wrote && v.Read(from[i]).Equal(v.Stored(row.next)):
+		case anew[i]:
 			all = append(all, j.storedAnew(stmt, row))
 		case !r.loaded && !r.unread, u.skips && !wrote:
-		case u.skips:
+		case u.skips: // the version has not come back
 			all = append(all, j.stale(stmt, row, nil, true).Err())
+		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
+			all = append(all, j.kept(stmt, row))
 		case !wrote:
 			absent = append(absent, row)
-		case r.loaded && !r.mayBeNew && (!u.links || r.moves || r.apart) && v.Read(from[i]).Equal(v.Stored(row.next)):
-			all = append(all, j.storedAnew(stmt, row))
 		}
 	}
 	if len(absent) > 0 {

@@ -149,6 +149,11 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 	if err == nil {
 		err = cmp.Or(w.whyRunningConflict(db, from), w.whyRefused(db, from))
 	}
+	if err == nil {
+		if err = w.whyUnmoved(db, from); err != nil {
+			journal.Doom(db, err)
+		}
+	}
 	if err == nil && (w.upsert.skips || len(conflict.Where.Exprs) > 0) {
 		if err = cmp.Or(w.whyUnlinked(db, from), w.whyUnnamed(db, from), w.whyOrphaned(db, from)); err != nil {
 			journal.Doom(db, err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/journal"
@@ -39,7 +38,8 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 	var keys [][]any
 	for i := range w.rows {
 		row, r := &w.rows[i], &w.upsert.rows[i]
-		if !r.unsure || r.loaded || !v.is() || !from[i].IsValid() || !row.Struct.CanAddr() || !v.Unset(v.Read(row.Struct)) || !v.Read(from[i]).Equal(v.Stored(row.next)) {
+		if !r.unsure || r.loaded || !v.is() || !from[i].IsValid() || !row.Struct.CanAddr() || !v.Unset(v.Read(row.Struct)) ||
+			!v.Read(from[i]).Equal(v.Stored(row.next)) && !changesInserts(stmt) {
 			continue
 		}
 		if key, _ := statement.KeyOf(stmt, w.model.Schema, from[i]); key != nil {
@@ -51,7 +51,7 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 		return nil
 	}
 	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,
-		KeyIn(w.model.Schema, keys), clause.Expr{SQL: "xmax::text = '0'"})
+		KeyIn(w.model.Schema, keys), isInserted)
 	for _, row := range inserted {
 		key, _ := statement.KeyOf(stmt, w.model.Schema, row)
 		if i, is := unsure[statement.KeyName(key)]; is {

@@ -22,6 +22,7 @@ type upsert struct {
 	keyed [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
 	had   *clause.Clause // what the caller asked for, if all may only insert
 	held  []heldField    // what structs hold in place of which GORM would store something else
+	sent  []sentCell     // the version and the key of each struct, in the values that are sent
 }
 
 // standing is what the structs of an upsert stand for.
@@ -124,13 +125,21 @@ func negative(stmt *gorm.Statement, n int64) error {
 	return fmt.Errorf("gormlock: %s: version %d of a new row is negative", stmt.Table, n)
 }
 
-// keysWhere returns the keys of the structs of an upsert for which is returns true.
-func (p *plan) keysWhere(is func(upsertRow) bool) [][]any {
-	var keys [][]any
+// structsWhere returns the places of the structs of an upsert for which is returns true.
+func (p *plan) structsWhere(is func(upsertRow) bool) (structs []int) {
 	for i := range p.rows {
 		if is(p.upsert.rows[i]) {
-			keys = append(keys, p.rows[i].Key)
+			structs = append(structs, i)
 		}
+	}
+	return structs
+}
+
+// keysOf returns the keys of these structs.
+func (p *plan) keysOf(structs []int) [][]any {
+	keys := make([][]any, len(structs))
+	for n, i := range structs {
+		keys[n] = p.rows[i].Key
 	}
 	return keys
 }

@@ -46,17 +46,13 @@ func (u upsertBump) Build(to clause.Builder) {
 		b.Text(had)
 		return
 	}
-	rows, proposed := u.draft.upsert.rows, b.proposed(v.Field.DBName)
 	if u.draft.upsert.links {
 		b.Text("CASE WHEN ")
 		b.Text("NOT ")
 		b.compareLinks(u.set)
-		if v.IsInteger() && slices.ContainsFunc(rows, func(r upsertRow) bool { return r.apart }) {
-			b.Text(" OR ", had, "=", proposed)                                                            // a row that is not compared may have it
-			if unsure := u.draft.keysWhere(func(r upsertRow) bool { return r.unsure }); len(unsure) > 0 { // see settleUnsure
-				b.Text(" AND NOT ")
-				b.keys("excluded", unsure)
-			}
+		if apart := u.draft.structsWhere(func(r upsertRow) bool { return r.apart }); v.IsInteger() && len(apart) > 0 {
+			b.Text(" OR ") // a row that is not compared may have it
+			b.proposes(had, apart)
 		}
 		b.Text(" THEN ")
 		defer b.Text(" ELSE ", had, " END")
@@ -65,17 +61,29 @@ func (u upsertBump) Build(to clause.Builder) {
 	case v.IsTemporal() && speaks.IsSQLite():
 		b.Value(v.Sent(column.At(v.later.Time().Add(v.Tick))))
 	case v.IsTemporal():
-		if u.draft.upsert.links { // children propose times that no row is to have
-			proposed = had
-		}
-		speaks.Latest(b.Text, func() { b.Value(v.Sent(v.later)) }, had, proposed, v.Tick)
+		speaks.Latest(b.Text, func() { b.Value(v.Sent(v.later)) }, had, v.Tick)
 	default:
 		first, one := strconv.FormatInt(v.Initial, 10), u.draft.model.In(b.Statement).One
 		b.Text("CASE WHEN ")
-		if slices.ContainsFunc(rows, func(r upsertRow) bool { return r.exists }) {
+		if slices.ContainsFunc(u.draft.upsert.rows, func(r upsertRow) bool { return r.exists }) {
+			proposed := b.proposed(v.Field.DBName)
 			b.Text(had, "+", one, "=", proposed, " THEN ", had, "+", one, "+", one, " WHEN ")
 		}
 		b.Text(had, ">", first, " THEN ", had, "+", one, " ELSE ", first, "+1 END")
+	}
+}
+
+// proposes writes that the row of one of these structs has the version that the struct proposes.
+func (b builder) proposes(had string, apart []int) {
+	v := &b.draft.version
+	if b.sendsVersions(apart) {
+		b.isAt(had, apart, v.proposes)
+	} else {
+		b.Text(had, "=", b.proposed(v.Field.DBName))
+	}
+	if others := b.draft.structsWhere(func(r upsertRow) bool { return !r.apart && (r.loaded || r.unsure) }); len(others) > 0 {
+		b.Text(" AND NOT ")
+		b.keys("excluded", b.draft.keysOf(others))
 	}
 }
 
@@ -121,38 +129,35 @@ func (g upsertGuard) Build(to clause.Builder) {
 
 	b.Text("(")
 	defer b.Text(")")
-	current := g.current(b)
-	proposed := b.proposed(d.version.Field.DBName)
-	matches := g.matches(b, proposed)
-	if len(d.keysWhere(moves)) == len(d.rows) {
-		b.Text(matches)
+	if all := d.structsWhere(moves); len(all) == len(d.rows) {
+		g.matches(b, all, false)
 		return
 	}
-	unset := current + " IS NULL"
+	unset := g.current(b) + " IS NULL"
 	if d.version.IsInteger() {
-		unset = current + "=0"
+		unset = g.current(b) + "=0"
 	}
 	between := ""
 	for _, part := range []struct {
-		keys [][]any
-		cond func()
+		rows []int
+		cond func(rows []int)
 	}{
-		{d.keysWhere(moves), func() { b.Text(matches) }},
-		{d.keysWhere(stays), func() { b.linksOr(g.set, matches) }},
-		{d.keysWhere(apart), func() { b.linksOr(g.set, g.matches(b, d.version.back(b, proposed))) }},
-		{d.keysWhere(movesApart), func() { b.Text(g.matches(b, d.version.back(b, proposed))) }},
-		{d.keysWhere(unread), func() { b.Text(unset) }},
+		{d.structsWhere(moves), func(rows []int) { g.matches(b, rows, false) }},
+		{d.structsWhere(stays), func(rows []int) { g.linksOr(b, rows, false) }},
+		{d.structsWhere(apart), func(rows []int) { g.linksOr(b, rows, true) }},
+		{d.structsWhere(movesApart), func(rows []int) { g.matches(b, rows, true) }},
+		{d.structsWhere(unread), func([]int) { b.Text(unset) }},
 	} {
-		if len(part.keys) == 0 {
+		if len(part.rows) == 0 {
 			continue
 		}
 		b.Text(between)
-		part.cond()
+		part.cond(part.rows)
 		b.Text(" AND ")
-		b.keys("excluded", part.keys)
+		b.keys("excluded", d.keysOf(part.rows))
 		between = " OR "
 	}
-	switch keys := d.keysWhere(known); {
+	switch keys := d.keysOf(d.structsWhere(known)); {
 	case len(keys) == len(d.rows):
 	case len(keys) == 0:
 		b.Text("1=1")
@@ -174,19 +179,30 @@ func (g upsertGuard) current(b builder) string {
 }
 
 // matches says that the row is the one meant, at the version expected.
-func (g upsertGuard) matches(b builder, expected string) string {
-	text := "(" + g.current(b) + "=" + expected
-	for _, field := range g.draft.model.Schema.PrimaryFields {
-		text += " AND " + statement.Quoted(b.Statement, b.Table, field.DBName) + "=" + b.proposed(field.DBName)
+func (g upsertGuard) matches(b builder, rows []int, apart bool) {
+	b.Text("(")
+	defer b.Text(")")
+	if v := &g.draft.version; b.sendsVersions(rows) {
+		b.isAt(g.current(b), rows, v.expects)
+	} else {
+		expected := b.proposed(v.Field.DBName)
+		if apart {
+			expected = v.back(b, expected)
+		}
+		b.Text(g.current(b), "=", expected)
 	}
-	return text + ")"
+	for _, field := range g.draft.model.Schema.PrimaryFields {
+		b.Text(" AND ", statement.Quoted(b.Statement, b.Table, field.DBName), "=", b.proposed(field.DBName))
+	}
 }
 
-// linksOr allows writing a row whose foreign keys are right already, or for which the condition holds.
-func (b builder) linksOr(set clause.Set, matches string) {
+// linksOr allows writing a row whose foreign keys are right already, or which matches.
+func (g upsertGuard) linksOr(b builder, rows []int, apart bool) {
 	b.Text("(")
-	b.compareLinks(set)
-	b.Text(" OR ", matches, ")")
+	b.compareLinks(g.set)
+	b.Text(" OR ")
+	g.matches(b, rows, apart)
+	b.Text(")")
 }
 
 // back is the version from which [column.Version.Apart] made the one that is proposed.

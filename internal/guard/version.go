@@ -302,6 +302,7 @@ func (v *versionGuard) insert(b builder, values *clause.Values) {
 			}
 		}
 	}
+	b.noteSent(values, at)
 }
 
 // begin makes the version of new structs of an upsert as late as initial, if it is a time: GORM has taken their time of creation since,

@@ -206,6 +206,7 @@ func (d *draft) wantRows(stmt *gorm.Statement) {
 	if !u.skips {
 		d.want(d.version.Field)
 	}
+	d.watchLinks(stmt)
 	if slices.ContainsFunc(u.rows, func(r upsertRow) bool { return r.unsure }) {
 		d.returning.watched = append(d.returning.watched, readable(stmt, d.model)...)
 	}

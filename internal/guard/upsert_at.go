@@ -1,0 +1,221 @@
+package guard
+
+import (
+	"strconv"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/column"
+	"github.com/gormlock/gormlock/internal/dialect"
+	"github.com/gormlock/gormlock/internal/statement"
+)
+
+// A trigger before an insert changes what an upsert proposes, even for a row that is then updated. So versions are compared with those that
+// are sent.
+
+// mostVars is how many values a statement can have.
+const mostVars = 65_535
+
+// sentCell is a value of a row of VALUES that conditions name again, by its place: so it is sent once.
+type sentCell struct {
+	value any
+	place int // among all that is sent; 0: it is none of them, or is several
+}
+
+// Build writes it.
+func (s *sentCell) Build(to clause.Builder) {
+	stmt, ok := to.(*gorm.Statement)
+	if !ok {
+		to.AddVar(to, s.value)
+		return
+	}
+	before := len(stmt.Vars)
+	stmt.AddVar(stmt, s.value)
+	if s.place = 0; len(stmt.Vars) == before+1 {
+		s.place = len(stmt.Vars)
+	}
+}
+
+// noteSent notes where the versions and the keys of structs stand among what an upsert sends. Only PostgreSQL can be told the place.
+func (b builder) noteSent(values *clause.Values, version int) {
+	d := b.draft
+	if len(d.rows) == 0 || len(d.rows) > len(values.Values) || !d.version.checked && !d.upsert.links || d.upsert.skips || !statement.IsPostgres(b.DB) {
+		return
+	}
+	columns := []int{version}
+	for _, field := range d.model.Schema.PrimaryFields {
+		columns = append(columns, indexOf(values.Columns, field.DBName))
+	}
+	d.upsert.sent = make([]sentCell, len(d.rows)*len(columns))
+	for i := range d.rows {
+		for n, at := range columns {
+			cell := &d.upsert.sent[i*len(columns)+n]
+			if at >= 0 && !statement.Computed(values.Values[i][at]) {
+				cell.value, values.Values[i][at] = values.Values[i][at], cell
+			}
+		}
+	}
+}
+
+// sentBy are the version and the key of a struct among what is sent.
+func (b builder) sentBy(i int) []sentCell {
+	n := 1 + len(b.draft.model.Schema.PrimaryFields)
+	if len(b.draft.upsert.sent) < (i+1)*n {
+		return make([]sentCell, n)
+	}
+	return b.draft.upsert.sent[i*n : (i+1)*n]
+}
+
+// name names a value that was sent already.
+func (s sentCell) name() string { return "$" + strconv.Itoa(s.place) }
+
+// expects is the version that the row of a struct must have. One that must have none may have 0.
+func (v *versionGuard) expects(row *Row) column.Value {
+	if row.Expected.Null {
+		return v.Zero()
+	}
+	return row.Expected
+}
+
+// proposes is the version that a struct proposes.
+func (v *versionGuard) proposes(row *Row) column.Value { return row.next }
+
+// sendsVersions reports whether the versions of these structs can be sent again. SQLite, where no trigger changes what is proposed, has no need
+// of it, and for MariaDB and MySQL they may be too many.
+func (b builder) sendsVersions(structs []int) bool {
+	switch d := dialect.Of(b.DB); {
+	case d.IsSQLite():
+		return false
+	case d.IsPostgres():
+		return true
+	}
+	return len(b.Vars)+2*len(structs)*(1+len(b.draft.model.Schema.PrimaryFields)) < mostVars
+}
+
+// isAt writes that a row has the version of one of these structs, and its key if the versions differ.
+func (b builder) isAt(had string, structs []int, version func(*Row) column.Value) {
+	groups := b.draft.versionsOf(structs, version)
+	switch {
+	case len(groups) == 1:
+		b.Text(had, "=")
+		b.version(groups[0].structs[0], groups[0].version)
+		return
+	case b.writePairs(had, structs, version):
+		return
+	}
+	b.Text("(")
+	for n, group := range groups {
+		if n > 0 {
+			b.Text(" OR ")
+		}
+		b.Text(had, "=")
+		b.version(group.structs[0], group.version)
+		b.Text(" AND ")
+		b.keysSent(group.structs)
+	}
+	b.Text(")")
+}
+
+// versionOf is the structs of an upsert that have one version.
+type versionOf struct {
+	version column.Value
+	structs []int
+}
+
+// versionsOf sorts structs by their versions. A few that do not have the same one stay apart, so their number alone decides the text of the
+// statement, which is prepared once.
+func (d *draft) versionsOf(structs []int, version func(*Row) column.Value) []versionOf {
+	const few = 100
+	type value struct{ n, t int64 }
+	at := map[value]int{}
+	var groups, each []versionOf
+	for _, i := range structs {
+		one := version(&d.rows[i])
+		v := value{one.N, one.Time().UnixNano()}
+		g, ok := at[v]
+		if !ok {
+			g, at[v] = len(groups), len(groups)
+			groups = append(groups, versionOf{version: one})
+		}
+		groups[g].structs = append(groups[g].structs, i)
+		each = append(each, versionOf{one, []int{i}})
+	}
+	if len(groups) > 1 && len(structs) <= few {
+		return each
+	}
+	return groups
+}
+
+// version writes a version, that of a struct.
+func (b builder) version(i int, version column.Value) {
+	if sent := b.sentBy(i)[0]; sent.place > 0 && version.Equal(b.draft.rows[i].next) {
+		b.Text(sent.name())
+		return
+	}
+	b.Value(b.draft.version.Sent(version))
+}
+
+// writePairs writes that the key and the version of a row are among those of the structs, in two arrays of numbers. It reports whether they are
+// numbers, and there is room for them.
+func (b builder) writePairs(had string, structs []int, version func(*Row) column.Value) bool {
+	fields := b.draft.model.Schema.PrimaryFields
+	if !b.draft.version.IsInteger() || !statement.IsPostgres(b.DB) || len(fields) != 1 || len(b.Vars)+2 > mostVars {
+		return false
+	}
+	ids, versions := newArray(len(structs)), newArray(len(structs))
+	for _, i := range structs {
+		row := &b.draft.rows[i]
+		id, is := integer(row.Key[0])
+		if !is {
+			return false
+		}
+		ids.add(id)
+		versions.add(version(row).N)
+	}
+	b.Text("(")
+	b.Column(b.Table, fields[0].DBName)
+	b.Text(",", had, ") IN (SELECT * FROM unnest(")
+	b.Value(ids.text())
+	b.Text("::bigint[],")
+	b.Value(versions.text())
+	b.Text("::bigint[]))")
+	return true
+}
+
+// keysSent writes that a row has the key of one of these structs.
+func (b builder) keysSent(structs []int) {
+	fields := b.draft.model.Schema.PrimaryFields
+	for _, i := range structs {
+		for _, key := range b.sentBy(i)[1:] {
+			if key.place == 0 {
+				b.keys(b.Table, b.draft.keysOf(structs))
+				return
+			}
+		}
+	}
+	b.list(len(fields), func(n int) { b.Column(b.Table, fields[n].DBName) })
+	b.Text(" IN (")
+	for n, i := range structs {
+		if n > 0 {
+			b.Text(",")
+		}
+		keys := b.sentBy(i)[1:]
+		b.list(len(keys), func(n int) { b.Text(keys[n].name()) })
+	}
+	b.Text(")")
+}
+
+// list writes one thing, or several as a row.
+func (b builder) list(n int, write func(int)) {
+	if n > 1 {
+		b.Text("(")
+		defer b.Text(")")
+	}
+	for i := range n {
+		if i > 0 {
+			b.Text(",")
+		}
+		write(i)
+	}
+}
