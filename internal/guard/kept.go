@@ -45,11 +45,15 @@ func (b builder) failKept(before, behind string) {
 	if sent {
 		had = "$" + strconv.Itoa(int(d.built.held))
 	}
-	if v.mayStay(b.Statement, d) {
-		had = "=" + had // or larger
-	}
 	d.built.behind = true
-	b.Text(before, d.model.In(b.Statement).Larger, had, orFail, behind)
+	switch text := d.model.In(b.Statement); {
+	case v.mayStay(b.Statement, d):
+		b.Text(before, "CASE WHEN ", text.Held, " IS NOT NULL", orFail, behind)
+	case v.IsTemporal(): // a trigger may set another one, such as that of the transaction
+		b.Text(before, "CASE WHEN ", text.Held, "<>", had, " OR ", text.Held, "=now()", orFail, behind)
+	default:
+		b.Text(before, text.Larger, had, orFail, behind)
+	}
 }
 
 // mayStay reports whether a trigger may give a row the version that it has: now() is the same in all of a transaction.
@@ -86,7 +90,7 @@ func (d *draft) watchVersion() {
 // whyKept is the error of a row that came back at the version it had.
 func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	v := &w.version
-	if !now.IsValid() || !w.looksBehind() || !slices.Contains(w.returning.columns(), v.Field) {
+	if !now.IsValid() || w.built.behind || !w.looksBehind() || !slices.Contains(w.returning.columns(), v.Field) {
 		return nil
 	}
 	if is := v.Read(now); v.hasMoved(row, is) || v.mayStay(db.Statement, &w.draft) && !v.isBack(row, is) {
@@ -97,10 +101,10 @@ func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	return err
 }
 
-// hasMoved reports whether a row at this version was written.
+// hasMoved reports whether a row at this version was written. A trigger may give it an earlier time, such as that of the transaction.
 func (v *versionGuard) hasMoved(row *Row, now column.Value) bool {
 	if v.IsTemporal() {
-		return !now.Null && now.Time().After(row.Expected.Time())
+		return !v.isGone(now) && !now.Equal(v.Stored(row.Expected))
 	}
 	return !now.Null && now.N > row.Expected.N
 }
@@ -108,10 +112,13 @@ func (v *versionGuard) hasMoved(row *Row, now column.Value) bool {
 // isBack reports whether a row at this version has lost its own.
 func (v *versionGuard) isBack(row *Row, now column.Value) bool {
 	if v.IsTemporal() {
-		return now.Null || now.Time().Before(row.Expected.Time())
+		return v.isGone(now)
 	}
 	return !v.IsSystem() && (now.Null || now.N < row.Expected.N)
 }
+
+// isGone reports whether a row has no time any more.
+func (v *versionGuard) isGone(now column.Value) bool { return now.Null || now.Time().IsZero() }
 
 // explainKept turns the server's error for a row that was kept into one that says so.
 func (w *Write) explainKept(db *gorm.DB) bool {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strconv"
 
 	"gorm.io/gorm"
@@ -101,7 +102,7 @@ func (b builder) isAt(had string, structs []int, version func(*Row) column.Value
 		b.Text(had, "=")
 		b.version(groups[0].structs[0], groups[0].version)
 		return
-	case b.writePairs(had, structs, version):
+	case b.writePairs(had, structs, version), b.writeValues(had, structs, version):
 		return
 	}
 	b.Text("(")
@@ -180,6 +181,46 @@ func (b builder) writePairs(had string, structs []int, version func(*Row) column
 	b.Text("::bigint[],")
 	b.Value(versions.text())
 	b.Text("::bigint[]))")
+	return true
+}
+
+// writeValues writes the same for keys of any types, in a list that the server looks things up in. The first element has no values, but the types.
+// It reports whether the keys were sent already.
+func (b builder) writeValues(had string, structs []int, version func(*Row) column.Value) bool {
+	fields := b.draft.model.Schema.PrimaryFields
+	if !statement.IsPostgres(b.DB) || len(b.Vars)+len(structs) > mostVars {
+		return false
+	}
+	for _, i := range structs {
+		if slices.ContainsFunc(b.sentBy(i)[1:], func(key sentCell) bool { return key.place == 0 }) {
+			return false
+		}
+	}
+	names := append(slices.Clone(b.draft.model.Schema.PrimaryFieldDBNames), b.draft.version.Field.DBName)
+	b.Text("(")
+	for _, field := range fields {
+		b.Column(b.Table, field.DBName)
+		b.Text(",")
+	}
+	b.Text(had, ") IN (VALUES ")
+	b.list(len(names), func(n int) {
+		b.Text("(SELECT ")
+		b.Column("", names[n])
+		b.Text(" FROM ")
+		b.WriteQuoted(statement.OwnTable)
+		b.Text(" WHERE false)")
+	})
+	for _, i := range structs {
+		b.Text(",")
+		b.list(len(names), func(n int) {
+			if n < len(fields) {
+				b.Text(b.sentBy(i)[1+n].name())
+			} else {
+				b.version(i, version(&b.draft.rows[i]))
+			}
+		})
+	}
+	b.Text(")")
 	return true
 }
 
