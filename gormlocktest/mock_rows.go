@@ -67,7 +67,7 @@ func ExpectVersionedDelete(mock sqlmock.Sqlmock, table, column string) *sqlmock.
 // changes. If a row is missing, expect [ExpectStale] next.
 func ExpectVersionedReturning(mock sqlmock.Sqlmock, table, column string, columns []string, rows ...[]driver.Value) *sqlmock.ExpectedQuery {
 	whole, own := tableNames(table)
-	return mock.ExpectQuery(`^(UPDATE|DELETE FROM) ` + whole + ` .*WHERE .*` + own + `\.` + quoted(column) + `.* RETURNING ` + list(columns) + `$`).
+	return mock.ExpectQuery(`^(UPDATE|DELETE FROM) ` + whole + ` .*WHERE .*` + own + `\.` + quoted(column) + `.* RETURNING ` + list(columns) + `(,CASE WHEN .* AS gormlock_moved)?$`).
 		WillReturnRows(sqlmock.NewRows(columns).AddRows(rows...))
 }
 

@@ -106,7 +106,7 @@ func (e *engine) work() {
 			whole = true
 			return
 		}
-		if e.proofs.age(it) > unproven {
+		if e.isUnproven(it) {
 			e.alone(it)
 		}
 		e.run(ctx, it)

@@ -29,11 +29,15 @@ func (p proofs) remains(it *item, now holder.Instant) time.Duration {
 	return left
 }
 
-// age is how long ago the lease of a job was confirmed.
-func (p proofs) age(it *item) time.Duration { return p.clock().Since(it.proof) }
-
 // ranOut reports whether another process may have the job.
 func (p proofs) ranOut(it *item) bool { return p.remains(it, p.clock()) <= 0 }
+
+// isUnproven reports whether the lease of a job was confirmed so long ago that somebody may have stopped the job since.
+func (c *crew) isUnproven(it *item) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proofs.clock().Since(it.proof) > unproven
+}
 
 // proved notes that the server has confirmed the leases of jobs for their whole length, by a statement that was sent at a time.
 func (c *crew) proved(list []*item, sent holder.Instant) {

@@ -33,12 +33,12 @@ func (d *draft) looksBehind() bool {
 }
 
 // failKept writes an expression that fails where the version of a row has not moved. Nothing reads it, so it costs no scan.
-// The rows of a batch have several versions, which are compared when they come back.
+// Where the rows of a batch have several versions, these are compared when they come back.
 func (b builder) failKept(before, behind string) {
 	d := b.draft
 	v := &d.version
 	sent := d.built.held > 0
-	if d.batch || !d.built.holds || !d.looksBehind() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
+	if d.hasVersions() || !d.built.holds || !d.looksBehind() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
 		return
 	}
 	had := "0"
@@ -80,9 +80,15 @@ func isLast(stmt *gorm.Statement, name string) bool {
 	})
 }
 
-// watchVersion returns the versions of a batch too.
-func (d *draft) watchVersion() {
-	if v := &d.version; d.batch && v.is() && v.checked && !v.IsSystem() && v.Field.Readable {
+// hasVersions reports whether the rows of a batch must have several versions.
+func (d *draft) hasVersions() bool {
+	return d.batch && slices.ContainsFunc(d.rows, func(row Row) bool { return !row.Expected.Equal(d.rows[0].Expected) })
+}
+
+// watchVersion returns the versions of such a batch too.
+func (d *draft) watchVersion(stmt *gorm.Statement) {
+	v := &d.version
+	if v.is() && v.checked && !v.IsSystem() && v.Field.Readable && updates(stmt) && (d.hasVersions() || !statement.IsPostgres(stmt.DB)) {
 		d.returning.watched = append(d.returning.watched, v.Field)
 	}
 }

@@ -49,7 +49,7 @@ func (r *returning) install(d *draft, stmt *gorm.Statement) {
 	}
 	r.back = !returns(stmt)
 	if d != nil && d.returning == r {
-		d.watchVersion()
+		d.watchVersion(stmt)
 	}
 	r.had, r.hadAny = stmt.Clauses["RETURNING"]
 	if r.hadAny {

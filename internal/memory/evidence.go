@@ -105,7 +105,7 @@ func (p *place) wasReadInto() bool {
 		return false
 	}
 	last := p.last()
-	return last.noted != nil && !last.noted.tried
+	return last.noted != nil && last.noted.read
 }
 
 // hadAny reports whether a place had anything before a moment.

@@ -91,7 +91,7 @@ type Noted struct {
 	all   []noted
 	kinds []*kind
 	at    int64 // the moment
-	tried bool  // nothing was read: the statement was tried
+	read  bool  // a query read them, whole
 }
 
 type noted struct {
@@ -111,13 +111,15 @@ type kind struct {
 // NewNoted has none yet.
 func NewNoted() *Noted { return &Noted{at: journal.Moment()} }
 
+// NewRead has none yet, and is for those that a query reads whole.
+func NewRead() *Noted { return &Noted{at: journal.Moment(), read: true} }
+
 // IsEmpty reports whether nothing was noted.
 func (n *Noted) IsEmpty() bool { return len(n.all) == 0 }
 
 // NoteTried notes the structs of a statement that has written none of them. They are as it found them when it began; 0: that is not known.
 func NoteTried(s *Structs, began int64) *Noted {
 	n := NewNoted()
-	n.tried = true
 	if began > 0 {
 		n.at = began
 	}

@@ -100,7 +100,7 @@ func (p *Places) AddNoted(n *Noted) {
 			one.part = true
 		}
 		p.meet(n.all[i].row, n.all[i].kind.in, n.all[i].is, n.at)
-		if !n.tried {
+		if n.read {
 			p.reread[p.stateOf(n.all[i].row.Type(), n.all[i].kind.in, n.all[i].is)] = true
 		}
 	}

@@ -197,3 +197,16 @@ func (w *versionedWalk) see(row reflect.Value, joined bool) {
 	}
 	w.deep--
 }
+
+// note notes what the structs of models are that were read, whole or in part.
+func (r *Read) note(whole bool) *memory.Noted {
+	noted := memory.NewNoted()
+	if whole {
+		noted = memory.NewRead()
+	}
+	w := versionedWalk{read: r, visit: noted.Note, part: noted.NotePart, forms: true}
+	for _, row := range r.rows {
+		w.in(row)
+	}
+	return noted
+}

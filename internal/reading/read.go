@@ -106,7 +106,7 @@ func keepRows(db *gorm.DB, rows reflect.Value, reading int, columns *statement.C
 		if array, is := outgrown(stmt); is {
 			r.hold(array)
 		}
-		r.noted = r.note()
+		r.noted = r.note(len(stmt.Selects) == 0 || slices.Contains(stmt.Selects, "*"))
 		j.Keep(r)
 	}
 }
@@ -291,7 +291,7 @@ func (r *Read) Undo() { r.Lose() }
 func (r *Read) Lose() {
 	r.Noted()
 	if r.noted == nil {
-		r.noted = r.note()
+		r.noted = r.note(true)
 	}
 	r.noted.Lose(r.places)
 	ofModel := isModel(r.db, r.schema, r.text)
@@ -310,26 +310,16 @@ func (r *Read) Lose() {
 	}
 }
 
-// note notes what the structs of models are that were read.
-func (r *Read) note() *memory.Noted {
-	noted := memory.NewNoted()
-	w := versionedWalk{read: r, visit: noted.Note, part: noted.NotePart, forms: true}
-	for _, row := range r.rows {
-		w.in(row)
-	}
-	return noted
-}
-
 // scannedInto notes what Scan has read. It reports false if that is nothing.
 func (r *Read) scannedInto(reflect.Value) bool {
-	r.noted = r.note()
+	r.noted = r.note(true)
 	return len(r.rows)+len(r.others) > 0
 }
 
 // Noted implements whereabouts.Reader.
 func (r *Read) Noted() *memory.Noted {
 	if r.later != nil && r.scanned() {
-		r.noted, r.late = r.note(), true
+		r.noted, r.late = r.note(true), true
 	}
 	return r.noted
 }

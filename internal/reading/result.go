@@ -205,7 +205,7 @@ func isFlat(t reflect.Type) bool {
 func (r *result) steps() (steps []*Read) {
 	for m, rows := range r.models {
 		step := &Read{db: r.db, schema: m.Schema, rows: rows}
-		step.noted = step.note()
+		step.noted = step.note(true)
 		steps = append(steps, step)
 	}
 	if all := versioned(r.db); len(all) > 0 && len(r.forms)+len(r.named) > 0 {
