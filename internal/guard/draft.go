@@ -37,7 +37,7 @@ type built struct {
 	marked    bool  // the server remembers whether it found the row
 	asked     bool  // the server was asked what the statement found
 	unchecked bool  // the version is not compared after all: see isLenient
-	behind    bool  // it fails where a version has not moved
+	looks     bool  // it fails where a version has not moved
 	proposed  int32 // rows of a create
 	held      int32 // the place, among the values that are sent, of the version that the row must have; 0: it is not sent
 }

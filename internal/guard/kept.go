@@ -18,7 +18,7 @@ import (
 )
 
 // A trigger before an update may return OLD, or set the version back. Then the row stays as it was, and the server counts it as written. So
-// the statement itself looks at the version that the row has behind it.
+// the statement itself looks at the version that the row has afterwards.
 
 // signOfKept is in the server's error for such a row: it is no boolean.
 const (
@@ -26,8 +26,8 @@ const (
 	orFail     = " THEN '1' ELSE '" + signOfKept + "' END::bool"
 )
 
-// looksBehind reports whether the version of a row shows that it was written.
-func (d *draft) looksBehind() bool {
+// looksAfter reports whether the version of a row shows that it was written.
+func (d *draft) looksAfter() bool {
 	v := &d.version
 	return v.is() && v.checked && v.choice == nil && d.built.bumps && !d.built.unchecked && !v.IsSystem()
 }
@@ -38,14 +38,14 @@ func (b builder) failKept(before, behind string) {
 	d := b.draft
 	v := &d.version
 	sent := d.built.held > 0
-	if d.hasVersions() || !d.built.holds || !d.looksBehind() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
+	if d.hasVersions() || !d.built.holds || !d.looksAfter() || v.IsTemporal() && !sent || !statement.IsPostgres(b.DB) || !returns(b.Statement) {
 		return
 	}
 	had := "0"
 	if sent {
 		had = "$" + strconv.Itoa(int(d.built.held))
 	}
-	d.built.behind = true
+	d.built.looks = true
 	switch text := d.model.In(b.Statement); {
 	case v.mayStay(b.Statement, d):
 		b.Text(before, "CASE WHEN ", text.Held, " IS NOT NULL", orFail, behind)
@@ -96,7 +96,7 @@ func (d *draft) watchVersion(stmt *gorm.Statement) {
 // whyKept is the error of a row that came back at the version it had.
 func (w *Write) whyKept(db *gorm.DB, row *Row, now reflect.Value) error {
 	v := &w.version
-	if !now.IsValid() || w.built.behind || !w.looksBehind() || !slices.Contains(w.returning.columns(), v.Field) {
+	if !now.IsValid() || w.built.looks || !w.looksAfter() || !slices.Contains(w.returning.columns(), v.Field) {
 		return nil
 	}
 	if is := v.Read(now); v.hasMoved(row, is) || v.mayStay(db.Statement, &w.draft) && !v.isBack(row, is) {
@@ -128,7 +128,7 @@ func (v *versionGuard) isGone(now column.Value) bool { return now.Null || now.Ti
 
 // explainKept turns the server's error for a row that was kept into one that says so.
 func (w *Write) explainKept(db *gorm.DB) bool {
-	if !w.built.behind || sqlstate.IsWithin(db.Error) {
+	if !w.built.looks || sqlstate.IsWithin(db.Error) {
 		return false
 	}
 	switch {

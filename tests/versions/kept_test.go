@@ -71,6 +71,7 @@ func kept[T any](t *testing.T, table, version string) {
 	at := func(row *T) any {
 		return reflect.Indirect(reflect.ValueOf(row).Elem().FieldByNameFunc(func(n string) bool { return strings.HasSuffix(n, "Version") })).Interface()
 	}
+	var other *T // at another version
 	writes := map[string]func(db *gorm.DB, row *T) error{
 		"Save": func(db *gorm.DB, row *T) error {
 			reflect.ValueOf(row).Elem().FieldByName("Note").SetString("new")
@@ -97,8 +98,9 @@ func kept[T any](t *testing.T, table, version string) {
 		"a bulk": func(db *gorm.DB, row *T) error {
 			return db.Model(new(T)).Where(row).Clauses(gormlock.ExpectVersion(at(row))).Updates(set).Error
 		},
-		"a slice":      func(db *gorm.DB, row *T) error { return db.Model(&[]*T{row}).Updates(set).Error },
-		"Save of many": func(db *gorm.DB, row *T) error { return db.Save([]*T{row}).Error },
+		"a slice":                 func(db *gorm.DB, row *T) error { return db.Model(&[]*T{row}).Updates(set).Error },
+		"a slice of two versions": func(db *gorm.DB, row *T) error { return db.Model(&[]*T{row, other}).Updates(set).Error },
+		"Save of many":            func(db *gorm.DB, row *T) error { return db.Save([]*T{row}).Error },
 		"an upsert": func(db *gorm.DB, row *T) error {
 			return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(row).Error
 		},
@@ -127,6 +129,9 @@ func kept[T any](t *testing.T, table, version string) {
 				id := reflect.ValueOf(row).Elem().FieldByName("ID").Int()
 				stand.MustDo(t, db.First(row, id))
 				before := *row
+				other = new(T)
+				stand.MustDo(t, db.Create(other))
+				stand.MustDo(t, db.Model(other).Update("note", "other"))
 				trigger := func(body string) {
 					stand.MustDo(t, db.Exec("CREATE OR REPLACE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+body+" END $$"))
 				}
