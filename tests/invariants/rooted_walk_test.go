@@ -73,7 +73,8 @@ var partWrites = map[string]func(c *crew, tx *gorm.DB) error{
 		if err := tx.Delete(p).Error; err != nil {
 			return err
 		}
-		return tx.Create(&Part{ID: p.ID, OwnerID: pointerTo(c.owner()), Columns: c.columns()}).Error
+		// The versions of the row go on. At the first one again it could not be told from the row that was deleted.
+		return tx.Create(&Part{ID: p.ID, Version: p.Version + 1, OwnerID: pointerTo(c.owner()), Columns: c.columns()}).Error
 	}),
 	"bulk": func(c *crew, tx *gorm.DB) error {
 		return tx.Model(&Part{}).Where("owner_id = ?", c.owner()).Update("b", c.r.IntN(100)).Error
