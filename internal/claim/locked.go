@@ -20,7 +20,8 @@ import (
 // Where an UPDATE returns no rows, on MariaDB and MySQL, a claim is three statements in one transaction, its own where none is
 // open: the free rows are read and locked, leaving out those that others have locked; updated by their keys; and read again.
 
-// inTransaction claims in a transaction of its own, on the database where an update of the rows would run.
+// inTransaction claims in a transaction of its own, on the database where an update of the rows would run. Otherwise a server that returns no
+// rows of an update needs two statements, and one statement might be sent twice.
 func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 	var claimed error
 	err := statement.Nested(journal.ForWrite(statement.Beside(db), rows), func(tx *gorm.DB) error {

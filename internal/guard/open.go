@@ -9,14 +9,14 @@ import (
 )
 
 // Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert,
-// or what GORM or a hook stores or deletes beside the statement itself.
+// or what GORM or a hook stores or deletes beside the statement itself. It does so too if the write might be sent twice, and found stale then.
 func Open(db *gorm.DB) {
 	refuseLateOfChildren(db)
 	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
 		return
 	}
 	w := writeOf(db.Statement)
-	if w == nil || !w.divisible(db.Statement) || journal.BegunByHand(db.Statement) {
+	if w == nil || !w.divisible(db.Statement) && !journal.MaySendTwice(db) || journal.BegunByHand(db.Statement) {
 		return
 	}
 	tx := db.Begin()

@@ -38,8 +38,7 @@ func wireUnder(conn any) wire {
 // unless it is told otherwise: some servers and poolers do not keep what was prepared.
 func cachesStatements(conn any) bool { return modeOf(conn) == "cache statement" }
 
-// SpeaksSimply reports whether the driver sends queries in the simple protocol. It reads the first row before it returns then, and says of a
-// connection that is lost meanwhile that the query may be sent again. database/sql does so, unless it is in a transaction.
+// SpeaksSimply reports whether the driver sends statements in the simple protocol: see [ErrUnheard].
 func SpeaksSimply(conn any) bool { return modeOf(conn) == "simple protocol" }
 
 // modeOf is how pgx sends queries, empty for another driver.
