@@ -16,7 +16,7 @@ import (
 // By driver.ErrBadConn a driver says so, and database/sql sends the statement again, unless it is in a transaction or on a *sql.Conn. pgx says so
 //   - in each mode where the connection was closed before, ctx had ended before, or nothing of the statement could be written: nothing was sent.
 //     A connection that database/sql has just given out is not closed.
-//   - in the simple protocol also where the connection is lost while pgx waits for the answer. Its MultiResultReader drops that error, and
+//   - in the simple protocol, besides, where the connection is lost while pgx waits for the answer. Its MultiResultReader drops that error, and
 //     then finds the connection closed, which counts as "before".
 //   - nowhere else: not where a text is prepared or described, and not after the first message of the answer.
 //

@@ -46,7 +46,7 @@ var unheardWrites = map[string]func(db *gorm.DB, row *unheard) error{
 	},
 }
 
-// A statement outside of a transaction whose answer is lost is never sent again, also where pgx says that it was not sent. An error that means
+// A statement outside of a transaction whose answer is lost is never sent again, even if pgx says that it was not sent. An error that means
 // that nothing was done says the truth.
 func TestUnheard(t *testing.T) {
 	t.Parallel()
