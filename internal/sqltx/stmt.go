@@ -31,7 +31,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	if execer, ok := prepared.(driver.StmtExecContext); ok {
 		result, err = execer.ExecContext(ctx, args)
 	} else {
-		result, err = prepared.Exec(values(args)) //nolint:staticcheck // such a driver has no other
+		result, err = prepared.Exec(values(args)) //nolint:staticcheck // an old driver has no other way
 	}
 	s.conn.doubt(err)
 	s.conn.tellExecuted(&heard, result, err)
@@ -51,7 +51,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	if queryer, ok := prepared.(driver.StmtQueryContext); ok {
 		rows, err = queryer.QueryContext(ctx, args)
 	} else {
-		rows, err = prepared.Query(values(args)) //nolint:staticcheck // such a driver has no other
+		rows, err = prepared.Query(values(args)) //nolint:staticcheck // an old driver has no other way
 	}
 	if err != nil {
 		_ = prepared.Close()
