@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/merge"
 )
 
-// SaveMerged saves the changes from base to mine on the row as it is now, for example after a form was open while others wrote.
-// Both are pointers to structs of one model and one row: base as it was read, mine with the changes.
+// SaveMerged applies the changes from base to mine to the row as it is now, for example because others wrote while a form was open.
+// Both are pointers to structs of the same row: base as it was read, mine with the changes.
 //
 //	mine := base                // what the form began with
 //	mine.Title = form.Title
@@ -24,7 +24,8 @@ import (
 // SaveMerged waits for a row that somebody has locked, as an UPDATE does, and locks it FOR NO KEY UPDATE. A row that is gone,
 // or soft-deleted, is a [*StaleError] with Deleted; one that conditions on tx leave out is gorm.ErrRecordNotFound. The version
 // moves, hooks run and fences hold as in Save. Hooks see mine merged. If mine changed nothing, nothing is written and no hook
-// runs; a changed field that is no column counts if a hook before the write may make one of it. Models without a version can be merged too. Afterwards mine equals the row; associations of keys that the row no longer
+// runs. A changed field that is no column counts as a change if there is a hook before the write, because the hook may set a column from it.
+// Models without a version can be merged too. Afterwards mine equals the row. Associations with keys that the row no longer
 // has are emptied. After any error or rollback nothing is stored and mine is as it was. If a hook fails after the write, the
 // transaction cannot commit.
 //
@@ -33,9 +34,9 @@ import (
 // transaction keeps other writers out.
 //
 // base must have been read, otherwise the error is [ErrVersionMissing]. base and mine must not share pointers, slices
-// and maps that change: the change would be in both. It is an error to give tx a Select, an Omit of columns,
-// [ExpectVersion], [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model may not read or write;
-// and to change an association, because associations are neither merged nor saved. To merge the columns all the same,
+// and maps that change, because the change would be in both. It is an error to give tx a Select, an Omit of columns,
+// [ExpectVersion], [IgnoreVersion], IfUnchanged or a row lock; to change a column that the model must not read or write;
+// and to change an association, because associations are neither merged nor saved. To merge only the columns,
 // Omit the association.
 func SaveMerged(tx *gorm.DB, mine, base any) error {
 	return fault.Caused(tx, merge.Save(tx, mine, base))
