@@ -61,11 +61,11 @@ func IgnoreFence() FenceClause {
 	return FenceClause{guard.IgnoreFence()}
 }
 
-// FenceTx guards everything that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the
-// row of the token FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was
-// issued, or this one never was, the error is [ErrFenced]. Then tx must be rolled back, at least to a savepoint from before the call, such as
-// the one of a nested transaction. Otherwise its commit fails, with the same error if gormlock saw tx begin. Outside of a transaction the error
-// is [ErrNoTransaction]. The wait is bounded by [DefaultTimeout].
+// FenceTx guards everything that the transaction tx writes from now on, including raw SQL and models without a fence. It locks the row of the token
+// FOR SHARE, so a later token of the key can only be issued after tx has ended. If a later token was issued, or this one never was, the error is
+// [ErrFenced]. Then tx must be rolled back, at least to a savepoint from before the call, such as the one of a nested transaction. Otherwise its
+// commit fails, with the same error if gormlock saw tx begin. Outside of a transaction the error is [ErrNoTransaction]. The wait is bounded by
+// [DefaultTimeout].
 //
 // Call FenceTx first: after tx has changed rows, it can deadlock with the transaction that FenceTx waits for. At REPEATABLE READ
 // and above, a token that was issued since the snapshot is an error for which [IsRetryable] is true.

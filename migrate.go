@@ -19,8 +19,8 @@ import (
 //		log.Fatal(err)
 //	}
 //
-// It changes nothing, and refuses a lock on db. On other databases than PostgreSQL it looks at tags, tables and columns only; in a dry run at
-// tags only.
+// It changes nothing, and refuses a lock on db. On other databases than PostgreSQL it looks at tags, tables and columns only; in a dry run at tags
+// only.
 func Check(db *gorm.DB, models ...any) error { return fault.Caused(db, check.All(db, models)) }
 
 // AutoMigrate runs GORM's AutoMigrate in one transaction, in one process at a time. All models are migrated, or none, and

@@ -48,9 +48,9 @@ var ErrOtherRequest = fault.ErrOtherRequest
 // fn must not commit or roll back tx. If it changes search_path or role, it must set them back before it returns.
 //
 // A key is text of 1 to 1024 bytes, shared by all callers of the database: begin it with its purpose and its owner.
-// [MigrateOnce] creates the table. Keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was
-// stored after the snapshot is an error for which [IsRetryable] is true. Outside of a transaction the error is [ErrNoTransaction].
-// After any error the transaction is as usable as before, unless ctx has ended or the connection is gone.
+// [MigrateOnce] creates the table. Keys stay until [SweepOnce] removes them. At REPEATABLE READ and above, a key that was stored after the snapshot
+// is an error for which [IsRetryable] is true. Outside of a transaction the error is [ErrNoTransaction]. After any error the transaction is as usable
+// as before, unless ctx has ended or the connection is gone.
 func Once[T any](tx *gorm.DB, key string, fn func(tx *gorm.DB) (T, error), opts ...OnceOption) (T, error) {
 	var result, none T
 	if fn == nil {

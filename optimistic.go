@@ -36,9 +36,9 @@ func ExpectVersion(version any) VersionClause {
 	return VersionClause{guard.ExpectVersion(version)}
 }
 
-// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is. Use it for changes that others
-// need not notice, such as the time of a visit, and for upserts like those of Rails. The version is still compared. If others
-// have read the row before and write all columns, they overwrite such a change without an error.
+// PreserveVersion lets one update, [Touch] or upsert leave the version of its rows as it is. Use it for changes that others need not notice, such as
+// the time of a visit, and for upserts like those of Rails. The version is still compared. If others have read the row before and write all columns,
+// they overwrite such a change without an error.
 //
 // An upsert with it refuses structs that were read from their rows, because it could not tell an update from an insert. The
 // structs of other upserts have the version of their row afterwards, except where the upsert left the row as it was (DoNothing,
