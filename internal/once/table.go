@@ -28,7 +28,7 @@ func Migrate(db *gorm.DB, ddl string) error {
 	return nil
 }
 
-// sweep skips what another sweep has locked. Each part of its condition has an index.
+// sweep skips rows that another sweep has locked. Each part of its condition has an index.
 const sweep = `WITH due AS MATERIALIZED (
 	SELECT key FROM gormlock_once
 	WHERE expires_at < now() OR (expires_at IS NULL AND created_at < now() - ? * interval '1 microsecond')
