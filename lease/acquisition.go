@@ -47,7 +47,7 @@ func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	return l, err
 }
 
-// takeNow asks until there is an answer. What makes it ask again is over in a moment.
+// takeNow asks until there is an answer. The reasons to ask again last only a moment.
 func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, a.within())
@@ -133,7 +133,7 @@ func (a *acquisition) ask(ctx context.Context, waits bool) (*Lease, *answer, err
 		if l, found, err := a.askAlone(ctx, c, a.m.store.acquireFreed, false); l != nil || err != nil {
 			return l, found, err
 		}
-		c = a.m.store.newClaim(a.request) // the first may have been granted too late, and is released then
+		c = a.m.store.newClaim(a.request) // the first claim may have been granted too late, and then is released
 	}
 	l, found, err := a.askAlone(ctx, c, a.m.store.acquire, listened)
 	if err == nil && found.bySlots {
