@@ -47,7 +47,7 @@ func (a *acquisition) take(ctx context.Context) (*Lease, error) {
 	return l, err
 }
 
-// takeNow asks until there is an answer. The reasons to ask again last only a moment.
+// takeNow asks until there is an answer. The reasons to ask again pass in a moment.
 func (a *acquisition) takeNow(ctx context.Context) (*Lease, error) {
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, a.within())
@@ -88,7 +88,7 @@ func (a *acquisition) takeInTurn(ctx context.Context) (*Lease, error) {
 		case err == nil && l != nil:
 			return l, nil
 		case err == nil && n == 0 && a.m.notifications.listener != nil:
-			continue // the next question marks the row: a release notifies
+			continue // the next question stores the wish to be woken in the row, so that the release notifies
 		case err != nil && (ended(ctx) != nil || !passes(err)):
 			return nil, a.gaveUp(ctx, last, err)
 		case err != nil:
@@ -184,8 +184,7 @@ func (a *acquisition) granted(c claim, found *answer, sent holder.Instant) *Leas
 	return l
 }
 
-// await waits until it is worth asking again for the n-th time: until a release is heard of, the lease of the holder runs
-// out, or a pause is over.
+// await waits until it is worth asking again for the n-th time: until it hears of a release, the lease of the holder runs out, or a pause is over.
 func (a *acquisition) await(ctx context.Context, w *waiter, n int, found *answer) error {
 	most := longestPoll
 	if found.marked {
