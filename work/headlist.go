@@ -33,7 +33,7 @@ func (s *heads) find(ctx context.Context, known []int64) (list, now []int64, blo
 	return list, now, blocked, err
 }
 
-// places writes IDs such that a statement reads them as rows of an id and its place, from 1 on. The server does not keep the statement. It does not
+// places writes IDs so that a statement reads them as rows of an id and its place, from 1 on. The server does not keep the statement. It does not
 // see how many IDs there are either, or it would JIT-compile the statement.
 func places(list []int64) string {
 	return "unnest((SELECT '" + array(list) + "'::bigint[])) WITH ORDINALITY AS k(id, place)"

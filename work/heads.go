@@ -205,7 +205,7 @@ func (s *heads) relist(ctx context.Context, scan bool) error {
 }
 
 // beside returns the new jobs of another list, and then the rest of the last list, from which no job could be claimed so far. Without this, each
-// list would begin with the jobs that were tried in vain.
+// list would begin with the jobs that were tried without success.
 func (s *heads) beside(list []int64) []int64 {
 	tried := make(map[int64]bool, len(s.whole))
 	for _, id := range s.whole {
