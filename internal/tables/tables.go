@@ -1,4 +1,4 @@
-// Package tables holds the DDL of tables that two packages make: that of their owner, and gormlock.MigrateAll.
+// Package tables holds the DDL of tables that two packages create: their owner, and gormlock.MigrateAll.
 package tables
 
 import (
@@ -45,12 +45,12 @@ type Table struct {
 	Name  string
 	DDL   string
 	Lock  int64    // the advisory lock under which it is made
-	Later []string // definitions of columns that a table of an earlier version may not have
-	Index []string // names of indexes that the DDL makes beside the key
-	Loss  string   // what happens where its rows are lost, "" where it does not matter
+	Later []string // definitions of columns that a table of an earlier version may lack
+	Index []string // names of indexes other than the key that the DDL makes
+	Loss  string   // what happens if its rows are lost, "" if that does not matter
 }
 
-// Cure is what to do where the table has no column of that name. A new table has none of the rows.
+// Cure says what to do if the table lacks a column of that name. A new table has none of the old rows.
 func (t Table) Cure(column string) string {
 	switch {
 	case t.Definition(column) != "":
