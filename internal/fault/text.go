@@ -69,7 +69,7 @@ func (s *Stale) away() string {
 	return "gone"
 }
 
-// one names the row, or says "a row" if it has no name.
+// one refers to the row: "it" if its key is known, otherwise "a row of it".
 func (s *Stale) one() string {
 	if len(s.Keys) == 0 {
 		return "a row of it"

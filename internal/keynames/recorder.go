@@ -22,7 +22,7 @@ const (
 	sweepEvery = 10 * time.Minute
 )
 
-// Scope says what frees a lock at the latest.
+// Scope says with whose end a lock is freed at the latest.
 type Scope string
 
 // The scopes of advisory locks.

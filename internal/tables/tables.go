@@ -61,9 +61,8 @@ func (t Table) Cure(column string) string {
 	return "give the renamed column its name back, or add it with the values it had; do not make the table anew, or " + t.Loss
 }
 
-// Migration creates the table where the search_path finds none, and adds what one that is there lacks. Programs that start
-// together take turns, for IF NOT EXISTS alone fails in some of them; and a role that may not create anything is asked for
-// nothing when all is there.
+// Migration creates the table if the search_path finds none, and adds the columns that an existing table lacks. Programs that start together take
+// turns, because IF NOT EXISTS alone fails in some of them. If nothing is missing, the role needs no right to create anything.
 func (t Table) Migration() string {
 	var lacks []string
 	var adds strings.Builder
