@@ -45,7 +45,7 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	}
 	switch {
 	case olderThan < time.Microsecond:
-		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be longer than 0", fault.ErrOption, olderThan)
+		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be at least 1µs", fault.ErrOption, olderThan)
 	case limit < 1:
 		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}
