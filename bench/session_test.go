@@ -122,8 +122,8 @@ func crowd(b *testing.B, n int, until time.Time, do once) int {
 	return total
 }
 
-// BenchmarkSessionFenced compares fenced locks on distinct keys: a manager on one
-// connection, and one for its tokens, with lock, upsert and unlock one by one on a pool of 90.
+// BenchmarkSessionFenced compares fenced locks on distinct keys: a manager with one connection for locks and one for tokens, and lock, upsert and
+// unlock one by one on a pool of 90.
 func BenchmarkSessionFenced(b *testing.B) {
 	db := pool(b, pgtest.DSN(b))
 	if err := fence.Migrate(b.Context(), db); err != nil {

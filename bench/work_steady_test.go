@@ -148,8 +148,8 @@ func BenchmarkWorkEnqueue(b *testing.B) {
 		run(func(tx *gorm.DB) error { return work.Enqueue(tx, &task{Payload: "x"}) }))
 }
 
-// BenchmarkWorkValues compares jobs a second with OnePer over 10,000 values, and with FairBy where one has a backlog of
-// 100,000, with those of a worker without them.
+// BenchmarkWorkValues compares jobs per second of a worker without these options with OnePer over 10,000 values, and with FairBy where one value
+// has a backlog of 100,000.
 func BenchmarkWorkValues(b *testing.B) {
 	for name, opts := range map[string][]work.Option{"OnePer": {work.OnePer("account_id")}, "FairBy": {work.FairBy("account_id")}} {
 		b.Run(name, func(b *testing.B) {

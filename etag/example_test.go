@@ -83,7 +83,7 @@ func Example() {
 	ask("GET", "", "", "")
 	ask("GET", "If-None-Match", `"1"`, "")
 	ask("PATCH", "If-Match", `"1"`, `{"title": "Ann's"}`)
-	ask("PATCH", "If-Match", `"1"`, `{"title": "Bob's"}`) // he changes the version that Ann saw too
+	ask("PATCH", "If-Match", `"1"`, `{"title": "Bob's"}`) // Bob saw the same version as Ann
 	ask("PATCH", "", "", `{"title": "Bob's"}`)
 	ask("GET", "", "", "")
 	// Output:
