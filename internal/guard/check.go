@@ -37,7 +37,7 @@ func NewCheck(stmt *gorm.Statement, m *model.Model, row reflect.Value, key []any
 
 func (c Check) row() *Row { return &c.j.rows[0] }
 
-// Missing returns the error of a struct that was not read from its row, or nil if it was.
+// Missing returns the error of a struct that was not read from its row, or nil.
 func (c Check) Missing(stmt *gorm.Statement) error {
 	if c.j.version.choice != nil || c.j.version.Loaded(c.row().Expected) {
 		return nil

@@ -62,8 +62,8 @@ func (a *answer) sentAndReturned(stmt *gorm.Statement) []*schema.Field {
 	})
 }
 
-// sentAndKept are the columns in which a row that came back holds what its struct sent: those that were inserted. If the
-// statement may have updated the row, they are the columns of the conflict and those that it took over.
+// sentAndKept are the columns in which a returned row holds what its struct sent. These are the inserted columns. If the statement may have updated
+// the row, they are only the columns of the conflict and those that the update took over.
 func (a *answer) sentAndKept(stmt *gorm.Statement) []*schema.Field {
 	conflict, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 	found := a.conflictFields(stmt)
