@@ -159,7 +159,7 @@ func (a *acquisition) askAlone(
 	return a.granted(c, &found, sent), &answer{}, nil
 }
 
-// seek has the manager look for a claim that may have been granted, in whichever slot, and release it.
+// seek makes the manager look for a claim that may have been granted, in any slot, and release it.
 func (a *acquisition) seek(c claim) {
 	if a.slots == 0 {
 		a.m.unconfirmed.add(item{c, 0}, a.ttl)

@@ -28,7 +28,7 @@ func veilOf(m *model.Model, row reflect.Value) (v veil, has bool) {
 	return v, m.Column.Loaded(v.is)
 }
 
-// hide puts the version out of sight, if the struct has it.
+// hide hides the version, if the struct still has it.
 func (v *veil) hide() {
 	if v.isOver(v.row, v.is) {
 		v.model.Column.Write(v.row, v.seems)

@@ -59,7 +59,7 @@ func fitted(t *terminal.Table, p *cli.Program) []string {
 	return lines
 }
 
-// leases are the lines of a table of those in v.
+// leases are the lines of the table of the leases in v.
 func leases(v *inspect.View, p *cli.Program) []string {
 	s := p.Style
 	t := &terminal.Table{Head: []string{"LEASE", "TOKEN", "STATE", "FOR", "OWNER"}}
@@ -78,7 +78,7 @@ func leases(v *inspect.View, p *cli.Program) []string {
 	return fitted(t, p)
 }
 
-// schedules are the lines of a table of those in v.
+// schedules are the lines of the table of the schedules in v.
 func schedules(v *inspect.View, p *cli.Program) []string {
 	s := p.Style
 	t := &terminal.Table{
