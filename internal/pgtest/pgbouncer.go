@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PgBouncer is a real one, in front of one server.
+// PgBouncer is a real PgBouncer in front of one server.
 type PgBouncer struct {
 	t       testing.TB
 	program string
-	server  string // the connection string past it
+	server  string // the connection string that bypasses it
 	file    string
 	address string
 	cmd     *osexec.Cmd
@@ -27,14 +27,13 @@ type PgBouncer struct {
 	log     *bytes.Buffer
 }
 
-// StartPgBouncer puts a PgBouncer in front of the server that dsn leads to; lines are added to the section [pgbouncer]
-// of its configuration. It is ended at the end of the test. The test is skipped only where GORMLOCK_WITHOUT_PGBOUNCER
-// says that there is none.
+// StartPgBouncer starts a PgBouncer in front of the server of dsn; lines are added to the section [pgbouncer] of its configuration. It is stopped
+// at the end of the test. The test is only skipped if GORMLOCK_WITHOUT_PGBOUNCER says that there is none.
 func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	t.Helper()
 	program, err := osexec.LookPath("pgbouncer")
 	if err != nil {
-		program, err = osexec.LookPath("/usr/sbin/pgbouncer") // which is not in every user's path
+		program, err = osexec.LookPath("/usr/sbin/pgbouncer") // this directory is not in every user's path
 	}
 	if err != nil {
 		if os.Getenv("GORMLOCK_WITHOUT_PGBOUNCER") != "" {
@@ -60,7 +59,7 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	}
 	ini := "[databases]\n* = " + upstream + "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " + port +
 		"\nauth_type = any\nunix_socket_dir =\n" + strings.Join(lines, "\n") + "\n"
-	// As root it runs under another user, which has to read it.
+	// If the test runs as root, PgBouncer runs as another user, who must be able to read the file.
 	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(b.file, []byte(ini), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +68,7 @@ func StartPgBouncer(t testing.TB, dsn string, lines ...string) *PgBouncer {
 	return b
 }
 
-// DSN is the connection string to the server through it.
+// DSN is the connection string to the server through PgBouncer.
 func (b *PgBouncer) DSN() string {
 	b.t.Helper()
 	dsn := b.server
@@ -83,7 +82,7 @@ func (b *PgBouncer) DSN() string {
 	return dsn
 }
 
-// Start runs it again after Kill.
+// Start starts it again after Kill.
 func (b *PgBouncer) Start() {
 	b.t.Helper()
 	b.log = &bytes.Buffer{}
