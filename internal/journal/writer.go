@@ -10,12 +10,13 @@ import (
 const (
 	ownTransaction = "pg_current_xact_id_if_assigned()::text::bigint"
 	// BeginsByWriter is how the text of ByWriter begins, as a column.
-	BeginsByWriter = ",CASE WHEN " + ownTransaction + " IS NULL OR "
+	BeginsByWriter = ",CASE WHEN (" + ownTransaction + " IS NULL OR "
 )
 
 // ByWriter is others where the xmin of a visible row is that of another transaction, and own where it is that of this one or of a savepoint of it,
 // which may be released. An id that the snapshot does not know belongs to a transaction that has begun since. A statement sees a row of such another
 // one only if it has waited for a lock on it, so that it was committed. An id far beyond belongs to a row that was frozen before the ids came round.
+// A row of a foreign table has xmin 0. It may be of such a table below the one that is read, and counts as own: nobody says who wrote it.
 func ByWriter(xmin, others, own string, locks bool) string {
 	later := "((" + xmin + "::text::bigint-" + ownTransaction + ")&4294967295)" // how many ids after the transaction's own, savepoints have some
 	id := "(" + ownTransaction + "+" + later + ")"
@@ -25,8 +26,8 @@ func ByWriter(xmin, others, own string, locks bool) string {
 	if locks {
 		unknown = ended
 	}
-	return "CASE WHEN " + ownTransaction + " IS NULL OR " + later + ">=2147483648 THEN " + others +
-		" WHEN CASE WHEN " + beyond + "<0 THEN " + ended + " WHEN " + beyond + ">=16777216 THEN true ELSE " + unknown + " END THEN " + others +
+	ended = "CASE WHEN " + beyond + "<0 THEN " + ended + " WHEN " + beyond + ">=16777216 THEN true ELSE " + unknown + " END"
+	return "CASE WHEN (" + ownTransaction + " IS NULL OR " + later + ">=2147483648 OR " + ended + ") AND " + xmin + "::text<>'0' THEN " + others +
 		" ELSE " + own + " END"
 }
 
@@ -44,7 +45,7 @@ func WroteAny(stmt *gorm.Statement, query func(q *gorm.DB) *gorm.DB) (wrote, kno
 		return false, false
 	}
 	q := stmt.DB.Session(&gorm.Session{NewDB: true, DryRun: true, SkipHooks: true, Logger: logger.Discard}).Unscoped()
-	q = query(q).Select("1").Where(ByWriter("xmin", "false", "true", false)).Limit(1).Find(&[]map[string]any{})
+	q = query(q).Select("xmin::text<>'0'").Where(ByWriter("xmin", "false", "true", false)).Limit(1).Find(&[]map[string]any{})
 	if q.Error != nil || !hasXmin(stmt, statement.NameInSQL(q.Statement)) {
 		return false, false
 	}
@@ -53,6 +54,8 @@ func WroteAny(stmt *gorm.Statement, query func(q *gorm.DB) *gorm.DB) (wrote, kno
 		return false, false
 	}
 	defer func() { _ = rows.Close() }()
-	wrote = rows.Next()
-	return wrote, rows.Err() == nil
+	if !rows.Next() {
+		return false, rows.Err() == nil
+	}
+	return true, rows.Scan(&known) == nil && known
 }
