@@ -21,6 +21,7 @@ type upsert struct {
 	rows  []upsertRow
 	keyed [][]any        // the keys of its structs, if others have none and may only insert: see insertNew
 	had   *clause.Clause // what the caller asked for, if all may only insert
+	tells bool           // it says which rows it inserts
 	held  []heldField    // what structs hold in place of which GORM would store something else
 	sent  []sentCell     // the version and the key of each struct, in the values that are sent
 }
