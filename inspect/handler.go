@@ -65,7 +65,7 @@ type Page struct {
 	history  history // of the looks, which do not overlap
 }
 
-// seen is what one look at the database gave.
+// seen is the result of one look at the database.
 type seen struct {
 	view    *View
 	samples []Sample

@@ -51,8 +51,8 @@ func itself(l *Lock, blocker *Session, behind int) string {
 	return fmt.Sprintf("%s: behind %d it waits for %d, which %s", text, behind, blocker.PID, who)
 }
 
-// waitsForItself reports whether a program probably waits for a transaction of its own, which it does not get on with
-// because it waits: both sessions are the same program's by all that can be seen of them, and the blocker has done
+// waitsForItself reports whether a program probably waits for a transaction of its own, which it cannot end
+// because it waits. It does so if both sessions seem to belong to the same program, and the blocker has done
 // nothing since before the wait began.
 func waitsForItself(l *Lock, blocker *Session) bool {
 	return strings.HasPrefix(blocker.State, "idle in transaction") &&

@@ -51,14 +51,14 @@ func (h *history) add(v *View, gaveUp int) {
 	}
 }
 
-// claim is who asks for what, or holds it.
+// claim says who asks for or holds which lock.
 type claim struct {
 	pid   int
 	thing string
 }
 
-// gaveUp counts the requests that waited in before and do not now, although somebody who
-// held what they want still holds it: those that timed out, were cancelled or were ended.
+// gaveUp counts the requests that waited in before and do not wait now, although a holder of
+// what they want still holds it. Such requests timed out, were cancelled or were ended.
 func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 	if before == nil {
 		return 0, nil
@@ -96,7 +96,7 @@ func gaveUp(ctx context.Context, db *sql.DB, before, now *View) (int, error) {
 	return count, err
 }
 
-// heldBy is all that sessions hold.
+// heldBy is everything that sessions hold.
 func heldBy(ctx context.Context, db *sql.DB, sessions []int) (map[claim]bool, error) {
 	rows, err := db.QueryContext(ctx, heldSQL, pidArray(sessions))
 	if err != nil {

@@ -48,7 +48,7 @@ func Jobs(models ...any) Option {
 	})
 }
 
-// jobTable is what Jobs was given: one of the two.
+// jobTable is an argument of Jobs: a model or a name.
 type jobTable struct{ model, table string }
 
 // readJobs reads the tables that Jobs names. One that cannot be read hides nothing else.

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// candidate is a table whose rows a transaction can be waiting for, as far as its locks say.
+// candidate is a table with rows that a transaction can be waiting for, judged by its locks.
 type candidate struct {
 	Name    string `json:"name"`    // as PostgreSQL quotes it
 	Bare    string `json:"bare"`    // without its schema and quotes
 	Trigger bool   `json:"trigger"` // of the program: it may write other tables
 }
 
-// suspect notes the tables one of whose rows a process can be waiting for.
+// suspect notes the tables with rows that a process can be waiting for.
 func (r *reader) suspect(pid int, candidates []byte) error {
 	if candidates == nil {
 		return nil
@@ -36,15 +36,14 @@ func (r *reader) narrow(pid int, query string) {
 	}
 }
 
-// shownText is how much of a statement a server shows at least, unless it is set otherwise: of a longer one it may have
-// cut the end.
+// shownText is how many bytes of a statement a server shows by default. A longer text may be cut.
 const shownText = 1000
 
-// writes are the statements of which only the tables that they begin with are written.
+// writes are the statements that write only the table named at their beginning.
 var writes = regexp.MustCompile(`(?i)^\s*(INSERT|UPDATE|DELETE)\s`)
 
-// reached are those of the candidates that the statement can wait for. It is all of them, unless its text names some and
-// nothing that it calls by itself can have reached the others.
+// reached are the candidates that the statement can wait for. These are all of them, unless its text names some and
+// it calls nothing that can have reached the others.
 func reached(candidates []candidate, query string) []string {
 	var all, named []string
 	triggers := false
@@ -98,8 +97,8 @@ func (r *reader) locate() {
 	}
 }
 
-// joint is what several waits are for, each once. A wait that can be for one of several tables tells nothing where another
-// one is known to be for one of them.
+// joint is the list of places that several waits are for, each once. A wait that can be for one of several tables adds nothing if another
+// wait is known to be for one of them.
 func joint(waits [][]string) [][]string {
 	var list [][]string
 	known := func(table string) bool {
@@ -116,7 +115,7 @@ func joint(waits [][]string) [][]string {
 	return list
 }
 
-// place is what a lock that is no advisory one is on, for people.
+// place says, for people, what a lock that is not an advisory lock is on.
 func (r *reader) place(l *Lock) string {
 	switch {
 	case l.Table != "" && l.Row != "":

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/halt"
 )
 
-// shown is what the page shows of a look: the facts, as texts for people.
+// shown is what the page shows of a view, as texts for people.
 func shown(look *seen) *page.Seen {
 	v := look.view
 	tree := Tree(v)
@@ -124,7 +124,7 @@ func rowOf(l *Lock, now time.Time) page.Row {
 	return r
 }
 
-// about is what is to be said of a lock besides its key.
+// about is what the page says about a lock besides its key.
 func about(l *Lock) string {
 	var parts []string
 	switch l.Kind {
@@ -177,7 +177,7 @@ func sessionOf(s *Session, now time.Time) page.Session {
 	return drawn
 }
 
-// stateOf is what a session is at, and for how long.
+// stateOf is the state of a session, and for how long it has lasted.
 func stateOf(s *Session, now time.Time) string {
 	switch {
 	case s.State == "disabled":

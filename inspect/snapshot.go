@@ -242,7 +242,7 @@ func (r *reader) readSessions(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// queryRunes is how much of a query is kept. Of gormlock's own more is read, for the keys may stand behind that.
+// queryRunes is how much of a query is kept. More is read of gormlock's own queries, because the keys may come later in the text.
 const queryRunes = 500
 
 func firstRunes(text string, n int) string {
@@ -264,7 +264,7 @@ func owner(application string) string {
 	return name
 }
 
-// complete says of each lock what only its session tells.
+// complete adds to each lock what only its session shows.
 func (r *reader) complete() {
 	hidden := 0
 	for _, s := range r.view.Sessions {

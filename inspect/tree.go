@@ -113,8 +113,8 @@ func leadsTo(parent map[*Node]*Node, from, to *Node) bool {
 	return false
 }
 
-// parent is the blocker of n to stand under: one of its own circle, else one that holds
-// something others wait for and waits itself for nobody, else any.
+// parent is the blocker under which n is shown: one of its own circle, else one that holds
+// something that others wait for and itself waits for nobody, else any.
 func (t *tree) parent(n *Node) *Node {
 	var best *Node
 	rank := -1

@@ -51,8 +51,8 @@ func Stats(ctx context.Context, db *gorm.DB, model any) ([]QueueStats, error) {
 	return stats, err
 }
 
-// Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. It leaves jobs alone that are not dead.
-// Without ids it is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
+// Requeue makes dead jobs ready again, from attempt 1 on, and returns how many. Jobs that are not dead stay as they are.
+// No ids is an error. So is a db with conditions, clauses or scopes, because they would be dropped.
 func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, error) {
 	t, err := usable(ctx, db, model, "Requeue", "give it the db or the transaction itself, the ids of the jobs you mean, and take locks with gormlock.AcquireXactLock")
 	if err != nil {

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	pgtest.MoreAtOnce(4) // tests here wait for times to come, more than they compute
 	pgtest.Main(m)
 }
 

@@ -15,10 +15,10 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings by
-// which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does all or nothing, in one
-// transaction, one process at a time, and changes nothing that is already there but the comments on its own indexes. It refuses a table that was made
-// elsewhere and cannot work, and [OnePer] while two jobs of one value run. While an index is added to a table with rows, writers wait.
+// Migrate creates the table of a model, or adds what it lacks: columns, the indexes of claims, and the settings with
+// which the server keeps it clean. Of the options it uses [OnePer] and [FairBy]. It does everything or nothing, in one
+// transaction, one process at a time. It changes nothing that exists, except the comments on its own indexes. It refuses a table that was made
+// by other means and cannot work, and [OnePer] while two jobs of one value run. While an index is added to a table with rows, writers wait.
 func Migrate(db *gorm.DB, model any, opts ...Option) error {
 	if err := install.Usable(db); err != nil {
 		return err

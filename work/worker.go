@@ -36,8 +36,8 @@ type Worker[T any] struct {
 // completes the job in a transaction. A panic counts as an error. The context of handle ends when the job was taken
 // over or may be, because its lease could not be renewed, or when the worker ends and its [Grace] is over.
 //
-// It refuses what cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a column or an index,
-// and a db with conditions, clauses or scopes, which the worker would drop.
+// New returns an error for everything that cannot work: a bad option, a model without [Job] or one that cannot be claimed, a table that lacks a
+// column or an index, and a db with conditions, clauses or scopes, which the worker would drop.
 func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opts ...Option) (*Worker[T], error) {
 	if err := install.Usable(db); err != nil {
 		return nil, err
@@ -117,9 +117,9 @@ func (w *Worker[T]) Run(ctx context.Context) error {
 }
 
 // Drain works until nothing is ready, and returns how many attempts it has made. Jobs that are tried again later, and
-// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change, and those whose outcome it refuses
-// to store, which run again when their leases end; the error names them. Use it in tests, and in programs that are
-// started now and then. When ctx ends it returns the error of ctx, and ends as [Worker.Run] does.
+// jobs with a RunAt in the future, stay. So do jobs that the server refuses to change. If the server refuses to store the outcome of a job,
+// the job runs again when its lease ends. The error names both kinds. Use Drain in tests, and in programs that are
+// started now and then. When ctx ends, it returns the error of ctx, and ends as [Worker.Run] does.
 func (w *Worker[T]) Drain(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -7,8 +7,8 @@ import (
 	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
-// MaySendTwice reports whether database/sql sends a query of db again, outside of a transaction, if its answer is lost. It does not if the query has
-// a connection of its own: db.Connection.
+// MaySendTwice reports whether database/sql may send a query of db again if the answer is lost. It does so outside of transactions, unless the
+// query runs on a single connection: db.Connection.
 func MaySendTwice(db *gorm.DB) (may bool) {
 	pool := DatabaseUnder(db.Statement.ConnPool)
 	if pool == nil {
@@ -20,7 +20,7 @@ func MaySendTwice(db *gorm.DB) (may bool) {
 	}
 	conn, err := pool.Conn(db.Statement.Context)
 	if err != nil {
-		return false // the query will say it
+		return false // the query itself will report the error
 	}
 	defer func() { _ = conn.Close() }()
 	if conn.Raw(func(driver any) error { may = sqltx.SpeaksSimply(driver); return nil }) == nil {

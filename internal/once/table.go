@@ -28,7 +28,7 @@ func Migrate(db *gorm.DB, ddl string) error {
 	return nil
 }
 
-// sweep skips what another sweep has locked. Each part of its condition has an index.
+// sweep skips rows that another sweep has locked. Each part of its condition has an index.
 const sweep = `WITH due AS MATERIALIZED (
 	SELECT key FROM gormlock_once
 	WHERE expires_at < now() OR (expires_at IS NULL AND created_at < now() - ? * interval '1 microsecond')
@@ -45,7 +45,7 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	}
 	switch {
 	case olderThan < time.Microsecond:
-		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be longer than 0", fault.ErrOption, olderThan)
+		return 0, fmt.Errorf("%w: sweep keys older than %s: the time must be at least 1µs", fault.ErrOption, olderThan)
 	case limit < 1:
 		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,6 +23,7 @@ type PgBouncer struct {
 	file    string
 	address string
 	cmd     *osexec.Cmd
+	exited  chan error // what it has exited with; closed then
 	log     *bytes.Buffer
 }
 
@@ -94,21 +95,28 @@ func (b *PgBouncer) Start() {
 	if err := b.cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(bound); ; {
+	b.exited = make(chan error, 1)
+	go func(cmd *osexec.Cmd, exited chan<- error) { exited <- cmd.Wait(); close(exited) }(b.cmd, b.exited)
+	err := poll(b.t.Context(), bound, func() (bool, error) {
+		select {
+		case err := <-b.exited:
+			return false, fmt.Errorf("it has ended: %w", cmp.Or(err, errors.New("exit status 0")))
+		default:
+		}
 		c, err := net.Dial("tcp", b.address)
 		if err == nil {
 			_ = c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			b.Kill()
-			b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		b.Kill()
+		b.t.Fatalf("pgbouncer does not answer: %v\n%s", err, b.log)
 	}
 }
 
 // Kill ends it at once, as a crash does.
 func (b *PgBouncer) Kill() {
 	_ = b.cmd.Process.Kill()
-	_ = b.cmd.Wait()
+	<-b.exited
 }
