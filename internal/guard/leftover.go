@@ -115,7 +115,7 @@ func (l *leftover) to(w *Write, stmt *gorm.Statement) string {
 }
 
 func (l *leftover) asks() bool {
-	return l.intent.AsksVersion() || l.intent != nil && l.intent.IgnoreFence
+	return l.intent.AsksVersion() || l.intent.IgnoresFence()
 }
 
 // intentLeft are the clauses of gormlock that the statement before has left. Those of the next one take their place.

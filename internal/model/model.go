@@ -64,6 +64,16 @@ type others struct {
 // IsRoot reports whether rows of other models are parts of this model's rows.
 func (m *Model) IsRoot() bool { return m.roots.Has(m.Schema.Table) }
 
+// IsFenced reports whether the model has a fence, or a root that is fenced.
+func (m *Model) IsFenced() bool { return m.isFenced(map[*schema.Schema]bool{}) }
+
+func (m *Model) isFenced(seen map[*schema.Schema]bool) bool {
+	seen[m.Schema] = true
+	return m.Fence != nil || slices.ContainsFunc(m.Roots, func(root *schema.Relationship) bool {
+		return !seen[root.FieldSchema] && m.Of(root.FieldSchema).isFenced(seen)
+	})
+}
+
 // memo holds what other packages remember of a model, each by a key of its own type, and whether the model needs a journal.
 type memo struct {
 	values    sync.Map
