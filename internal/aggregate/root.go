@@ -26,6 +26,8 @@ type root struct {
 	loaded []reflect.Value // structs of it that parts hold, which are compared
 	moved  bool            // by this statement
 
+	perhaps bool // a part of its key is zero, so there may be no such root
+
 	copied    []reflect.Value // structs that count as not read afterwards
 	following []reflect.Value // structs that are not compared; they get the new version if they have the old one
 }
@@ -97,7 +99,7 @@ func (r *root) move(db *gorm.DB) error {
 		r.moved = true
 	}
 	if !r.moved && !guard.Moved(db.Statement, m, r.key) {
-		if err := r.touch(db, reflect.Value{}); err != nil {
+		if err := r.touchByKey(db); err != nil {
 			return r.gone(m, err)
 		}
 	}
@@ -110,6 +112,18 @@ func (r *root) move(db *gorm.DB) error {
 		}
 	}
 	return nil
+}
+
+// touchByKey moves the root, if there is one.
+func (r *root) touchByKey(db *gorm.DB) error {
+	if !r.perhaps {
+		return r.touch(db, reflect.Value{})
+	}
+	err := r.touch(db, reflect.Value{}, clause.Expr{SQL: "1=1"}) // under a condition it may find no row
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return nil
+	}
+	return err
 }
 
 // touch moves the root, with a struct of it or with its key.
