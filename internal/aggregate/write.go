@@ -124,8 +124,10 @@ func (p *part) updated() error {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row)
-		p.addMoved(row, assigned)
+		if !guard.Leaves(stmt, row) {
+			p.addOf(row)
+			p.addMoved(row, assigned)
+		}
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
@@ -190,7 +192,9 @@ func (p *part) deleted() error {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row)
+		if !guard.Leaves(stmt, row) {
+			p.addOf(row)
+		}
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
