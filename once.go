@@ -89,7 +89,7 @@ func ForRequest(request any) OnceOption {
 func Expires(after time.Duration) OnceOption {
 	return onceOption(func(o *once.Call) error {
 		if after < time.Microsecond {
-			return fmt.Errorf("%w: Expires(%s): the time must be longer than 0", fault.ErrOption, after)
+			return fmt.Errorf("%w: Expires(%s): the time must be at least 1µs", fault.ErrOption, after)
 		}
 		o.Expires = after
 		return nil

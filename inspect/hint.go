@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// hint says of each request that waits what is probably wrong with it.
+// hint adds to each waiting request what is probably wrong with it.
 func (r *reader) hint() {
-	queue := map[int][]*Lock{} // the requests that wait for a session, itself or behind others
+	queue := map[int][]*Lock{} // the requests that wait for a session, directly or after others
 	for i := range r.view.Locks {
 		if l := &r.view.Locks[i]; !l.Granted && !l.Gone {
 			for _, pid := range l.Blockers {
@@ -20,7 +20,7 @@ func (r *reader) hint() {
 		if !strings.HasPrefix(blocker.State, "idle in transaction") {
 			continue
 		}
-		// By breadth: who waits for blocker directly comes first.
+		// Breadth first: those that wait for blocker directly come first.
 		behind := map[int]int{blocker.PID: 0}
 		for next := []int{blocker.PID}; len(next) > 0; next = next[1:] {
 			for _, l := range queue[next[0]] {
@@ -37,7 +37,7 @@ func (r *reader) hint() {
 	}
 }
 
-// itself says that a program probably waits for its own transaction, and who stands between.
+// itself is the text for a program that probably waits for its own transaction. It names who is between them.
 func itself(l *Lock, blocker *Session, behind int) string {
 	text := "probably db used in place of tx"
 	who := "belongs to the same program and is idle in transaction"

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// candidate is a table with rows that a transaction can be waiting for, judged by its locks.
+// candidate is a table that, by its locks, may have the row that a transaction waits for.
 type candidate struct {
 	Name    string `json:"name"`    // as PostgreSQL quotes it
 	Bare    string `json:"bare"`    // without its schema and quotes
-	Trigger bool   `json:"trigger"` // of the program: it may write other tables
+	Trigger bool   `json:"trigger"` // it has a trigger of the program, which may write other tables
 }
 
-// suspect notes the tables with rows that a process can be waiting for.
+// suspect notes the tables with rows that a process may be waiting for.
 func (r *reader) suspect(pid int, candidates []byte) error {
 	if candidates == nil {
 		return nil
@@ -29,7 +29,7 @@ func (r *reader) suspect(pid int, candidates []byte) error {
 	return nil
 }
 
-// narrow leaves those that the statement of the process can have reached.
+// narrow keeps only those that the statement of the process can have reached.
 func (r *reader) narrow(pid int, query string) {
 	if list := r.candidates[pid]; list != nil {
 		r.tables[pid] = reached(list, query)
@@ -42,8 +42,8 @@ const shownText = 1000
 // writes are the statements that write only the table named at their beginning.
 var writes = regexp.MustCompile(`(?i)^\s*(INSERT|UPDATE|DELETE)\s`)
 
-// reached are the candidates that the statement can wait for. These are all of them, unless its text names some and
-// it calls nothing that can have reached the others.
+// reached are the candidates that the statement can wait for: all of them, unless its text names some and it calls nothing that can have reached
+// the others.
 func reached(candidates []candidate, query string) []string {
 	var all, named []string
 	triggers := false
@@ -60,8 +60,8 @@ func reached(candidates []candidate, query string) []string {
 	return named
 }
 
-// locate says of each lock on which table it is. Of a lock that is held only those tell that wait for it. Each wait for the
-// rows of a transaction has a place of its own, and the transaction holds them all.
+// locate says on which table each lock is. For a held lock, only the waits for it show that. Each wait for the rows of a transaction has its own
+// place, and the transaction holds them all.
 func (r *reader) locate() {
 	wanted := map[string][][]string{} // what each wait can be for, by Thing, longest wait first
 	rows := map[string]string{}
@@ -140,7 +140,7 @@ func (r *reader) place(l *Lock) string {
 	return "a transaction's rows"
 }
 
-// few is a list with a word before its last one, and without the end of a long one.
+// few is a list with a word before its last element, and without the end if it is long.
 func few(names []string, last string) string {
 	const shown = 3
 	if len(names) > shown+1 {

@@ -9,8 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/lockid"
 )
 
-// readTables reads what gormlock keeps in tables. One that cannot be read hides what is
-// in it and nothing else.
+// readTables reads gormlock's own tables. If one cannot be read, only its content is missing.
 func (r *reader) readTables(ctx context.Context) {
 	for _, t := range []struct {
 		name string
@@ -135,7 +134,7 @@ func (r *reader) readNames(ctx context.Context, tx *sql.Tx) error {
 	})
 }
 
-// readByKey asks for the rows of the keys in the view.
+// readByKey reads the rows of the keys in the view.
 func (r *reader) readByKey(ctx context.Context, tx *sql.Tx, query string, read func(*sql.Rows) error) error {
 	type key struct {
 		Space int16 `json:"space"`
@@ -174,7 +173,7 @@ func (r *reader) readByKey(ctx context.Context, tx *sql.Tx, query string, read f
 	return rows.Err()
 }
 
-// learn keeps a name; what is read later counts more.
+// learn keeps a name. Later sources replace earlier ones.
 func (r *reader) learn(id lockid.ID, text, source string) {
 	r.names[id] = name{text, source, ""}
 }

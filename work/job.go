@@ -125,7 +125,7 @@ func Enqueue[T any](tx *gorm.DB, jobs ...*T) error {
 	return nil
 }
 
-// insert inserts all jobs or none: without an open transaction in one of its own, even with SkipDefaultTransaction.
+// insert inserts all jobs or none: if no transaction is open, it begins one, even with SkipDefaultTransaction.
 func insert[T any](tx *gorm.DB, jobs []*T) error {
 	create := func(tx *gorm.DB) error {
 		if len(jobs) == 1 {

@@ -49,7 +49,7 @@ func backoff(attempt int) time.Duration {
 	return d + rand.N(d/4)
 }
 
-// optionRefusedError is an ErrOption, whose own text speaks of locks.
+// optionRefusedError is an ErrOption with a text of its own, because the text of ErrOption is about locks.
 type optionRefusedError struct{ error }
 
 func optionError(format string, args ...any) error {

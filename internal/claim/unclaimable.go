@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/sqlstate"
 )
 
@@ -43,5 +44,6 @@ func (c *claim) verdict(stmt *gorm.Statement, err error) error {
 			return c.refused(stmt, errors.New(u.why))
 		}
 	}
+	journal.Relearn(stmt, err)
 	return c.text.lock.Verdict(stmt, err)
 }

@@ -30,6 +30,7 @@ func hear(db *gorm.DB, rows int64) {
 	if db.DryRun || db.Statement.SQL.Len() == 0 {
 		return
 	}
+	Relearn(db.Statement, db.Error)
 	j := Of(db.Statement)
 	if isUnsentWayBack(db) {
 		j.sendWayBack(db)

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/sqlstate"
 	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
@@ -159,6 +160,17 @@ func heed(learned *install.Learned, database any, text sqltext.Text, unheard boo
 	}
 	if database != nil && (text.Roams || unheard && text.Renames && !text.Remakes) {
 		learned.Roam(database)
+	}
+}
+
+// Relearn forgets what servers have said of names if the server did not find one in a statement: another session may have put another table or
+// view in the place of a table.
+func Relearn(stmt *gorm.Statement, err error) {
+	switch sqlstate.Of(err) {
+	case sqlstate.UndefinedColumn, sqlstate.UndefinedTable, sqlstate.InvalidColumnReference:
+		if s := install.Of(stmt.DB); s != nil {
+			s.Learned.Forget()
+		}
 	}
 }
 
