@@ -42,7 +42,7 @@ func keepKeys(db *gorm.DB) {
 		if row.Type() != m.Schema.ModelType || !row.CanSet() || !holdsOwner(m, row) {
 			return
 		}
-		one := keyed{row: row, key: keyOf(stmt, m.Schema, row)}
+		one := keyed{row: row, key: keyOf(m.Schema, row)}
 		for _, relation := range m.Schema.Relationships.BelongsTo {
 			for _, ref := range relation.References {
 				if place := statement.Place(ref.ForeignKey, row); place.IsValid() {
@@ -58,7 +58,7 @@ func keepKeys(db *gorm.DB) {
 }
 
 // keyOf is the primary key of a struct. A pointer gives its value, because GORM writes through it.
-func keyOf(stmt *gorm.Statement, s *schema.Schema, row reflect.Value) []any {
+func keyOf(s *schema.Schema, row reflect.Value) []any {
 	key := make([]any, len(s.PrimaryFields))
 	for i, field := range s.PrimaryFields {
 		if part := reflect.Indirect(statement.Place(field, row)); part.IsValid() {
@@ -77,7 +77,7 @@ func refuseOtherKeys(db *gorm.DB) {
 	}
 	m := model.Of(db)
 	for _, one := range all {
-		if err := guard.Rekeyed(db.Statement, m.Schema, one.key, keyOf(db.Statement, m.Schema, one.row)); err != nil {
+		if err := guard.Rekeyed(db.Statement, m.Schema, one.key, keyOf(m.Schema, one.row)); err != nil {
 			fault.Add(db, err)
 		}
 	}

@@ -19,8 +19,9 @@ type bulletin struct {
 func TestFencedUpsert_leavesOutByWhere(t *testing.T) {
 	t.Parallel()
 	db := stand.Fenced(t, []any{&bulletin{}})
-	first, later := stand.Issue(t, db, "bulletin", 1), stand.Issue(t, db, "bulletin", 2)
-	later = stand.Issue(t, db, "bulletin", 2)
+	first := stand.Issue(t, db, "bulletin", 1)
+	stand.Issue(t, db, "bulletin", 2)
+	later := stand.Issue(t, db, "bulletin", 2)
 	stand.Must(t, db.Clauses(gormlock.Fence(first)).Create(&bulletin{ID: 1, Body: "open"}).Error)
 	stand.Must(t, db.Clauses(gormlock.Fence(later)).Create(&bulletin{ID: 2, Body: "closed"}).Error)
 	upsert := func(where string, id ...int64) error {
