@@ -55,8 +55,8 @@ func Fence(token fence.Token) FenceClause {
 	return FenceClause{guard.Fence(token)}
 }
 
-// IgnoreFence lets one statement write a model with a fence without a token and without a check. The fence of a row stays
-// as it is, unless the statement assigns it by name; a new row gets what its struct holds.
+// IgnoreFence lets one statement write a model with a fence, or with a fenced root, without a token and without a check. The fence of a row
+// stays as it is, unless the statement assigns it by name; a new row gets what its struct holds.
 func IgnoreFence() FenceClause {
 	return FenceClause{guard.IgnoreFence()}
 }

@@ -67,6 +67,9 @@ func (p *part) contradictionIn(relation *schema.Relationship, row reflect.Value)
 		}
 	}
 	foreign := p.foreignOf(relation, row)
+	if foreign != nil && p.completes(relation, row, holds) {
+		foreign = nil
+	}
 	key := p.keyOf(row)
 	switch {
 	case foreign != nil && p.isSame(relation, holds, foreign), foreign == nil && key == nil:

@@ -41,16 +41,17 @@ func newPart(db *gorm.DB, m *model.Model) *part {
 }
 
 // add adds the root with the key that foreign returns, for each field of the child. A key with a NULL names no root, and
-// neither does one of only zeros in fields that cannot be NULL.
+// neither does one of only zeros in fields that cannot be NULL. If one of several such fields is zero, the key may be that of a root or of none.
 func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) any) {
 	key := make([]any, len(relation.FieldSchema.PrimaryFields))
-	some := false
+	some, all := false, true
 	for _, ref := range relation.References {
 		value := plain(foreign(ref.ForeignKey))
 		if value == nil || value == any(leftToServer{}) {
 			return
 		}
-		some = some || !reflect.ValueOf(value).IsZero() || mayBeNull(ref.ForeignKey)
+		is := !reflect.ValueOf(value).IsZero() || mayBeNull(ref.ForeignKey)
+		some, all = some || is, all && is
 		key[slices.Index(relation.FieldSchema.PrimaryFields, ref.PrimaryKey)] = value
 	}
 	if !some {
@@ -58,7 +59,7 @@ func (p *part) add(relation *schema.Relationship, foreign func(*schema.Field) an
 	}
 	name := nameOf(relation.FieldSchema, key)
 	if !p.done[name] {
-		p.found, p.done[name] = append(p.found, &root{schema: relation.FieldSchema, key: key, name: name}), true
+		p.found, p.done[name] = append(p.found, &root{schema: relation.FieldSchema, key: key, name: name, perhaps: !all}), true
 	}
 }
 
@@ -125,6 +126,19 @@ func (p *part) foreignOf(relation *schema.Relationship, row reflect.Value) []any
 		return nil
 	}
 	return key
+}
+
+// completes reports whether the foreign key of a row lacks a part, and its other parts are those of the key.
+func (p *part) completes(relation *schema.Relationship, row reflect.Value, key []any) bool {
+	lacks := false
+	for _, ref := range relation.References {
+		value, zero := ref.ForeignKey.ValueOf(p.db.Statement.Context, row)
+		if !zero && !isKeyPart(relation, key, ref, value) {
+			return false
+		}
+		lacks = lacks || zero
+	}
+	return lacks
 }
 
 // isSame reports whether two keys name the same root. It asks the server if they may be two spellings of one key.

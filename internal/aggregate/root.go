@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/gormlock/gormlock/internal/asked"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/guard"
 	"github.com/gormlock/gormlock/internal/model"
@@ -25,12 +26,11 @@ type root struct {
 	loaded []reflect.Value // structs of it that parts hold, which are compared
 	moved  bool            // by this statement
 
+	perhaps bool // a part of its key is zero, so there may be no such root
+
 	copied    []reflect.Value // structs that count as not read afterwards
 	following []reflect.Value // structs that are not compared; they get the new version if they have the old one
 }
-
-// movingSetting is the setting with the names of the roots whose move the statement is part of.
-const movingSetting = "gormlock:moving"
 
 // move moves the roots that were found, in the order of their names, each once in a transaction.
 func (p *part) move() error {
@@ -52,7 +52,7 @@ func (p *part) move() error {
 // sessionOf returns the session in which a root moves. It is nil if the root moves anyway: it is a part of a part of
 // itself, or the statement itself writes it.
 func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
-	value, _ := p.db.Statement.Settings.Load(movingSetting)
+	value, _ := p.db.Statement.Settings.Load(statement.MovingRoots)
 	moving, _ := value.([]string)
 	for _, written := range []any{p.db.Statement.Model, p.db.Statement.Dest} {
 		for _, key := range p.keys(reflect.ValueOf(written)) {
@@ -62,9 +62,12 @@ func (p *part) sessionOf(r *root, settings ...any) *gorm.DB {
 	if slices.Contains(moving, r.name) {
 		return nil
 	}
-	session := p.db.Session(&gorm.Session{NewDB: true}).Set(movingSetting, append(slices.Clip(moving), r.name))
+	session := p.db.Session(&gorm.Session{NewDB: true}).Set(statement.MovingRoots, append(slices.Clip(moving), r.name))
 	for i := 0; i+1 < len(settings); i += 2 {
 		session = session.Set(settings[i].(string), settings[i+1]) //nolint:forcetypeassert // the keys are names
+	}
+	if asked.Of(p.db.Statement).IgnoresFence() && model.OfSchema(p.db, r.schema).IsFenced() {
+		session.Statement.Clauses[asked.ClauseName] = clause.Clause{Expression: &asked.Intent{IgnoreFence: true}}
 	}
 	session = session.Session(&gorm.Session{})
 	session.Statement.Unscoped = p.unscoped
@@ -96,7 +99,7 @@ func (r *root) move(db *gorm.DB) error {
 		r.moved = true
 	}
 	if !r.moved && !guard.Moved(db.Statement, m, r.key) {
-		if err := r.touch(db, reflect.Value{}); err != nil {
+		if err := r.touchByKey(db); err != nil {
 			return r.gone(m, err)
 		}
 	}
@@ -109,6 +112,18 @@ func (r *root) move(db *gorm.DB) error {
 		}
 	}
 	return nil
+}
+
+// touchByKey moves the root, if there is one.
+func (r *root) touchByKey(db *gorm.DB) error {
+	if !r.perhaps {
+		return r.touch(db, reflect.Value{})
+	}
+	err := r.touch(db, reflect.Value{}, clause.Expr{SQL: "1=1"}) // under a condition it may find no row
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return nil
+	}
+	return err
 }
 
 // touch moves the root, with a struct of it or with its key.

@@ -173,7 +173,9 @@ func (p *part) ask() ([]reflect.Value, error) {
 		}
 	} else {
 		for _, row := range p.there {
-			keys = append(keys, p.storedKey(row))
+			if !guard.Leaves(stmt, row) {
+				keys = append(keys, p.storedKey(row))
+			}
 		}
 	}
 	if len(keys) == 0 { // Save found no row, and stored one with another statement

@@ -124,8 +124,10 @@ func (p *part) updated() error {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row)
-		p.addMoved(row, assigned)
+		if !guard.Leaves(stmt, row) {
+			p.addOf(row)
+			p.addMoved(row, assigned)
+		}
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()
@@ -134,7 +136,7 @@ func (p *part) updated() error {
 // find finds the rows of the statement, and restricts the statement to them. The roots that structs name move first, unless
 // the caller's conditions may depend on these roots.
 func (p *part) find(conditions []clause.Expression, keys int, assigned map[string]any, of ...reflect.Value) error {
-	_, moves := p.db.Statement.Settings.Load(movingSetting)
+	_, moves := p.db.Statement.Settings.Load(statement.MovingRoots)
 	if len(conditions) == 0 || moves {
 		if err := p.ahead(assigned, of...); err != nil {
 			return err
@@ -190,7 +192,9 @@ func (p *part) deleted() error {
 		return err
 	}
 	for _, row := range p.there {
-		p.addOf(row)
+		if !guard.Leaves(stmt, row) {
+			p.addOf(row)
+		}
 	}
 	p.seen = guard.Observe(stmt, p.columns())
 	return p.move()

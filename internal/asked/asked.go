@@ -96,6 +96,9 @@ func (i *Intent) AsksVersion() bool {
 // AsksFence reports whether clauses say something about a fence.
 func (i *Intent) AsksFence() bool { return i != nil && (i.IgnoreFence || len(i.Tokens) > 0) }
 
+// IgnoresFence reports whether the statement writes without a token.
+func (i *Intent) IgnoresFence() bool { return i != nil && i.IgnoreFence }
+
 // OnlyIgnoresFence reports whether IgnoreFence is all that the statement says.
 func (i *Intent) OnlyIgnoresFence() bool {
 	return i != nil && i.IgnoreFence && len(i.Tokens) == 0 && !i.Compares() && !i.Ignore && !i.Touch && !i.Preserve && !i.Merges()
@@ -127,7 +130,7 @@ func (i *Intent) On(m *model.Model) (*Intent, error) {
 	if m.Column == nil && (i.Ignore || i.Expects || i.Touch || i.Preserve) {
 		return nil, fmt.Errorf("gormlock: %s has no version field to expect, ignore, touch or preserve: %w", m.Schema.Name, fault.Because(fault.ErrVersionMissing))
 	}
-	if m.Fence == nil && i.AsksFence() {
+	if m.Fence == nil && i.AsksFence() && (len(i.Tokens) > 0 || !m.IsFenced()) {
 		return nil, fmt.Errorf("%w: %s has no fence field to guard or ignore", fault.ErrFenceMissing, m.Schema.Name)
 	}
 	if i.IgnoreFence && len(i.Tokens) > 0 {

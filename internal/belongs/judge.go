@@ -174,8 +174,9 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 	if row.IsValid() {
 		link = statement.LinkOf(h.relation, row)
 	}
+	completes := w.completes(h)
 	switch {
-	case !read && w.compares(version.Loaded(held)):
+	case !read && (w.compares(version.Loaded(held)) || completes && !version.Loaded(held)):
 		h.assigned = true
 	case !read || w.isUnversioned(h):
 		return w.contradicts(h)
@@ -185,10 +186,24 @@ func (w *writing) compare(h *holding, row reflect.Value) error {
 		return w.contradicts(h) // Append and Replace may have been given the association that the row has already
 	case link == statement.KeyOfOther(h.relation, h.place):
 		h.stale = true
+	case h.saved && completes:
+		h.assigned = true
 	case h.saved:
 		return w.contradicts(h)
 	}
 	return nil
+}
+
+// completes reports whether the foreign key lacks a part, as one does that shares a column with the struct's own key, and its other parts are those
+// of the association's key.
+func (w *writing) completes(h *holding) bool {
+	lacks, same := false, true
+	h.eachKey(func(key *schema.Field, ref *schema.Reference) {
+		value, zero := key.ValueOf(w.db.Statement.Context, h.row)
+		other, _ := ref.PrimaryKey.ValueOf(w.db.Statement.Context, reflect.Indirect(h.place))
+		lacks, same = lacks || zero, same && (zero || statement.KeyName([]any{value}) == statement.KeyName([]any{other}))
+	})
+	return lacks && same
 }
 
 // compares reports whether the statement refuses a stale struct. loaded says that the struct was read.

@@ -59,6 +59,7 @@ func BeforeAssociations(ofRoots func(*gorm.DB)) func(*gorm.DB) {
 		ofRoots(db)
 		guard.NoticeReferrers(db)
 		beforeAssociations(db)
+		keepKeys(db)
 		shared.OwnKeys(db, false)
 	}
 }
@@ -186,6 +187,11 @@ func (w *writing) readSource() {
 
 // BeforeWrite runs after GORM has set all foreign keys. It restores those of associations that the caller did not assign.
 func BeforeWrite(db *gorm.DB) {
+	beforeWrite(db)
+	refuseOtherKeys(db)
+}
+
+func beforeWrite(db *gorm.DB) {
 	w := of(db)
 	if w == nil || db.Error != nil {
 		return

@@ -39,11 +39,12 @@ func NoticeMoved(db *gorm.DB) {
 	var rekeyed error
 	statement.EachStruct(stmt.ReflectValue, func(parent reflect.Value) {
 		for _, relation := range slices.Concat(stmt.Schema.Relationships.HasOne, stmt.Schema.Relationships.HasMany) {
-			if !model.IsChecked(relation.FieldSchema) {
+			isChecked := model.IsChecked(relation.FieldSchema)
+			if !isChecked && !model.IsPart(relation.FieldSchema) {
 				continue
 			}
 			links.version, links.graph = m.Of(relation.FieldSchema).Column, nil
-			if saved(relation) {
+			if isChecked && saved(relation) {
 				links.graph = graphOf(stmt)
 			}
 			if place := statement.Place(relation.Field, parent); place.IsValid() && !place.IsZero() {
@@ -121,8 +122,8 @@ func MovedHere(stmt *gorm.Statement, row reflect.Value) (came, fromNone bool) {
 // links are the foreign keys of children from before GORM gave them their parent's key.
 type links struct {
 	all     []link
-	version *column.Version // of the current children; nil: they only have a fence
-	graph   *graph          // nil: the children are not saved
+	version *column.Version // of the current children; nil: they have none
+	graph   *graph          // nil: the children are not saved, or have neither a version nor a fence
 	places  *memory.Places  // where the structs of the transaction are now
 	in      memory.Table    // the table of the parents
 }
@@ -137,7 +138,7 @@ type link struct {
 	name   string        // the child's primary key as a string; empty: it has none
 	is     memory.Key    // the child's primary key
 
-	version *column.Version // nil: the child only has a fence
+	version *column.Version // nil: the child has none
 	at      column.Value    // the child's version
 }
 

@@ -48,10 +48,12 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 		return c
 	}
 	switch kind := ColumnType(sql.DB, field); {
+	case isJSON(field) && jsonColumn.MatchString(kind): // which reads NULL and null as nil, and writes nil as NULL
+		c.value.before, c.value.behind, c.noText = "NULLIF(", "::jsonb,'null')", true
+	case isJSON(field) && IsText(kind):
+		c.value.before, c.value.behind, c.noText = "NULLIF(NULLIF(", "::text,'')::jsonb,'null')", true
 	case kind == "json":
 		c.value.behind, c.noText = "::jsonb", true
-	case IsText(kind) && isJSON(field):
-		c.value.before, c.value.behind, c.noText = "NULLIF(", "::text,'')::jsonb", true
 	case IsText(kind):
 		if held := field.IndirectFieldType; held.Kind() == reflect.String || held == nullString || held == nullOfString {
 			c.value.behind, c.collate, c.shown = "::text", byBytes, isUndeclaredText(field)
@@ -79,6 +81,8 @@ const byBytes = ` COLLATE "C"`
 
 // rounds matches types that may store a value other than the given one.
 var rounds = regexp.MustCompile(`^(date|time(stamp)?(tz)?( ?\(\d\))?( with(out)? time zone)?|(numeric|decimal) ?\(\d+(, ?\d+)?\))$`)
+
+var jsonColumn = regexp.MustCompile(`^jsonb?($| )`)
 
 // comparedByValue matches types, and arrays of them, whose = means that two values are the same. In a tag, other words may follow.
 var comparedByValue = regexp.MustCompile(`^(jsonb|uuid|inet|cidr|macaddr8?|bytea|bool(ean)?|small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?|numeric|decimal|` +

@@ -35,7 +35,7 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *asked.Intent) (*Fence
 	if m.Fence == nil {
 		return nil, nil
 	}
-	f := &FenceGuard{Fence: m.Fence, Ignored: intent != nil && intent.IgnoreFence}
+	f := &FenceGuard{Fence: m.Fence, Ignored: intent.IgnoresFence()}
 	assigned := f.assigns(stmt)
 	switch {
 	case f.Ignored:
@@ -43,9 +43,9 @@ func FenceOf(m *model.Model, stmt *gorm.Statement, intent *asked.Intent) (*Fence
 		return f, nil
 	case assigned:
 		return nil, fmt.Errorf("gormlock: %s.%s: a write cannot assign the fence, its token does: leave it out, or use IgnoreFence", m.Schema.Name, f.Field.Name)
-	case f.Topic == "" && statement.IsAssociation(stmt):
+	case f.Topic == "" && statement.IsForAnother(stmt):
 		return nil, fmt.Errorf("%w: %s: a fence without key= is not written by another model's statement, whose token may belong to another lock: "+
-			"tag it `fence,key=...`, or omit the association and write it by itself", fault.ErrFenceMissing, stmt.Table)
+			"tag it `fence,key=...`, or omit the association and write it by itself, or touch a root before its parts", fault.ErrFenceMissing, stmt.Table)
 	}
 	token, err := f.TokenOf(stmt, intent.NamedTokens())
 	if err != nil {

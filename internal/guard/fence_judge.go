@@ -154,5 +154,17 @@ func (j *judge) whyFencedConflicting(db *gorm.DB) error {
 		return nil
 	}
 	columns, values := j.conflicting(db.Statement, fields)
-	return j.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Where(clause.IN{Column: columns, Values: values}) })
+	all := []clause.Expression{clause.IN{Column: columns, Values: values}}
+	conflict, _ := db.Statement.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	if own := conflict.Where.Exprs; len(own) > 0 && !namesProposed(db, own) {
+		all = beside(all[0], own) // a row that it leaves out is none of the upsert
+	}
+	return j.whyFencedAmong(db, func(q *gorm.DB) *gorm.DB { return q.Clauses(clause.Where{Exprs: all}) })
+}
+
+// namesProposed reports whether conditions name the row that an upsert proposes, which no query can.
+func namesProposed(db *gorm.DB, conditions []clause.Expression) bool {
+	text := db.Session(&gorm.Session{NewDB: true, DryRun: true}).Model(db.Statement.Model).Statement
+	clause.Where{Exprs: conditions}.Build(text)
+	return strings.Contains(strings.ToLower(text.SQL.String()), "excluded")
 }

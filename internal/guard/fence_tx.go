@@ -86,7 +86,7 @@ func refuseLateOfChildren(db *gorm.DB) {
 	if db.Error != nil || db.DryRun || stmt.Schema == nil || !statement.IsPostgres(db) || len(fence.FromContext(stmt.Context)) == 0 {
 		return
 	}
-	if intent := asked.Of(stmt); intent != nil && intent.IgnoreFence {
+	if asked.Of(stmt).IgnoresFence() {
 		return
 	}
 	keys := keysOfOwner(stmt)

@@ -2,8 +2,11 @@ package guard
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -58,16 +61,20 @@ func (p *plan) rekeyed(stmt *gorm.Statement) error {
 	return nil
 }
 
-// rekeyedAt does the same for one struct. A zero part of a key may have been filled in.
+// rekeyedAt does the same for one struct.
 func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 	was := p.memory.Was(i)
 	if !was.IsValid() || stmt.DryRun {
 		return nil
 	}
-	before, after := valuesIn(stmt, p.model.Schema.PrimaryFields, was), valuesIn(stmt, p.model.Schema.PrimaryFields, p.memory.Row(i))
-	filled := true
-	for n, field := range p.model.Schema.PrimaryFields {
-		if _, zero := field.ValueOf(stmt.Context, was); zero {
+	return Rekeyed(stmt, p.model.Schema, valuesIn(stmt, p.model.Schema.PrimaryFields, was), valuesIn(stmt, p.model.Schema.PrimaryFields, p.memory.Row(i)))
+}
+
+// Rekeyed returns the error of a struct that had one key before and has another one after. A part of a key that was zero may have been filled in.
+func Rekeyed(stmt *gorm.Statement, s *schema.Schema, before, after []any) error {
+	before, filled := slices.Clone(before), true
+	for n, part := range before {
+		if v := reflect.ValueOf(part); !v.IsValid() || v.IsZero() {
 			before[n] = after[n]
 		}
 		filled = filled && statement.KeyName(before[n:n+1]) == statement.KeyName(after[n:n+1])
@@ -75,7 +82,7 @@ func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 	if filled {
 		return nil
 	}
-	stored, err := statement.Stored(stmt.DB, p.model.Schema, [][]any{before, after}) // they may be two spellings of one key
+	stored, err := statement.Stored(stmt.DB, s, [][]any{before, after}) // they may be two spellings of one key
 	if err != nil {
 		return err
 	}
@@ -83,7 +90,7 @@ func (p *plan) rekeyedAt(stmt *gorm.Statement, i int) error {
 		return nil
 	}
 	return fmt.Errorf("gormlock: %s: a hook, or what it belongs to, gave the struct another key, so another row would be written: leave its key as it is, or delete this row and create the other",
-		p.rowName(stmt, before))
+		rowName(stmt, s, before))
 }
 
 // moved reports whether the write moved a struct of this key from one version to another.

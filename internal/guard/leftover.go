@@ -115,7 +115,7 @@ func (l *leftover) to(w *Write, stmt *gorm.Statement) string {
 }
 
 func (l *leftover) asks() bool {
-	return l.intent.AsksVersion() || l.intent != nil && l.intent.IgnoreFence
+	return l.intent.AsksVersion() || l.intent.IgnoresFence()
 }
 
 // intentLeft are the gormlock clauses that the previous statement has left. Clauses of the next statement replace them.

@@ -29,7 +29,7 @@ func passedOnBy(stmt *gorm.Statement, intent *asked.Intent) passedOn {
 	p := passedOn{model: stmt.Model, all: slices.Contains(stmt.Selects, "*"), leftOut: slices.Equal(stmt.Omits, []string{clause.Associations})}
 	_, p.conflict = stmt.Clauses["ON CONFLICT"]
 	switch {
-	case intent != nil && (intent.AsksVersion() || intent.IgnoreFence):
+	case intent.AsksVersion() || intent.IgnoresFence():
 		p.always = "the clauses of gormlock"
 	case where, limit, len(stmt.Joins) > 0:
 		p.always = "the conditions"

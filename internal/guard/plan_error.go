@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/gormlock/gormlock/fence"
 	"github.com/gormlock/gormlock/internal/fault"
@@ -47,11 +48,15 @@ func (p *plan) isOwn(stmt *gorm.Statement, row *Row) bool {
 }
 
 func (p *plan) rowName(stmt *gorm.Statement, key []any) string {
+	return rowName(stmt, p.model.Schema, key)
+}
+
+func rowName(stmt *gorm.Statement, s *schema.Schema, key []any) string {
 	if key == nil { // of any row
 		return statement.TableName(stmt)
 	}
 	values, columns := map[string]any{}, []string{}
-	for i, field := range p.model.Schema.PrimaryFields {
+	for i, field := range s.PrimaryFields {
 		values[field.DBName] = key[i]
 		columns = append(columns, field.DBName)
 	}

@@ -38,3 +38,14 @@ func Rows(db *gorm.DB, m *model.Model, names []string, unscoped, lock bool, cond
 	}
 	return found, nil
 }
+
+// Leaves reports whether a statement about many rows, which writes those at the version that its caller names, leaves this one as it is. The row
+// was read by Rows.
+func Leaves(stmt *gorm.Statement, row reflect.Value) bool {
+	w := writeOf(stmt)
+	if w == nil || !w.version.given || !w.version.checked || !w.version.IsInteger() || w.version.IsSystem() || !w.isBulk() {
+		return false
+	}
+	is := w.version.Read(row)
+	return !is.Null && !w.version.accepts(&w.single[0], is)
+}

@@ -46,7 +46,7 @@ type Model struct {
 // related says which associations lead to checked models: those with a version or a fence.
 type related struct {
 	KeyLinked bool                   // its primary key contains a foreign key of a belongs-to
-	Children  bool                   // a has-one or has-many relation leads to a checked model
+	Children  bool                   // a has-one or has-many relation leads to a checked model, or to one with a root
 	Shared    []*schema.Relationship // the relations to checked models where GORM saves one struct for each key: belongs-to, has-many, many-to-many
 	ByOthers  bool                   // the model, or a model saved with it, refers to rows by other columns than their key
 }
@@ -63,6 +63,16 @@ type others struct {
 
 // IsRoot reports whether rows of other models are parts of this model's rows.
 func (m *Model) IsRoot() bool { return m.roots.Has(m.Schema.Table) }
+
+// IsFenced reports whether the model has a fence, or a root that is fenced.
+func (m *Model) IsFenced() bool { return m.isFenced(map[*schema.Schema]bool{}) }
+
+func (m *Model) isFenced(seen map[*schema.Schema]bool) bool {
+	seen[m.Schema] = true
+	return m.Fence != nil || slices.ContainsFunc(m.Roots, func(root *schema.Relationship) bool {
+		return !seen[root.FieldSchema] && m.Of(root.FieldSchema).isFenced(seen)
+	})
+}
 
 // memo holds what other packages remember of a model, each by a key of its own type, and whether the model needs a journal.
 type memo struct {
@@ -222,7 +232,7 @@ func (m *Model) readUnversioned(field *schema.Field, words []string) error {
 func (m *Model) relate(withoutVersions bool) {
 	all := &m.Schema.Relationships
 	for _, relation := range slices.Concat(all.HasOne, all.HasMany) {
-		m.Children = m.Children || !withoutVersions && IsVersioned(relation.FieldSchema) || isTagged(relation.FieldSchema, "fence")
+		m.Children = m.Children || !withoutVersions && (IsVersioned(relation.FieldSchema) || IsPart(relation.FieldSchema)) || isTagged(relation.FieldSchema, "fence")
 	}
 	for _, relation := range all.BelongsTo {
 		m.KeyLinked = m.KeyLinked || slices.ContainsFunc(relation.References, func(ref *schema.Reference) bool { return ref.ForeignKey.PrimaryKey })
@@ -240,6 +250,9 @@ func IsChecked(s *schema.Schema) bool { return IsVersioned(s) || isTagged(s, "fe
 
 // IsVersioned reports whether a field of the model has the tag of a version.
 func IsVersioned(s *schema.Schema) bool { return isTagged(s, "version") }
+
+// IsPart reports whether a field of the model has the tag of a root.
+func IsPart(s *schema.Schema) bool { return isTagged(s, "root") }
 
 func isTagged(s *schema.Schema, with string) bool {
 	for _, field := range s.Fields {

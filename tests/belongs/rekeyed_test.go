@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -88,4 +89,37 @@ func TestKey_ofAnotherParent(t *testing.T) {
 			stand.Equal(t, "items", db.Find(&[]item{}, "bundle_id = 1").RowsAffected, 3)
 		})
 	})
+}
+
+type sealed struct {
+	BundleID int64 `gorm:"primaryKey;autoIncrement:false"`
+	No       int64 `gorm:"primaryKey;autoIncrement:false"`
+	Bundle   *bundle
+	Text     string
+	Fence    int64 `gorm:"not null;default:0" gormlock:"fence,key=sealed"`
+}
+
+// The same holds of an upsert, by whatever it is guarded.
+func TestKey_ofAnotherParentInAnUpsert(t *testing.T) {
+	t.Parallel()
+	db := stand.Fenced(t, []any{&bundle{}, &item{}, &cover{}, &sealed{}})
+	db = stand.With(db, stand.Issue(t, db, "sealed", 1))
+	upsert := func() *gorm.DB { return db.Clauses(clause.OnConflict{UpdateAll: true}) }
+	for id := range int64(2) {
+		stand.Must(t, db.Create(&bundle{ID: id + 1, Items: []item{{No: 1, Text: "old"}}}).Error)
+		stand.Must(t, db.Create(&sealed{BundleID: id + 1, No: 1, Text: "old"}).Error)
+	}
+	two := stand.Row[bundle](t, db, 2)
+	for name, write := range map[string]func() error{
+		"of a version":                func() error { return upsert().Create(&item{BundleID: 1, No: 1, Bundle: &two, Version: 1}).Error },
+		"of a version, new":           func() error { return upsert().Create(&item{BundleID: 1, No: 1, Bundle: &two}).Error },
+		"of a fence":                  func() error { return upsert().Create(&sealed{BundleID: 1, No: 1, Bundle: &two}).Error },
+		"Save of a slice, of a fence": func() error { return db.Save(&[]sealed{{BundleID: 1, No: 1, Bundle: &two}}).Error },
+	} {
+		if err := write(); err == nil || stand.FromServer(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stand.Equal(t, "items", db.Find(&[]item{}, "text = 'old'").RowsAffected, 2)
+	stand.Equal(t, "sealed rows", db.Find(&[]sealed{}, "text = 'old'").RowsAffected, 2)
 }
