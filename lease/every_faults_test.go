@@ -59,17 +59,22 @@ func awaitProgress(t *testing.T, db *sql.DB, k lockkey.Key, what string, is func
 // If the beginning of a run was stored but not confirmed, the run goes on, and counts as the first of its tries.
 func TestEvery_anUnconfirmedBeginningIsRun(t *testing.T) {
 	t.Parallel()
-	proxy, m, db := tapped(t)
-	k, settled := missedTick(t, db)
-	r := newRuns(t)
-	loseOneAnswer(proxy, beginsARun)
-	every(t, m, k, lease.Interval(time.Hour), r.fn, lease.Tries(1))
-	if tick := r.next(); tick.Sub(settled) != time.Hour {
-		t.Errorf("run is the tick of %s", tick.Sub(settled))
-	}
-	p := awaitProgress(t, db, k, "it is done", func(p progress) bool { return !p.tick.Valid })
-	if !p.done.Valid || p.failures != 0 {
-		t.Errorf("after the run: %+v", p)
+	for mode, opts := range map[string][]pgtest.Option{"cached": nil, "simple": {pgtest.SimpleProtocol()}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			proxy, m, db := tapped(t, opts...)
+			k, settled := missedTick(t, db)
+			r := newRuns(t)
+			loseOneAnswer(proxy, beginsARun)
+			every(t, m, k, lease.Interval(time.Hour), r.fn, lease.Tries(1))
+			if tick := r.next(); tick.Sub(settled) != time.Hour {
+				t.Errorf("run is the tick of %s", tick.Sub(settled))
+			}
+			p := awaitProgress(t, db, k, "it is done", func(p progress) bool { return !p.tick.Valid })
+			if !p.done.Valid || p.failures != 0 {
+				t.Errorf("after the run: %+v", p)
+			}
+		})
 	}
 }
 

@@ -49,7 +49,7 @@ func New(ctx context.Context, db *sql.DB, opts ...Option) (*Manager, error) {
 		return nil, other.Refusal("leases in "+c.tableName(), nil)
 	}
 	clock := holder.ClockOf(ctx)
-	s := &store{&server{db, clock}, newTable(c)}
+	s := &store{&server{db: db, clock: clock}, newTable(c)}
 	if err := (&checker{s, c}).check(ctx); err != nil {
 		return nil, err
 	}

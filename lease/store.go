@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -254,17 +256,22 @@ func (s *store) releaseThese(ctx context.Context, items []item, numbers []int) (
 // releaseTries is how often a release is sent if it conflicts with other transactions.
 const releaseTries = 10
 
-// releaseOne releases a lease and reports whether it found it.
+// releaseOne releases a lease and reports whether it found it. If an answer is lost, it asks again, and finds the lease only if it is still there.
 func (s *store) releaseOne(ctx context.Context, it item) (there bool, err error) {
 	args := s.releaseArgs(it)
+	var lost error
 	for range releaseTries {
-		var result sql.Result
-		if result, err = s.db.ExecContext(ctx, s.sql.release, args...); err == nil {
-			n, err := result.RowsAffected()
-			return n > 0, err
-		}
-		if !isRetry(err) {
-			break
+		var n int64
+		n, err = s.exec(ctx, s.sql.release, args)
+		switch {
+		case err == nil && n == 0:
+			return false, lost
+		case err == nil:
+			return true, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			lost = err
+		case !isRetry(err):
+			return false, err
 		}
 	}
 	return false, err

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -67,9 +68,11 @@ func Requeue(ctx context.Context, db *gorm.DB, model any, ids ...int64) (int64, 
 		Priority int    `gorm:"column:priority"`
 	}
 	db = db.WithContext(ctx)
-	err = db.Session(&gorm.Session{NewDB: true}).Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
-		{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
-		RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), array(ids)).Scan(&again).Error
+	err = journal.SendOnce(db.Session(&gorm.Session{NewDB: true}), func(db *gorm.DB) error {
+		return db.Raw(t.sql(`UPDATE {table} SET {State} = 'ready', {Attempts} = 0, {RunAt} = now(), {ClaimedBy} = '', {ClaimedUntil} = NULL,
+			{Version} = {Version} + 1, {UpdatedAt} = now() WHERE {ID} = ANY(?::bigint[]) AND {State} = 'dead'{live}
+			RETURNING {ID} AS id, {Queue} AS queue, {Priority} AS priority`), array(ids)).Scan(&again).Error
+	})
 	if err != nil {
 		return 0, err
 	}

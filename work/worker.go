@@ -78,7 +78,7 @@ func New[T any](db *gorm.DB, handle func(ctx context.Context, job *T) error, opt
 	if _, err := gormlock.Claim[T](db.Session(&gorm.Session{DryRun: true}), 1, map[string]any{t.column("State"): running}); err != nil {
 		return nil, fmt.Errorf("gormlock: work: no worker can claim a job of %s: %w", t.fields.Name, err)
 	}
-	planned, err := freshOver(db.Statement.Context, pool)
+	planned, err := freshOver(db.Statement.Context, journal.PoolOver(db, pool))
 	if err != nil {
 		return nil, err
 	}

@@ -55,11 +55,8 @@ func Into(db *gorm.DB, rows any, limit int, assign map[string]any, scopes []func
 	if slice := reflect.TypeOf(rows).Elem(); !statement.IsSliceOfStructs(slice) {
 		return fmt.Errorf("gormlock: claim: %w: %s is not a slice of models, or of pointers to models", schema.ErrUnsupportedDataType, slice)
 	}
-	switch alone := !db.DryRun && statement.Transaction(db.Statement) == nil; {
-	case alone && !speaks.UpdateReturns():
+	if !db.DryRun && statement.Transaction(db.Statement) == nil && (!speaks.UpdateReturns() || journal.MaySendTwice(db)) {
 		return c.inTransaction(db, rows)
-	case alone && journal.MaySendTwice(db):
-		return journal.ForWrite(statement.Beside(db), rows).Connection(func(conn *gorm.DB) error { return Into(conn, rows, limit, assign, scopes) })
 	}
 	query, err := c.query(statement.Beside(db), rows)
 	if err != nil {

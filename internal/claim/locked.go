@@ -21,7 +21,8 @@ import (
 // begins one. The first statement reads and locks the free rows, and skips those that others have locked. The second updates them by
 // their keys, and the third reads them again.
 
-// inTransaction claims in a new transaction, on the database where an update of the rows would run.
+// inTransaction claims in a new transaction, on the database where an update of the rows would run: where an UPDATE returns no rows, and where a
+// single statement might be sent twice.
 func (c *claim) inTransaction(db *gorm.DB, rows any) error {
 	var claimed error
 	err := statement.Nested(journal.ForWrite(statement.Beside(db), rows), func(tx *gorm.DB) error {

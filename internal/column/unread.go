@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"time"
 )
 
@@ -39,6 +40,14 @@ func (c *Version) Unread() Value {
 		kind = kind.Field(0).Type
 	}
 	return Value{N: unreadIn(kind)}
+}
+
+// UnreadInSQL is that version as a literal. It is no NULL: GORM would leave in a struct what was read before.
+func (c *Version) UnreadInSQL() string {
+	if c.IsTemporal() {
+		return unreadTime.Time().Format("'2006-01-02 15:04:05-07'")
+	}
+	return "'" + strconv.FormatInt(c.Unread().N, 10) + "'"
 }
 
 // unreadIn is the number that means "not read" in a type: -1, or the greatest one of an unsigned type. It depends on the type only, because a

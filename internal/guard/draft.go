@@ -159,6 +159,7 @@ func (d *draft) prepareCreate(stmt *gorm.Statement) error {
 	}
 	d.readHeld(stmt, conflict)
 	d.wantRows(stmt)
+	d.tell(stmt)
 	return nil
 }
 

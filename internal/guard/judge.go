@@ -297,7 +297,7 @@ func (j *judge) whyRefused(db *gorm.DB, from []reflect.Value) error {
 		case !r.loaded && !r.unread, u.skips && !wrote:
 		case u.skips: // the version was not returned
 			all = append(all, j.stale(stmt, row, nil, true).Err())
-		case wrote && r.loaded && v.isBack(row, v.Read(from[i])):
+		case wrote && r.loaded && (v.isBack(row, v.Read(from[i])) || j.wasKept(db, i, v.Read(from[i]))):
 			all = append(all, j.kept(stmt, row))
 		case !wrote:
 			absent = append(absent, row)

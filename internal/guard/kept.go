@@ -132,7 +132,7 @@ func (w *Write) explainKept(db *gorm.DB) bool {
 		return false
 	}
 	switch {
-	case sqlstate.Of(db.Error) == sqlstate.FeatureNotSupported:
+	case sqlstate.Of(db.Error) == sqlstate.FeatureNotSupported && sqlstate.Routine(db.Error) == "RewriteQuery":
 		fault.Add(db, fmt.Errorf("gormlock: %s: nothing was written: if there is a rule ON UPDATE DO INSTEAD, nothing says if it has written a row: add RETURNING to the rule, "+
 			"use a trigger in its place, or open the database with WithoutReturning in postgres.Config", statement.TableName(db.Statement)))
 		return true

@@ -9,14 +9,14 @@ import (
 )
 
 // Open begins a transaction if GORM begins none and a write that fails halfway could not be undone: a batch, an upsert, or a write to which GORM or
-// a hook adds other writes.
+// a hook adds other writes. It also begins one if the write could be sent twice: the second one would find its row stale.
 func Open(db *gorm.DB) {
 	refuseLateOfChildren(db)
 	if db.Error != nil || db.DryRun || statement.Transaction(db.Statement) != nil {
 		return
 	}
 	w := writeOf(db.Statement)
-	if w == nil || !w.divisible(db.Statement) || journal.BegunByHand(db.Statement) {
+	if w == nil || !w.divisible(db.Statement) && !journal.MaySendTwice(db) || journal.BegunByHand(db.Statement) {
 		return
 	}
 	tx := db.Begin()

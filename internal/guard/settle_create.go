@@ -147,6 +147,7 @@ func (w *Write) settleUpsert(db *gorm.DB) {
 		w.keepInserted(db, from)
 	}
 	if err == nil {
+		w.heedTold(from)
 		err = cmp.Or(w.whyRunningConflict(db, from), w.whyRefused(db, from))
 	}
 	if err == nil {

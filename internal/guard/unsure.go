@@ -39,7 +39,7 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 	for i := range w.rows {
 		row, r := &w.rows[i], &w.upsert.rows[i]
 		if !r.unsure || r.loaded || !v.is() || !from[i].IsValid() || !row.Struct.CanAddr() || !v.Unset(v.Read(row.Struct)) ||
-			!v.Read(from[i]).Equal(v.Stored(row.next)) && !changesInserts(stmt) {
+			!v.Read(from[i]).Equal(v.Stored(row.next)) {
 			continue
 		}
 		if key, _ := statement.KeyOf(stmt, w.model.Schema, from[i]); key != nil {
@@ -47,7 +47,7 @@ func (w *Write) settleUnsure(db *gorm.DB, from []reflect.Value) error {
 			unsure[statement.KeyName(key)] = i
 		}
 	}
-	if len(keys) == 0 || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !journal.HasXmin(stmt) {
+	if len(keys) == 0 || w.upsert.tells || !statement.IsPostgres(db) || statement.Transaction(stmt) == nil || !journal.HasXmin(stmt) {
 		return nil
 	}
 	inserted, err := Rows(db, w.model, slices.Clone(w.model.Schema.PrimaryFieldDBNames), true, false,

@@ -42,6 +42,7 @@ type upsertBump struct {
 func (u upsertBump) Build(to clause.Builder) {
 	b := builderOf(to, u.draft)
 	v, had, speaks := &u.draft.version, u.draft.model.In(b.Statement).Column, dialect.Of(b.DB)
+	defer b.Text(b.note())
 	if u.draft.intent.Preserves() {
 		b.Text(had)
 		return

@@ -240,11 +240,17 @@ var errMetAnother = errors.New("nothing was written: another row may have the va
 // errNotWritten is the reason if a row at the right version was not written, and the statement had no other condition.
 var errNotWritten = errors.New("nothing was written: a trigger, a policy or a condition that a plugin added kept the row as it is, or the row was gone for a moment")
 
+// errNoXmin is the reason if a row has no xmin to compare.
+var errNoXmin = errors.New("nothing was written: rows of a foreign table have no xmin, so nothing says if others have changed them: give the model a version column")
+
 // errStoredAnew says why an upsert shows a row at the struct's version.
 var errStoredAnew = errors.New("the upsert made a new one, which is never committed, or a trigger left the row as it was")
 
 // notWritten is errNotWritten, or says that the row cannot be found by its version.
 func (v *versionGuard) notWritten(actual column.Value) error {
+	if v.IsSystem() && actual.N == 0 {
+		return errNoXmin
+	}
 	if zone := v.SkippedAt(actual); zone != "" {
 		return fmt.Errorf("nothing was written: the column has no time zone, so a time that the clocks of %s skip is not found in it: make it timestamptz. "+
 			"Or a trigger or a policy kept the row as it is", zone)

@@ -32,8 +32,7 @@ type Settings struct {
 	// Refused tells the observer for which rows a write was refused. The root package sets it, because it has the error types.
 	Refused func(ctx context.Context, s *Settings, err error)
 
-	Pools     sync.Map // *sql.DB → the pool that stands in for it
-	SentTwice sync.Map // *sql.DB → whether a query outside of a transaction may be sent twice: see journal.MaySendTwice
+	Pools sync.Map // *sql.DB → the pool that stands in for it
 
 	SameTables sync.Map // two *sql.DB and a table that is the same on both: see journal.RefuseElsewhere
 

@@ -106,6 +106,24 @@ func keepsSnapshot(level sql.IsolationLevel) bool {
 	return level >= sql.LevelRepeatableRead
 }
 
+// ExecContext overrides that of the *sql.DB, as do the two below: what is outside of a transaction is sent once.
+func (p *ConnPool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return p.transactions.ExecContext(ctx, query, args...)
+}
+
+// QueryContext is for a query.
+func (p *ConnPool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return p.transactions.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext is for one row.
+func (p *ConnPool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return p.transactions.QueryRowContext(ctx, query, args...)
+}
+
+// SendsOnce says so: see MaySendTwice.
+func (*ConnPool) SendsOnce() {}
+
 // PrepareContext prepares a statement for use inside and outside of the pool's transactions.
 func (p *ConnPool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	return p.transactions.PrepareContext(ctx, query)
@@ -133,6 +151,9 @@ func ChoosePool(db *gorm.DB, needed bool) {
 		}
 	}
 }
+
+// PoolOver is the pool that sends each statement once, for a plugin that is installed in db.
+func PoolOver(db *gorm.DB, plain *sql.DB) *ConnPool { return poolOver(install.Of(db), plain, db) }
 
 // poolOver returns the one ConnPool over plain that the plugin keeps.
 func poolOver(s *install.Settings, plain *sql.DB, db *gorm.DB) *ConnPool {

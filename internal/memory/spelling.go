@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gorm.io/gorm/schema"
 
@@ -54,17 +55,40 @@ func spellingOfPart(part string) string {
 			return digits
 		}
 	}
-	if strings.Trim(part, "+-.0123456789") != "" || strings.Trim(part, "+-.") == "" {
-		return part
+	if number, is := spellingOfNumber(part); is {
+		return number
 	}
-	whole, fraction, _ := strings.Cut(strings.TrimPrefix(part, "+"), ".")
-	digits, below := strings.CutPrefix(whole, "-")
-	number := "0" + strings.TrimLeft(digits, "0") + "." + strings.TrimRight(fraction, "0")
+	return part
+}
+
+// spellingOfNumber is that of a number, which may have an exponent, and underscores between its digits.
+func spellingOfNumber(part string) (number string, is bool) {
+	if part == "" || strings.Trim(part, "+-._e0123456789") != "" {
+		return "", false
+	}
+	digits, exponent, has := strings.Cut(strings.ReplaceAll(part, "_", ""), "e")
+	shift, err := strconv.Atoi(exponent)
+	if has && (err != nil || shift < -mostShift || shift > mostShift) || strings.Trim(digits, "+-.") == "" || strings.Contains(digits, "e") {
+		return "", false
+	}
+	digits, below := strings.CutPrefix(strings.TrimPrefix(digits, "+"), "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if shift < 0 {
+		whole = strings.Repeat("0", -shift) + whole
+		whole, fraction = whole[:len(whole)+shift], whole[len(whole)+shift:]+fraction
+	} else {
+		fraction += strings.Repeat("0", shift)
+		whole, fraction = whole+fraction[:shift], fraction[shift:]
+	}
+	number = "0" + strings.TrimLeft(whole, "0") + "." + strings.TrimRight(fraction, "0")
 	if below {
 		number = "-" + number
 	}
-	return number
+	return number, true
 }
+
+// mostShift is the largest exponent that is worked out.
+const mostShift = 1000
 
 // respells reports whether other is the same version of the row, with another spelling of its key.
 func (h held) respells(other held) bool {
@@ -103,8 +127,15 @@ func (s *Structs) mayBeRespelt(row reflect.Value, i int) bool {
 // mayBeRespelt reports whether a place may still have its row, at the same version, with a key that no statement met before the undone writes. The
 // model must say that its key is of a type whose spellings are not known here.
 func (p *Places) mayBeRespelt(m *model.Model, in Table, was, now held) bool {
-	return p != nil && was.key != now.key && was.version.Equal(now.version) && slices.ContainsFunc(m.Schema.PrimaryFields, isOfStrangeType) &&
-		!p.predates(m.Schema.ModelType, in, now)
+	return p != nil && was.key != now.key && was.version.Equal(now.version) && !p.predates(m.Schema.ModelType, in, now) &&
+		slices.ContainsFunc(m.Schema.PrimaryFields, func(field *schema.Field) bool {
+			return isOfStrangeType(field) || field.IndirectFieldType.Kind() == reflect.String && (hasAccents(was.key.name) || hasAccents(now.key.name))
+		})
+}
+
+// hasAccents reports whether a key has letters outside of ASCII. The collation of its column may treat several of them as equal.
+func hasAccents(key string) bool {
+	return strings.ContainsFunc(key, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 // isOfStrangeType reports whether a tag gives the column of a text a type for which spellingOf does not know which spellings are equal, such as
@@ -114,7 +145,7 @@ func isOfStrangeType(field *schema.Field) bool {
 	if len(words) == 0 || field.IndirectFieldType.Kind() != reflect.String && field.DataType != schema.Time {
 		return false
 	}
-	return !slices.Contains([]string{"text", "varchar", "character", "char", "bpchar", "uuid", "numeric", "decimal", "bytea", "timestamptz", "timestamp"}, words[0])
+	return slices.Contains(words, "collate") || !slices.Contains([]string{"text", "varchar", "character", "char", "bpchar", "uuid", "numeric", "decimal", "bytea", "timestamptz", "timestamp"}, words[0])
 }
 
 // isSpelled reports whether values of a type can have several spellings. Whole numbers cannot.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
+	"github.com/gormlock/gormlock/internal/journal"
 	"github.com/gormlock/gormlock/internal/mark"
 	"github.com/gormlock/gormlock/internal/newtable"
 	"github.com/gormlock/gormlock/internal/statement"
@@ -49,11 +50,16 @@ func Sweep(db *gorm.DB, olderThan time.Duration, limit int) (int64, error) {
 	case limit < 1:
 		return 0, fmt.Errorf("%w: sweep up to %d keys: the limit must be at least 1", fault.ErrOption, limit)
 	}
-	swept := statement.Beside(db).Exec(sweep, olderThan.Microseconds(), limit)
-	if swept.Error != nil {
-		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", swept.Error)
+	var swept int64
+	err := journal.SendOnce(statement.Beside(db), func(db *gorm.DB) error {
+		done := db.Exec(sweep, olderThan.Microseconds(), limit)
+		swept = done.RowsAffected
+		return done.Error
+	})
+	if err != nil {
+		return 0, fmt.Errorf("gormlock: sweep gormlock_once: %w", err)
 	}
-	return swept.RowsAffected, nil
+	return swept, nil
 }
 
 func usableForOnce(db *gorm.DB) error {

@@ -2,7 +2,6 @@ package reading
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
@@ -28,17 +27,13 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
-	version, unread := m.In(stmt).Column, m.Column.Unread() // not NULL: GORM would leave the old value in the struct
-	own := "'" + strconv.FormatInt(unread.N, 10) + "'"
-	switch {
-	case m.Column.IsTemporal():
-		own = unread.Time().Format("'2006-01-02 15:04:05-07'")
-	case m.Column.IsInteger():
+	version := m.In(stmt).Column
+	if m.Column.IsInteger() {
 		version += "::bigint" // the column may be narrower than its field
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]
-	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, own, locks) + " AS ")
+	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, m.Column.UnreadInSQL(), locks) + " AS ")
 	stmt.WriteQuoted(m.Column.Field.Name) // not the column's name, which would make an ORDER BY ambiguous
 }
 

@@ -224,7 +224,7 @@ func (c *loan) exec(ctx context.Context, query string, args []driver.NamedValue)
 	}
 	result, err := execer.ExecContext(ctx, query, args)
 	c.doubt(err)
-	return result, err
+	return result, c.unheard(err)
 }
 
 func (c *loan) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -252,7 +252,7 @@ func (c *loan) opened(ctx context.Context, rows driver.Rows, heard heard, err er
 		c.tell(&heard, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, c.unheard(err)
 	}
 	c.rows++
 	return &lentRows{Rows: rows, conn: c, ctx: ctx, heard: heard}, nil

@@ -20,6 +20,7 @@ import (
 type Pool struct {
 	db       *sql.DB
 	patience time.Duration
+	speech   Speech
 
 	wires     sync.Map // driver.Conn → found
 	wireCount atomic.Int32

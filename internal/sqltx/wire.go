@@ -38,8 +38,7 @@ func wireUnder(conn any) wire {
 // turn it off for servers and poolers that lose prepared statements.
 func cachesStatements(conn any) bool { return modeOf(conn) == "cache statement" }
 
-// SpeaksSimply reports whether the driver sends queries in the simple protocol. Then it reads the first row before it returns. If the
-// connection is lost before that, it says that the query may be sent again, and database/sql does so, except in a transaction.
+// SpeaksSimply reports whether the driver sends statements in the simple protocol: see [ErrUnheard].
 func SpeaksSimply(conn any) bool { return modeOf(conn) == "simple protocol" }
 
 // modeOf is how pgx sends queries, empty for another driver.
