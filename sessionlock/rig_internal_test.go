@@ -146,7 +146,7 @@ func (r *rig) asksFor(keys int, s *session, st wire.Statement) *query {
 	return q
 }
 
-// answers answers the oldest batch of s. The test has set the result of each query.
+// answers makes the server answer the oldest batch of s. The test has set the result of each query.
 func (r *rig) answers(s *session) { r.answered(s, s.sent[0]) }
 
 // yes makes s send a query of a statement, and the server executes it.

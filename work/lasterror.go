@@ -60,7 +60,7 @@ func ofAValue(err error) bool {
 	return sqlstate.InClass(err, "22") || sqlstate.InClass(err, "23") || sqlstate.InClass(err, "54") || sqlstate.InClass(err, "P0")
 }
 
-// beginning returns the first letters of a text, at most most of them, ending with dots.
+// beginning returns the beginning of a text, of at most that many letters, ending with dots.
 func beginning(text string, most int) string {
 	const dots = "..."
 	if most <= len(dots) {

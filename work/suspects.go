@@ -234,7 +234,7 @@ func (r *refusals) hurry() {
 	r.again(all, false)
 }
 
-// due returns how long it is until there is something to try. is is false if there will be nothing.
+// due returns how long it is until there is something to try. The second result is false if there will be nothing.
 func (r *refusals) due() (in time.Duration, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

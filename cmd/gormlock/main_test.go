@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// built is the binary under test, there as long as a test uses it.
+// built is the binary under test. It exists as long as a test uses it.
 var built struct {
 	sync.Mutex
 	users int
@@ -26,7 +26,7 @@ var built struct {
 	err   error
 }
 
-// binary builds the program, under the race detector where the test is.
+// binary builds the program, with the race detector if the test has it.
 func binary(t *testing.T) string {
 	t.Helper()
 	built.Lock()
@@ -68,7 +68,7 @@ type result struct {
 	out, stderr string
 }
 
-// program is a run of the binary. Its environment names no server but that of the test.
+// program is a run of the binary. Its environment only names the server of the test.
 type program struct {
 	args  []string
 	env   []string
@@ -80,7 +80,7 @@ const bound = 60 * time.Second
 
 func (p program) command(t *testing.T) *exec.Cmd {
 	t.Helper()
-	path := binary(t) // to build it may take longer
+	path := binary(t) // building may take longer
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, p.args...)
@@ -125,8 +125,7 @@ func offline(t *testing.T, args ...string) result {
 	return program{args: args}.run(t)
 }
 
-// is fails the test unless the run ended with code and said all of the words. An error
-// is one line of gormlock's.
+// is fails the test unless the run ended with code and printed all of the words. An error must be one line of gormlock's.
 func (r result) is(t *testing.T, code int, says ...string) {
 	t.Helper()
 	var wrong []string
@@ -146,7 +145,7 @@ func (r result) is(t *testing.T, code int, says ...string) {
 	}
 }
 
-// eventually waits until look says yes; else the test fails with what it saw last.
+// eventually waits until look returns true. Otherwise the test fails, with what look last returned.
 func eventually(t *testing.T, what string, look func() (bool, string)) {
 	t.Helper()
 	limit := time.After(bound)

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// With 100,000 locks ls shows those that matter, says what it cut, and is done in seconds.
+// With 100,000 locks ls shows those that matter, says what it left out, and takes seconds.
 func TestList_of100000Locks(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t, pgserver.Setting("max_locks_per_transaction", "1100"), pgserver.Setting("max_connections", "100"))

@@ -10,8 +10,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
 )
 
-// Where a connection string stands in the wrong place it is not repeated, whatever it looks like, and the error says where
-// it goes.
+// If a connection string is in the wrong place, it is not repeated, whatever it looks like, and the error says where it belongs.
 func TestPassword_ofAMisplacedConnectionStringIsNotPrinted(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://127.0.0.1:1/db")
 	places := map[string][]string{"no command": {"DSN"}, "a flag as the command": {"-DSN"}}
@@ -59,7 +58,7 @@ func TestPassword_ofAMisplacedConnectionStringIsNotPrinted(t *testing.T) {
 			}
 		}
 	}
-	// What is no connection string is a name like any other.
+	// Anything that is not a connection string is a name like any other.
 	for want, args := range map[string][]string{
 		"https://example.com/a":                      {"key", "--offline", "https://example.com/a"},
 		"cannot connect":                             {"ls", "--key=--dsn"},
@@ -71,7 +70,7 @@ func TestPassword_ofAMisplacedConnectionStringIsNotPrinted(t *testing.T) {
 	}
 }
 
-// runHere is a run in this process: its exit code, and all that it printed.
+// runHere runs the program in this process. It returns the exit code and everything that was printed.
 func runHere(t *testing.T, args ...string) (code int, printed string) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))

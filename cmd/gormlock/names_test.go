@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/sessionlock"
 )
 
-// What the tables of gormlock know is shown: names, tokens, owners and leases.
+// The content of gormlock's tables is shown: names, tokens, owners and leases.
 func TestList_showsNamesTokensOwnersAndLeases(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -32,8 +32,8 @@ func shop(t *testing.T) (db *gorm.DB, dsn string) {
 	return db, dsn
 }
 
-// waits runs f in the background until it waits for a lock, and returns the process that waits. The end of the test
-// waits for f, whose context is over by then.
+// waits runs f in the background until it waits for a lock, and returns the waiting process. The end of the test ends the context of f, and waits
+// for f.
 func waits(t *testing.T, dsn string, f func(ctx context.Context)) (pid int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,7 +54,7 @@ func waits(t *testing.T, dsn string, f func(ctx context.Context)) (pid int) {
 	return pid
 }
 
-// A program that uses db where it has tx waits for itself, for ever: all that look at it say so.
+// A program that uses db inside of a transaction instead of tx waits for itself for ever: every command says so.
 func TestDBInPlaceOfTX_isSaid(t *testing.T) {
 	t.Parallel()
 	db, dsn := shop(t)
@@ -85,7 +85,7 @@ func TestDBInPlaceOfTX_isSaid(t *testing.T) {
 	}
 }
 
-// So does one that waits behind others, and those of which it is not known.
+// The same is said if others wait in between. If a program sets no application_name, the text says that it may be another program.
 func TestDBInPlaceOfTX_isSaidBehindOthers(t *testing.T) {
 	t.Parallel()
 	for app, c := range map[string]struct{ says, cure string }{
@@ -112,7 +112,7 @@ func TestDBInPlaceOfTX_isSaidBehindOthers(t *testing.T) {
 	}
 }
 
-// Of many such waits the first few are told, and the others counted.
+// Of many such waits the first few are named, and the others counted.
 func TestDBInPlaceOfTX_ofMany(t *testing.T) {
 	t.Parallel()
 	_, dsn := shop(t)
@@ -128,7 +128,7 @@ func TestDBInPlaceOfTX_ofMany(t *testing.T) {
 	on(t, dsn, "ls").is(t, 0, "\n2 more requests wait like that\n")
 }
 
-// A wait of gormlock's own shows as what it asks for.
+// A wait of a gormlock statement is shown as what it asks for.
 func TestOwnStatements_areSaidInWords(t *testing.T) {
 	t.Parallel()
 	db, dsn := shop(t)
@@ -153,7 +153,7 @@ func TestOwnStatements_areSaidInWords(t *testing.T) {
 	on(t, dsn, "cancel", strconv.Itoa(waiter), "--yes").is(t, 0, "begins, takes int64(")
 }
 
-// On no terminal is a line longer than it, or a column cut that tells who waits for whom and for what.
+// No line is longer than the terminal is wide, and no column is cut that says who waits for whom and for what.
 func TestList_fitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := stage(t)
@@ -180,7 +180,7 @@ func TestList_fitsTheTerminal(t *testing.T) {
 	}
 }
 
-// One long key or name of a program takes nothing from the others, and says where it is cut.
+// One long key or program name takes no room from the others, and the output says where it is cut.
 func TestList_ofALongKey(t *testing.T) {
 	t.Parallel()
 	s := stage(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// What is shown of a key finds it, though nobody noted its name.
+// A key is found by the text that is shown for it, even if nobody noted its name.
 func TestList_findsKeysByWhatIsShown(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -46,7 +46,7 @@ func TestList_waitsForQuotedKeys(t *testing.T) {
 	on(t, dsn, "ls", "--key", `"in*`).is(t, 0) // a pattern
 }
 
-// A name that the tables have is found as the table shows it, two blanks as one, and by a pattern.
+// A name in the tables is found as the table shows it, with two blanks as one, and by a pattern.
 func TestList_findsNotedNamesAsShown(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/gormlock/gormlock/lockkey"
 )
 
-// leasesOf makes the tables of leases in a database, and opens a manager of them, which is closed at the end of the test.
+// leasesOf makes the tables of leases in a database, and opens a manager of leases, which is closed at the end of the test.
 func leasesOf(t *testing.T, dsn, owner string) (*sql.DB, *lease.Manager) {
 	t.Helper()
 	db := pgtest.SQLDB(t, pgtest.Through(dsn))

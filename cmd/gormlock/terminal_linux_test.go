@@ -44,7 +44,7 @@ func terminalOf(t *testing.T, columns, lines uint16, p program) *screen {
 		_, _ = io.Copy(&s.out, main) // EIO when the other side is closed
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it has ended, unless the test has failed
+		_ = s.cmd.Process.Kill() // it has ended already, unless the test has failed
 		_, _ = s.cmd.Process.Wait()
 		_ = main.Close()
 		<-s.read
@@ -98,7 +98,7 @@ func pty(t *testing.T, columns, lines uint16) (main, other *os.File) {
 	return main, other
 }
 
-// control goes through the raw connection, as Fd would make the file a blocking one.
+// control uses the raw connection, because Fd would make the file a blocking one.
 func control(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
 	raw, err := f.SyscallConn()

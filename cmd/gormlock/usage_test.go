@@ -94,7 +94,7 @@ func TestVersion(t *testing.T) {
 	offline(t, "--version").is(t, 0, "gormlock ", "go1.")
 }
 
-// A full disk is an error, not a short answer.
+// A full disk is an error, and not a short answer.
 func TestOutput_thatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -111,8 +111,7 @@ func TestOutput_thatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 }
 
-// Each shell completes commands, flags and schemes. Where zsh or fish is not installed it is
-// not asked, unless GORMLOCK_SHELLS is "required".
+// Each shell completes commands, flags and schemes. If zsh or fish is not installed, it is skipped, unless GORMLOCK_SHELLS is "required".
 func TestCompletion_completes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Dir(binary(t)) + ":" + os.Getenv("PATH")
@@ -210,7 +209,7 @@ func TestKey_saysWhoHoldsIt(t *testing.T) {
 	held := join(t, s.dsn, "rails")
 	held.exec("SELECT pg_advisory_lock(218055877, 0)")
 	on(t, s.dsn, "key", "--scheme", "rails", "orders:42").is(t, 0, "with-advisory-lock/orders:42  exclusive", held.arg())
-	// What a server has nothing to do with is printed before the error about it.
+	// What needs no server is printed before the error about the server.
 	r := on(t, "postgres://127.0.0.1:1/x", "key", "invoice", "42")
 	r.is(t, 2, "cannot connect to 127.0.0.1:1", "(from DATABASE_URL)", "connection refused")
 	if !strings.Contains(r.out, "1840925882773462882") {

@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/cmd/gormlock/internal/cli"
 )
 
-// version prints what this binary was built from.
+// version prints from what this binary was built.
 type version struct{}
 
 func (*version) Usage() cli.Usage {
@@ -23,7 +23,7 @@ func (*version) Run(_ context.Context, p *cli.Program, _ []string) error {
 	return nil
 }
 
-// built is the version of the module, and the commit where it was built in a checkout.
+// built is the version of the module, or the commit if it was built in a checkout.
 func built() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

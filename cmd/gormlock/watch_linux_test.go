@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// What the terminal was is what it is again, however watch ends.
+// The terminal is restored, however watch ends.
 func TestWatch_redrawsAndGivesTheTerminalBack(t *testing.T) {
 	t.Parallel()
 	s := stage(t)

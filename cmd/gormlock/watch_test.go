@@ -26,7 +26,7 @@ func TestWatch_wrongServerIsAnError(t *testing.T) {
 	on(t, "postgres://127.0.0.1:1/x", "watch").is(t, 2, "cannot connect to 127.0.0.1:1")
 }
 
-// watching runs watch into a pipe. says waits until it has said something.
+// watching runs watch into a pipe. says waits until it has printed a text.
 func watching(t *testing.T, dsn string) (cmd *exec.Cmd, out *buffer, says func(text string)) {
 	t.Helper()
 	cmd, out = program{args: []string{"watch", "--interval", "20ms"}, env: []string{"DATABASE_URL=" + dsn}}.command(t), &buffer{}
@@ -40,7 +40,7 @@ func watching(t *testing.T, dsn string) (cmd *exec.Cmd, out *buffer, says func(t
 	}
 }
 
-// It says so when the server goes and when it is back, and goes on.
+// watch says when the server goes away and when it is back, and goes on.
 func TestWatch_survivesAServerThatGoesAway(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Fresh(t)
@@ -67,7 +67,7 @@ func TestWatch_survivesAServerThatGoesAway(t *testing.T) {
 	}
 }
 
-// A network that went silent is noticed too, within the time of a connection attempt.
+// A silent network is noticed too, within the time of a connection attempt.
 func TestWatch_noticesASilentNetwork(t *testing.T) {
 	t.Parallel()
 	tap, dsn := pgtest.Tap(t, pgtest.DSN(t))
@@ -85,7 +85,7 @@ func TestWatch_noticesASilentNetwork(t *testing.T) {
 	}
 }
 
-// A script that counts looks learns that the last one failed.
+// A script that limits the number of looks learns that the last one failed.
 func TestWatch_lastLookAtAServerThatIsGoneIsAnError(t *testing.T) {
 	t.Parallel()
 	tap, dsn := pgtest.Tap(t, pgtest.DSN(t))

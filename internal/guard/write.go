@@ -81,7 +81,7 @@ func writeOf(stmt *gorm.Statement) *Write {
 	return w
 }
 
-// RememberUpdate keeps the structs as they are before hooks and GORM change them: before the transaction.
+// RememberUpdate keeps the structs as they are before hooks and GORM change them, before the transaction begins.
 func RememberUpdate(db *gorm.DB) {
 	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
@@ -100,7 +100,7 @@ func RememberUpdate(db *gorm.DB) {
 	}
 }
 
-// RememberCreate does so for a create, which also may be handed maps.
+// RememberCreate does the same for a create, which can also be given maps.
 func RememberCreate(db *gorm.DB) {
 	before := beginUse(db.Statement)
 	refuseSession(db, OpCreate)
@@ -119,7 +119,7 @@ func RememberCreate(db *gorm.DB) {
 	}
 }
 
-// RememberDelete does so for a delete. Its key may come from Model if the destination has none.
+// RememberDelete does the same for a delete. Its key may come from Model if the destination has none.
 func RememberDelete(db *gorm.DB) {
 	unlinked.RefuseNothing(db)
 	before := beginUse(db.Statement)
@@ -179,7 +179,7 @@ func begin(db *gorm.DB, op Op) *Write {
 	}
 	intent := asked.Of(stmt)
 	if m.Fence == nil && intent.OnlyIgnoresFence() && statement.InUnlinking() {
-		intent = nil // it is the owner's, of which GORM takes something away
+		intent = nil // it is the clause of the owner, from which GORM removes something
 	}
 	if m.Column == nil && m.Fence == nil && intent == nil {
 		return nil
@@ -223,8 +223,8 @@ func begin(db *gorm.DB, op Op) *Write {
 	return w
 }
 
-// leaveRunning takes the Write of another statement out of this one, and returns it. In a hook, tx.WithContext and tx.Session carry on with the
-// clauses of the statement whose hook it is; its Write ends with that one.
+// leaveRunning removes the Write of another statement from this one, and returns it. In a hook, tx.WithContext and tx.Session carry on with the
+// clauses of the hook's statement. That Write ends with its own statement.
 func leaveRunning(stmt *gorm.Statement) *Write {
 	around := writeOf(stmt)
 	if around != nil {
@@ -252,7 +252,7 @@ func (w *Write) remember(db *gorm.DB, value any) {
 	}
 }
 
-// End ends the transaction that GORM has begun for a statement, as end does.
+// End ends the transaction that GORM has begun for a statement, as end would.
 func End(db *gorm.DB, end func(*gorm.DB)) {
 	w := writeOf(db.Statement)
 	if w != nil && w.outcome.opened {
@@ -263,11 +263,11 @@ func End(db *gorm.DB, end func(*gorm.DB)) {
 		w.outcome.stays = stays
 	}
 	if db.Error == nil {
-		children.UndoLinks(db) // which have their keys, whatever error comes behind the commit
+		children.UndoLinks(db) // they have their keys, whatever error follows the commit
 	}
 }
 
-// endOpened ends one that Open has begun, as GORM ends its own.
+// endOpened ends a transaction that Open has begun, as GORM ends its own.
 func endOpened(db *gorm.DB) {
 	if db.Error != nil {
 		db.Rollback()
@@ -277,7 +277,7 @@ func endOpened(db *gorm.DB) {
 	db.Statement.ConnPool = db.ConnPool
 }
 
-// Close corrects the structs when the statement and its own transaction have ended, and forgets the statement.
+// Close corrects the structs after the statement and its own transaction have ended, and forgets the statement.
 func Close(db *gorm.DB) {
 	endSave(db)
 	doomStored(db)
@@ -296,7 +296,7 @@ func closeWrite(db *gorm.DB) {
 	w.used.end(db.Statement, w)
 	w.returning.restore(db.Statement)
 	w.upsert.restore(db.Statement)
-	for i, version := range w.drafted { // GORM has set defaults, and what a map assigns, as if they were stored
+	for i, version := range w.drafted { // GORM has set defaults, and the assignments of a map, as if they were stored
 		if row := w.memory.Row(i); row.CanAddr() && !w.version.Read(row).Equal(version) {
 			w.version.Write(row, version)
 		}
@@ -317,7 +317,7 @@ func closeWrite(db *gorm.DB) {
 	}
 }
 
-// keepWritten records what the statement did to its structs, so that a rollback of the transaction takes it back.
+// keepWritten records what the statement did to its structs, so that a rollback of the transaction undoes it.
 func (w *Write) keepWritten(stmt *gorm.Statement) {
 	w.outcome.done = true
 	if !journal.InTransaction(stmt) {

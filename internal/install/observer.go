@@ -46,7 +46,7 @@ func (s *Settings) TellRefused(ctx context.Context, err error) {
 	}
 }
 
-// Refusal returns the event for the error of a lock. is is false for other errors.
+// Refusal returns the event for the error of a lock. The second result is false for other errors.
 func Refusal(ctx context.Context, err error) (kind observe.Kind, is bool) {
 	switch {
 	case errors.Is(err, fault.ErrNotAcquired):

@@ -203,7 +203,7 @@ func (k keeper) left() (is held, row reflect.Value) {
 	return heldIn(k.of.model, row), row
 }
 
-// copies are those of which left is one.
+// copies are the copies to which left belongs.
 func (k keeper) copies() *structCopies {
 	if k.of.undone {
 		return k.of.before

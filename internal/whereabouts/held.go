@@ -80,7 +80,7 @@ func (w *heldWalk) see(m *model.Model, row reflect.Value) {
 	w.in(m, row)
 }
 
-// owners is a step with structs that were read with their children, in which GORM may copy these.
+// owners is a step with structs that were read with their children. GORM may copy these children.
 type owners struct{ read memory.Structs }
 
 // KeepOwners notes the structs of a query in a transaction that preloads children.

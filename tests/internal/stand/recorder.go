@@ -41,7 +41,7 @@ type Recorder struct {
 	Args  []any // of the last query
 }
 
-// Recorded is a session of db whose statements are recorded. What db begins is not.
+// Recorded is a session of db whose statements are recorded. Statements of transactions that db begins are not.
 func Recorded(db *gorm.DB) (*gorm.DB, *Recorder) {
 	session := db.Session(&gorm.Session{NewDB: true})
 	session = session.Session(&gorm.Session{Initialized: true})
@@ -67,7 +67,7 @@ func (r *Recorder) record(query string) {
 	r.texts = append(r.texts, query)
 }
 
-// Seen are the texts that the pool was asked, in their order, without those that Asked counts.
+// Seen are the texts of the pool's statements, in order, without those that Asked counts.
 func (r *Recorder) Seen() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// RowRival is a session that looks for locked rows, or holds some.
+// RowRival is a session that looks for locked rows, or locks some.
 type RowRival struct {
 	t    testing.TB
 	Conn *pgx.Conn // to ask something else
@@ -51,7 +51,7 @@ func LockedRows[K any](r RowRival, table, key, strength string) []K {
 	return keys
 }
 
-// Hold locks rows until the returned function is called, which the end of the test does too.
+// Hold locks rows until the returned function is called. The end of the test calls it too.
 func (r RowRival) Hold(query string, args ...any) (release func()) {
 	r.t.Helper()
 	ctx := context.Background()

@@ -27,7 +27,7 @@ func MigrateFence(t testing.TB, db *gorm.DB) {
 	Must(t, fence.Migrate(t.Context(), pool))
 }
 
-// Issue gives the next token of the key.
+// Issue issues the next token of the key.
 func Issue(t testing.TB, db *gorm.DB, parts ...any) fence.Token {
 	t.Helper()
 	pool, err := db.DB()
@@ -37,7 +37,7 @@ func Issue(t testing.TB, db *gorm.DB, parts ...any) fence.Token {
 	return token
 }
 
-// With lets db write by tokens of its context.
+// With is db with tokens in its context.
 func With(db *gorm.DB, tokens ...fence.Token) *gorm.DB {
 	return db.WithContext(fence.NewContext(context.Background(), tokens...))
 }

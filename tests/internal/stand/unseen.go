@@ -15,7 +15,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// WrappedPool is what a tracer might put around GORM's pool: neither it nor its transactions are what database/sql makes.
+// WrappedPool is like the pool of a tracer around GORM's: neither the pool nor its transactions are those of database/sql.
 type WrappedPool struct{ gorm.ConnPool }
 
 type wrappedTx struct{ gorm.Tx }
@@ -32,7 +32,7 @@ func (p *WrappedPool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.Co
 // Transacting runs a function in a transaction.
 type Transacting func(fn func(tx *gorm.DB) error) error
 
-// Unseen are the transactions whose end gormlock is not told of.
+// Unseen are the transactions whose end gormlock cannot see.
 var Unseen = map[string]func(t *testing.T) (db *gorm.DB, within Transacting){
 	"db.Connection": func(t *testing.T) (*gorm.DB, Transacting) {
 		t.Helper()
@@ -92,7 +92,7 @@ var Unseen = map[string]func(t *testing.T) (db *gorm.DB, within Transacting){
 	},
 }
 
-// OpenLined opens a schema of the test's own with these plugins, and makes the tables of Account and of LinedOrder.
+// OpenLined opens a schema for this test with these plugins, and makes the tables of Account and of LinedOrder.
 func OpenLined(t *testing.T, plugins ...gorm.Plugin) *gorm.DB {
 	t.Helper()
 	db := pgtest.Open(t, pgtest.Schema())

@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// UpdateAll makes an upsert of a create.
+// UpdateAll turns a create into an upsert.
 var UpdateAll = clause.OnConflict{UpdateAll: true}
 
 // Made creates a row, and returns it as it was created.
@@ -17,7 +17,7 @@ func Made[T any](t testing.TB, db *gorm.DB, row T) T {
 	return row
 }
 
-// Begin holds the ways in which a statement comes to its transaction.
+// Begin holds the ways in which a statement gets its transaction.
 var Begin = map[string]func(db *gorm.DB, write func(tx *gorm.DB) error) error{
 	"implicit": func(db *gorm.DB, write func(tx *gorm.DB) error) error { return write(db) },
 	"explicit": func(db *gorm.DB, write func(tx *gorm.DB) error) error { return db.Transaction(write) },
@@ -26,7 +26,7 @@ var Begin = map[string]func(db *gorm.DB, write func(tx *gorm.DB) error) error{
 	},
 }
 
-// Written is the same writes of a model with a version, and of one without.
+// Written holds the same writes of a model with a version, and of one without.
 type Written[T any] struct {
 	Rows [4]T
 	One  *T

@@ -6,8 +6,7 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// Endure strikes at the workers, once or for many rounds where GORMLOCK_TORTURE asks for that, and has all of them go on
-// after each.
+// Endure strikes the workers once, or for many rounds if GORMLOCK_TORTURE asks for it, and waits after each strike until all of them go on.
 func (s *Scene) Endure(strike func()) {
 	s.T.Helper()
 	for range pgtest.Rounds(1, 30) {
@@ -16,8 +15,8 @@ func (s *Scene) Endure(strike func()) {
 	}
 }
 
-// Regresses is the control: it starts workers that write without a guard, and strikes at them until a write comes after one with
-// a later token. Then it ends them. The test fails if none does: what is endured with a guard would prove nothing.
+// Regresses is the control: it starts workers that write without a guard, and strikes them until a write comes after one with a later token. Then
+// it ends them. If there is no such write, the test fails, because then enduring the strikes with a guard would prove nothing.
 func (s *Scene) Regresses(start func(n int), strike func()) {
 	s.T.Helper()
 	s.naked = true
@@ -35,7 +34,7 @@ func (s *Scene) Regresses(start func(n int), strike func()) {
 	}
 }
 
-// Audited returns the writes that were committed, with their place among all, from 1.
+// Audited returns the committed writes, with their place among all, from 1.
 func (s *Scene) Audited() map[string]int {
 	s.T.Helper()
 	rows, err := s.conn().Query(s.T.Context(), "SELECT write FROM audit ORDER BY at")

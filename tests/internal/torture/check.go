@@ -4,11 +4,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Check ends the workers. It fails the test where two of them held a register at a time, given what a loss is, or where
-// a write was accepted from one that was superseded.
+// Check ends the workers. It fails the test if two of them held a register at a time, with the given kind of loss, or if a write of a superseded
+// worker was accepted.
 func (s *Scene) Check(loss Loss) { _ = s.CheckEvents(loss) }
 
-// CheckEvents is Check, and returns what the workers said.
+// CheckEvents is Check, and returns the events of the workers.
 func (s *Scene) CheckEvents(loss Loss) []Event {
 	s.T.Helper()
 	events := s.End()

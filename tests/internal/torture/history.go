@@ -29,7 +29,7 @@ var mutexModel = porcupine.Model{
 	},
 }
 
-// semaphoreModel: so many holders at a time.
+// semaphoreModel: at most n holders at a time.
 func semaphoreModel(n int) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return "" },
@@ -50,7 +50,7 @@ func semaphoreModel(n int) porcupine.Model {
 	}
 }
 
-// Semaphore reports whether at most n held any of the registers at a time, of which each is a slot.
+// Semaphore reports whether at most n workers held any of the registers at a time. Each register is a slot.
 func Semaphore(t testing.TB, events []Event, n int, loss Loss) porcupine.CheckResult {
 	t.Helper()
 	var all []porcupine.Operation
@@ -83,7 +83,7 @@ var fenceModel = porcupine.Model{
 	},
 }
 
-// Loss tells when a lock ended that a worker lost: at some time from call to ret. In this alone kinds of locks differ.
+// Loss says when a lock that a worker lost had ended: at some time from call to ret. Kinds of locks differ only in this.
 type Loss func(lost Event) (call, ret int64)
 
 // History is what was done to one register.
@@ -91,11 +91,11 @@ type History struct {
 	mutex, fence []porcupine.Operation
 }
 
-// NewHistory turns what the workers said about one register into operations. What a killed process held, or what was
-// released without an answer, ended at some time. A write without an answer counts where it was audited, by its place
-// among all that were: it was done before the next one of its register was answered.
+// NewHistory turns the events of one register into operations. A lock that a killed process held, or that was released without an answer, ended at
+// some time. A write without an answer counts where it was audited, by its place among all audited writes: it was done before the next one of its
+// register was answered.
 func NewHistory(events []Event, register int, loss Loss, audited map[string]int) History {
-	ended := map[int64]bool{} // by token, which compare within a register only
+	ended := map[int64]bool{} // by token; tokens can only be compared within a register
 	answered := map[string]bool{}
 	for _, e := range events {
 		if e.Register != register {
@@ -137,7 +137,7 @@ func NewHistory(events []Event, register int, loss Loss, audited map[string]int)
 	return h
 }
 
-// answeredAfter is when the first of the writes of a register that were audited after at was answered.
+// answeredAfter returns when the first of the writes of a register that were audited after at was answered.
 func answeredAfter(events []Event, register int, audited map[string]int, at int) (first int64) {
 	first = math.MaxInt64
 	for _, e := range events {
@@ -154,7 +154,7 @@ func (h History) Mutex(t testing.TB) porcupine.CheckResult {
 	return check(t, "mutex", mutexModel, h.mutex)
 }
 
-// Fence reports whether tokens grew, and no write was accepted from a worker that was superseded.
+// Fence reports whether tokens grew, and no write of a superseded worker was accepted.
 func (h History) Fence(t testing.TB) porcupine.CheckResult {
 	t.Helper()
 	return check(t, "fence", fenceModel, h.fence)

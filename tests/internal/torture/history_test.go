@@ -9,7 +9,7 @@ import (
 	"github.com/gormlock/gormlock/tests/internal/torture"
 )
 
-// The control of the models: they see what they are for.
+// The control of the models: they detect violations.
 func TestHistory_seesAViolation(t *testing.T) {
 	t.Parallel()
 	orderly := []torture.Event{
@@ -39,7 +39,7 @@ func TestHistory_seesAViolation(t *testing.T) {
 	}
 }
 
-// The control of the semaphore: one holder too many is seen, and as many as may be are not.
+// The control of the semaphore: it detects one holder too many, and accepts as many as are allowed.
 func TestSemaphore_seesOneTooMany(t *testing.T) {
 	t.Parallel()
 	events := []torture.Event{

@@ -12,7 +12,7 @@ import (
 	"github.com/gormlock/gormlock/internal/wiretap"
 )
 
-// Process is a worker that runs.
+// Process is a running worker.
 type Process struct {
 	Proxy *wiretap.Proxy // between its manager and the server
 
@@ -34,7 +34,7 @@ func (p *Process) Continue() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }
 func (s *Scene) run(p *Process) {
 	s.T.Helper()
 	p.held, p.read = make(chan struct{}, 1), make(chan struct{})
-	p.cmd = exec.CommandContext(context.Background(), os.Args[0]) // who ends it is the test
+	p.cmd = exec.CommandContext(context.Background(), os.Args[0]) // the test ends it
 	p.cmd.Env = append(os.Environ(), WorkerDSN+"="+p.dsn, workerDirect+"="+s.DSN, "GOMAXPROCS=1")
 	p.cmd.Env = append(p.cmd.Env, p.env...)
 	if s.naked {
@@ -56,7 +56,7 @@ func (s *Scene) run(p *Process) {
 	go s.listen(p, out)
 }
 
-// listen keeps what p says, until it ends.
+// listen keeps the output of p until p ends.
 func (s *Scene) listen(p *Process, out io.Reader) {
 	defer close(p.read)
 	lines := bufio.NewScanner(out)

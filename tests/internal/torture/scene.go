@@ -12,11 +12,11 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// Scene is registers in a database and the workers that fight for them, each behind a proxy.
+// Scene is registers in a database and the workers that compete for them, each behind a proxy.
 type Scene struct {
 	T         *testing.T
-	DSN       string            // leads to the registers
-	PgBouncer *pgtest.PgBouncer // the managers of all workers come through it, or nil
+	DSN       string            // the database with the registers
+	PgBouncer *pgtest.PgBouncer // the managers of all workers connect through it; or nil
 
 	naked   bool // workers write without a guard
 	workers []*Process
@@ -24,7 +24,7 @@ type Scene struct {
 	events  []Event
 }
 
-// NewScene makes the registers in the database that dsn leads to.
+// NewScene makes the registers in the database of dsn.
 func NewScene(t *testing.T, dsn string) *Scene {
 	t.Helper()
 	s := &Scene{T: t, DSN: dsn}
@@ -34,7 +34,7 @@ func NewScene(t *testing.T, dsn string) *Scene {
 	return s
 }
 
-// Exec executes statements past all workers.
+// Exec executes statements without any worker.
 func (s *Scene) Exec(statements string) {
 	s.T.Helper()
 	if _, err := s.conn().Exec(s.T.Context(), statements); err != nil {
@@ -66,14 +66,14 @@ func (s *Scene) Holder() *Process {
 	s.T.Helper()
 	p := s.workers[rand.IntN(len(s.workers))]
 	select {
-	case <-p.held: // of the past
+	case <-p.held: // from an earlier lock
 	default:
 	}
 	pgtest.Await(s.T, "a worker takes a lock", p.held)
 	return p
 }
 
-// CrashUnderHolder lets the server crash while a worker holds a lock, and starts it again.
+// CrashUnderHolder makes the server crash while a worker holds a lock, and starts it again.
 func (s *Scene) CrashUnderHolder(server *pgserver.Server) {
 	s.T.Helper()
 	s.Holder()
@@ -108,7 +108,7 @@ func (s *Scene) Kill(p *Process) {
 	s.workers[slices.Index(s.workers, p)] = successor
 }
 
-// End stops all workers and returns what they said.
+// End stops all workers and returns their events.
 func (s *Scene) End() []Event {
 	s.T.Helper()
 	for _, p := range s.workers {

@@ -16,20 +16,19 @@ import (
 	"github.com/gormlock/gormlock/internal/pgtest"
 )
 
-// WorkerDSN is the environment variable that makes a process a worker. It leads the worker's manager to the server,
-// through whatever disturbs it.
+// WorkerDSN is the environment variable that makes a process a worker. Its value is the connection string of the worker's manager, through whatever
+// disturbs it.
 const WorkerDSN = "GORMLOCK_TEST_WORKER_DSN"
 
 const (
-	workerDirect = "GORMLOCK_TEST_WORKER_DIRECT" // leads to the registers, undisturbed
+	workerDirect = "GORMLOCK_TEST_WORKER_DIRECT" // the connection string of the registers, undisturbed
 	workerNaked  = "GORMLOCK_TEST_WORKER_NAKED"  // writes without a guard
 )
 
-// Registers is how many keys and registers the workers fight for, counted from 0.
+// Registers is how many keys and registers the workers compete for, counted from 0.
 const Registers = 2
 
-// Event is a line that a worker writes, of something that was done from Call to Return, in nanoseconds of the
-// machine's one clock.
+// Event is a line that a worker writes about something that was done from Call to Return, in nanoseconds of the machine's only clock.
 type Event struct {
 	What     string // held, released, lost, unsure, writing, written, refused, failed
 	Register int
@@ -37,13 +36,13 @@ type Event struct {
 	Write    string // names one write for the audit
 	Call     int64  // of lost: when the worker last knew that it held
 	Return   int64
-	Until    int64 // of lost: until when it would have held, where that has an end
+	Until    int64 // of lost: until when it would have held the lock, if that has an end
 }
 
-// Now is the time that events are told in.
+// Now is the current time on the clock of events.
 func Now() int64 { return time.Now().UnixNano() }
 
-// Worker is the process that this is: one of those that fight for the registers.
+// Worker is this process: one of those that compete for the registers.
 type Worker struct {
 	registers *sql.DB
 	naked     bool
@@ -51,8 +50,7 @@ type Worker struct {
 	out       *json.Encoder
 }
 
-// Main runs the tests of a package and exits; where this process is a worker, it fights instead until ctx ends, as it does
-// when the scene wants that.
+// Main runs the tests of a package and exits. If this process is a worker, it calls fight instead, until ctx ends. ctx ends when the scene says so.
 func Main(m *testing.M, fight func(ctx context.Context, w *Worker) error) {
 	pgtest.Process(WorkerDSN, func() error { return work(fight) })
 	pgtest.Main(m)
@@ -73,14 +71,14 @@ func work(fight func(ctx context.Context, w *Worker) error) error {
 	return fight(ctx, &Worker{registers: db, naked: os.Getenv(workerNaked) != "", out: json.NewEncoder(os.Stdout)})
 }
 
-// Say tells the scene.
+// Say sends an event to the scene.
 func (w *Worker) Say(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.out.Encode(e)
 }
 
-// Write writes a register and the audit in one statement, as a holder that believes.
+// Write writes a register and the audit in one statement, as a holder that believes that it holds the lock.
 func (w *Worker) Write(register int, token fence.Token) {
 	e := Event{What: "writing", Register: register, Token: token.Number, Write: fmt.Sprintf("%d-%d", os.Getpid(), Now()), Call: Now()}
 	w.Say(e)
@@ -106,8 +104,8 @@ func (w *Worker) Write(register int, token fence.Token) {
 	w.Say(e)
 }
 
-// Ran puts down that a run of a tick has done its work, as a holder that believes, and reports whether the database took
-// its word.
+// Ran records that a run of a tick has done its work, as a holder that believes that it holds the lock. It reports whether the database accepted
+// that.
 func (w *Worker) Ran(register int, token fence.Token, tick time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
