@@ -40,14 +40,14 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	c.same = speaks.Same()
 	switch {
 	case speaks.IsMySQL():
-		kind := ColumnType(sql.DB, field)
+		kind := dialect.ColumnType(sql.DB, field)
 		c.value.before, c.value.behind = speaks.Bytes(kind, field.IndirectFieldType)
 		c.stored.before, c.stored.behind = speaks.StoredTime(kind, field.IndirectFieldType)
 		return c
 	case !speaks.IsPostgres():
 		return c
 	}
-	switch kind := ColumnType(sql.DB, field); {
+	switch kind := dialect.ColumnType(sql.DB, field); {
 	case kind == "json":
 		c.value.behind, c.noText = "::jsonb", true
 	case IsText(kind) && isJSON(field):
@@ -84,11 +84,6 @@ var rounds = regexp.MustCompile(`^(date|time(stamp)?(tz)?( ?\(\d\))?( with(out)?
 // follow it.
 var comparedByValue = regexp.MustCompile(`^(jsonb|uuid|inet|cidr|macaddr8?|bytea|bool(ean)?|small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?|numeric|decimal|` +
 	`real|double precision|float[48]?|date|time(stamp)?(tz)?)($|\W)`)
-
-// ColumnType is the type of a column as the model has it, in small letters.
-func ColumnType(db interface{ DataTypeOf(*schema.Field) string }, field *schema.Field) string {
-	return strings.ToLower(strings.TrimSpace(db.DataTypeOf(field)))
-}
 
 // IsText reports whether a type is one of texts that are stored as they are given.
 func IsText(kind string) bool {
