@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/tables"
 )
@@ -43,9 +44,6 @@ const (
 	// lockOfTriggers is the advisory lock under which triggers are created: the server fails some of the programs that replace a
 	// function at once.
 	lockOfTriggers = 7452331120164530000
-
-	// longestName is how many bytes of a name PostgreSQL keeps.
-	longestName = 63
 )
 
 var (
@@ -61,10 +59,10 @@ func triggerName(table, column string) string {
 	if column != "version" {
 		name += "__" + column
 	}
-	if len(name) <= longestName && words.MatchString(table) && words.MatchString(column) {
+	if len(name) <= sqltext.LongestName && words.MatchString(table) && words.MatchString(column) {
 		return name
 	}
 	sum := fmt.Sprintf("___%x", sha256.Sum256([]byte(table+"\x00"+column)))[:3+16]
 	begin := triggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
-	return begin[:min(len(begin), longestName-len(sum))] + sum
+	return begin[:min(len(begin), sqltext.LongestName-len(sum))] + sum
 }
