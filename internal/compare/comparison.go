@@ -111,7 +111,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	if statement.IsPostgres(c.DB) {
 		value = column.InTick(value, time.Microsecond)
 	}
-	noText := zero && c.field.FieldType.Kind() == reflect.String
+	noText := zero && value != nil && c.field.FieldType.Kind() == reflect.String // nil: its embedded struct is missing, which is NULL
 	if noText && c.noText {
 		value = nil
 	}
