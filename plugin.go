@@ -275,7 +275,6 @@ func afterQueryHooks(db *gorm.DB) {
 	guard.EndHooks(db)
 	mark.Forget(db)
 	fault.AddCause(db)
-	statement.FailAround(db)
 }
 
 func beforeRow(db *gorm.DB) {

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 	"github.com/gormlock/gormlock/internal/tables"
 )
@@ -59,10 +58,10 @@ func triggerName(table, column string) string {
 	if column != "version" {
 		name += "__" + column
 	}
-	if len(name) <= sqltext.LongestName && words.MatchString(table) && words.MatchString(column) {
+	if len(name) <= statement.LongestName && words.MatchString(table) && words.MatchString(column) {
 		return name
 	}
 	sum := fmt.Sprintf("___%x", sha256.Sum256([]byte(table+"\x00"+column)))[:3+16]
 	begin := triggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
-	return begin[:min(len(begin), sqltext.LongestName-len(sum))] + sum
+	return begin[:min(len(begin), statement.LongestName-len(sum))] + sum
 }

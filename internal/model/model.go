@@ -14,7 +14,6 @@ import (
 	"github.com/gormlock/gormlock/internal/column"
 	"github.com/gormlock/gormlock/internal/fault"
 	"github.com/gormlock/gormlock/internal/install"
-	"github.com/gormlock/gormlock/internal/sqltext"
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
@@ -206,9 +205,9 @@ func secondVersion(first *column.Version) error {
 // read would have the version of the row, and not its values.
 func cutNames(s *schema.Schema) error {
 	for _, name := range s.DBNames {
-		if field := s.FieldsByDBName[name]; field.Readable && len(name) > sqltext.LongestName {
+		if field := s.FieldsByDBName[name]; field.Readable && len(name) > statement.LongestName {
 			return fmt.Errorf("gormlock: %s.%s: PostgreSQL keeps %d bytes of a name and that of the column %s has %d, so GORM never reads it: give it a shorter one by `gorm:\"column:…\"`",
-				s.Name, field.Name, sqltext.LongestName, name, len(name))
+				s.Name, field.Name, statement.LongestName, name, len(name))
 		}
 	}
 	return nil
