@@ -6,14 +6,14 @@ import (
 	"github.com/gormlock/gormlock/internal/journal"
 )
 
-// The spellings of a key have one in common, and keys that no server takes for one do not.
+// All spellings of a key have one form in common, and different keys do not.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	const uuid = "0a1b2c3d-0a1b-2c3d-0a1b-0a1b2c3d4e5f"
 	for name, all := range map[string][]string{
 		"a uuid":         {uuid, "0A1B2C3D-0A1B-2C3D-0A1B-0A1B2C3D4E5F", "{" + uuid + "}", "0a1b2c3d0a1b2c3d0a1b0a1b2c3d4e5f", "urn:uuid:" + uuid},
-		"a numeric":      {"1.5", "1.50", "+1.5", "01.500", " 1.5"},
-		"a whole number": {"100", "100.0", "100.", "0100"},
+		"a numeric":      {"1.5", "1.50", "+1.5", "01.500", " 1.5", "15e-1", "0.15E+1", "1.5e0", "1_5e-1"},
+		"a whole number": {"100", "100.0", "100.", "0100", "1e2", "1000e-1"},
 		"zero":           {"0", "0.0", "00"},
 		"below zero":     {"-1.5", "-01.50"},
 		"a text":         {"Ann", "ann ", "ANN"},
@@ -28,7 +28,7 @@ func TestSpelling(t *testing.T) {
 			}
 		}
 	}
-	for _, two := range [][2]string{{"1.5", "-1.5"}, {"1.5", "15"}, {"10", "1"}, {"1", "0.1"}, {"a-b", "ab"}, {"2:ab3:1.5", "3:ab13:.50"}, {"1.5.0", "1.5"}} {
+	for _, two := range [][2]string{{"1.5", "-1.5"}, {"1.5", "15"}, {"10", "1"}, {"1", "0.1"}, {"a-b", "ab"}, {"2:ab3:1.5", "3:ab13:.50"}, {"1.5.0", "1.5"}, {"1e2", "1e3"}, {"e", ""}, {"1e", "1"}, {"1e9999", "1"}, {"1e1e1", "1e2"}} {
 		if (Key{name: two[0]}).spelling() == (Key{name: two[1]}).spelling() {
 			t.Errorf("%q and %q are one", two[0], two[1])
 		}
@@ -38,7 +38,7 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// A struct of a transaction that went astray gets what a rollback leaves in it, alone, and once for each step however often they went astray.
+// A struct of an ended transaction gets what a rollback leaves in it: alone, and once for each step, however often it went astray.
 func TestRecover_ofACopy(t *testing.T) { //nolint:paralleltest // it has strays
 	m := modelOf(t, &item{})
 	for name, more := range map[string]func(all *journal.Astray, a, b *item){
@@ -68,7 +68,7 @@ func TestRecover_ofACopy(t *testing.T) { //nolint:paralleltest // it has strays
 	}
 }
 
-// What is only seen is left alone, and what a rollback takes back is astray no more.
+// A struct of which only the place is known is left alone. A struct that a rollback restores is no longer astray.
 func TestForgetStrays(t *testing.T) { //nolint:paralleltest // it has strays
 	m, of := modelOf(t, &item{}), &journal.Ever{}
 	one, other := item{ID: 1, Version: 3}, item{ID: 2, Version: 3}

@@ -2,7 +2,6 @@ package reading
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"gorm.io/gorm"
@@ -13,9 +12,9 @@ import (
 	"github.com/gormlock/gormlock/internal/statement"
 )
 
-// SelectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a
-// rollback cannot reach: copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The
-// query itself compares the xmin of the row, so writes of triggers and of raw SQL count too.
+// SelectOwnUnread makes a query return rows that its own transaction wrote without a version. It is for structs that a rollback cannot reach:
+// copies that gorm.G returns, and structs of transactions whose end gormlock does not see. The query itself compares the xmin of the row, so writes
+// of triggers and raw SQL count too.
 func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 	if !outOfReach(stmt) {
 		return
@@ -28,21 +27,17 @@ func SelectOwnUnread(s clause.Select, stmt *gorm.Statement) {
 		return
 	}
 	stmt.Clauses[ownUnread] = clause.Clause{Expression: clause.Expr{}}
-	version, unread := m.In(stmt).Column, m.Column.Unread() // no NULL: GORM would leave in the struct what was read before
-	own := "'" + strconv.FormatInt(unread.N, 10) + "'"
-	switch {
-	case m.Column.IsTemporal():
-		own = unread.Time().Format("'2006-01-02 15:04:05-07'")
-	case m.Column.IsInteger():
+	version := m.In(stmt).Column
+	if m.Column.IsInteger() {
 		version += "::bigint" // the column may be narrower than its field
 	}
 	xmin := stmt.Quote(clause.Column{Table: clause.CurrentTable, Name: "xmin"})
 	_, locks := stmt.Clauses["FOR"]
-	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, own, locks) + " AS ")
-	stmt.WriteQuoted(m.Column.Field.Name) // which is not the column's name: an ORDER BY would be ambiguous
+	_, _ = stmt.WriteString("," + journal.ByWriter(xmin, version, m.Column.UnreadInSQL(), locks) + " AS ")
+	stmt.WriteQuoted(m.Column.Field.Name) // not the column's name, which would make an ORDER BY ambiguous
 }
 
-// withoutOwn are the columns of a query but for that of SelectOwnUnread, which is the last and stands for another one.
+// withoutOwn are the columns of a query without the one of SelectOwnUnread, which is the last and replaces another one.
 func withoutOwn(text string, names []string) []string {
 	if len(names) > 0 && strings.Contains(text, journal.BeginsByWriter) {
 		return names[:len(names)-1]
@@ -53,8 +48,7 @@ func withoutOwn(text string, names []string) []string {
 // ownUnread marks, among the clauses of a query, that the server leaves versions out.
 const ownUnread = "gormlock:own_unread"
 
-// outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of
-// it.
+// outOfReach reports whether a rollback cannot reach what the query reads, and the transaction may have written some of it.
 func outOfReach(stmt *gorm.Statement) bool {
 	if stmt.DryRun || stmt.Error != nil || stmt.Schema == nil || !statement.IsPostgres(stmt.DB) || !journal.InTransaction(stmt) {
 		return false

@@ -64,6 +64,23 @@ func Of(err error) string {
 	return ""
 }
 
+// Routine returns the function of PostgreSQL's source that reported err: a state says less, and a message may be translated. The errors of pgx
+// and lib/pq have it in a field.
+func Routine(err error) string {
+	var coded interface{ SQLState() string }
+	if !errors.As(err, &coded) {
+		return ""
+	}
+	value := reflect.Indirect(reflect.ValueOf(coded))
+	if value.Kind() != reflect.Struct {
+		return ""
+	}
+	if field := value.FieldByName("Routine"); field.IsValid() && field.Kind() == reflect.String {
+		return field.String()
+	}
+	return ""
+}
+
 // byNumber are the errors of MariaDB and MySQL that mean what a state of PostgreSQL means. Their own states are too few: that
 // of a deadlock is the one that PostgreSQL has for a failed serialization.
 var byNumber = map[uint64]string{

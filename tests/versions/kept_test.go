@@ -175,6 +175,18 @@ func TestUpdate_throughARule(t *testing.T) {
 	stand.Equal(t, "row", stand.Row[keptRow](t, db, row.ID), row)
 }
 
+// What else the server does not support is told as the server tells it, whatever its language.
+func TestUpdate_thatIsNotSupported(t *testing.T) {
+	t.Parallel()
+	db := stand.Versioned(t, []any{&keptRow{}})
+	row := stand.Made(t, db, keptRow{Note: "old"})
+	stand.MustDo(t, db.Exec("CREATE FUNCTION not_now() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '0A000'; END $$;"+
+		"CREATE TRIGGER not_now BEFORE UPDATE ON kept_rows FOR EACH ROW EXECUTE FUNCTION not_now()"))
+	if err := db.Model(&row).Update("note", "new").Error; err == nil || strings.Contains(err.Error(), "rule") || !strings.Contains(err.Error(), "not now") {
+		t.Error(err)
+	}
+}
+
 // now() is the time at which the transaction began: a row may have that already, or a later one.
 func TestUpdate_besideATriggerOfNow(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ func (setParent[C]) TableName() string { return "set_parents" }
 type setTrigger struct {
 	when, body string
 	keeps      bool // no row can be updated
+	locks      bool // another trigger locks the rows that are inserted, as a foreign key to them does
 	coarse     bool // the version stays for a second, in which the row cannot be written again
 }
 
@@ -106,6 +107,7 @@ func TestUpsert_whereATriggerSetsTheVersion(t *testing.T) {
 			"epoch":               {when: "BEFORE INSERT OR UPDATE", body: "new.version := extract(epoch FROM now())::bigint; RETURN new;", coarse: true},
 			"1 for inserts":       {when: "BEFORE INSERT", body: "new.version := 1; RETURN new;"},
 			"5 for inserts":       {when: "BEFORE INSERT", body: "new.version := 5; RETURN new;"},
+			"5, and locked":       {when: "BEFORE INSERT", body: "new.version := 5; RETURN new;", locks: true},
 			"NULL for inserts":    {when: "BEFORE INSERT", body: "new.version := NULL; RETURN new;"},
 			"updates go on by 10": {when: "BEFORE UPDATE", body: "new.version := old.version + 10; RETURN new;"},
 			"OLD":                 {when: "BEFORE UPDATE", body: "RETURN old;", keeps: true},
@@ -119,6 +121,7 @@ func TestUpsert_whereATriggerSetsTheVersion(t *testing.T) {
 			"now":              {when: "BEFORE INSERT OR UPDATE", body: "new.version := now(); RETURN new;"},
 			"the second":       {when: "BEFORE INSERT OR UPDATE", body: "new.version := date_trunc('second', now()); RETURN new;", coarse: true},
 			"long ago":         {when: "BEFORE INSERT", body: "new.version := '2001-01-01'; RETURN new;"},
+			"now, and locked":  {when: "BEFORE INSERT OR UPDATE", body: "new.version := now(); RETURN new;", locks: true},
 			"now, for updates": {when: "BEFORE UPDATE", body: "new.version := now(); RETURN new;"},
 			"now, for inserts": {when: "BEFORE INSERT", body: "new.version := now(); RETURN new;"},
 			"OLD":              {when: "BEFORE UPDATE", body: "RETURN old;", keeps: true},
@@ -168,6 +171,11 @@ func (c setCase[C]) run(t *testing.T) string {
 		c.table, c.versions[0], c.versions[1], c.versions[2])))
 	stand.MustDo(t, db.Exec(fmt.Sprintf("CREATE OR REPLACE FUNCTION set_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s END $$; CREATE TRIGGER set_it %s ON %s FOR EACH ROW EXECUTE FUNCTION set_it()",
 		c.trigger.body, c.trigger.when, c.table)))
+	if c.trigger.locks {
+		locks(t, db, c.table)
+	} else {
+		stand.MustDo(t, db.Exec("DROP TRIGGER IF EXISTS lock_it ON "+c.table))
+	}
 	stand.MustDo(t, db.First(to, 2))
 	var rows []*C
 	stand.MustDo(t, db.Order("id").Limit(c.form.rows).Find(&rows))
