@@ -42,7 +42,7 @@ func ParseFence(db *gorm.DB, field *schema.Field, words []string) (*Fence, error
 	case field.AutoCreateTime > 0 || field.AutoUpdateTime > 0:
 		return nil, fmt.Errorf("a fence field cannot be a time that GORM sets")
 	}
-	column := strings.ToLower(db.DataTypeOf(field))
+	column := dialect.ColumnType(db, field)
 	largest, decided := dialect.Of(db).Largest(column)
 	switch {
 	case decided && largest < math.MaxInt64:

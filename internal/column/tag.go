@@ -19,9 +19,9 @@ func ParseVersion(db *gorm.DB, field *schema.Field, words []string) (*Version, e
 	c, err := ReadVersion(field, words)
 	if err == nil && c.IsTemporal() {
 		c.Tick = TickIn(db, field)
-		c.zone.asks = dialect.Of(db).DropsZone(db.DataTypeOf(field))
+		c.zone.asks = dialect.Of(db).DropsZone(dialect.ColumnType(db, field))
 		c.zone.matters = c.zone.asks || dialect.Of(db).IsSQLite() // SQLite keeps a text with its zone
-		if far, decided := dialect.Of(db).FarInTime(db.DataTypeOf(field)); decided {
+		if far, decided := dialect.Of(db).FarInTime(dialect.ColumnType(db, field)); decided {
 			c.FarInTime = far
 		}
 	}
@@ -153,7 +153,7 @@ func largestOf(field *schema.Field, mode string) int64 {
 
 // largestIn is the largest version that the column holds, at most largest. The column may hold less than the field's type.
 func largestIn(db *gorm.DB, field *schema.Field, largest int64) int64 {
-	column := strings.ToLower(db.DataTypeOf(field))
+	column := dialect.ColumnType(db, field)
 	if holds, decided := dialect.Of(db).Largest(column); decided {
 		return min(largest, holds)
 	}

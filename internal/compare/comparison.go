@@ -40,14 +40,14 @@ func Of(sql statement.SQL, table string, field *schema.Field) Comparison {
 	c.same = speaks.Same()
 	switch {
 	case speaks.IsMySQL():
-		kind := ColumnType(sql.DB, field)
+		kind := dialect.ColumnType(sql.DB, field)
 		c.value.before, c.value.behind = speaks.Bytes(kind, field.IndirectFieldType)
 		c.stored.before, c.stored.behind = speaks.StoredTime(kind, field.IndirectFieldType)
 		return c
 	case !speaks.IsPostgres():
 		return c
 	}
-	switch kind := ColumnType(sql.DB, field); {
+	switch kind := dialect.ColumnType(sql.DB, field); {
 	case isJSON(field) && jsonColumn.MatchString(kind): // which reads NULL and null as nil, and writes nil as NULL
 		c.value.before, c.value.behind, c.noText = "NULLIF(", "::jsonb,'null')", true
 	case isJSON(field) && IsText(kind):
@@ -88,11 +88,6 @@ var jsonColumn = regexp.MustCompile(`^jsonb?($| )`)
 var comparedByValue = regexp.MustCompile(`^(jsonb|uuid|inet|cidr|macaddr8?|bytea|bool(ean)?|small(int|serial)|big(int|serial)|integer|int[248]?|serial[248]?|numeric|decimal|` +
 	`real|double precision|float[48]?|date|time(stamp)?(tz)?)($|\W)`)
 
-// ColumnType is the type of a column as the model declares it, in small letters.
-func ColumnType(db interface{ DataTypeOf(*schema.Field) string }, field *schema.Field) string {
-	return strings.ToLower(strings.TrimSpace(db.DataTypeOf(field)))
-}
-
 // IsText reports whether a type stores texts as they are given.
 func IsText(kind string) bool {
 	return textual.MatchString(kind) && !strings.Contains(kind, "[")
@@ -119,7 +114,7 @@ func (c Comparison) In(row reflect.Value, typed bool) func() {
 	if statement.IsPostgres(c.DB) {
 		value = column.InTick(value, time.Microsecond)
 	}
-	noText := zero && c.field.FieldType.Kind() == reflect.String
+	noText := zero && value != nil && c.field.FieldType.Kind() == reflect.String // nil: its embedded struct is missing, which is NULL
 	if noText && c.noText {
 		value = nil
 	}

@@ -253,7 +253,7 @@ func (d Dialect) Tick(db *gorm.DB, field *schema.Field) (tick time.Duration, dec
 		return 0, false
 	}
 	precision := 0
-	kind := strings.ToLower(db.DataTypeOf(field))
+	kind := ColumnType(db, field)
 	if _, in, has := strings.Cut(kind, "("); has {
 		digits, _, _ := strings.Cut(in, ")")
 		precision, _ = strconv.Atoi(strings.TrimSpace(digits))

@@ -40,12 +40,7 @@ func refuseInRead(db *gorm.DB) {
 	if !asked.Of(db.Statement).Compares() || db.Error != nil {
 		return
 	}
-	err := fmt.Errorf("gormlock: %s: ExpectVersion, IfUnchanged and IfMatch compare nothing in a read: put them on the write, or call VerifyVersion", statement.TableName(db.Statement))
-	if db.DryRun && statement.InSubQuery() {
-		statement.FailSubQuery(db.Statement, err)
-		return
-	}
-	fault.Add(db, err)
+	fault.Add(db, fmt.Errorf("gormlock: %s: ExpectVersion, IfUnchanged and IfMatch compare nothing in a read: put them on the write, or call VerifyVersion", statement.TableName(db.Statement)))
 }
 
 // RefuseOnText fails a statement of raw SQL that names a token or a condition on the row, because nothing can be added to its text.

@@ -97,11 +97,14 @@ func (b builder) buildSet(c clause.Clause) bool {
 	}
 	d := b.draft
 	if d.intent.Merges() {
-		if err := d.intent.Merged.Before(b.Statement); err != nil {
+		err := d.intent.Merged.Before(b.Statement)
+		if err == nil {
+			set, err = d.onlyMerged(set)
+		}
+		if err != nil {
 			fault.Add(b.DB, err)
 			return true
 		}
-		set = d.onlyMerged(set)
 	}
 	d.job.weigh(d.model.Schema, set)
 	d.wantUnheld(b.Statement, set)

@@ -69,7 +69,7 @@ func (unchanged) conflict(builder, *clause.OnConflict) {}
 // hold writes the condition that the columns have their old values.
 func (u unchanged) hold(b builder) {
 	for _, field := range u.Columns {
-		if kind := b.DataTypeOf(field); dialect.Of(b.DB).IsInexact(kind) {
+		if kind := dialect.ColumnType(b.DB, field); dialect.Of(b.DB).IsInexact(kind) {
 			fault.Add(b.DB, fmt.Errorf("gormlock: IfUnchanged: %s.%s is a %s, of which the server does not send what it holds: make it a double, or name the other columns",
 				b.draft.model.Schema.Name, field.Name, kind))
 		}

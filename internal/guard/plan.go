@@ -291,9 +291,15 @@ func (p *plan) heldSinceTouched(stmt *gorm.Statement, i int) column.Value {
 	return held
 }
 
-// onlyMerged removes from a SET what the row already has.
-func (p *plan) onlyMerged(set clause.Set) clause.Set {
+// onlyMerged removes from a SET what the row already has. What the merge must write has to be there.
+func (p *plan) onlyMerged(set clause.Set) (clause.Set, error) {
 	merged := p.intent.Merged
+	for name := range merged.Writes {
+		if !slices.ContainsFunc(set, func(a clause.Assignment) bool { return a.Column.Name == name }) {
+			return nil, fmt.Errorf("gormlock: SaveMerged: %s: a hook or a callback takes %s out of the update, for which mine has a new value: let it set the column itself, or leave Select, Omit and Dest of the statement alone",
+				p.model.Table, name)
+		}
+	}
 	kept := make(clause.Set, 0, len(set))
 	for _, assignment := range set {
 		field := p.model.Schema.FieldsByDBName[assignment.Column.Name]
@@ -301,7 +307,7 @@ func (p *plan) onlyMerged(set clause.Set) clause.Set {
 			kept = append(kept, assignment)
 		}
 	}
-	return kept
+	return kept, nil
 }
 
 // hides reports whether an assignment is a soft delete.

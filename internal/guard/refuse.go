@@ -75,6 +75,7 @@ func EndHooks(db *gorm.DB) {
 	if before := takeTally(db.Statement); before != nil {
 		doomIf(db, before)
 	}
+	statement.FailAround(db)
 }
 
 // mayStoreMore reports whether a statement may store more than its own rows: by hooks, or as associations.

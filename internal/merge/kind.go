@@ -38,7 +38,7 @@ type kind struct {
 // for which this is proven are listed here; for all others the server is asked.
 func (s *save) kindOf(stmt *gorm.Statement, field *schema.Field) kind {
 	k := kind{stmt: stmt, field: field, tick: time.Nanosecond}
-	column, isPostgres := compare.ColumnType(stmt, field), statement.IsPostgres(stmt.DB)
+	column, isPostgres := dialect.ColumnType(stmt.DB, field), statement.IsPostgres(stmt.DB)
 	switch {
 	case isPostgres:
 		k.tick = time.Microsecond

@@ -258,7 +258,7 @@ func (s *save) write(tx *gorm.DB, theirs reflect.Value, mine map[string]bool) er
 		Omit(clause.Associations).Select("*").Updates(written)
 	err := saved.Error
 	if err == nil && saved.RowsAffected == 0 {
-		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger or a row-level security policy keeps it as it is", s.name(saved.Statement))
+		err = fmt.Errorf("gormlock: %s: the row was not written, though it was locked: a trigger, a row-level security policy or a condition that a hook adds keeps it as it is", s.name(saved.Statement))
 	}
 	if stored, _ := had.End(saved); err != nil && stored {
 		journal.Doom(tx, err) // nothing of the transaction may be stored

@@ -43,9 +43,6 @@ const (
 	// lockOfTriggers is the advisory lock under which triggers are created: the server fails some of the programs that replace a
 	// function at once.
 	lockOfTriggers = 7452331120164530000
-
-	// longestName is how many bytes of a name PostgreSQL keeps.
-	longestName = 63
 )
 
 var (
@@ -61,10 +58,10 @@ func triggerName(table, column string) string {
 	if column != "version" {
 		name += "__" + column
 	}
-	if len(name) <= longestName && words.MatchString(table) && words.MatchString(column) {
+	if len(name) <= statement.LongestName && words.MatchString(table) && words.MatchString(column) {
 		return name
 	}
 	sum := fmt.Sprintf("___%x", sha256.Sum256([]byte(table+"\x00"+column)))[:3+16]
 	begin := triggerPrefix + odd.ReplaceAllString(strings.ToLower(table), "_")
-	return begin[:min(len(begin), longestName-len(sum))] + sum
+	return begin[:min(len(begin), statement.LongestName-len(sum))] + sum
 }

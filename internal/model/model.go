@@ -147,6 +147,11 @@ func parseVersionTags(db *gorm.DB, s *schema.Schema) *Model {
 		m.Err = withoutKey(s, m.Column)
 		return m
 	}
+	if (m.Column != nil || m.Fence != nil) && statement.IsPostgres(db) {
+		if m.Err = cutNames(s); m.Err != nil {
+			return m
+		}
+	}
 	m.Weighs = len(m.Unversioned) > 0
 	for _, field := range s.FieldsByDBName {
 		m.Weighs = m.Weighs || field.AutoUpdateTime > 0
@@ -204,6 +209,18 @@ func shadowed(s *schema.Schema, field *schema.Field) error {
 
 func secondVersion(first *column.Version) error {
 	return fmt.Errorf("a second version field beside %s: keep one", first.Field.Name)
+}
+
+// cutNames returns the error of a column whose rows GORM does not read into its field, because the server shortens the name. A struct that was
+// read would have the version of the row, and not its values.
+func cutNames(s *schema.Schema) error {
+	for _, name := range s.DBNames {
+		if field := s.FieldsByDBName[name]; field.Readable && len(name) > statement.LongestName {
+			return fmt.Errorf("gormlock: %s.%s: PostgreSQL keeps %d bytes of a name and that of the column %s has %d, so GORM never reads it: give it a shorter one by `gorm:\"column:…\"`",
+				s.Name, field.Name, statement.LongestName, name, len(name))
+		}
+	}
+	return nil
 }
 
 func withoutKey(s *schema.Schema, version *column.Version) error {

@@ -29,9 +29,7 @@ func (l Lock) admit(db *gorm.DB) error {
 	case l.Skip && (statement.InFirstOrCreate() || statement.InFirstOrInit()):
 		return fmt.Errorf("gormlock: %s: FirstOrCreate and FirstOrInit take a row that SkipLocked leaves out for one that is not there, and make a second one: use Try, or a lock that waits", statement.TableName(stmt))
 	case db.DryRun && l.mayFail() && statement.InSubQuery():
-		err := fmt.Errorf("gormlock: %s: Try and Timeout do not reach a row lock in a sub-query", statement.TableName(stmt))
-		statement.FailSubQuery(stmt, err)
-		return nil
+		return fmt.Errorf("gormlock: %s: Try and Timeout do not reach a row lock in a sub-query", statement.TableName(stmt))
 	}
 	if err := l.fitsMySQL(stmt); err != nil {
 		return err

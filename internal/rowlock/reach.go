@@ -25,12 +25,7 @@ func (l Lock) mustReach(stmt *gorm.Statement) {
 		from.Builder = given
 		stmt.Clauses["FROM"] = from // the statement may be used again
 		from.Build(builder)
-		err := l.Reach(stmt, stmt.SQL.String())
-		switch {
-		case err == nil:
-		case stmt.DryRun:
-			statement.FailSubQuery(stmt, err)
-		default:
+		if err := l.Reach(stmt, stmt.SQL.String()); err != nil {
 			fault.Add(stmt.DB, err)
 		}
 	}

@@ -259,8 +259,8 @@ func (s *statement) behind(text string, here int) token {
 	return s.head[here]
 }
 
-// longest is how many bytes of a name the server keeps.
-const longest = 63
+// LongestName is how many bytes of a name PostgreSQL keeps.
+const LongestName = 63
 
 // name is a name as the server understands it, empty if only the server knows.
 func name(text string, t token) string {
@@ -275,10 +275,10 @@ func name(text string, t token) string {
 	default:
 		return ""
 	}
-	if len(raw) <= longest {
+	if len(raw) <= LongestName {
 		return raw
 	}
-	end := longest
+	end := LongestName
 	for end > 0 && !utf8.RuneStart(raw[end]) {
 		end--
 	}

@@ -8,8 +8,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
-
-	"github.com/gormlock/gormlock/internal/sqltx"
 )
 
 // IsAssociation reports whether GORM makes the statement to save an association.
@@ -213,11 +211,4 @@ func ComputesColumn(set clause.Set, column string) bool {
 		}
 	}
 	return false
-}
-
-// FailSubQuery makes the statement around the sub-query stmt fail with err.
-func FailSubQuery(stmt *gorm.Statement, err error) {
-	stmt.AddClause(clause.Where{Exprs: []clause.Expression{
-		clause.Expr{SQL: "CAST(? AS boolean)", Vars: []any{sqltx.FailedValue{Err: err}}},
-	}})
 }

@@ -6,6 +6,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+
+	"github.com/gormlock/gormlock/internal/sqltext"
 )
 
 // Aliased reports whether the query's own table is more than a name, so that an UPDATE could not repeat it.
@@ -37,6 +39,9 @@ func NameInStatement(table string) string {
 	}
 	return table
 }
+
+// LongestName is how many bytes of a name PostgreSQL keeps.
+const LongestName = sqltext.LongestName
 
 // RelationAlias is the name under which GORM joins an association.
 func RelationAlias(stmt *gorm.Statement, name, alias string) (string, bool) {

@@ -113,7 +113,9 @@ func take(db *gorm.DB) {
 		return
 	}
 	if db.DryRun {
-		refuseSubQuery(db)
+		if statement.InSubQuery() {
+			fault.Add(db, fault.ErrSubQuery)
+		}
 		return
 	}
 	if j := journal.Of(stmt); carried != nil && j != nil && j.BegunWith == carried {
@@ -153,13 +155,5 @@ func explainRow(db *gorm.DB) {
 	}
 	if err := row.Err(); err != nil {
 		db.Statement.Dest = sqltx.FailedRow(fault.Caused(db, err))
-	}
-}
-
-// refuseSubQuery makes the statement around a sub-query that carries a lock fail. GORM builds the sub-query in a dry
-// run of its own and drops its error, but not its arguments.
-func refuseSubQuery(db *gorm.DB) {
-	if statement.InSubQuery() {
-		statement.FailSubQuery(db.Statement, fault.ErrSubQuery)
 	}
 }

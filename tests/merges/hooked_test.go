@@ -1,9 +1,11 @@
 package merges_test
 
 import (
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/gormlock/gormlock"
 	"github.com/gormlock/gormlock/tests/internal/stand"
@@ -31,6 +33,19 @@ func (f *folder) AfterSave(tx *gorm.DB) error {
 		return nil
 	}
 	return f.After(tx, f)
+}
+
+// plainFolder is one without a version.
+type plainFolder struct {
+	ID     int64
+	Title  string
+	Number string
+	Before func(stmt *gorm.Statement) `gorm:"-"`
+}
+
+func (f *plainFolder) BeforeUpdate(tx *gorm.DB) error {
+	f.Before(tx.Statement)
+	return nil
 }
 
 // In a hook SaveMerged has nothing of the statement whose hook it is.
@@ -70,6 +85,48 @@ func TestSaveMerged_inAHook(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A hook may change the statement of the merge. It is an error where that drops what mine changed, or the row.
+func TestSaveMerged_whoseHookNarrows(t *testing.T) {
+	t.Parallel()
+	stand.OnBoth(t, []any{&folder{}, &plainFolder{}}, func(t *testing.T, db *gorm.DB) {
+		for does, narrow := range map[string]func(stmt *gorm.Statement){
+			"Omit":              func(stmt *gorm.Statement) { stmt.Omits = append(stmt.Omits, "title") },
+			"Omit, by field":    func(stmt *gorm.Statement) { stmt.Omits = append(stmt.Omits, "Title") },
+			"Omit of all":       func(stmt *gorm.Statement) { stmt.Omits = append(stmt.Omits, "title", "number") },
+			"Select":            func(stmt *gorm.Statement) { stmt.Selects = []string{"number"} },
+			"Select of nothing": func(stmt *gorm.Statement) { stmt.Selects = []string{"nothing"} },
+			"Dest":              func(stmt *gorm.Statement) { stmt.Dest = map[string]any{"number": "7"} },
+			"a condition": func(stmt *gorm.Statement) {
+				stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.Eq{Column: "number", Value: "7"}}})
+			},
+		} {
+			hook := func(tx *gorm.DB, _ *folder) error { narrow(tx.Statement); return nil }
+			base := stand.Made(t, db, folder{Title: "one"})
+			mine := base
+			mine.Title, mine.Before = "two", hook
+			if err := gormlock.SaveMerged(db, &mine, &base); err == nil || !strings.HasPrefix(err.Error(), "gormlock: ") || mine.Title != "two" || mine.Version != 1 {
+				t.Errorf("%s: %v, mine is %q at %d", does, err, mine.Title, mine.Version)
+			}
+			was := stand.Made(t, db, plainFolder{Title: "one"})
+			ours := was
+			ours.Title, ours.Before = "two", narrow
+			if err := gormlock.SaveMerged(db, &ours, &was); err == nil || !strings.HasPrefix(err.Error(), "gormlock: ") || ours.Title != "two" {
+				t.Errorf("%s, no version: %v, mine is %q", does, err, ours.Title)
+			}
+			stand.Equal(t, does, stand.Row[folder](t, db, base.ID).Title+stand.Row[plainFolder](t, db, was.ID).Title, "oneone")
+		}
+		base := stand.Made(t, db, folder{Title: "one"})
+		mine := base
+		mine.Title, mine.Before = "two", func(tx *gorm.DB, _ *folder) error {
+			tx.Statement.Omits = append(tx.Statement.Omits, "number")
+			tx.Statement.SetColumn("Title", "three")
+			return nil
+		}
+		stand.Must(t, gormlock.SaveMerged(db, &mine, &base))
+		stand.Equal(t, "title", stand.Row[folder](t, db, base.ID).Title, "three")
+	})
 }
 
 // A statement that a hook of the merged struct makes of its own statement's session is no part of the merge.

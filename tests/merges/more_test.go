@@ -93,6 +93,39 @@ func TestSaveMerged_embeddedThatIsNil(t *testing.T) {
 	}
 }
 
+type dwelling struct {
+	ID   int64
+	Note string
+	Home *home `gorm:"embedded;embeddedPrefix:home_"`
+}
+
+type home struct {
+	Street string
+	No     int
+}
+
+// Where base has no embedded struct its columns were NULL. Others who set one of them have not changed the rest.
+func TestSaveMerged_embeddedThatOthersMake(t *testing.T) {
+	t.Parallel()
+	stand.OnEach(t, []any{&dwelling{}}, func(t *testing.T, db *gorm.DB) {
+		made := stand.Made(t, db, dwelling{Note: "a"})
+		for _, theirs := range []string{"home_no", "home_street"} {
+			stand.MustDo(t, db.Exec("UPDATE dwellings SET home_no = NULL, home_street = NULL"))
+			base, changed := stand.Row[dwelling](t, db, made.ID), stand.Row[dwelling](t, db, made.ID)
+			stand.MustDo(t, db.Exec("UPDATE dwellings SET "+theirs+" = '7'"))
+			changed.Home = &home{Street: "mine", No: 3}
+			conflict := mustConflict(t, gormlock.SaveMerged(db, &changed, &base))
+			if _, is := conflict[theirs]; !is || len(conflict) != 1 {
+				t.Errorf("others set %s: %v", theirs, conflict)
+			}
+			stand.MustStale(t, db.Clauses(gormlock.IfUnchanged(&base)).Model(&dwelling{ID: made.ID}).Update("note", "b").Error)
+			stand.MustDo(t, db.Exec("UPDATE dwellings SET home_no = NULL, home_street = NULL"))
+			stand.Must(t, gormlock.SaveMerged(db, &changed, &base))
+			stand.Equal(t, "street", stand.Row[dwelling](t, db, made.ID).Home.Street, "mine")
+		}
+	})
+}
+
 type bill struct {
 	ID      int64
 	Note    string
