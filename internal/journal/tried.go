@@ -14,8 +14,9 @@ func Moment() int64 { return moments.Add(1) }
 // those that are never taken back: of statements that had structs and wrote none of them. They failed, were refused, or found no row. A
 // statement that has failed is added when the server may have taken all back already, and memory follows only then.
 type Ever struct {
-	Places any   // what is known of where their structs are: who looks for these keeps it here
-	Wrote  int64 // the moment of the first text that may have written something in what is taken back now; 0: there is none
+	Places any      // what is known of where their structs are: who looks for these keeps it here
+	Wrote  int64    // the moment of the first text that may have written something in what is taken back now; 0: there is none
+	Used   sync.Map // the structs that the program has used since they went astray, and when: kept by who knows of strays
 
 	mu    sync.Mutex
 	steps []Step
