@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// BeforeBump is the version that a bump made v of, and none where that is not known.
-func (c *Version) BeforeBump(v Value) Value {
-	if !c.IsInteger() {
-		return Value{Null: !c.IsBare()}
-	}
-	return Value{N: v.N - 1}
-}
-
 // Follows reports whether v is the number that a bump makes of had.
 func (c *Version) Follows(v, had Value) bool {
 	return c.IsInteger() && !had.Null && !c.IsUnread(had) && c.Next(had, time.Time{}).Equal(v)
